@@ -1,0 +1,49 @@
+# Libraries: the system's packages first (Debian and Ubuntu have them all), else a pinned download.
+include(FetchContent)
+
+if(CONVLADDER_STATIC)
+  set(PNG_USE_STATIC_LIBS ON)
+  set(ZLIB_USE_STATIC_LIBS ON)
+  list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
+
+find_package(Threads REQUIRED)
+
+# Unversioned: Debian's 3.4.0 refuses version ranges across majors, newer ones refuse a plain 3.4.
+find_package(Eigen3 CONFIG QUIET)
+if(NOT Eigen3_FOUND OR Eigen3_VERSION VERSION_LESS 3.4)
+  # Only its headers: Eigen's own CMake project would add its tests.
+  FetchContent_Declare(Eigen3
+    URL https://gitlab.com/libeigen/eigen/-/archive/3.4.0/eigen-3.4.0.tar.gz
+    URL_HASH SHA256=8586084f71f9bde545ee7fa6d00288b264a2b7ac3607b974e54d13e7162c1c72
+    SOURCE_SUBDIR headers-only)
+  FetchContent_MakeAvailable(Eigen3)
+  add_library(Eigen3::Eigen INTERFACE IMPORTED)
+  target_include_directories(Eigen3::Eigen SYSTEM INTERFACE ${eigen3_SOURCE_DIR})
+endif()
+
+FetchContent_Declare(CLI11 GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git GIT_TAG v2.4.2
+                     FIND_PACKAGE_ARGS CONFIG)
+FetchContent_Declare(nlohmann_json GIT_REPOSITORY https://github.com/nlohmann/json.git GIT_TAG v3.11.3
+                     FIND_PACKAGE_ARGS CONFIG)
+FetchContent_MakeAvailable(CLI11 nlohmann_json)
+
+find_package(PNG)
+if(NOT PNG_FOUND)
+  FetchContent_Declare(libpng GIT_REPOSITORY https://github.com/pnggroup/libpng.git GIT_TAG v1.6.43)
+  set(PNG_TESTS OFF)
+  set(PNG_TOOLS OFF)
+  FetchContent_MakeAvailable(libpng)
+  add_library(PNG::PNG ALIAS png_static)
+endif()
+
+if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
+  # 2.4.12 is the first that CMake 4 configures.
+  FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git GIT_TAG v2.4.12
+                       FIND_PACKAGE_ARGS CONFIG)
+  FetchContent_MakeAvailable(doctest)
+  if(doctest_SOURCE_DIR)
+    list(APPEND CMAKE_MODULE_PATH ${doctest_SOURCE_DIR}/scripts/cmake)
+  endif()
+endif()

@@ -1,0 +1,11 @@
+# The warnings that every target of ours is built with: link `warnings` privately.
+add_library(warnings INTERFACE)
+target_compile_options(warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow -Xcudafe=--display_error_number>
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+if(CONVLADDER_WARNINGS_AS_ERRORS)
+  target_compile_options(warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
+endif()

@@ -1,0 +1,54 @@
+/// @file arithmetic.hpp
+/// @brief Integer arithmetic that C's operators get wrong or do silently, and row-major indices.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#ifdef __CUDACC__
+#define HOST_DEVICE __host__ __device__
+#else
+/// Marks a function that kernels and host code share.
+#define HOST_DEVICE
+#endif
+
+namespace convladder {
+
+/// a / b rounded towards minus infinity, b > 0. C's `/` rounds towards zero, which turns "no output
+/// at all" (-1 / 2) into "one output" in many implementations of the output-size formula.
+HOST_DEVICE constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+/// a / b rounded up, a >= 0, b > 0.
+template <class Integer>
+HOST_DEVICE constexpr Integer ceil_div(Integer a, Integer b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+/// What a window of `taps` taps covers: (taps - 1) * dilation + 1.
+HOST_DEVICE constexpr std::int64_t window_extent(std::int64_t taps, std::int64_t dilation) {
+  return (taps - 1) * dilation + 1;
+}
+
+/// Row-major offset in an array [..][B][C][D]; the outermost extent is not needed.
+struct Index4 {
+  int B, C, D;
+  HOST_DEVICE constexpr std::int64_t operator()(int a, int b, int c, int d) const {
+    return ((static_cast<std::int64_t>(a) * B + b) * C + c) * D + d;
+  }
+};
+
+/// The product of the factors. @throws BadInput that names `what` if it exceeds 2^63 - 1.
+std::int64_t checked_product(std::initializer_list<std::int64_t> factors, const std::string& what);
+
+/// The number of outputs along one axis: floor((size + pads - window) / stride) + 1; may be < 1.
+/// (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, relation 15.)
+HOST_DEVICE constexpr std::int64_t output_extent(std::int64_t size, std::int64_t pad_before,
+                                                 std::int64_t pad_after, std::int64_t taps,
+                                                 std::int64_t stride, std::int64_t dilation) {
+  return floor_div(size + pad_before + pad_after - window_extent(taps, dilation), stride) + 1;
+}
+
+}  // namespace convladder

@@ -1,0 +1,93 @@
+/// @file array.hpp
+/// @brief Arrays as programs hold them: an element type, a shape, and row-major elements on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace convladder {
+
+/// Element types. A half-precision rung adds its type here and in dtype_of().
+enum class DType { f32, i32 };
+
+constexpr std::size_t size_of(DType) { return 4; }
+constexpr const char* name_of(DType dtype) { return dtype == DType::f32 ? "float32" : "int32"; }
+
+/// The DType of a C++ element type.
+template <class T>
+constexpr DType dtype_of() {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, std::int32_t>, "no DType for T");
+  return std::is_same_v<T, float> ? DType::f32 : DType::i32;
+}
+
+using Shape = std::vector<std::int64_t>;
+
+/// "2 x 3 x 5"; a scalar's shape is empty.
+inline std::string to_string(const Shape& shape) { return joined(shape, " x "); }
+
+/// The number of elements. @throws BadInput on overflow.
+std::int64_t element_count(const Shape& shape);
+
+/// What an input or an output of a rung is.
+struct ArraySpec {
+  std::string name;   ///< As in files and messages: x, weights, y ...
+  std::string axes;   ///< One letter an axis, for messages: "nkpq".
+  Shape shape;        ///< Row-major; for `dynamic` outputs the extent of axis 0 is not known and 0.
+  DType dtype = DType::f32;
+  bool dynamic = false;     ///< The rung creates this output itself, once it knows its size.
+  std::string initial = {}; ///< The input that this output starts as; empty: unwritten (NaN).
+};
+
+/// Everything that a rung reads and writes.
+struct Signature {
+  std::vector<ArraySpec> inputs;
+  std::vector<ArraySpec> outputs;
+};
+
+/// A row-major array on the host.
+class Array {
+ public:
+  Array() = default;
+  /// Zero-initialised. @throws BadInput if the size overflows.
+  Array(DType dtype, Shape shape)
+      : dtype_(dtype), shape_(std::move(shape)),
+        bytes_(static_cast<std::size_t>(element_count(shape_)) * size_of(dtype)) {}
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size() / size_of(dtype_)); }
+  std::size_t size_bytes() const { return bytes_.size(); }
+  std::byte* data() { return bytes_.data(); }
+  const std::byte* data() const { return bytes_.data(); }
+
+  /// The elements. @throws std::logic_error if T is not the element type.
+  template <class T>
+  std::span<T> as() {
+    check<T>();
+    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> as() const {
+    check<T>();
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+
+ private:
+  template <class T>
+  void check() const {
+    if (dtype_of<T>() != dtype_) throw std::logic_error(text("the array holds ", name_of(dtype_)));
+  }
+
+  DType dtype_ = DType::f32;
+  Shape shape_ = {0};
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace convladder

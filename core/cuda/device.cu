@@ -1,0 +1,81 @@
+/// @file device.cu
+/// @brief A CUDA device as programs see it: compiled by nvcc for the GPU, and for cuda_on_cpu.
+#include "core/cuda/devices.hpp"
+#include "core/cuda/launch.hpp"
+
+#include <new>
+
+namespace convladder::BACKEND {
+namespace {
+
+class CudaDevice final : public Device {
+ public:
+  Where where() const override {
+#ifdef __CUDACC__
+    return Where::gpu;
+#else
+    return Where::emulated;
+#endif
+  }
+
+  std::string name() const override {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, 0));
+    return properties.name;
+  }
+
+  std::size_t free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+
+  void* allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t code = cudaMalloc(&memory, bytes);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw std::bad_alloc();
+    }
+    check(code);
+    return memory;
+  }
+
+  void release(void* memory) override { check(cudaFree(memory)); }
+
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+  }
+  void fill(void* memory, unsigned char byte, std::size_t bytes) override {
+    check(cudaMemset(memory, byte, bytes));
+  }
+  void synchronize() override { check(cudaDeviceSynchronize()); }
+};
+
+cudaError_t count_devices(int* count) {
+  const cudaError_t code = cudaGetDeviceCount(count);
+  cudaGetLastError();
+  return code;
+}
+
+}  // namespace
+
+Device* cuda_device() {
+  static CudaDevice device;
+  static const bool present = [] {
+    int count = 0;
+    return count_devices(&count) == cudaSuccess && count > 0;
+  }();
+  return present ? &device : nullptr;
+}
+
+std::string why_no_device() {
+  int count = 0;
+  const cudaError_t code = count_devices(&count);
+  return code == cudaSuccess ? "CUDA finds no device" : cudaGetErrorString(code);
+}
+
+}  // namespace convladder::BACKEND

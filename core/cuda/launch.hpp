@@ -1,0 +1,98 @@
+/// @file launch.hpp
+/// @brief What every .cu file uses: checked calls and launches, dynamic shared memory.
+///
+/// A .cu file is compiled up to twice: by nvcc for a GPU, and by the C++ compiler against cuda_on_cpu,
+/// which runs it without one. BACKEND is the namespace that keeps the two apart.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <utility>
+
+#include "core/arithmetic.hpp"
+#include "core/device.hpp"
+#include "core/text.hpp"
+
+#ifdef __CUDACC__
+#define BACKEND gpu
+#else
+#include <cuda_on_cpu/control.hpp>
+/// The namespace of everything in a .cu file: `gpu` under nvcc, `emulated` on the CPU.
+#define BACKEND emulated
+#endif
+
+namespace convladder::BACKEND {
+
+/// @throws DeviceError with CUDA's text and the caller's place unless `code` is cudaSuccess.
+inline void check(cudaError_t code,
+                  const std::source_location& caller = std::source_location::current()) {
+  if (code == cudaSuccess) return;
+  cudaGetLastError();  // CUDA also remembers the error: clear it, it is reported here
+  std::string report;
+#ifndef __CUDACC__
+  report = cuda_on_cpu::last_report();
+  if (!report.empty()) report = "; " + report;
+#endif
+  throw DeviceError(text(caller.file_name(), ":", caller.line(), ": ", cudaGetErrorName(code), ": ",
+                         cudaGetErrorString(code), report));
+}
+
+/// The launch parameters between <<< and >>>, and where the launch stands.
+struct LaunchConfig {
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory a block
+  cudaStream_t stream = nullptr;
+  std::source_location caller = std::source_location::current();
+};
+
+/// Dynamic shared memory that a block gets without asking for more.
+constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
+/// What it gets at most on compute capability 7.5, the oldest that we build for.
+constexpr std::size_t kMaxSharedBytes = 64 * 1024;
+
+constexpr std::int64_t kMaxGridX = 2147483647;  ///< Blocks along grid.x.
+constexpr std::int64_t kMaxGridYZ = 65535;      ///< Blocks along grid.y and along grid.z.
+
+/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)` in plain C++, with the error check
+/// that is easily forgotten. A grid without blocks, which CUDA refuses, is no work and no launch.
+/// @throws DeviceError if CUDA refuses the launch.
+template <class... Parameters, class... Values>
+void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&... arguments) {
+  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
+  if (config.shared_bytes > kDefaultSharedBytes) {
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(config.shared_bytes)),
+          config.caller);
+  }
+  cudaLaunchConfig_t cuda_config{};
+  cuda_config.gridDim = config.grid;
+  cuda_config.blockDim = config.block;
+  cuda_config.dynamicSmemBytes = config.shared_bytes;
+  cuda_config.stream = config.stream;
+  check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...), config.caller);
+}
+
+/// Blocks of `threads` for `work` items, at most `limit`: with more work than threads in the grid, a
+/// kernel strides over it by gridDim. grid.x takes up to 2^31 - 1 blocks, grid.y and grid.z 65535.
+inline unsigned blocks_for(std::int64_t work, int threads, std::int64_t limit = kMaxGridX) {
+  return static_cast<unsigned>(std::min(ceil_div<std::int64_t>(work, threads), limit));
+}
+
+/// This block's dynamic shared memory, LaunchConfig::shared_bytes long, aligned to 16 bytes.
+template <class T>
+__device__ T* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ uint4 dynamic_shared_memory[];
+  return reinterpret_cast<T*>(dynamic_shared_memory);
+#else
+  return static_cast<T*>(cuda_on_cpu::dynamic_shared_memory());
+#endif
+}
+
+}  // namespace convladder::BACKEND

@@ -1,0 +1,46 @@
+/// @file device.hpp
+/// @brief Where rungs run, as programs see it: memory, copies and waiting.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "core/rung.hpp"
+
+namespace convladder {
+
+/// A CUDA call or a kernel failed. The message says which, where, and why.
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Memory and copies of one place where rungs run. All calls wait for earlier work of this device.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual Where where() const = 0;
+  /// The processor's or GPU's name.
+  virtual std::string name() const = 0;
+  /// Bytes that can be allocated now, roughly.
+  virtual std::size_t free_bytes() const = 0;
+
+  /// Uninitialised memory, aligned to 256 bytes. @throws std::bad_alloc when there is not enough.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory) = 0;
+  virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;
+  virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0;
+  virtual void fill(void* memory, unsigned char byte, std::size_t bytes) = 0;
+  /// Waits for all work. @throws DeviceError if any of it failed.
+  virtual void synchronize() = 0;
+};
+
+/// The device of that place; null where there is none (no GPU, or a build without CUDA).
+Device* device_at(Where where);
+
+/// Why device_at(Where::gpu) is null: "no NVIDIA driver", "built without nvcc", ...
+std::string why_no_gpu();
+
+}  // namespace convladder

@@ -1,0 +1,28 @@
+/// @file gemm_problem.hpp
+/// @brief The parameters of a matrix product.
+#pragma once
+
+#include <string>
+
+#include "core/array.hpp"
+#include "core/tile_map_problem.hpp"
+
+namespace convladder {
+
+/// c[m,n] = sum over k of a[m,k] * b[k,n]; all three are row-major. Trivially copyable.
+struct GemmProblem {
+  int M = 1, N = 1, K = 1;
+  TileMap map = TileMap::row_major;  ///< Which block computes which tile; the result is the same.
+  DType dtype = DType::f32;
+};
+
+/// The same problem. @throws BadInput if an extent is less than 1 or an array too large.
+GemmProblem validated(GemmProblem problem);
+
+/// One line: "m 512, n 512, k 512".
+std::string describe(const GemmProblem& problem);
+
+/// The arrays: a, b to c.
+Signature gemm_signature(const GemmProblem& problem);
+
+}  // namespace convladder

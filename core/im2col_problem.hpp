@@ -1,0 +1,77 @@
+/// @file im2col_problem.hpp
+/// @brief The parameters of im2col and of its adjoint col2im, in one, two or three dimensions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/arithmetic.hpp"
+#include "core/array.hpp"
+#include "core/conv2d_problem.hpp"
+
+namespace convladder {
+
+/// What happens to an output's old value (MXNet's OpReqType: kWriteTo, kAddTo, kNullOp).
+enum class Request {
+  write,  ///< overwrite it, without reading it
+  add,    ///< add to every element exactly once, also where nothing is to be added
+  none    ///< leave it alone
+};
+
+constexpr const char* name_of(Request request) {
+  return request == Request::write ? "write" : request == Request::add ? "add" : "none";
+}
+
+/// A window sliding along one axis.
+struct WindowAxis {
+  int size = 1;         ///< input extent
+  int kernel = 1;       ///< taps
+  int pad_before = 0, pad_after = 0;
+  int stride = 1;
+  int dilation = 1;     ///< 1 = none
+  int out = 1;          ///< number of windows, set by validated()
+};
+
+/// im2col: col[n, (c * kernel volume) + tap, window] = x[n, c, where that tap of that window lies],
+/// zero in the padding. col2im is its adjoint: x[n, c, i] = sum of all col elements that read x[n, c, i].
+///
+/// Build it with validated(). Fewer than three dimensions are the last ones: a leading axis of the
+/// default WindowAxis changes nothing, so that one kernel serves all ranks. Trivially copyable.
+struct Im2colProblem {
+  int N = 1;                     ///< images
+  int C = 1;                     ///< channels
+  int rank = 2;                  ///< 1, 2 or 3
+  WindowAxis depth = {}, height = {}, width = {};
+  Request request = Request::write;
+  DType dtype = DType::f32;
+
+  /// Rows of a column matrix: C * taps of the kernel.
+  HOST_DEVICE constexpr std::int64_t rows() const { return C * kernel_volume(); }
+  /// Columns of a column matrix: the number of windows.
+  HOST_DEVICE constexpr std::int64_t columns() const {
+    return static_cast<std::int64_t>(depth.out) * height.out * width.out;
+  }
+  HOST_DEVICE constexpr std::int64_t kernel_volume() const {
+    return static_cast<std::int64_t>(depth.kernel) * height.kernel * width.kernel;
+  }
+  /// Elements of one channel of one image.
+  HOST_DEVICE constexpr std::int64_t channel_size() const {
+    return static_cast<std::int64_t>(depth.size) * height.size * width.size;
+  }
+};
+
+/// The same problem with its output extents. @throws BadInput as validated(Conv2dProblem).
+Im2colProblem validated(Im2colProblem problem);
+
+/// The im2col of a convolution's input.
+Im2colProblem columns_of(const Conv2dProblem& problem);
+
+/// One line: "2-D, 3x5x30x20, kernel 3x3, pad 1, stride 2".
+std::string describe(const Im2colProblem& problem);
+
+/// The arrays of im2col: x (and `into`) to col [N][C * kernel volume][windows].
+Signature im2col_signature(const Im2colProblem& problem);
+/// The arrays of col2im: col (and `into`) to x.
+Signature col2im_signature(const Im2colProblem& problem);
+
+}  // namespace convladder

@@ -1,0 +1,146 @@
+/// @file rung.hpp
+/// @brief What a rung is: the code that a ladder's file provides, and its row in the rung table.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/array.hpp"
+#include "core/problem.hpp"
+
+namespace convladder {
+
+/// The arrays of one run, by name, where the rung computes: host memory for a CPU rung, device memory
+/// for a CUDA rung. The caller owns them all; inputs must not be written.
+class Arguments {
+ public:
+  struct Slot {
+    std::string name;
+    DType dtype;
+    void* data;
+  };
+  /// Allocates the output `name` with its final shape, and returns its memory.
+  using Creator = std::function<void*(const std::string& name, DType dtype, const Shape& shape)>;
+
+  Arguments(std::vector<Slot> inputs, std::vector<Slot> outputs, void* workspace, Creator creator)
+      : inputs_(std::move(inputs)), outputs_(std::move(outputs)), workspace_(workspace),
+        creator_(std::move(creator)) {}
+
+  /// An input's elements. @throws std::logic_error if there is none of that name and type.
+  template <class T>
+  const T* in(std::string_view name) const {
+    return static_cast<const T*>(find(inputs_, name, dtype_of<T>(), "input"));
+  }
+  /// An input that not every problem has: null where it has not.
+  template <class T>
+  const T* in_or_null(std::string_view name) const {
+    for (const Slot& slot : inputs_) {
+      if (slot.name == name) return in<T>(name);
+    }
+    return nullptr;
+  }
+  /// An output's elements. @throws std::logic_error if there is none of that name and type.
+  template <class T>
+  T* out(std::string_view name) const {
+    return static_cast<T*>(find(outputs_, name, dtype_of<T>(), "output"));
+  }
+  /// Creates an output whose size the rung had to find out first (ArraySpec::dynamic); once a run.
+  template <class T>
+  T* create(const std::string& name, const Shape& shape) const {
+    return static_cast<T*>(creator_(name, dtype_of<T>(), shape));
+  }
+  /// The memory that workspace_bytes() asked for, aligned to 256 bytes; its content is undefined.
+  template <class T>
+  T* workspace() const {
+    return static_cast<T*>(workspace_);
+  }
+
+ private:
+  static void* find(const std::vector<Slot>& slots, std::string_view name, DType dtype,
+                    const char* kind);
+
+  std::vector<Slot> inputs_, outputs_;
+  void* workspace_;
+  Creator creator_;
+};
+
+/// Rows and columns of the last two output axes that one block computes, for messages.
+struct OutputTile {
+  int rows = 0, columns = 0;
+};
+
+/// Why a rung declines a problem; nothing when it takes it.
+using Declined = std::optional<std::string>;
+
+/// What a rung's file provides, all functions of its ladder's problem.
+template <class P>
+struct Implementation {
+  /// Nothing, or why this rung cannot take the problem. Null: takes every valid problem.
+  Declined (*supports)(const P&) = nullptr;
+  /// Scratch memory in bytes. Null: none.
+  std::size_t (*workspace_bytes)(const P&) = nullptr;
+  /// Computes all outputs. CUDA rungs may return before the device has finished.
+  void (*run)(const P&, const Arguments&) = nullptr;
+  /// The tile of outputs that a block computes. Null: the rung has no tiles.
+  OutputTile (*tile)(const P&) = nullptr;
+};
+
+/// An Implementation without its problem's type, so that programs can treat all ladders alike.
+struct AnyImplementation {
+  std::function<Declined(const Problem&)> supports;
+  std::function<std::size_t(const Problem&)> workspace_bytes;
+  std::function<void(const Problem&, const Arguments&)> run;
+  std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
+
+  template <class P>
+  explicit AnyImplementation(Implementation<P> code)
+      : supports([=](const Problem& p) {
+          return code.supports ? code.supports(std::get<P>(p)) : Declined{};
+        }),
+        workspace_bytes([=](const Problem& p) {
+          return code.workspace_bytes ? code.workspace_bytes(std::get<P>(p)) : std::size_t{0};
+        }),
+        run([=](const Problem& p, const Arguments& arrays) { code.run(std::get<P>(p), arrays); }),
+        tile([=](const Problem& p) { return code.tile ? code.tile(std::get<P>(p)) : OutputTile{}; }) {}
+};
+
+/// Where a rung runs: on the host, as a .cu file on the host (cuda_on_cpu), or on a GPU.
+enum class Where { cpu, emulated, gpu };
+
+inline constexpr std::array<Where, 3> kEverywhere = {Where::cpu, Where::emulated, Where::gpu};
+
+constexpr const char* name_of(Where where) {
+  return where == Where::cpu ? "cpu" : where == Where::emulated ? "emulated" : "gpu";
+}
+
+/// A row of the rung table.
+struct Rung {
+  std::string name;      ///< Source path from the root without the suffix.
+  std::string source;    ///< Source path from the root.
+  std::string idea;      ///< The one idea, in a line.
+  std::string previous;  ///< The rung that this one improves on; empty at the bottom.
+  bool deterministic = true;  ///< The same input gives the same bits, run after run.
+  /// The code by Where; empty where this build has none.
+  std::array<std::optional<AnyImplementation>, 3> code = {};
+
+  const std::optional<AnyImplementation>& code_at(Where where) const {
+    return code[static_cast<std::size_t>(where)];
+  }
+  bool is_cuda() const { return source.ends_with(".cu"); }
+};
+
+/// A ladder: one operation, and all its rungs in the order of climbing.
+struct Ladder {
+  std::string name;
+  std::string summary;                      ///< What is computed, in a line.
+  Signature (*signature)(const Problem&);   ///< The arrays of a problem.
+  std::vector<Rung> rungs;
+};
+
+}  // namespace convladder

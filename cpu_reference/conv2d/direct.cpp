@@ -1,0 +1,63 @@
+/// @file direct.cpp
+/// @brief conv2d, rung 1: the definition, one loop for each letter of the formula.
+///
+/// - After: reordered.cpp (the same sums with the innermost loop along memory)
+/// - On the GPU: cuda_naive/conv2d/direct.cu
+///
+/// **The idea.** There is none yet: every output is the sum of its window's products, written down as
+/// the formula reads (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016).
+/// Seven nested loops: four say which output (n, k, p, q), three which product (c, r, s). Walk-throughs
+/// that speak of "five loops" leave out the batch and count one of the others as given.
+///
+///     for n  for k  for p  for q          which output
+///       for c  for r  for s               which product of it
+///         y[n,k,p,q] += x[n, c, p + r, q + s] * w[k,c,r,s]
+///
+/// **Expect.** About one multiply-add a nanosecond: the sum is one chain of dependent additions.
+#include "core/arithmetic.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::conv2d {
+namespace {
+
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  const float* weights = arrays.in<float>("weights");
+  const float* bias = arrays.in_or_null<float>("bias");
+  float* y = arrays.out<float>("y");
+
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 w_at{group_c, conv.R, conv.S};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  for (int n = 0; n < conv.N; ++n) {
+    for (int k = 0; k < conv.K; ++k) {
+      const int c0 = k / group_k * group_c;  // first input channel of k's group
+      for (int p = 0; p < conv.P; ++p) {
+        for (int q = 0; q < conv.Q; ++q) {
+          float sum = bias ? bias[k] : 0.0f;
+          for (int c = 0; c < group_c; ++c) {
+            for (int r = 0; r < conv.R; ++r) {
+              const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+              if (h < 0 || h >= conv.H) continue;  // a row of zeros
+              for (int s = 0; s < conv.S; ++s) {
+                const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+                if (w < 0 || w >= conv.W) continue;
+                sum += x[x_at(n, c0 + c, h, w)] * weights[w_at(k, c, r, s)];
+              }
+            }
+          }
+          y[y_at(n, k, p, q)] = sum;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct() { return {.run = run}; }
+
+}  // namespace convladder::cpu_reference::conv2d

@@ -1,0 +1,72 @@
+/// @file direct.cu
+/// @brief conv2d, first on the GPU: one thread computes one output.
+///
+/// - Before: cpu_reference/conv2d/direct.cpp (the same sums, one after the other)
+/// - After:  cuda_optimized/conv2d/direct_tiled.cu (a block shares the input that its threads read)
+/// - The same maths: cpu_reference/conv2d/direct.cpp
+///
+/// **The idea.** All outputs are independent, so each becomes a thread. The four outer loops of the
+/// definition turn into the thread's index; the three inner loops stay as they are.
+///
+///     blockIdx.x, threadIdx.x -> q    neighbouring threads, neighbouring addresses: coalesced
+///     blockIdx.y, threadIdx.y -> p
+///     blockIdx.z              -> n, k
+///
+/// **Expect.** Two loads (x, w) for each multiply-add. A warp's loads of x are one or two cache lines,
+/// its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an SM issues
+/// one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the arithmetic peak.
+/// **Costs.** Nothing is declined.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::conv2d {
+namespace {
+
+constexpr int kBlockQ = 32;  ///< Threads along q: one warp, 128 bytes of a row.
+constexpr int kBlockP = 8;   ///< Threads along p.
+
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+/// Grid (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
+__global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* weights,
+                              const float* bias, float* y) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 w_at{group_c, conv.R, conv.S};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  const int q = blockIdx.x * kBlockQ + threadIdx.x;
+  if (q >= conv.Q) return;
+  // grid.y and grid.z end at 65535: with more rows or images, a thread takes several outputs.
+  for (std::int64_t nk = blockIdx.z; nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z) {
+    const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
+    const int c0 = k / group_k * group_c;  // first input channel of k's group
+    for (int p = blockIdx.y * kBlockP + threadIdx.y; p < conv.P; p += gridDim.y * kBlockP) {
+      float sum = bias ? bias[k] : 0.0f;
+      for (int c = 0; c < group_c; ++c) {
+        for (int r = 0; r < conv.R; ++r) {
+          const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+          if (h < 0 || h >= conv.H) continue;  // a row of zeros
+          for (int s = 0; s < conv.S; ++s) {
+            const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+            if (w < 0 || w >= conv.W) continue;
+            sum += x[x_at(n, c0 + c, h, w)] * weights[w_at(k, c, r, s)];
+          }
+        }
+      }
+      y[y_at(n, k, p, q)] = sum;
+    }
+  }
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const dim3 grid(blocks_for(conv.Q, kBlockQ), blocks_for(conv.P, kBlockP, kMaxGridYZ),
+                  blocks_for(std::int64_t{conv.N} * conv.K, 1, kMaxGridYZ));
+  launch(conv2d_direct, {grid, dim3(kBlockQ, kBlockP)}, conv, arrays.in<float>("x"),
+         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::conv2d

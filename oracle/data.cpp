@@ -1,0 +1,54 @@
+#include "oracle/data.hpp"
+
+#include <random>
+
+namespace convladder {
+namespace {
+
+constexpr std::int64_t kExactLimit = std::int64_t{1} << 24;  // floats count up to here
+
+/// The largest a <= 8 with longest_sum * a * a + a < 2^24 (the last a: a bias or an old value).
+int integer_range(std::int64_t longest_sum) {
+  for (int a = 8; a >= 1; --a) {
+    if (longest_sum < (kExactLimit - a) / (a * a)) return a;
+  }
+  throw BadInput(text("sums of ", longest_sum,
+                      " products: too long to be exact in float; use real data"));
+}
+
+/// An own generator for each array, so that one array's values do not depend on another's size.
+std::mt19937_64 generator(std::uint64_t seed, const std::string& name) {
+  std::seed_seq mix(name.begin(), name.end());
+  std::mt19937_64 engine(mix);
+  engine.seed(engine() ^ (seed * 0x9e3779b97f4a7c15u + 1));
+  return engine;
+}
+
+}  // namespace
+
+Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
+                   std::int64_t longest_sum) {
+  Arrays inputs;
+  for (const ArraySpec& spec : signature.inputs) {
+    if (spec.dtype != DType::f32) throw std::logic_error("no generator for " + spec.name);
+    Array array(spec.dtype, spec.shape);
+    std::mt19937_64 random = generator(seed, spec.name);
+    // Own arithmetic instead of the standard distributions, which differ between libraries.
+    if (data == Data::integer) {
+      const int a = integer_range(longest_sum);
+      const auto values = static_cast<std::uint64_t>(2 * a + 1);
+      for (float& value : array.as<float>()) {
+        value = static_cast<float>(static_cast<std::int64_t>((random() >> 32) * values >> 32) - a);
+      }
+    } else {
+      for (float& value : array.as<float>()) {
+        value = static_cast<float>(static_cast<std::int32_t>(random() >> 39) - (1 << 24)) /
+                static_cast<float>(1 << 24);
+      }
+    }
+    inputs.emplace(spec.name, std::move(array));
+  }
+  return inputs;
+}
+
+}  // namespace convladder

@@ -1,0 +1,31 @@
+/// @file data.hpp
+/// @brief Test data: seeded, asymmetric, and in exact mode small enough that every sum is exact.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/rung.hpp"
+
+namespace convladder {
+
+/// Arrays by name.
+using Arrays = std::map<std::string, Array, std::less<>>;
+
+/// How rungs are compared.
+enum class Data {
+  integer,  ///< exact mode: small integers, so that every rung must give the reference's very bits
+  real,     ///< real mode: random floats, compared within a bound on rounding
+};
+
+constexpr const char* name_of(Data data) { return data == Data::integer ? "integer" : "real"; }
+
+/// Values for all inputs of a problem. Integers are drawn from [-a, a] with a at most 8 and chosen so
+/// that `longest_sum` products of two of them stay below 2^24, where float is exact; real numbers
+/// from [-1, 1). The same seed gives the same data on every machine.
+/// @throws BadInput if no a >= 1 keeps the sums exact.
+Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
+                   std::int64_t longest_sum);
+
+}  // namespace convladder

@@ -1,0 +1,102 @@
+#include "oracle/judge.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace convladder {
+namespace {
+
+/// The indices along each axis of flat element i.
+std::vector<std::int64_t> indices_of(const Shape& shape, std::int64_t i) {
+  std::vector<std::int64_t> indices(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    indices[axis] = i % shape[axis];
+    i /= shape[axis];
+  }
+  return indices;
+}
+
+/// "y[n=0, k=2, p=15, q=31]".
+std::string element_name(const ArraySpec& spec, const std::vector<std::int64_t>& indices) {
+  std::vector<std::string> parts;
+  for (std::size_t axis = 0; axis < indices.size(); ++axis) {
+    parts.push_back(text(spec.axes[axis], "=", indices[axis]));
+  }
+  return text(spec.name, "[", joined(parts, ", "), "]");
+}
+
+/// Where in its tile an output lies, and whether its window reads the tile's halo or the padding.
+std::string place_in_tile(const Problem& problem, OutputTile tile,
+                          const std::vector<std::int64_t>& indices) {
+  if (tile.rows == 0 || indices.size() < 2) return "";
+  const std::int64_t row = indices[indices.size() - 2], column = indices.back();
+  std::string place = text("; tile (", row / tile.rows, ", ", column / tile.columns, ") of ",
+                           tile.rows, " x ", tile.columns, ", at (", row % tile.rows, ", ",
+                           column % tile.columns, ") in it");
+  const auto* conv = std::get_if<Conv2dProblem>(&problem);
+  if (conv == nullptr) return place;
+  const std::int64_t h = row * conv->stride.h - conv->pad.top;
+  const std::int64_t w = column * conv->stride.w - conv->pad.left;
+  const std::int64_t below = window_extent(conv->R, conv->dilation.h);
+  const std::int64_t right = window_extent(conv->S, conv->dilation.w);
+  // The tile's own input ends where the next tile's begins; what lies beyond is its halo.
+  const std::int64_t own_h = (row / tile.rows + 1) * tile.rows * conv->stride.h - conv->pad.top;
+  const std::int64_t own_w =
+      (column / tile.columns + 1) * tile.columns * conv->stride.w - conv->pad.left;
+  if (h + below > own_h || w + right > own_w) place += ", its window reaches into the halo";
+  if (h < 0 || w < 0 || h + below > conv->H || w + right > conv->W) {
+    place += ", its window reaches into the padding";
+  }
+  return place;
+}
+
+}  // namespace
+
+Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
+              OutputTile tile) {
+  const ArraySpec& spec = expected.spec;
+  if (found.shape() != spec.shape || found.dtype() != spec.dtype) {
+    return {.max_error = std::numeric_limits<double>::infinity(),
+            .difference = text(spec.name, " has shape ", to_string(found.shape()), " of ",
+                               name_of(found.dtype()), ", expected ", to_string(spec.shape), " of ",
+                               name_of(spec.dtype))};
+  }
+  Verdict verdict{.agrees = true, .exact = true};
+  const double factor =
+      (4 + 2 * std::sqrt(static_cast<double>(expected.longest_sum))) * std::ldexp(1.0, -24);
+  const bool is_integer = spec.dtype == DType::i32;
+  const auto integers = is_integer ? found.as<std::int32_t>() : std::span<const std::int32_t>();
+  const auto floats = is_integer ? std::span<const float>() : found.as<float>();
+  for (std::int64_t i = 0; i < found.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    double right = 0, value = 0, tolerance = 0;
+    if (is_integer) {
+      right = expected.integers[at];
+      value = integers[at];
+      verdict.exact = verdict.exact && value == right;
+    } else {
+      right = expected.values[at];
+      value = double{floats[at]};
+      verdict.exact = verdict.exact && floats[at] == static_cast<float>(right);
+      if (data == Data::real && !expected.magnitude.empty()) {
+        tolerance = factor * expected.magnitude[at];
+      }
+    }
+    const double error = std::abs(value - right);
+    // Written positively and negated, so that NaN fails.
+    if (!(error <= tolerance) && verdict.agrees) {
+      verdict.agrees = false;
+      const auto indices = indices_of(spec.shape, i);
+      verdict.difference =
+          text(element_name(spec, indices), ": expected ", right, ", found ", value,
+               tolerance > 0 ? text(" (off by ", error, ", allowed ", tolerance, ")") : "",
+               place_in_tile(problem, tile, indices));
+    }
+    if (!(error <= verdict.max_error)) {
+      verdict.max_error = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    }
+  }
+  return verdict;
+}
+
+}  // namespace convladder

@@ -1,0 +1,225 @@
+#include "oracle/reference.hpp"
+
+#include <cmath>
+#include <functional>
+
+#include "core/arithmetic.hpp"
+#include "core/parallel.hpp"
+#include "ladders/ladders.hpp"
+
+namespace convladder {
+namespace {
+
+Expected expected_for(const ArraySpec& spec, std::int64_t longest, bool rounds = true) {
+  const auto count = static_cast<std::size_t>(element_count(spec.shape));
+  return {spec, std::vector<double>(count),
+          rounds ? std::vector<double>(count) : std::vector<double>(), {}, longest};
+}
+
+/// Adds a product to element i.
+void accumulate(Expected& to, std::int64_t i, double a, double b) {
+  to.values[static_cast<std::size_t>(i)] += a * b;
+  to.magnitude[static_cast<std::size_t>(i)] += std::abs(a * b);
+}
+
+/// Visits all products of the convolution that belong to image n and output channel k:
+/// visit(x offset, weight offset, y offset). Both gradients and the forward pass sum over these triples.
+template <class Visit>
+void for_each_product(const Conv2dProblem& conv, int n, int k, const Visit& visit) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 w_at{group_c, conv.R, conv.S};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+  for (int c = 0; c < group_c; ++c) {
+    for (int r = 0; r < conv.R; ++r) {
+      for (int p = 0; p < conv.P; ++p) {
+        const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+        if (h < 0 || h >= conv.H) continue;
+        for (int s = 0; s < conv.S; ++s) {
+          const std::int64_t weight = w_at(k, c, r, s);
+          for (int q = 0; q < conv.Q; ++q) {
+            const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+            if (w < 0 || w >= conv.W) continue;
+            visit(x_at(n, k / group_k * group_c + c, h, w), weight, y_at(n, k, p, q));
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<Expected> conv2d(const Conv2dProblem& conv, const Arrays& inputs) {
+  const auto x = inputs.at("x").as<float>(), weights = inputs.at("weights").as<float>();
+  Expected y = expected_for(conv2d_signature(conv).outputs[0], longest_sum("conv2d", conv));
+  parallel_for(std::int64_t{conv.N} * conv.K, [&](std::int64_t nk) {
+    const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
+    if (conv.bias) {
+      const double bias = inputs.at("bias").as<float>()[static_cast<std::size_t>(k)];
+      const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+      for (std::int64_t i = nk * plane; i < (nk + 1) * plane; ++i) accumulate(y, i, bias, 1.0);
+    }
+    for_each_product(conv, n, k, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+      accumulate(y, yi, x[static_cast<std::size_t>(xi)], weights[static_cast<std::size_t>(wi)]);
+    });
+  });
+  return {y};
+}
+
+std::vector<Expected> conv2d_dgrad(const Conv2dProblem& conv, const Arrays& inputs) {
+  const auto dy = inputs.at("dy").as<float>(), weights = inputs.at("weights").as<float>();
+  Expected dx =
+      expected_for(conv2d_dgrad_signature(conv).outputs[0], longest_sum("conv2d_dgrad", conv));
+  // Output channels of one image add to the same dx: only images and groups are independent.
+  const int group_k = conv.K / conv.groups;
+  parallel_for(std::int64_t{conv.N} * conv.groups, [&](std::int64_t ng) {
+    const int n = static_cast<int>(ng / conv.groups), g = static_cast<int>(ng % conv.groups);
+    for (int k = g * group_k; k < (g + 1) * group_k; ++k) {
+      for_each_product(conv, n, k, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+        accumulate(dx, xi, dy[static_cast<std::size_t>(yi)], weights[static_cast<std::size_t>(wi)]);
+      });
+    }
+  });
+  return {dx};
+}
+
+std::vector<Expected> conv2d_wgrad(const Conv2dProblem& conv, const Arrays& inputs) {
+  const auto x = inputs.at("x").as<float>(), dy = inputs.at("dy").as<float>();
+  const Signature signature = conv2d_wgrad_signature(conv);
+  const std::int64_t longest = longest_sum("conv2d_wgrad", conv);
+  Expected dw = expected_for(signature.outputs[0], longest);
+  Expected db = expected_for(signature.outputs[1], longest);
+  parallel_for(conv.K, [&](std::int64_t k) {
+    const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+    for (int n = 0; n < conv.N; ++n) {
+      for_each_product(conv, n, static_cast<int>(k),
+                       [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+                         accumulate(dw, wi, x[static_cast<std::size_t>(xi)],
+                                    dy[static_cast<std::size_t>(yi)]);
+                       });
+      const std::int64_t first = (std::int64_t{n} * conv.K + k) * plane;
+      for (std::int64_t i = first; i < first + plane; ++i) {
+        accumulate(db, k, dy[static_cast<std::size_t>(i)], 1.0);
+      }
+    }
+  });
+  return {dw, db};
+}
+
+/// Visits all (col offset, x offset) pairs of image n and channel c; x offset is -1 in the padding.
+template <class Visit>
+void for_each_column_element(const Im2colProblem& p, std::int64_t n, std::int64_t c,
+                             const Visit& visit) {
+  const auto input = [](const WindowAxis& axis, int window, int tap) {
+    const int i = window * axis.stride - axis.pad_before + tap * axis.dilation;
+    return i >= 0 && i < axis.size ? i : -1;
+  };
+  const Index4 row_at{p.depth.kernel, p.height.kernel, p.width.kernel};
+  const Index4 window_at{p.depth.out, p.height.out, p.width.out};
+  const Index4 pixel_at{p.depth.size, p.height.size, p.width.size};
+  for (int t = 0; t < p.depth.kernel; ++t) {
+    for (int r = 0; r < p.height.kernel; ++r) {
+      for (int s = 0; s < p.width.kernel; ++s) {
+        const std::int64_t row = row_at(static_cast<int>(c), t, r, s);
+        for (int o = 0; o < p.depth.out; ++o) {
+          const int d = input(p.depth, o, t);
+          for (int u = 0; u < p.height.out; ++u) {
+            const int h = input(p.height, u, r);
+            for (int v = 0; v < p.width.out; ++v) {
+              const int w = input(p.width, v, s);
+              const std::int64_t col =
+                  (n * p.rows() + row) * p.columns() + window_at(0, o, u, v);
+              visit(col, d < 0 || h < 0 || w < 0
+                             ? -1
+                             : (n * p.C + c) * p.channel_size() + pixel_at(0, d, h, w));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// The output's values before the run, by its request; a copy's result has no rounding to bound.
+void start_from_old_values(Expected& to, const Arrays& inputs, Request request) {
+  if (request == Request::write) return;
+  const auto old = inputs.at("into").as<float>();
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    to.values[i] = old[i];
+    if (!to.magnitude.empty()) to.magnitude[i] = std::abs(static_cast<double>(old[i]));
+  }
+}
+
+std::vector<Expected> im2col(const Im2colProblem& p, const Arrays& inputs) {
+  const auto x = inputs.at("x").as<float>();
+  // Only `add` rounds: a copy is exact.
+  Expected col = expected_for(im2col_signature(p).outputs[0], longest_sum("im2col", p),
+                              p.request == Request::add);
+  start_from_old_values(col, inputs, p.request);
+  if (p.request == Request::none) return {col};
+  parallel_for(std::int64_t{p.N} * p.C, [&](std::int64_t nc) {
+    for_each_column_element(p, nc / p.C, nc % p.C, [&](std::int64_t col_i, std::int64_t x_i) {
+      const auto i = static_cast<std::size_t>(col_i);
+      const double value = x_i < 0 ? 0.0 : double{x[static_cast<std::size_t>(x_i)]};
+      col.values[i] += value;
+      if (!col.magnitude.empty()) col.magnitude[i] += std::abs(value);
+    });
+  });
+  return {col};
+}
+
+std::vector<Expected> col2im(const Im2colProblem& p, const Arrays& inputs) {
+  const auto col = inputs.at("col").as<float>();
+  Expected x = expected_for(col2im_signature(p).outputs[0], longest_sum("col2im", p),
+                            p.request != Request::none);
+  start_from_old_values(x, inputs, p.request);
+  if (p.request == Request::none) return {x};
+  parallel_for(std::int64_t{p.N} * p.C, [&](std::int64_t nc) {
+    for_each_column_element(p, nc / p.C, nc % p.C, [&](std::int64_t col_i, std::int64_t x_i) {
+      if (x_i >= 0) accumulate(x, x_i, col[static_cast<std::size_t>(col_i)], 1.0);
+    });
+  });
+  return {x};
+}
+
+std::vector<Expected> gemm(const GemmProblem& p, const Arrays& inputs) {
+  const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
+  Expected c = expected_for(gemm_signature(p).outputs[0], p.K);
+  parallel_for(p.M, [&](std::int64_t m) {
+    for (std::int64_t k = 0; k < p.K; ++k) {
+      const double a_mk = a[static_cast<std::size_t>(m * p.K + k)];
+      for (std::int64_t n = 0; n < p.N; ++n) {
+        accumulate(c, m * p.N + n, a_mk, b[static_cast<std::size_t>(k * p.N + n)]);
+      }
+    }
+  });
+  return {c};
+}
+
+}  // namespace
+
+std::int64_t longest_sum(const std::string& ladder, const Problem& problem) {
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
+    const std::int64_t taps = std::int64_t{conv->R} * conv->S;
+    if (ladder == "conv2d") return conv->C / conv->groups * taps + 1;  // and the bias
+    if (ladder == "conv2d_dgrad") return conv->K / conv->groups * taps;
+    return std::max<std::int64_t>(1, std::int64_t{conv->N} * conv->P * conv->Q);
+  }
+  if (const auto* columns = std::get_if<Im2colProblem>(&problem)) {
+    return ladder == "im2col" ? 2 : columns->kernel_volume() + 1;  // and the old value
+  }
+  if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->K;
+  return 1;
+}
+
+std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
+                                const Arrays& inputs) {
+  if (ladder == "conv2d") return conv2d(std::get<Conv2dProblem>(problem), inputs);
+  if (ladder == "conv2d_dgrad") return conv2d_dgrad(std::get<Conv2dProblem>(problem), inputs);
+  if (ladder == "conv2d_wgrad") return conv2d_wgrad(std::get<Conv2dProblem>(problem), inputs);
+  if (ladder == "im2col") return im2col(std::get<Im2colProblem>(problem), inputs);
+  if (ladder == "col2im") return col2im(std::get<Im2colProblem>(problem), inputs);
+  if (ladder == "gemm") return gemm(std::get<GemmProblem>(problem), inputs);
+  throw std::logic_error("no reference for the ladder " + ladder);
+}
+
+}  // namespace convladder

@@ -1,0 +1,259 @@
+#include "oracle/runner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <new>
+
+namespace convladder {
+namespace {
+
+constexpr std::size_t kGuardBytes = 1024;  // keeps the 256-byte alignment
+constexpr unsigned char kPoison = 0xff;    // four of them are a NaN, and -1
+
+/// Device memory for one array, between two guard bands.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(Device& device, std::string name, std::size_t bytes, const RunOptions& options)
+      : device_(&device), name_(std::move(name)), bytes_(bytes),
+        before_(kGuardBytes + options.misalignment), poison_(options.poison),
+        base_(static_cast<std::byte*>(device.allocate(before_ + bytes + kGuardBytes))) {
+    device.fill(base_, kPoison, before_);
+    device.fill(data() + bytes_, kPoison, kGuardBytes);
+    poison();
+  }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  ~GuardedBuffer() {
+    try {
+      device_->release(base_);
+    } catch (const DeviceError&) {
+      // The failure that broke the device was reported where it happened.
+    }
+  }
+
+  std::byte* data() const { return base_ + before_; }
+  const std::string& name() const { return name_; }
+
+  /// Forgets the content.
+  void poison() {
+    if (poison_) device_->fill(data(), kPoison, bytes_);
+  }
+  void upload(const Array& from) { device_->upload(data(), from.data(), bytes_); }
+  void download(Array& to) const { device_->download(to.data(), data(), bytes_); }
+
+  bool holds(const Array& content) const {
+    std::vector<std::byte> now(bytes_);
+    device_->download(now.data(), data(), bytes_);
+    return bytes_ == 0 || std::memcmp(now.data(), content.data(), bytes_) == 0;
+  }
+
+  /// Empty, or which guard band was overwritten.
+  std::string broken_guard() const {
+    if (!intact(base_, before_)) return text("wrote before the beginning of ", name_);
+    if (!intact(data() + bytes_, kGuardBytes)) return text("wrote past the end of ", name_);
+    return "";
+  }
+
+ private:
+  bool intact(const std::byte* band, std::size_t bytes) const {
+    std::vector<unsigned char> now(bytes);
+    device_->download(now.data(), band, bytes);
+    return std::all_of(now.begin(), now.end(), [](unsigned char byte) { return byte == kPoison; });
+  }
+
+  Device* device_;
+  std::string name_;
+  std::size_t bytes_, before_;
+  bool poison_;
+  std::byte* base_;
+};
+
+/// All memory of one run.
+class Memory {
+ public:
+  Memory(Device& device, const Signature& signature, const Arrays& inputs,
+         std::size_t workspace_bytes, const RunOptions& options)
+      : device_(&device), signature_(&signature), inputs_(&inputs), options_(options) {
+    for (const ArraySpec& spec : signature.inputs) {
+      const Array& array = inputs.at(spec.name);
+      add(spec.name, array.size_bytes()).upload(array);
+      input_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
+    }
+    for (const ArraySpec& spec : signature.outputs) {
+      if (spec.dynamic) continue;
+      add(spec.name, static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype));
+      output_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
+      shapes_[spec.name] = spec.shape;
+    }
+    add("the workspace", workspace_bytes);
+    workspace_ = buffers_.back().data();
+  }
+
+  /// Outputs and workspace as they are before a run.
+  void reset() {
+    std::erase_if(buffers_, [&](const GuardedBuffer& buffer) { return created(buffer.name()); });
+    for (GuardedBuffer& buffer : buffers_) {
+      if (find_spec(signature_->inputs, buffer.name()) == nullptr) buffer.poison();
+      const ArraySpec* output = find_spec(signature_->outputs, buffer.name());
+      if (output != nullptr && !output->initial.empty()) buffer.upload(inputs_->at(output->initial));
+    }
+  }
+
+  Arguments arguments() {
+    return Arguments(input_slots_, output_slots_, workspace_,
+                     [this](const std::string& name, DType dtype, const Shape& shape) {
+                       return create(name, dtype, shape);
+                     });
+  }
+
+  /// Empty, or the first thing that the run must not have done to memory.
+  std::string damage() const {
+    for (const GuardedBuffer& buffer : buffers_) {
+      if (const std::string broken = buffer.broken_guard(); !broken.empty()) return broken;
+      if (find_spec(signature_->inputs, buffer.name()) != nullptr &&
+          !buffer.holds(inputs_->at(buffer.name()))) {
+        return text("changed its input ", buffer.name());
+      }
+    }
+    for (const ArraySpec& spec : signature_->outputs) {
+      if (!shapes_.contains(spec.name)) return text("did not create its output ", spec.name);
+    }
+    return "";
+  }
+
+  Arrays outputs() const {
+    Arrays outputs;
+    for (const ArraySpec& spec : signature_->outputs) {
+      Array array(spec.dtype, shapes_.at(spec.name));
+      const auto buffer = std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& candidate) {
+        return candidate.name() == spec.name;
+      });
+      buffer->download(array);
+      outputs.emplace(spec.name, std::move(array));
+    }
+    return outputs;
+  }
+
+ private:
+  GuardedBuffer& add(const std::string& name, std::size_t bytes) {
+    return buffers_.emplace_back(*device_, name, bytes, options_);
+  }
+
+  void* create(const std::string& name, DType dtype, const Shape& shape) {
+    const ArraySpec* spec = find_spec(signature_->outputs, name);
+    if (spec == nullptr || !spec->dynamic || spec->dtype != dtype) {
+      throw std::logic_error("the ladder has no such output to create: " + name);
+    }
+    if (!shapes_.emplace(name, shape).second) throw std::logic_error("created twice: " + name);
+    return add(name, static_cast<std::size_t>(element_count(shape)) * size_of(dtype)).data();
+  }
+
+  bool created(const std::string& name) {
+    const ArraySpec* spec = find_spec(signature_->outputs, name);
+    if (spec == nullptr || !spec->dynamic) return false;
+    shapes_.erase(name);
+    return true;
+  }
+
+  static const ArraySpec* find_spec(const std::vector<ArraySpec>& specs, const std::string& name) {
+    const auto found = std::find_if(specs.begin(), specs.end(),
+                                    [&](const ArraySpec& spec) { return spec.name == name; });
+    return found == specs.end() ? nullptr : &*found;
+  }
+
+  Device* device_;
+  const Signature* signature_;
+  const Arrays* inputs_;
+  RunOptions options_;
+  std::list<GuardedBuffer> buffers_;
+  std::vector<Arguments::Slot> input_slots_, output_slots_;
+  std::map<std::string, Shape> shapes_;
+  std::byte* workspace_ = nullptr;
+};
+
+/// What a run needs at least. @throws BadInput if the place has less.
+void require_memory(const Device& device, const Signature& signature, std::size_t workspace_bytes) {
+  double bytes = static_cast<double>(workspace_bytes);
+  for (const auto* specs : {&signature.inputs, &signature.outputs}) {
+    for (const ArraySpec& spec : *specs) {
+      bytes += static_cast<double>(element_count(spec.shape)) *
+               static_cast<double>(size_of(spec.dtype));
+    }
+  }
+  const auto free = static_cast<double>(device.free_bytes());
+  require(bytes <= free, "memory", text(bytes / 1e9, " GB"),
+          text("the problem needs more than the ", free / 1e9, " GB that are free (",
+               name_of(device.where()), ")"));
+}
+
+Outcome differs(std::string reason) {
+  return {.status = Status::differs, .reason = std::move(reason)};
+}
+
+}  // namespace
+
+Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed)
+    : Comparison(ladder, problem, data,
+                 make_inputs(ladder.signature(problem), data, seed,
+                             longest_sum(ladder.name, problem))) {}
+
+Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs)
+    : ladder_(&ladder), problem_(problem), data_(data), inputs_(std::move(inputs)),
+      expected_(reference(ladder.name, problem, inputs_)) {}
+
+Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options) const {
+  const auto& code = rung.code_at(where);
+  Device* device = device_at(where);
+  if (!code || device == nullptr) {
+    return {.status = Status::skipped,
+            .reason = where == Where::gpu && rung.is_cuda() ? why_no_gpu()
+                                                            : "this rung does not run there"};
+  }
+  if (const Declined declined = code->supports(problem_)) {
+    return {.status = Status::declined, .reason = *declined};
+  }
+  const Signature signature = ladder_->signature(problem_);
+  const std::size_t workspace_bytes = code->workspace_bytes(problem_);
+  require_memory(*device, signature, workspace_bytes);
+
+  Outcome outcome;
+  try {
+    Memory memory(*device, signature, inputs_, workspace_bytes, options);
+    const Arguments arguments = memory.arguments();
+    for (int run = 0; run <= options.warm_up_runs; ++run) {
+      memory.reset();
+      device->synchronize();
+      const auto start = std::chrono::steady_clock::now();
+      code->run(problem_, arguments);
+      device->synchronize();
+      const std::chrono::duration<double, std::milli> time =
+          std::chrono::steady_clock::now() - start;
+      outcome.milliseconds = time.count();
+    }
+    if (const std::string damage = memory.damage(); !damage.empty()) return differs(damage);
+    outcome.outputs = memory.outputs();
+  } catch (const DeviceError& error) {
+    return differs(error.what());
+  } catch (const std::bad_alloc&) {
+    throw BadInput(text("memory: not enough of it (", name_of(where), ") for ", describe(problem_)));
+  }
+
+  outcome.ran = true;
+  outcome.status = Status::agrees;
+  outcome.exact = true;
+  for (const Expected& expected : expected_) {
+    const Verdict verdict = judge(expected, outcome.outputs.at(expected.spec.name), data_, problem_,
+                                  code->tile(problem_));
+    outcome.exact = outcome.exact && verdict.exact;
+    outcome.max_error = std::max(outcome.max_error, verdict.max_error);
+    if (!verdict.agrees && outcome.status == Status::agrees) {
+      outcome.status = Status::differs;
+      outcome.reason = verdict.difference;
+    }
+  }
+  return outcome;
+}
+
+}  // namespace convladder

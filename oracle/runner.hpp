@@ -1,0 +1,83 @@
+/// @file runner.hpp
+/// @brief Runs a rung on guarded, poisoned memory and has its outputs judged.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/rung.hpp"
+#include "oracle/data.hpp"
+#include "oracle/judge.hpp"
+#include "oracle/reference.hpp"
+
+namespace convladder {
+
+/// What became of a rung on one problem in one place.
+enum class Status {
+  agrees,
+  differs,   ///< A wrong value, a write outside of the outputs, a failed call: `reason` says which.
+  declined,  ///< The rung does not take this problem: `reason` says why.
+  skipped,   ///< This place is not there (no GPU): `reason` says why.
+};
+
+constexpr const char* name_of(Status status) {
+  switch (status) {
+    case Status::agrees: return "agrees";
+    case Status::differs: return "differs";
+    case Status::declined: return "declined";
+    case Status::skipped: return "skipped";
+  }
+  return "";
+}
+
+/// One row of a comparison.
+struct Outcome {
+  Status status = Status::skipped;
+  std::string reason = {};
+  bool ran = false;         ///< exact, max_error, milliseconds and outputs mean something
+  bool exact = false;
+  double max_error = 0;
+  double milliseconds = 0;  ///< The rung's own run, host clock, without copies.
+  Arrays outputs = {};
+};
+
+struct RunOptions {
+  /// Each array begins this many bytes after a 256-byte boundary; a multiple of the element size.
+  std::size_t misalignment = 0;
+  /// Untimed runs before the one that counts (a GPU's first launch loads code).
+  int warm_up_runs = 0;
+  /// Fills outputs, workspaces and guard bands with NaN first. Off only under a tool that looks for
+  /// reads of unwritten memory, which the fill would hide.
+  bool poison = true;
+};
+
+/// A problem with its data and the right answer, to compare any number of rungs on.
+class Comparison {
+ public:
+  /// Makes data by `data` and `seed`.
+  Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed);
+  /// Takes the caller's arrays, which must fit the problem's signature.
+  Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs);
+
+  /// Runs one rung there, and judges it:
+  /// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
+  /// - inputs must be unchanged afterwards.
+  /// @throws BadInput if the problem does not fit into the memory there.
+  Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
+
+  const Ladder& ladder() const { return *ladder_; }
+  const Problem& problem() const { return problem_; }
+  const Arrays& inputs() const { return inputs_; }
+  const std::vector<Expected>& expected() const { return expected_; }
+
+ private:
+  const Ladder* ladder_;
+  Problem problem_;
+  Data data_;
+  Arrays inputs_;
+  std::vector<Expected> expected_;
+};
+
+}  // namespace convladder
