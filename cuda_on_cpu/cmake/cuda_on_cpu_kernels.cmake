@@ -1,0 +1,46 @@
+# cuda_on_cpu_add_kernels(<target> [RUNTIME <library>] <source.cu>...)
+#
+# Compiles .cu files as C++20 against cuda_on_cpu's headers, into an OBJECT library. Link it by its
+# name to the executables and shared libraries that use the kernels:
+#
+#     cuda_on_cpu_add_kernels(my_kernels conv.cu scan.cu)
+#     target_link_libraries(my_program PRIVATE my_kernels)
+#
+# Between the objects stand markers, which tell the static shared memory of one file from that of the
+# next (see static_shared.hpp). So the objects must be linked in this order: not through a static
+# library, and not with link-time optimization. Each .cu file is compiled through a one-line .cpp
+# that includes it: its language here and in another target that nvcc compiles cannot disturb each
+# other. RUNTIME names another build of the library than `cuda_on_cpu`, such as one with sanitizers.
+function(cuda_on_cpu_add_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RUNTIME" "")
+  if(NOT arg_RUNTIME)
+    set(arg_RUNTIME cuda_on_cpu)
+  endif()
+  set(templates ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${target}.cuda_on_cpu)
+  string(MAKE_C_IDENTIFIER ${target} prefix)
+
+  set(index 0)
+  set(marker cuda_on_cpu_marker_${prefix}_0)
+  configure_file(${templates}/marker.cpp.in ${generated}/marker_0.cpp @ONLY)
+  set(sources ${generated}/marker_0.cpp)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
+    cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE kernel_source)
+    cmake_path(GET source STEM stem)
+    configure_file(${templates}/kernel.cpp.in ${generated}/${index}_${stem}.cpp @ONLY)
+
+    math(EXPR next "${index} + 1")
+    set(begin_marker cuda_on_cpu_marker_${prefix}_${index})
+    set(marker cuda_on_cpu_marker_${prefix}_${next})
+    configure_file(${templates}/range_marker.cpp.in ${generated}/marker_${next}.cpp @ONLY)
+    list(APPEND sources ${generated}/${index}_${stem}.cpp ${generated}/marker_${next}.cpp)
+    set(index ${next})
+  endforeach()
+
+  add_library(${target} OBJECT ${sources})
+  target_link_libraries(${target} PUBLIC ${arg_RUNTIME})
+  target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD OFF
+    INTERPROCEDURAL_OPTIMIZATION OFF)
+endfunction()

@@ -1,0 +1,94 @@
+/// @file
+/// @brief Atomic functions: real atomics of the CPU, relaxed as CUDA's are. All return the old
+/// value.
+#pragma once
+
+#include <atomic>
+#include <type_traits>
+
+namespace cuda_on_cpu {
+namespace detail {
+
+/// Replaces the value by `change(value)`.
+template <class T, class Change>
+T atomic_change(T* address, Change change) {
+  const std::atomic_ref<T> target(*address);
+  T old = target.load(std::memory_order_relaxed);
+  while (!target.compare_exchange_weak(old, change(old), std::memory_order_relaxed)) {
+  }
+  return old;
+}
+
+template <class T>
+concept AtomicInteger =
+    std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long>;
+template <class T>
+concept AtomicNumber = AtomicInteger<T> || std::is_same_v<T, float> || std::is_same_v<T, double>;
+template <class T>
+concept AtomicOrdered = AtomicInteger<T> || std::is_same_v<T, long long>;
+
+}  // namespace detail
+
+// The operand is not deduced: atomicAdd(&u, 1) converts 1 as CUDA's overloads do.
+
+template <detail::AtomicNumber T>
+T atomicAdd(T* address, std::type_identity_t<T> value) {
+  return std::atomic_ref<T>(*address).fetch_add(value, std::memory_order_relaxed);
+}
+template <class T>
+  requires std::is_same_v<T, int> || std::is_same_v<T, unsigned>
+T atomicSub(T* address, std::type_identity_t<T> value) {
+  return std::atomic_ref<T>(*address).fetch_sub(value, std::memory_order_relaxed);
+}
+template <detail::AtomicOrdered T>
+T atomicMin(T* address, std::type_identity_t<T> value) {
+  return detail::atomic_change(address, [=](T old) { return value < old ? value : old; });
+}
+template <detail::AtomicOrdered T>
+T atomicMax(T* address, std::type_identity_t<T> value) {
+  return detail::atomic_change(address, [=](T old) { return old < value ? value : old; });
+}
+template <class T>
+  requires detail::AtomicInteger<T> || std::is_same_v<T, float>
+T atomicExch(T* address, std::type_identity_t<T> value) {
+  return std::atomic_ref<T>(*address).exchange(value, std::memory_order_relaxed);
+}
+template <class T>
+  requires detail::AtomicInteger<T> || std::is_same_v<T, unsigned short>
+T atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
+  std::atomic_ref<T>(*address).compare_exchange_strong(compare, value, std::memory_order_relaxed);
+  return compare;
+}
+template <detail::AtomicInteger T>
+T atomicAnd(T* address, std::type_identity_t<T> value) {
+  return std::atomic_ref<T>(*address).fetch_and(value, std::memory_order_relaxed);
+}
+template <detail::AtomicInteger T>
+T atomicOr(T* address, std::type_identity_t<T> value) {
+  return std::atomic_ref<T>(*address).fetch_or(value, std::memory_order_relaxed);
+}
+template <detail::AtomicInteger T>
+T atomicXor(T* address, std::type_identity_t<T> value) {
+  return std::atomic_ref<T>(*address).fetch_xor(value, std::memory_order_relaxed);
+}
+/// Counts up to `limit`, then starts again at 0.
+inline unsigned atomicInc(unsigned* address, unsigned limit) {
+  return detail::atomic_change(address, [=](unsigned old) { return old >= limit ? 0 : old + 1; });
+}
+/// Counts down to 0, then starts again at `limit`.
+inline unsigned atomicDec(unsigned* address, unsigned limit) {
+  return detail::atomic_change(
+      address, [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
+}
+
+// The scopes are the same here.
+template <class T>
+T atomicAdd_block(T* address, std::type_identity_t<T> value) {
+  return atomicAdd(address, value);
+}
+template <class T>
+T atomicAdd_system(T* address, std::type_identity_t<T> value) {
+  return atomicAdd(address, value);
+}
+
+}  // namespace cuda_on_cpu

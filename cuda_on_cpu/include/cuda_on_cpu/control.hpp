@@ -1,0 +1,71 @@
+/// @file
+/// @brief What a test or a program can set and ask about the CPU's "device". Brings in no CUDA
+/// names.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cuda_on_cpu::control {
+
+/// Order in which the threads of a block run between two barriers, and blocks within a grid.
+enum class ThreadOrder {
+  forward,   ///< thread 0, 1, 2, ...
+  reverse,   ///< the last thread first
+  shuffled,  ///< a new permutation, drawn from the seed, in each barrier interval of each block
+};
+
+/// Sets the order for later launches.
+void set_thread_order(ThreadOrder order, std::uint64_t seed = 0);
+
+/// Number of OS threads that run blocks. Default: CUDA_ON_CPU_THREADS in the environment, else all
+/// cores.
+void set_worker_threads(unsigned count);
+unsigned worker_threads();
+
+/// Whether device and shared memory start as NaN bytes (the default) or as zeros.
+void set_nan_fill(bool on);
+
+/// Bytes that cudaMalloc can give in all. Default: physical memory.
+void set_memory_limit(std::size_t bytes);
+
+/// How long all blocks may wait for one another before that is called a deadlock. Default: two
+/// seconds.
+void set_deadlock_timeout(std::chrono::milliseconds timeout);
+
+/// Full sentences about the last error: what, in which kernel, block and thread, at which lines.
+/// Empty if there was none.
+std::string last_report();
+
+/// Back to the defaults: order, fill, limit, timeout; forgets the errors and the last report.
+/// Allocations and the number of worker threads stay.
+void reset();
+
+/// A device allocation that is alive.
+struct Allocation {
+  const void* address;
+  std::size_t bytes;
+  std::uint64_t number;  ///< counted from 1 in the order of allocation
+};
+/// The device allocations that are alive, oldest first: at the end of a program, its leaks.
+std::vector<Allocation> live_allocations();
+
+/// What launches have cost since the start or the last reset_statistics().
+struct Statistics {
+  std::uint64_t launches;
+  std::uint64_t blocks;
+  std::uint64_t threads;
+  std::uint64_t
+      fiber_switches;  ///< resumptions of a fiber: 0 an interval for threads that never suspend
+};
+Statistics statistics();
+void reset_statistics();
+
+/// The exit status of a process that was ended for a memory access that cannot go on: host code
+/// that touches device memory, or a kernel that touches memory that is not mapped.
+inline constexpr int kMemoryFaultExit = 86;
+
+}  // namespace cuda_on_cpu::control

@@ -1,0 +1,38 @@
+/// @file
+/// @brief For tools that watch a kernel's loads and stores (hooks of -fsanitize=thread, for
+/// example): who is running, and what memory is this? Brings in no CUDA names. Cheap,
+/// async-signal-safe apart from find_memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuda_on_cpu::inspect {
+
+/// The CUDA thread that runs on the calling OS thread.
+struct ThreadPosition {
+  std::uint64_t block;  ///< linear index of the block in the grid
+  unsigned thread;      ///< linear index of the thread in its block
+  unsigned interval;    ///< barriers that the block has passed
+  unsigned warp() const { return thread / 32; }
+  unsigned lane() const { return thread % 32; }
+};
+
+/// Whether a kernel's code runs on the calling OS thread; if so, `position` says which thread's.
+bool in_kernel(ThreadPosition* position);
+
+enum class MemorySpace { host, device, dynamic_shared, static_shared };
+
+/// What an address is. `base` and `bytes` describe the allocation, block buffer or file range
+/// around it; both are 0 for host memory, which includes `__constant__` variables and the threads'
+/// own locals.
+struct MemoryPlace {
+  MemorySpace space;
+  const void* base;
+  std::size_t bytes;
+};
+
+/// Looks `address` up as the calling OS thread sees it.
+MemoryPlace find_memory(const void* address);
+
+}  // namespace cuda_on_cpu::inspect

@@ -1,0 +1,48 @@
+/// @file
+/// @brief `__shared__` variables: thread-local storage of the OS thread that runs the block.
+///
+/// An OS thread runs one block at a time, so its thread-local storage is that block's shared
+/// memory. Each block must find NaN bytes there. The linker lays the thread-local variables of one
+/// object file side by side, and CMake's cuda_on_cpu_add_kernels() links a marker object before and
+/// after each kernel's object: all between two markers is the static shared memory of one `.cu`
+/// file.
+///
+/// Where a `__shared__` declaration is passed, a hidden *probe* variable beside it says two things:
+/// whether this block has filled that file's range already (its value), and which file's range it
+/// is (its address). So only blocks that use static shared memory pay for the fill, once a block
+/// and a file.
+#pragma once
+
+#include <cstdint>
+
+/// Must come first in its declaration, inside a function: `__shared__ float tile[16][17];`.
+/// Alignment is asked for with `__align__(n)` behind it.
+#define __shared__                                                              \
+  {                                                                             \
+    static constinit thread_local ::std::uint64_t cuda_on_cpu_probe = 0;        \
+    ::cuda_on_cpu::detail::static_shared_declaration_passed(cuda_on_cpu_probe); \
+  }                                                                             \
+  static thread_local
+
+namespace cuda_on_cpu::detail {
+
+/// Number of the block that this OS thread runs, counted from 1.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local std::uint64_t block_number;
+
+/// Fills the range that holds `probe` unless this block did so already, then marks the probe.
+void fill_static_shared(std::uint64_t& probe);
+
+inline void static_shared_declaration_passed(std::uint64_t& probe) {
+  if (probe != block_number) [[unlikely]]
+    fill_static_shared(probe);
+}
+
+/// Thread-local range between two markers, as an address of the calling OS thread.
+using MarkerAddress = unsigned char* (*)();
+
+/// A marker object registers the range that ends with it.
+struct StaticSharedRange {
+  StaticSharedRange(MarkerAddress begin, MarkerAddress end);
+};
+
+}  // namespace cuda_on_cpu::detail

@@ -1,0 +1,496 @@
+#include "block_runner.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_on_cpu/static_shared.hpp>
+#include <memory>
+#include <numeric>
+#include <thread>
+
+#include "device_arena.hpp"
+#include "memory_fault.hpp"
+#include "model_device.hpp"
+#include "report_text.hpp"
+#include "symbol_name.hpp"
+#include "worker_pool.hpp"
+
+namespace cuda_on_cpu {
+
+constinit thread_local BuiltinIndex threadIdx{};
+constinit thread_local BuiltinIndex blockIdx{};
+constinit thread_local BuiltinIndex blockDim{};
+constinit thread_local BuiltinIndex gridDim{};
+namespace detail {
+constinit thread_local std::uint64_t block_number = 0;
+}  // namespace detail
+
+namespace {
+
+/// Set while kernel code runs on this OS thread.
+[[gnu::tls_model("initial-exec")]] constinit thread_local BlockRunner* running = nullptr;
+
+/// Thrown through a kernel to end one of its threads. Not an std::exception: no kernel shall catch
+/// it.
+struct ThreadEnded {};
+
+/// BuiltinIndex has constant members, so that a kernel cannot assign them: a new one takes its
+/// place.
+void set(BuiltinIndex& index, const uint3& value) {
+  std::construct_at(&index, BuiltinIndex{value.x, value.y, value.z});
+}
+
+bool same_call(const WarpCall& a, const WarpCall& b) {
+  return a.function == b.function && a.mask == b.mask;
+}
+
+bool same_place(const detail::Site& a, const detail::Site& b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
+}
+
+}  // namespace
+
+// --- Life
+
+BlockRunner& BlockRunner::of_this_thread() {
+  prepare_thread_for_memory_faults();
+  thread_local BlockRunner runner;
+  return runner;
+}
+
+BlockRunner* BlockRunner::of_running_kernel() { return running; }
+
+BlockRunner& BlockRunner::of_running_kernel(const char* function) {
+  if (running == nullptr) {
+    std::fprintf(stderr, "cuda_on_cpu: %s was called outside a kernel.\n", function);
+    std::abort();
+  }
+  return *running;
+}
+
+BlockRunner::BlockRunner() = default;
+
+BlockRunner::~BlockRunner() {
+  closing_ = true;
+  for (Fiber* const fiber : idle_fibers_) fiber->resume();
+}
+
+void BlockRunner::ReadyQueue::reset(unsigned threads) {
+  const unsigned size = std::bit_ceil(threads);
+  if (ring_.size() < size) {
+    ring_.resize(size);
+    mask_ = size - 1;
+  }
+  head_ = tail_ = 0;
+}
+
+// --- Switching
+
+[[gnu::always_inline]] inline void BlockRunner::resume(Fiber& fiber) {
+  ++switches_;
+  running = this;
+  fiber.resume();
+  running = nullptr;
+  if (faulted_) handle_fault();
+}
+
+[[gnu::always_inline]] inline void BlockRunner::suspend(State state, const detail::Site& site) {
+  Thread& thread = threads_[current_];
+  thread.state = state;
+  thread.site = site;
+  thread.fiber->suspend();
+  if (failed()) throw ThreadEnded{};
+  thread.state = State::running;
+}
+
+// --- One block
+
+void BlockRunner::run(GridLaunch& launch, std::uint64_t index) {
+  begin_block(launch, index);
+  schedule();
+  end_block();
+}
+
+void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
+  ++detail::block_number;
+  launch_ = &launch;
+  block_ = index;
+  const dim3& grid = launch.grid;
+  const dim3& block = launch.block;
+  set(gridDim, grid);
+  set(blockDim, block);
+  set(blockIdx,
+      {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
+       static_cast<unsigned>(index / grid.x / grid.y)});
+
+  if (block_dim_.x != block.x || block_dim_.y != block.y || block_dim_.z != block.z) {
+    block_dim_ = block;
+    threads_.resize(launch.threads);
+    for (unsigned i = 0; i < launch.threads; ++i) {
+      threads_[i].index = {i % block.x, i / block.x % block.y, i / block.x / block.y};
+    }
+    warps_.resize((launch.threads + kLanes - 1) / kLanes);
+    ready_.reset(launch.threads);
+  }
+  for (Thread& thread : threads_) {
+    thread.state = State::fresh;
+    thread.fiber = nullptr;
+  }
+  for (unsigned w = 0; w < warps_.size(); ++w) {
+    const unsigned lanes = std::min(kLanes, launch.threads - w * kLanes);
+    warps_[w].reset(lanes == kLanes ? detail::kFullWarp : (1u << lanes) - 1);
+  }
+  if (launch.shared_bytes != 0 || shared_.bytes() != 0) {
+    shared_.prepare(launch.shared_bytes, fill_byte(launch.settings));
+  }
+  random_ = Random(launch.settings.seed ^ (index + 1) * 0x9e3779b97f4a7c15u);
+  finished_ = interval_ = arrived_ = predicates_ = 0;
+  failed_ = progressed_ = false;
+}
+
+void BlockRunner::end_block() {
+  if (const std::string overrun = shared_.check_guard(); !overrun.empty()) {
+    fail(cudaErrorIllegalAddress, describe_block() + ": " + overrun);
+  }
+  stop_waiting();
+  launch_->note_progress();
+}
+
+void BlockRunner::schedule() {
+  make_all_ready();
+  for (;;) {
+    run_ready_threads();
+    if (failed()) break;
+    if (finished_ == launch_->threads) return;
+    if (arrived_ == launch_->threads) {
+      release_barrier();
+    } else if (!waiting_.empty()) {
+      wait_for_other_blocks();
+    } else {
+      fail(cudaErrorLaunchFailure, describe_block() + ": " + describe_stuck_block());
+    }
+  }
+  unwind_suspended_threads();
+}
+
+void BlockRunner::make_all_ready() {
+  const unsigned n = launch_->threads;
+  ready_.reset(n);
+  switch (launch_->settings.order) {
+    case control::ThreadOrder::forward:
+      for (unsigned i = 0; i < n; ++i) ready_.push(i);
+      break;
+    case control::ThreadOrder::reverse:
+      for (unsigned i = n; i-- > 0;) ready_.push(i);
+      break;
+    case control::ThreadOrder::shuffled: {
+      std::uint16_t order[model::kThreadsPerBlock];
+      for (unsigned i = 0; i < n; ++i) {  // Fisher and Yates, inside out
+        const unsigned j = random_.below(i + 1);
+        order[i] = order[j];
+        order[j] = static_cast<std::uint16_t>(i);
+      }
+      for (unsigned i = 0; i < n; ++i) ready_.push(order[i]);
+      break;
+    }
+  }
+}
+
+void BlockRunner::run_ready_threads() {
+  while (!ready_.empty() && !failed()) {
+    make_current(ready_.pop());
+    Fiber* fiber = threads_[current_].fiber;
+    if (fiber == nullptr) {
+      if (idle_fibers_.empty()) {
+        fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::fiber_body, this));
+        idle_fibers_.push_back(fibers_.back().get());
+      }
+      fiber = idle_fibers_.back();
+      idle_fibers_.pop_back();
+    }
+    resume(*fiber);
+  }
+}
+
+void BlockRunner::make_current(unsigned thread) {
+  current_ = thread;
+  set(threadIdx, threads_[thread].index);
+}
+
+void BlockRunner::fiber_body(void* runner, Fiber& self) {
+  BlockRunner& r = *static_cast<BlockRunner*>(runner);
+  while (!r.closing_) {
+    do {
+      r.run_current_thread(self);
+    } while (r.make_next_fresh_thread_current());
+    r.idle_fibers_.push_back(&self);
+    self.suspend();
+  }
+}
+
+void BlockRunner::run_current_thread(Fiber& self) {
+  threads_[current_].state = State::running;
+  threads_[current_].fiber = &self;
+  try {
+    launch_->kernel.call(launch_->kernel.arguments);
+  } catch (const ThreadEnded&) {
+  } catch (...) {
+    fail(cudaErrorLaunchFailure, describe_thread(current_) + " let a C++ exception escape.");
+  }
+  Thread& thread = threads_[current_];
+  thread.state = State::finished;
+  thread.fiber = nullptr;
+  ++finished_;
+  progressed_ = true;
+  if (!async_copies_.empty()) async_copies_[current_].clear();
+  // Lanes that waited for this one wait for it no more.
+  Warp& warp = warps_[current_ / kLanes];
+  warp.retire(lane());
+  if (warp.has_pending()) complete_meetings(warp, current_ - lane(), warp.pending());
+}
+
+bool BlockRunner::make_next_fresh_thread_current() {
+  if (failed() || ready_.empty() || threads_[ready_.front()].state != State::fresh) return false;
+  make_current(ready_.pop());
+  return true;
+}
+
+void BlockRunner::abandon_faulted_thread() { running->threads_[running->current_].fiber->leave(); }
+
+void BlockRunner::handle_fault() {
+  faulted_ = false;
+  Thread& thread = threads_[current_];
+  const Fiber* const fiber = thread.fiber;
+  fail(cudaErrorIllegalAddress, describe_thread(current_) + " " + describe_fault(*fiber));
+  thread.state = State::finished;
+  thread.fiber = nullptr;
+  std::erase_if(fibers_, [fiber](const auto& owned) { return owned.get() == fiber; });
+}
+
+// --- Waiting within the block
+
+[[gnu::always_inline]] inline int BlockRunner::block_barrier(detail::BarrierKind kind,
+                                                             bool predicate,
+                                                             const detail::Site& site) {
+  if (arrived_ == 0) {
+    first_at_ = current_;
+    predicates_ = 0;
+  } else if (!same_place(site, threads_[first_at_].site)) {
+    threads_[current_].state = State::at_barrier;
+    threads_[current_].site = site;
+    fail(cudaErrorLaunchFailure,
+         describe_block() + ": threads are at different barriers: " + describe_state(first_at_) +
+             ", but " + describe_state(current_) + ".");
+    throw ThreadEnded{};
+  }
+  ++arrived_;
+  predicates_ += predicate;
+  progressed_ = true;
+  suspend(State::at_barrier, site);
+  switch (kind) {
+    case detail::BarrierKind::all: return barrier_result_ == static_cast<int>(launch_->threads);
+    case detail::BarrierKind::any: return barrier_result_ != 0;
+    default: return barrier_result_;
+  }
+}
+
+int detail::block_barrier(BarrierKind kind, bool predicate, const Site& site) {
+  return BlockRunner::of_running_kernel("__syncthreads").block_barrier(kind, predicate, site);
+}
+
+void BlockRunner::release_barrier() {
+  // Nobody can overwrite the result before all have read it: that takes another barrier.
+  barrier_result_ = static_cast<int>(predicates_);
+  arrived_ = 0;
+  ++interval_;
+  make_all_ready();
+}
+
+[[gnu::always_inline]] inline detail::WarpValues& BlockRunner::warp_meeting(
+    const WarpCall& call, const detail::Site& site) {
+  Warp& warp = warps_[current_ / kLanes];
+  const unsigned me = lane();
+  if (!(call.mask >> me & 1u)) {
+    fail_thread(cudaErrorLaunchFailure, "calls a warp function at " + describe_site(site) +
+                                            " with a mask that does not name its own lane.");
+  }
+  warp.arrive(me, call);
+  progressed_ = true;
+  if (call.mask == 1u << me) {
+    warp.try_complete(me);  // alone: no need to suspend
+  } else {
+    complete_meetings(warp, current_ - me, 1u << me);
+    suspend(State::in_warp, site);
+  }
+  return warp.values_for(me);
+}
+
+detail::WarpValues& detail::warp_meeting(WarpFunction function, unsigned mask, std::uint64_t value,
+                                         const Site& site) {
+  return BlockRunner::of_running_kernel("a warp function")
+      .warp_meeting({function, mask, value}, site);
+}
+
+void BlockRunner::complete_meetings(Warp& warp, unsigned first_thread, unsigned candidates) {
+  for (; candidates != 0; candidates &= candidates - 1) {
+    const auto candidate = static_cast<unsigned>(std::countr_zero(candidates));
+    const unsigned met = warp.try_complete(candidate);
+    candidates &= ~met | 1u << candidate;
+    // Where the order is forward or reverse the lanes keep to it; otherwise they start anywhere.
+    const unsigned turn =
+        launch_->settings.order == control::ThreadOrder::shuffled ? random_.below(kLanes) : 0;
+    for (unsigned i = 0; i < kLanes; ++i) {
+      const bool backwards = launch_->settings.order == control::ThreadOrder::reverse;
+      const unsigned lane = ((backwards ? kLanes - 1 - i : i) + turn) % kLanes;
+      if (met >> lane & 1u) ready_.push(first_thread + lane);
+    }
+  }
+}
+
+AsyncCopies& BlockRunner::async_copies() {
+  if (async_copies_.size() < threads_.size()) async_copies_.resize(threads_.size());
+  return async_copies_[current_];
+}
+
+// --- Waiting for other blocks
+
+void BlockRunner::yield(const detail::Site& site) {
+  waiting_.push_back(current_);
+  suspend(State::waiting, site);
+}
+
+void BlockRunner::wait_for_other_blocks() {
+  if (progressed_) {
+    // Perhaps it was a thread of this very block that the others wait for.
+    stop_waiting();
+  } else if (!is_waiting_) {
+    is_waiting_ = true;
+    idle_polls_ = 0;
+    progress_seen_ = launch_->progress();
+    waiting_since_ = std::chrono::steady_clock::now();
+    if (!WorkerPool::instance().block_waits()) {
+      fail(cudaErrorLaunchFailure, describe_block() + ": " + describe_state(waiting_.front()) +
+                                       ", and so many blocks wait that no more can be started.");
+    }
+  } else {
+    let_time_pass();
+  }
+  if (launch_->failed()) failed_ = true;
+  if (failed()) return;
+  progressed_ = false;
+  for (const unsigned thread : waiting_) ready_.push(thread);
+  waiting_.clear();
+}
+
+void BlockRunner::let_time_pass() {
+  using namespace std::chrono_literals;
+  if (launch_->progress() != progress_seen_) {
+    progress_seen_ = launch_->progress();
+    waiting_since_ = std::chrono::steady_clock::now();
+  } else if (WorkerPool::instance().all_wait() && launch_->exhausted() &&
+             std::chrono::steady_clock::now() - waiting_since_ >
+                 launch_->settings.deadlock_timeout) {
+    fail(cudaErrorLaunchTimeout, describe_block() +
+                                     ": deadlock: " + describe_state(waiting_.front()) +
+                                     ", and every other block that has not finished waits too.");
+    return;
+  }
+  constexpr unsigned kPollsBeforeSleep = 16;
+  if (++idle_polls_ < kPollsBeforeSleep) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(50us);
+  }
+}
+
+void BlockRunner::stop_waiting() {
+  if (!is_waiting_) return;
+  is_waiting_ = false;
+  launch_->note_progress();
+  WorkerPool::instance().block_goes_on();
+}
+
+// --- Failing
+
+void BlockRunner::fail(cudaError_t error, const std::string& report) {
+  launch_->fail(error, report);
+  failed_ = true;
+}
+
+void BlockRunner::fail_thread(cudaError_t error, const std::string& what) {
+  fail(error, describe_thread(current_) + " " + what);
+  throw ThreadEnded{};
+}
+
+void BlockRunner::unwind_suspended_threads() {
+  waiting_.clear();
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].fiber == nullptr) continue;
+    make_current(i);
+    resume(*threads_[i].fiber);  // suspend() throws there
+  }
+}
+
+// --- Sentences
+
+std::string BlockRunner::describe_block() const {
+  return "Kernel " + function_name(launch_->kernel.function) + ", block " +
+         describe_index(blockIdx);
+}
+
+std::string BlockRunner::describe_thread(unsigned thread) const {
+  return describe_block() + ", thread " + describe_index(threads_[thread].index);
+}
+
+std::string BlockRunner::describe_state(unsigned thread) const {
+  const Thread& t = threads_[thread];
+  const std::string who = "thread " + describe_index(t.index) + " ";
+  switch (t.state) {
+    case State::at_barrier: return who + "waits at the barrier at " + describe_site(t.site);
+    case State::in_warp: return who + "waits for other lanes at " + describe_site(t.site);
+    case State::waiting: return who + "waits for other blocks at " + describe_site(t.site);
+    case State::finished: return who + "has returned from the kernel";
+    default: return who + "runs";
+  }
+}
+
+std::string BlockRunner::describe_fault(const Fiber& fiber) const {
+  if (fiber.guards(fault_)) return "overflowed its stack.";
+  if (DeviceArena::instance().contains(fault_)) {
+    return "touched " + DeviceArena::instance().describe(fault_) + ".";
+  }
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", fault_);
+  return std::string("touched address ") + address + ", which is no memory.";
+}
+
+std::string BlockRunner::describe_stuck_block() const {
+  // Some thread waits in vain; another one, in a different state, is the reason.
+  unsigned waits = 0;
+  while (threads_[waits].state == State::finished) ++waits;
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].state == State::in_warp) waits = i;  // the narrower wait explains more
+  }
+  const Warp& warp = warps_[waits / kLanes];
+  const bool in_warp = threads_[waits].state == State::in_warp;
+  const unsigned mask = in_warp ? warp.call_of(waits % kLanes).mask : 0;
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    const bool other_lane = i / kLanes == waits / kLanes && i != waits && (mask >> i % kLanes & 1u);
+    if (in_warp ? other_lane && threads_[i].state != State::finished &&
+                      (threads_[i].state != State::in_warp ||
+                       !same_call(warp.call_of(i % kLanes), warp.call_of(waits % kLanes)))
+                : threads_[i].state != State::at_barrier) {
+      return (in_warp ? "a warp function that some lanes of its mask never reach: "
+                      : "a barrier that some threads never reach: ") +
+             describe_state(waits) + ", but " + describe_state(i) +
+             (in_warp && threads_[i].state == State::in_warp ? " with another function or mask."
+                                                             : ".");
+    }
+  }
+  return describe_state(waits) + " for ever.";
+}
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,166 @@
+/// @file
+/// @brief Runs one block at a time on the calling OS thread: the scheduler of its threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cuda_on_cpu/builtins.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async_copies.hpp"
+#include "fiber.hpp"
+#include "grid_launch.hpp"
+#include "random.hpp"
+#include "shared_buffer.hpp"
+#include "warp.hpp"
+
+namespace cuda_on_cpu {
+
+/// The scheduler of a block's threads.
+///
+/// Threads run on fibers, and a fiber runs thread after thread without a switch for as long as the
+/// threads do not suspend: a kernel without barriers is a loop over its threads. A thread that
+/// suspends keeps its fiber, and the next thread is started on another one. Fibers are reused,
+/// never destroyed with a block.
+///
+/// A thread is in the ready queue, at the block's barrier, in a warp meeting, waiting for other
+/// blocks, or finished. When the ready queue is empty, either all threads are finished, or all are
+/// at the same barrier and become ready again in a new order, or some wait for other blocks;
+/// anything else is an error.
+class BlockRunner {
+ public:
+  static BlockRunner& of_this_thread();
+  /// The runner whose kernel code the calling OS thread is executing, or null in host code.
+  static BlockRunner* of_running_kernel();
+  /// As above; ends the process with a sentence in host code.
+  static BlockRunner& of_running_kernel(const char* function);
+
+  BlockRunner();
+  ~BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  /// Runs block `index` of `launch`; what goes wrong is reported to the launch.
+  void run(GridLaunch& launch, std::uint64_t index);
+  std::uint64_t take_switch_count() { return std::exchange(switches_, 0); }
+
+  // --- Called from kernel code
+
+  int block_barrier(detail::BarrierKind kind, bool predicate, const detail::Site& site);
+  detail::WarpValues& warp_meeting(const WarpCall& call, const detail::Site& site);
+  void yield(const detail::Site& site);
+  void note_wait_ended() { progressed_ = true; }
+  void* dynamic_shared() { return shared_.data(); }
+  AsyncCopies& async_copies();
+  /// Ends the kernel with an error; `what` goes on after "Kernel k, block (0,0,0), thread (0,0,0):
+  /// ".
+  [[noreturn]] void fail_thread(cudaError_t error, const std::string& what);
+
+  GridLaunch& launch() { return *launch_; }
+  unsigned thread() const { return current_; }
+  unsigned lane() const { return current_ % kLanes; }
+  std::uint64_t block_index() const { return block_; }
+  unsigned interval() const { return interval_; }
+  const SharedBuffer& shared_buffer() const { return shared_; }
+
+  // --- Called for a fault in kernel code
+
+  void note_fault(const void* address) { fault_ = address, faulted_ = true; }
+  void* faulted_stack_top() const { return threads_[current_].fiber->top(); }
+  /// Leaves the stack of the thread at fault for good.
+  [[noreturn]] static void abandon_faulted_thread();
+
+ private:
+  enum class State : std::uint8_t { fresh, ready, running, at_barrier, in_warp, waiting, finished };
+  struct Thread {
+    State state;
+    Fiber* fiber;       ///< null while fresh or finished
+    uint3 index;        ///< threadIdx
+    detail::Site site;  ///< where it is suspended
+  };
+  /// A ring of thread numbers; a thread is in it at most once.
+  class ReadyQueue {
+   public:
+    void reset(unsigned threads);
+    bool empty() const { return head_ == tail_; }
+    void push(unsigned thread) { ring_[tail_++ & mask_] = static_cast<std::uint16_t>(thread); }
+    unsigned front() const { return ring_[head_ & mask_]; }
+    unsigned pop() { return ring_[head_++ & mask_]; }
+
+   private:
+    std::vector<std::uint16_t> ring_;
+    unsigned mask_ = 0, head_ = 0, tail_ = 0;
+  };
+
+  void begin_block(GridLaunch& launch, std::uint64_t index);
+  void end_block();
+  void schedule();
+  void run_ready_threads();
+  /// Makes all threads ready, in the order that the settings ask for.
+  void make_all_ready();
+  void make_current(unsigned thread);
+  void resume(Fiber& fiber);
+  void suspend(State state, const detail::Site& site);
+  static void fiber_body(void* runner, Fiber& self);
+  void run_current_thread(Fiber& self);
+  bool make_next_fresh_thread_current();
+  void release_barrier();
+  /// Completes what meetings of these pending lanes it can, and makes their lanes ready.
+  void complete_meetings(Warp& warp, unsigned first_thread, unsigned candidates);
+  void handle_fault();
+
+  /// Makes the waiting threads ready, so that they look again; after a while if nothing has
+  /// changed.
+  void wait_for_other_blocks();
+  void let_time_pass();
+  void stop_waiting();
+
+  void fail(cudaError_t error, const std::string& report);
+  /// Whether this block's threads are to be unwound.
+  bool failed() const { return failed_; }
+  void unwind_suspended_threads();
+  std::string describe_block() const;
+  std::string describe_thread(unsigned thread) const;
+  std::string describe_state(unsigned thread) const;
+  std::string describe_fault(const Fiber& fiber) const;
+  std::string describe_stuck_block() const;
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_fibers_;
+  bool closing_ = false;  ///< tells idle fibers to return from their bodies
+
+  GridLaunch* launch_ = nullptr;
+  std::uint64_t block_ = 0;
+  uint3 block_dim_{};  ///< for which threads_[].index was computed
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<AsyncCopies> async_copies_;  ///< by thread; empty until a kernel uses them
+  SharedBuffer shared_;
+  ReadyQueue ready_;
+  Random random_{0};
+  unsigned current_ = 0;
+  unsigned finished_ = 0;
+  unsigned interval_ = 0;
+  bool failed_ = false;
+  bool faulted_ = false;
+  const void* fault_ = nullptr;
+
+  unsigned arrived_ = 0;     ///< threads at the barrier
+  unsigned first_at_ = 0;    ///< the first of them
+  unsigned predicates_ = 0;  ///< how many brought a true predicate
+  int barrier_result_ = 0;
+
+  std::vector<unsigned> waiting_;  ///< threads that wait for other blocks
+  bool progressed_ = false;        ///< some thread did more than look since the last poll
+  bool is_waiting_ = false;        ///< the whole block makes no progress
+  unsigned idle_polls_ = 0;
+  std::uint64_t progress_seen_ = 0;
+  std::chrono::steady_clock::time_point waiting_since_;
+
+  std::uint64_t switches_ = 0;
+};
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,68 @@
+#include "fiber.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "sanitizer.hpp"
+
+namespace cuda_on_cpu {
+namespace {
+
+namespace context = boost::context::detail;
+
+constexpr std::size_t kPage = 4096;
+/// Were all stacks to start at the same offset in a page, their live ends would share few cache
+/// sets.
+constexpr std::size_t kColors = 32;
+constexpr std::size_t kColorBytes = 128;
+
+/// How many bytes the next stack leaves unused at its top.
+std::size_t next_color() {
+  static std::atomic<std::size_t> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed) % kColors * kColorBytes;
+}
+
+}  // namespace
+
+Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
+  void* const mapping = mmap(nullptr, kPage + kStackBytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  stack_ = static_cast<unsigned char*>(mapping) + kPage;
+  // A guard page costs a mapping, of which Linux allows 65530: beyond that, stacks go without.
+  static_cast<void>(mprotect(mapping, kPage, PROT_NONE));
+  const std::size_t color = next_color();
+  inside_ =
+      context::make_fcontext(stack_ + kStackBytes - color, kStackBytes - color, &Fiber::enter);
+}
+
+Fiber::~Fiber() {
+  sanitizer::unpoison(stack_, kStackBytes);
+  munmap(stack_ - kPage, kPage + kStackBytes);
+}
+
+void Fiber::leave() {
+  sanitizer::start_switch(nullptr, outside_bottom_, outside_size_);
+  context::jump_fcontext(outside_, nullptr);
+  std::abort();
+}
+
+void* Fiber::top() const { return stack_ + kStackBytes; }
+
+bool Fiber::guards(const void* address) const {
+  const auto* const byte = static_cast<const unsigned char*>(address);
+  return byte >= stack_ - kPage && byte < stack_;
+}
+
+void Fiber::enter(context::transfer_t from) {
+  Fiber& self = *static_cast<Fiber*>(from.data);
+  self.outside_ = from.fctx;
+  sanitizer::finish_switch(nullptr, &self.outside_bottom_, &self.outside_size_);
+  self.body_(self.argument_, self);
+  self.leave();
+}
+
+}  // namespace cuda_on_cpu

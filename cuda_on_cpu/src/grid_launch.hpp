@@ -1,0 +1,62 @@
+/// @file
+/// @brief One launch: what all the OS threads that run its blocks share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cuda_on_cpu/launch.hpp>
+#include <mutex>
+#include <string>
+
+#include "settings.hpp"
+
+namespace cuda_on_cpu {
+
+class GridLaunch {
+ public:
+  GridLaunch(const cudaLaunchConfig_t& config, const detail::BoundKernel& kernel,
+             const Settings& settings);
+
+  const dim3 grid;
+  const dim3 block;
+  const unsigned threads;  ///< of a block
+  const std::size_t shared_bytes;
+  const detail::BoundKernel kernel;
+  const Settings settings;
+  const std::uint64_t blocks;
+  const bool cooperative;
+
+  /// Takes a block that nobody has taken; false if there is none left or the launch has failed.
+  bool take_block(std::uint64_t* index);
+  /// Whether there is no block left to take.
+  bool exhausted() const { return failed() || next_.load(std::memory_order_relaxed) >= blocks; }
+
+  /// The first failure is kept; no block is started after it.
+  void fail(cudaError_t error, const std::string& report);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  cudaError_t error() const { return error_; }
+  const std::string& report() const { return report_; }
+
+  /// Counts whatever may let a waiting block go on.
+  void note_progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
+
+  /// How often all blocks have arrived at the grid's barrier.
+  std::uint64_t barrier_round() const { return barrier_round_.load(std::memory_order_acquire); }
+  /// True for the last block to arrive, which starts the next round.
+  bool block_arrives();
+
+ private:
+  const std::uint64_t stride_;  ///< of the walk over the blocks when they are shuffled
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> progress_{0};
+  std::atomic<std::uint64_t> blocks_arrived_{0};
+  std::atomic<std::uint64_t> barrier_round_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  cudaError_t error_ = cudaSuccess;
+  std::string report_;
+};
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,37 @@
+#include <cuda_on_cpu/inspect.hpp>
+
+#include "block_runner.hpp"
+#include "device_arena.hpp"
+#include "static_shared_registry.hpp"
+
+namespace cuda_on_cpu::inspect {
+
+bool in_kernel(ThreadPosition* position) {
+  const BlockRunner* const runner = BlockRunner::of_running_kernel();
+  if (runner == nullptr) return false;
+  *position = {runner->block_index(), runner->thread(), runner->interval()};
+  return true;
+}
+
+MemoryPlace find_memory(const void* address) {
+  const DeviceArena& arena = DeviceArena::instance();
+  if (arena.contains(address)) {
+    const DeviceArena::Allocation* const a = arena.find(address);
+    if (a == nullptr) return {MemorySpace::device, nullptr, 0};
+    return {MemorySpace::device, reinterpret_cast<const void*>(a->payload), a->bytes};
+  }
+  if (const BlockRunner* const runner = BlockRunner::of_running_kernel()) {
+    const SharedBuffer& shared = runner->shared_buffer();
+    const auto* const begin = static_cast<const unsigned char*>(shared.data());
+    const auto* const byte = static_cast<const unsigned char*>(address);
+    if (byte >= begin && byte < begin + shared.bytes()) {
+      return {MemorySpace::dynamic_shared, begin, shared.bytes()};
+    }
+    if (const StaticSharedPlace place = find_static_shared(address); place.begin != nullptr) {
+      return {MemorySpace::static_shared, place.begin, place.bytes};
+    }
+  }
+  return {MemorySpace::host, nullptr, 0};
+}
+
+}  // namespace cuda_on_cpu::inspect

@@ -1,0 +1,116 @@
+#include <cuda_on_cpu/launch.hpp>
+#include <string>
+
+#include "device_arena.hpp"
+#include "error_state.hpp"
+#include "function_attributes.hpp"
+#include "grid_launch.hpp"
+#include "model_device.hpp"
+#include "report_text.hpp"
+#include "static_shared_registry.hpp"
+#include "statistics.hpp"
+#include "symbol_name.hpp"
+#include "worker_pool.hpp"
+
+namespace cuda_on_cpu {
+namespace {
+
+/// Why a launch is refused; `error` is cudaSuccess if it is not.
+struct Refusal {
+  cudaError_t error = cudaSuccess;
+  std::string why;
+};
+
+Refusal check_shape(const dim3& grid, const dim3& block) {
+  const unsigned grid_size[] = {grid.x, grid.y, grid.z};
+  const unsigned block_size[] = {block.x, block.y, block.z};
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::string name(1, static_cast<char>('x' + axis));
+    const auto refuse = [&](const char* of, unsigned size, unsigned limit) -> Refusal {
+      return {cudaErrorInvalidConfiguration, std::string(of) + "." + name + " is " +
+                                                 std::to_string(size) + ", outside 1 to " +
+                                                 std::to_string(limit)};
+    };
+    if (grid_size[axis] == 0 || grid_size[axis] > model::kGridDim[axis]) {
+      return refuse("gridDim", grid_size[axis], model::kGridDim[axis]);
+    }
+    if (block_size[axis] == 0 || block_size[axis] > model::kBlockDim[axis]) {
+      return refuse("blockDim", block_size[axis], model::kBlockDim[axis]);
+    }
+  }
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  if (threads > model::kThreadsPerBlock) {
+    return {cudaErrorInvalidConfiguration, "a block of " + std::to_string(threads) +
+                                               " threads is larger than " +
+                                               std::to_string(model::kThreadsPerBlock)};
+  }
+  return {};
+}
+
+Refusal check_shared(std::size_t bytes, const void* function) {
+  const std::size_t allowed = max_dynamic_shared(function);
+  if (bytes <= allowed) return {};
+  return {cudaErrorInvalidValue,
+          std::to_string(bytes) +
+              " bytes of dynamic shared memory are more than the kernel may use, " +
+              std::to_string(allowed) + " (cudaFuncSetAttribute allows up to " +
+              std::to_string(model::kSharedPerBlockOptin) + ")"};
+}
+
+Refusal check_attributes(const cudaLaunchConfig_t& config) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config.attrs[i];
+    switch (attribute.id) {
+      case cudaLaunchAttributeClusterDimension: {
+        const auto& size = attribute.val.clusterDim;
+        if (size.x == 1 && size.y == 1 && size.z == 1) break;
+        return {cudaErrorNotSupported, "thread block clusters are not implemented"};
+      }
+      case cudaLaunchAttributeCooperative: {
+        if (attribute.val.cooperative == 0) break;
+        const dim3& g = config.gridDim;
+        const dim3& b = config.blockDim;
+        const std::size_t blocks = std::size_t{g.x} * g.y * g.z;
+        const auto resident = static_cast<std::size_t>(
+            model::kSms * model::blocks_per_sm(b.x * b.y * b.z, config.dynamicSmemBytes));
+        if (blocks <= resident) break;
+        return {cudaErrorCooperativeLaunchTooLarge,
+                std::to_string(blocks) + " blocks cannot be resident at once, only " +
+                    std::to_string(resident)};
+      }
+      default: break;  // hints
+    }
+  }
+  return {};
+}
+
+Refusal check(const cudaLaunchConfig_t& config, const void* function) {
+  if (function == nullptr) return {cudaErrorInvalidDeviceFunction, "the kernel is null"};
+  if (Refusal r = check_shape(config.gridDim, config.blockDim); r.error != cudaSuccess) return r;
+  if (Refusal r = check_shared(config.dynamicSmemBytes, function); r.error != cudaSuccess) return r;
+  return check_attributes(config);
+}
+
+}  // namespace
+
+cudaError_t detail::launch(const cudaLaunchConfig_t& config, const BoundKernel& kernel) {
+  static const bool layout_checked = (check_static_shared_layout(), true);
+  static_cast<void>(layout_checked);
+
+  if (const Refusal refusal = check(config, kernel.function); refusal.error != cudaSuccess) {
+    return remember(refusal.error, "The launch of " + function_name(kernel.function) +
+                                       " is refused: " + refusal.why + ".");
+  }
+  GridLaunch grid(config, kernel, current_settings());
+  DeviceArena& arena = DeviceArena::instance();
+  const DeviceArena::Access access(arena);
+  WorkerPool::instance().run(grid);
+  count_launch(grid.blocks, grid.blocks * grid.threads);
+  if (const std::string overrun = arena.check_guards(); !overrun.empty()) {
+    grid.fail(cudaErrorIllegalAddress, "Kernel " + function_name(kernel.function) + ": " + overrun);
+  }
+  if (!grid.failed()) return cudaSuccess;
+  return remember_kernel_error(grid.error(), grid.report());
+}
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,23 @@
+/// @file
+/// @brief The ranges of static shared memory, one for each .cu file.
+#pragma once
+
+#include <cstddef>
+
+namespace cuda_on_cpu {
+
+/// A file's range in the calling OS thread's thread-local storage.
+struct StaticSharedPlace {
+  unsigned char* begin;
+  std::size_t bytes;
+};
+
+/// The range that holds `address`, as the calling OS thread sees it; `begin` is null if there is
+/// none.
+StaticSharedPlace find_static_shared(const void* address);
+
+/// Ends the process with a sentence unless the linker has laid out all ranges as static_shared.hpp
+/// needs.
+void check_static_shared_layout();
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,53 @@
+/// @file
+/// @brief The lanes of a warp and their meetings.
+#pragma once
+
+#include <cstdint>
+#include <cuda_on_cpu/builtins.hpp>
+#include <memory>
+
+namespace cuda_on_cpu {
+
+inline constexpr unsigned kLanes = 32;
+
+/// What a lane calls a warp function with.
+struct WarpCall {
+  detail::WarpFunction function;
+  unsigned mask;
+  std::uint64_t value;
+};
+
+/// Meetings of a warp's lanes. Lanes meet when all lanes of a mask that are alive have called the
+/// same function with that mask; several meetings of disjoint lanes can be under way.
+class Warp {
+ public:
+  void reset(unsigned alive) {
+    alive_ = alive;
+    pending_ = 0;
+    if (meetings_) abandon_meetings();
+  }
+
+  bool has_pending() const { return pending_ != 0; }
+  void arrive(unsigned lane, const WarpCall& call);
+  void retire(unsigned lane) { alive_ &= ~(1u << lane); }
+  /// If the meeting that pending `lane` waits for is complete: publishes its values, and returns
+  /// its lanes, which are pending no more. Else 0.
+  unsigned try_complete(unsigned lane);
+  unsigned pending() const { return pending_; }
+  /// The values of the meeting that `lane` took part in last.
+  detail::WarpValues& values_for(unsigned lane) { return meetings_[meeting_of_[lane]]; }
+  const WarpCall& call_of(unsigned lane) const { return calls_[lane]; }
+
+ private:
+  void abandon_meetings();
+
+  unsigned alive_ = 0;    ///< lanes that have not exited
+  unsigned pending_ = 0;  ///< lanes that wait in a meeting
+  WarpCall calls_[kLanes];
+  unsigned meeting_of_[kLanes];
+  /// One for each lane is enough: a lane reads its last meeting before it joins another. Made on
+  /// first use.
+  std::unique_ptr<detail::WarpValues[]> meetings_;
+};
+
+}  // namespace cuda_on_cpu

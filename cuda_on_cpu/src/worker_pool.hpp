@@ -1,0 +1,54 @@
+/// @file
+/// @brief The OS threads that run blocks.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "grid_launch.hpp"
+
+namespace cuda_on_cpu {
+
+/// Spreads a launch's blocks over the cores. The launching thread takes part, with helpers that are
+/// kept for the next launch.
+///
+/// A block that waits for another block keeps its OS thread, so another helper takes its place
+/// while it waits: about as many OS threads as there are cores are busy, and any number of blocks
+/// may wait.
+class WorkerPool {
+ public:
+  static WorkerPool& instance();
+
+  unsigned threads() const { return threads_; }
+  void set_threads(unsigned count);
+
+  /// Runs the whole grid, one launch at a time.
+  void run(GridLaunch& launch);
+
+  /// The calling OS thread's block waits. False if no further helper can be had.
+  bool block_waits();
+  void block_goes_on();
+  /// Whether all OS threads that have a block wait.
+  bool all_wait() const { return waiting_ == running_; }
+
+ private:
+  WorkerPool();
+  void help();
+  bool start_missing_helpers();
+  void run_blocks(GridLaunch& launch, bool is_helper);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable left_;
+  GridLaunch* launch_ = nullptr;
+  unsigned threads_;
+  unsigned started_ = 0;               ///< helpers that exist
+  std::atomic<unsigned> helpers_ = 0;  ///< that are at work on launch_
+  std::atomic<unsigned> wanted_ = 0;   ///< how many should be
+  std::atomic<unsigned> running_ =
+      0;  ///< OS threads that have or take blocks, the launching one too
+  std::atomic<unsigned> waiting_ = 0;  ///< OS threads whose block waits
+};
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,43 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels.hpp"
+#include "launch.hpp"
+
+TEST_CASE("asynchronous copies land only when waited for") {
+  const Defaults defaults;
+  std::vector<float> values(128);
+  std::iota(values.begin(), values.end(), 1.0f);
+  DeviceArray<float> in(values), out(128);
+  REQUIRE(launch(copy_asynchronously<true>, {2, 32}, in.data(), out.data()) == cudaSuccess);
+  CHECK(out.host() == values);
+  REQUIRE(launch(copy_asynchronously<false>, {2, 32}, in.data(), out.data()) == cudaSuccess);
+  for (const float value : out.host()) CHECK(std::isnan(value));
+}
+
+TEST_CASE("a wait for all batches but the last lands the others only") {
+  const Defaults defaults;
+  DeviceArray<float> in(std::vector<float>{3, 4}), first(2), second(2);
+  REQUIRE(launch(two_batches, {1, 1}, in.data(), first.data(), second.data()) == cudaSuccess);
+  CHECK(first.host()[0] == 3);
+  CHECK(std::isnan(first.host()[1]));
+  CHECK(second.host() == std::vector<float>{3, 4});
+}
+
+TEST_CASE("zero-filled bytes are not read from the source") {
+  const Defaults defaults;
+  // Two floats only: what lies behind them must not be touched.
+  DeviceArray<float> in(std::vector<float>{3, 4}), out(4);
+  REQUIRE(launch(zero_filled_copy, {1, 1}, in.data(), out.data()) == cudaSuccess);
+  CHECK(out.host() == std::vector<float>{3, 4, 0, 0});
+}
+
+TEST_CASE("asynchronous copies must be aligned to their size") {
+  const Defaults defaults;
+  DeviceArray<float> in(8);
+  CHECK(launch(misaligned_copy, {1, 1}, in.data()) == cudaErrorMisalignedAddress);
+  CHECK(report_names("misaligned_copy", "source", place_of("async_copies.cu", "misaligned")));
+}

@@ -1,0 +1,83 @@
+/// @file
+/// @brief The kernels under test. They are valid CUDA, and so is this header.
+#pragma once
+
+#include <cuda_runtime.h>
+
+// --- indices.cu
+/// Writes the number of each thread of the grid, and counts how often it ran.
+__global__ void record_indices(unsigned* grid_rank, unsigned* runs);
+__global__ void store_arguments(char c, double d, float3 v, double* out);
+/// Appends each thread's number to `order`, in the order in which the threads run.
+__global__ void record_order(unsigned* count, unsigned* order);
+/// Each thread reads what its neighbour wrote; the barrier between is left out on request.
+template <bool kWithBarrier>
+__global__ void rotate_through_shared(int* out);
+__global__ void unequal_work(unsigned long long* sum, int rounds);
+
+// --- barriers.cu
+__global__ void reduce_tree(const int* in, int* out);
+__global__ void barrier_votes(const int* predicate, int* count, int* all, int* any);
+__global__ void barriers_at_two_lines();
+__global__ void barrier_after_return();
+__global__ void barrier_in_loop_of_different_length();
+__global__ void destroy_locals_in_failure(int* destroyed);
+__global__ void recurse_deeply(int* out, int depth);
+__global__ void call_trap();
+__global__ void check_assertion(int value);
+__global__ void print_hello();
+
+// --- warps.cu
+__global__ void shuffles(int* up, int* down, int* exchanged, int* broadcast, int width);
+template <class T>
+__global__ void reverse_lanes(const T* in, T* out);
+__global__ void votes(const int* predicate, unsigned* ballot, int* any, int* all);
+__global__ void matches(const int* value, unsigned* any, unsigned* all);
+__global__ void shuffle_from_absent_lane(float* out);
+__global__ void half_warps(int* out);
+__global__ void shuffle_after_exit(int* out);
+__global__ void lane_outside_its_mask();
+__global__ void lane_missing_from_meeting();
+template <bool kWithSync>
+__global__ void rotate_in_warp(int* out);
+__global__ void count_with_active_mask(unsigned* count);
+
+// --- static_shared.cu, static_shared_more.cu
+/// Counts the bytes of fresh shared memory that are not 0xFF, then writes all over it.
+__global__ void static_shared_is_fresh(unsigned* stale);
+template <int kFloats>
+__global__ void template_shared_is_fresh(unsigned* stale);
+__global__ void inline_shared_is_fresh(unsigned* stale);
+__global__ void inline_shared_is_fresh_elsewhere(unsigned* stale);
+__global__ void other_file_shared_is_fresh(unsigned* stale);
+__global__ void aligned_shared(unsigned long long* misalignment);
+
+// --- memory.cu
+__global__ void write_int(int* where, int value);
+__global__ void write_byte(char* where, char value);
+__global__ void read_int(const int* from, int* out);
+__global__ void scale_by_constants(const float* in, float* out);
+/// Writes to the constants that scale_by_constants() reads.
+cudaError_t set_scales(const float* values, size_t bytes, size_t offset);
+/// Reads the device variable that add_to_counter() increments; it starts at 5.
+cudaError_t read_counter(int* value, size_t bytes);
+__global__ void add_to_counter();
+
+// --- async_copies.cu
+template <bool kWithWait>
+__global__ void copy_asynchronously(const float* in, float* out);
+__global__ void zero_filled_copy(const float* in, float* out);
+__global__ void two_batches(const float* in, float* first, float* second);
+__global__ void misaligned_copy(const float* in);
+
+// --- atomics.cu
+__global__ void add_from_all(int* i, unsigned* u, unsigned long long* ull, float* f, double* d);
+__global__ void other_atomics(int* min, int* max, unsigned* bits, unsigned* inc, unsigned* dec,
+                              int* cas);
+__global__ void math_functions(float* f, int* i, unsigned* u);
+
+// --- naive_conv.cu
+/// One thread an output: y[k][p][q] = sum over c, r, s of x[c][p + r][q + s] * w[k][c][r][s].
+__global__ void naive_conv(const float* x, const float* w, float* y, int channels, int height,
+                           int width, int filter);
+__global__ void many_barriers(float* y, int rounds);

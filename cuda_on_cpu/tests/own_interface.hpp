@@ -1,0 +1,18 @@
+/// @file
+/// @brief Kernels that use what cuda_on_cpu has and CUDA has not.
+#pragma once
+
+#include <cuda_runtime.h>
+
+__global__ void dynamic_shared_is_fresh(unsigned* stale, unsigned bytes,
+                                        unsigned long long* address);
+__global__ void write_dynamic_shared(unsigned offset);
+/// Block b waits until the blocks after it have passed.
+__global__ void pass_backwards(unsigned* next);
+__global__ void wait_for_own_block(int* flag);
+/// All blocks but the first.
+__global__ void wait_for_ever(int* flag);
+__global__ void spin_with_nanosleep(volatile int* flag);
+/// Each block adds its number in each round, and all see the sum of a whole round.
+__global__ void grid_rounds(unsigned* sums, unsigned rounds, unsigned* mistakes);
+__global__ void inspect_places(int* device, int* mistakes);

@@ -1,0 +1,61 @@
+#include <doctest/doctest.h>
+
+#include "kernels.hpp"
+#include "launch.hpp"
+#include "own_interface.hpp"
+
+TEST_CASE("static shared memory starts as NaN bytes for every block") {
+  const Defaults defaults;
+  DeviceArray<unsigned> stale(std::vector<unsigned>{0});
+  // In turn and again, so that each finds what the others have left.
+  for (int round = 0; round < 2; ++round) {
+    for (const auto kernel :
+         {static_shared_is_fresh, template_shared_is_fresh<5>, template_shared_is_fresh<4096>,
+          inline_shared_is_fresh, inline_shared_is_fresh_elsewhere, other_file_shared_is_fresh}) {
+      REQUIRE(launch(kernel, {100, 1}, stale.data()) == cudaSuccess);
+      CHECK(stale.first() == 0);
+    }
+  }
+}
+
+TEST_CASE("the NaN fill can be switched off: then zeros") {
+  const Defaults defaults;
+  DeviceArray<unsigned> stale(std::vector<unsigned>{0});
+  cuda_on_cpu::control::set_nan_fill(false);
+  DeviceArray<int> memory(100);
+  CHECK(memory.host() == std::vector<int>(100, 0));
+  REQUIRE(launch(template_shared_is_fresh<5>, {10, 1}, stale.data()) == cudaSuccess);
+  CHECK(stale.first() == 10 * 5 * sizeof(float));
+}
+
+TEST_CASE("shared memory can be aligned") {
+  const Defaults defaults;
+  DeviceArray<unsigned long long> misalignment(1);
+  REQUIRE(launch(aligned_shared, {1, 1}, misalignment.data()) == cudaSuccess);
+  CHECK(misalignment.first() == 0);
+}
+
+TEST_CASE("dynamic shared memory starts as NaN bytes for every block, aligned to 1024") {
+  const Defaults defaults;
+  DeviceArray<unsigned> stale(std::vector<unsigned>{0});
+  DeviceArray<unsigned long long> address(1);
+  for (const unsigned bytes : {1000u, 48u * 1024, 4u}) {
+    REQUIRE(launch(dynamic_shared_is_fresh, {50, 1, bytes}, stale.data(), bytes, address.data()) ==
+            cudaSuccess);
+    CHECK(stale.first() == 0);
+    CHECK(address.first() % 1024 == 0);
+  }
+}
+
+TEST_CASE("writing behind dynamic shared memory is an error that names the offset") {
+  const Defaults defaults;
+  if (kAddressSanitizer) return;  // which ends the process instead: see sanitized_program.cpp
+  CHECK(launch(write_dynamic_shared, {4, 1, 100}, 99) == cudaSuccess);
+  for (const unsigned offset : {100u, 103u, 1000u}) {
+    CHECK(launch(write_dynamic_shared, {4, 1, 100}, offset) == cudaErrorIllegalAddress);
+    CHECK(report_names("write_dynamic_shared", "100 bytes of dynamic shared memory",
+                       "offset " + std::to_string(offset)));
+  }
+  CHECK(launch(write_dynamic_shared, {4, 1}, 0) == cudaErrorIllegalAddress);
+  CHECK(launch(write_dynamic_shared, {4, 1, 100}, 99) == cudaSuccess);
+}

@@ -1,0 +1,79 @@
+#include <doctest/doctest.h>
+
+#include "kernels.hpp"
+#include "launch.hpp"
+#include "own_interface.hpp"
+
+namespace control = cuda_on_cpu::control;
+
+TEST_CASE("a block that waits for another lets the other blocks run") {
+  const Defaults defaults;
+  using control::ThreadOrder;
+  for (const ThreadOrder order :
+       {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
+    control::set_thread_order(order, 9);
+    DeviceArray<unsigned> next(std::vector<unsigned>{0});
+    REQUIRE(launch(pass_backwards, {50, 2}, next.data()) == cudaSuccess);
+    CHECK(next.first() == 50);
+  }
+}
+
+TEST_CASE("a thread can wait for a thread of its own block") {
+  const Defaults defaults;
+  DeviceArray<int> flag(std::vector<int>{0});
+  REQUIRE(launch(wait_for_own_block, {1, 32}, flag.data()) == cudaSuccess);
+  CHECK(flag.first() == 31);
+}
+
+TEST_CASE("a spin with __nanosleep lets the other blocks run") {
+  const Defaults defaults;
+  const unsigned workers = control::worker_threads();
+  control::set_worker_threads(1);
+  DeviceArray<int> flag(std::vector<int>{0});
+  CHECK(launch(spin_with_nanosleep, {2, 1}, flag.data()) == cudaSuccess);
+  control::set_worker_threads(workers);
+}
+
+TEST_CASE("blocks that all wait for good are reported as a deadlock") {
+  const Defaults defaults;
+  control::set_deadlock_timeout(std::chrono::milliseconds(50));
+  DeviceArray<int> flag(std::vector<int>{0});
+  for (const unsigned blocks : {2u, 5u}) {
+    CHECK(launch(wait_for_ever, {blocks, 2}, flag.data()) == cudaErrorLaunchTimeout);
+    CHECK(report_names("wait_for_ever", "deadlock", place_of("own_interface.cu", "for ever")));
+  }
+  DeviceArray<unsigned> next(std::vector<unsigned>{0});
+  CHECK(launch(pass_backwards, {5, 2}, next.data()) == cudaSuccess);
+}
+
+TEST_CASE("a cooperative launch synchronizes the whole grid") {
+  const Defaults defaults;
+  DeviceArray<unsigned> sums(std::vector<unsigned>(5, 0)), mistakes(std::vector<unsigned>{0});
+  REQUIRE(launch_cooperatively(grid_rounds, {20, 33}, sums.data(), 5, mistakes.data()) ==
+          cudaSuccess);
+  CHECK(sums.host() == std::vector<unsigned>(5, 190));
+  CHECK(mistakes.first() == 0);
+}
+
+TEST_CASE("a grid barrier needs a cooperative launch") {
+  const Defaults defaults;
+  DeviceArray<unsigned> sums(std::vector<unsigned>(5, 0)), mistakes(std::vector<unsigned>{0});
+  CHECK(launch(grid_rounds, {2, 1}, sums.data(), 5, mistakes.data()) == cudaErrorLaunchFailure);
+  CHECK(report_names("not cooperative"));
+}
+
+TEST_CASE("a cooperative launch of more blocks than can be resident is refused") {
+  const Defaults defaults;
+  int blocks_per_sm = 0, sms = 0;
+  REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_sm, grid_rounds, 1024, 0) ==
+          cudaSuccess);
+  REQUIRE(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess);
+  CHECK(blocks_per_sm == 2);
+  const auto most = static_cast<unsigned>(blocks_per_sm * sms);
+  DeviceArray<unsigned> sums(std::vector<unsigned>(1, 0)), mistakes(std::vector<unsigned>{0});
+  CHECK(launch_cooperatively(grid_rounds, {most + 1, 1024}, sums.data(), 1, mistakes.data()) ==
+        cudaErrorCooperativeLaunchTooLarge);
+  CHECK(launch_cooperatively(grid_rounds, {most, 1024}, sums.data(), 1, mistakes.data()) ==
+        cudaSuccess);
+  CHECK(mistakes.first() == 0);
+}
