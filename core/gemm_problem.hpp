@@ -12,14 +12,16 @@ namespace convladder {
 /// c[m,n] = sum over k of a[m,k] * b[k,n]; all three are row-major. Trivially copyable.
 struct GemmProblem {
   int M = 1, N = 1, K = 1;
-  TileMap map = TileMap::row_major;  ///< Which block computes which tile; the result is the same.
+  /// Which block computes which tile of c; the result is the same. Rungs whose blocks have no tiles
+  /// ignore it, rungs with tiles decline the maps that they cannot work under.
+  TileMap map = TileMap::row_major;
   DType dtype = DType::f32;
 };
 
-/// The same problem. @throws BadInput if an extent is less than 1 or an array too large.
+/// The same problem. @throws BadInput if an extent is less than 1.
 GemmProblem validated(GemmProblem problem);
 
-/// One line: "m 512, n 512, k 512".
+/// One line: "m 512, n 512, k 512", and the map unless it is row_major.
 std::string describe(const GemmProblem& problem);
 
 /// The arrays: a, b to c.

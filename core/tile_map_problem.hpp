@@ -3,17 +3,20 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/arithmetic.hpp"
 #include "core/array.hpp"
 
 namespace convladder {
 
 /// The tile maps. Where a map has one, CUTLASS's name for it stands beside.
+/// cpu_reference/tile_map/maps.cpp defines each by the order in which it walks over the tiles.
 enum class TileMap {
-  row_major,   ///< tile row by tile row
+  row_major,   ///< tile row by tile row, in a grid with one axis
   identity1,   ///< GemmIdentityThreadblockSwizzle<1>: tile column by tile column
   identity2,   ///< ...<2>: super-columns up to 2 tiles wide, walked row by row
   identity4,   ///< ...<4>
@@ -53,7 +56,14 @@ constexpr bool hands_out_whole_tiles(TileMap map) {
   return map != TileMap::split_k && map != TileMap::batched && map != TileMap::stream_k;
 }
 
+/// Blocks that share a tile under split_k where nobody says how many (at most as many as k-steps).
+inline constexpr int kDefaultSplits = 2;
+
 /// The tiles of a batch of products, and how they are handed out. Trivially copyable.
+///
+/// Every map takes a batch: grid.z runs over it, outermost; only stream_k, which has a grid with
+/// one axis, takes it into the k-steps that it shares out. grid.z ends at 65535: with more
+/// products, block z takes z, z + gridDim.z, z + 2 * gridDim.z ... one after the other.
 struct TileMapProblem {
   TileMap map = TileMap::row_major;
   int tiles_m = 1, tiles_n = 1;  ///< output tiles down and across
@@ -61,18 +71,54 @@ struct TileMapProblem {
   int splits = 1;                ///< blocks that share a tile (split_k)
   int batch = 1;                 ///< products
   int blocks = 132;              ///< blocks that run at once: stream_k shares all work among them
+  int group_rows = 8;            ///< tile rows of a super-row (grouped); Triton's tutorial has 8
 };
+
+/// The blocks that a map launches along the axes of its grid.
+struct BlockGrid {
+  std::int64_t x, y, z;
+};
+
+/// log2 of the width, in tiles, of the super-columns of identity<N>; 0 for the other maps. As wide
+/// as N allows, but not wider than the tiles make use of (CUTLASS's get_log_tile()).
+HOST_DEVICE constexpr int log_tile(TileMap map, int tiles_n) {
+  const int N = map == TileMap::identity8   ? 8
+                : map == TileMap::identity4 ? 4
+                : map == TileMap::identity2 ? 2
+                                            : 1;
+  if (N >= 8 && tiles_n >= 6) return 3;
+  if (N >= 4 && tiles_n >= 3) return 2;
+  if (N >= 2 && tiles_n >= 2) return 1;
+  return 0;
+}
+
+/// log2 of the side of hilbert's squares: the least power of two that spans the fewer of tile rows
+/// and tile columns.
+HOST_DEVICE constexpr int log_hilbert_side(int tiles_m, int tiles_n) {
+  const int fewer = tiles_m < tiles_n ? tiles_m : tiles_n;
+  int log_side = 0;
+  while (std::int64_t{1} << log_side < fewer) ++log_side;
+  return log_side;
+}
+
+/// The grid of a map. It may have more blocks than there are tiles: those left over leave at once.
+BlockGrid grid_of(const TileMapProblem& problem);
+
+/// Why the map's grid cannot be launched; nothing where it can.
+std::optional<std::string> why_no_grid(const TileMapProblem& problem);
 
 /// Columns of the result: block, batch, tile m, tile n, first k-step, last k-step + 1.
 inline constexpr int kUnitColumns = 6;
 
-/// The same problem. @throws BadInput if a count is out of range for the map.
+/// The same problem. @throws BadInput if a count is out of range for the map or its grid too large.
 TileMapProblem validated(TileMapProblem problem);
 
 /// One line: "hilbert, 10 x 6 tiles of 4 k-steps".
 std::string describe(const TileMapProblem& problem);
 
-/// The arrays: none to `units` [units][6], sorted by block, then by the order in which a block works.
+/// The arrays: none to `units` [units][6], sorted by block, then by the order in which a block
+/// works. Each (product, tile, k-step) lies in exactly one unit; a block that leaves at once has
+/// none.
 Signature tile_map_signature(const TileMapProblem& problem);
 
 }  // namespace convladder

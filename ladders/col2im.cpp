@@ -1,11 +1,20 @@
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
 
+CPU_RUNG(Im2colProblem, cpu_reference, col2im, col2im)
+CUDA_RUNG(Im2colProblem, cuda_naive, col2im, col2im)
+CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_batched)
+
 convladder::Ladder convladder::col2im_ladder() {
   return {"col2im",
           "the adjoint of im2col: columns summed back into the input's shape",
-          [](const Problem& problem) {
-            return col2im_signature(std::get<Im2colProblem>(problem));
-          },
-          {}};
+          [](const Problem& problem) { return col2im_signature(std::get<Im2colProblem>(problem)); },
+          {
+              CPU_ROW(cpu_reference, col2im, col2im, "",
+                      "the definition: each column element is added to its pixel"),
+              CUDA_ROW(cuda_naive, col2im, col2im, "cpu_reference/col2im/col2im",
+                       "one thread a pixel gathers its terms, without atomics"),
+              CUDA_ROW(cuda_optimized, col2im, col2im_batched, "cuda_naive/col2im/col2im",
+                       "all images in one launch"),
+          }};
 }

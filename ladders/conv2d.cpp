@@ -2,18 +2,47 @@
 #include "ladders/tables.hpp"
 
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, direct)
+CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, reordered)
+CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, im2col_gemm)
+CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, direct)
+CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, im2col_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_tiled)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_constant_weights)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {"conv2d",
           "2-D convolution, forward: y = x * w + bias",
-          [](const Problem& problem) {
-            return conv2d_signature(std::get<Conv2dProblem>(problem));
-          },
+          [](const Problem& problem) { return conv2d_signature(std::get<Conv2dProblem>(problem)); },
           {
               CPU_ROW(cpu_reference, conv2d, direct, "",
                       "the definition: one loop for each letter of the formula"),
+              CPU_ROW(cpu_reference, conv2d, reordered, "cpu_reference/conv2d/direct",
+                      "the innermost loop runs along memory, without a branch"),
+              CPU_ROW(cpu_reference, conv2d, im2col_gemm, "cpu_reference/conv2d/reordered",
+                      "windows become the columns of a matrix, the convolution a matrix product"),
+              CPU_ROW(cpu_reference, conv2d, implicit_gemm, "cpu_reference/conv2d/im2col_gemm",
+                      "the same product with the columns found by index arithmetic, not copied"),
               CUDA_ROW(cuda_naive, conv2d, direct, "cpu_reference/conv2d/direct",
                        "one thread an output"),
+              CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
+                       "a kernel for the columns and one for the product, image after image"),
+              CUDA_ROW(cuda_optimized, conv2d, direct_tiled, "cuda_naive/conv2d/direct",
+                       "a block stages its input tile, with halo, in shared memory"),
+              CUDA_ROW(cuda_optimized, conv2d, direct_constant_weights,
+                       "cuda_optimized/conv2d/direct_tiled",
+                       "weights come from constant memory; common filter sizes are compiled in"),
+              CUDA_ROW(cuda_optimized, conv2d, direct_register_tile,
+                       "cuda_optimized/conv2d/direct_constant_weights",
+                       "a thread computes a column of pixels for several output channels"),
+              CUDA_ROW(cuda_optimized, conv2d, direct_float4,
+                       "cuda_optimized/conv2d/direct_register_tile",
+                       "the input tile is copied four floats at a time"),
+              CUDA_ROW(cuda_optimized, conv2d, direct_double_buffered,
+                       "cuda_optimized/conv2d/direct_float4",
+                       "the next channel's tile is on its way while the current one is computed"),
           }};
 }

@@ -1,11 +1,25 @@
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
 
+CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, direct)
+CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, gemm_col2im)
+CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
+
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
           "gradient of a 2-D convolution with respect to its input",
           [](const Problem& problem) {
             return conv2d_dgrad_signature(std::get<Conv2dProblem>(problem));
           },
-          {}};
+          {
+              CPU_ROW(cpu_reference, conv2d_dgrad, direct, "",
+                      "the definition: the forward loops with the arrow turned round"),
+              CPU_ROW(cpu_reference, conv2d_dgrad, gemm_col2im, "cpu_reference/conv2d_dgrad/direct",
+                      "a matrix product for the columns, col2im for the pixels"),
+              CUDA_ROW(cuda_naive, conv2d_dgrad, gather, "cpu_reference/conv2d_dgrad/direct",
+                       "one thread gathers one element of dx"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im, "cuda_naive/conv2d_dgrad/gather",
+                       "a tiled matrix product, then col2im"),
+          }};
 }

@@ -1,11 +1,20 @@
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
 
+CPU_RUNG(Im2colProblem, cpu_reference, im2col, im2col)
+CUDA_RUNG(Im2colProblem, cuda_naive, im2col, im2col)
+CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_batched)
+
 convladder::Ladder convladder::im2col_ladder() {
   return {"im2col",
           "windows of an input as the columns of a matrix, in 1, 2 or 3 dimensions",
-          [](const Problem& problem) {
-            return im2col_signature(std::get<Im2colProblem>(problem));
-          },
-          {}};
+          [](const Problem& problem) { return im2col_signature(std::get<Im2colProblem>(problem)); },
+          {
+              CPU_ROW(cpu_reference, im2col, im2col, "",
+                      "the definition: each window becomes a column"),
+              CUDA_ROW(cuda_naive, im2col, im2col, "cpu_reference/im2col/im2col",
+                       "one thread a channel and window, one launch an image"),
+              CUDA_ROW(cuda_optimized, im2col, im2col_batched, "cuda_naive/im2col/im2col",
+                       "all images in one launch"),
+          }};
 }

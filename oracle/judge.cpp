@@ -26,7 +26,7 @@ std::string element_name(const ArraySpec& spec, const std::vector<std::int64_t>&
 }
 
 /// Where in its tile an output lies, and whether its window reads the tile's halo or the padding.
-std::string place_in_tile(const Problem& problem, OutputTile tile,
+std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputTile tile,
                           const std::vector<std::int64_t>& indices) {
   if (tile.rows == 0 || indices.size() < 2) return "";
   const std::int64_t row = indices[indices.size() - 2], column = indices.back();
@@ -34,7 +34,7 @@ std::string place_in_tile(const Problem& problem, OutputTile tile,
                            tile.rows, " x ", tile.columns, ", at (", row % tile.rows, ", ",
                            column % tile.columns, ") in it");
   const auto* conv = std::get_if<Conv2dProblem>(&problem);
-  if (conv == nullptr) return place;
+  if (conv == nullptr || spec.axes != "nkpq") return place;
   const std::int64_t h = row * conv->stride.h - conv->pad.top;
   const std::int64_t w = column * conv->stride.w - conv->pad.left;
   const std::int64_t below = window_extent(conv->R, conv->dilation.h);
@@ -48,6 +48,12 @@ std::string place_in_tile(const Problem& problem, OutputTile tile,
     place += ", its window reaches into the padding";
   }
   return place;
+}
+
+/// A NaN has a few usual reasons.
+std::string found_text(double value) {
+  if (!std::isnan(value)) return text(value);
+  return "NaN (not written, or computed from memory that holds no data)";
 }
 
 }  // namespace
@@ -88,9 +94,11 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
       verdict.agrees = false;
       const auto indices = indices_of(spec.shape, i);
       verdict.difference =
-          text(element_name(spec, indices), ": expected ", right, ", found ", value,
-               tolerance > 0 ? text(" (off by ", error, ", allowed ", tolerance, ")") : "",
-               place_in_tile(problem, tile, indices));
+          text(element_name(spec, indices), ": expected ", right, ", found ", found_text(value),
+               tolerance > 0 && std::isfinite(error)
+                   ? text(" (off by ", error, ", allowed ", tolerance, ")")
+                   : "",
+               place_in_tile(problem, spec, tile, indices));
     }
     if (!(error <= verdict.max_error)) {
       verdict.max_error = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;

@@ -194,6 +194,34 @@ Outcome differs(std::string reason) {
 
 }  // namespace
 
+RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
+                    const AnyImplementation& code, Where where, const RunOptions& options) {
+  Device& device = *device_at(where);
+  const Signature signature = ladder.signature(problem);
+  const std::size_t workspace_bytes = code.workspace_bytes(problem);
+  require_memory(device, signature, workspace_bytes);
+  RungRun result;
+  try {
+    Memory memory(device, signature, inputs, workspace_bytes, options);
+    const Arguments arguments = memory.arguments();
+    for (int run = 0; run <= options.warm_up_runs; ++run) {
+      memory.reset();
+      device.synchronize();
+      const auto start = std::chrono::steady_clock::now();
+      code.run(problem, arguments);
+      device.synchronize();
+      const std::chrono::duration<double, std::milli> time =
+          std::chrono::steady_clock::now() - start;
+      result.milliseconds = time.count();
+    }
+    result.damage = memory.damage();
+    if (result.damage.empty()) result.outputs = memory.outputs();
+  } catch (const std::bad_alloc&) {
+    throw BadInput(text("memory: not enough of it (", name_of(where), ") for ", describe(problem)));
+  }
+  return result;
+}
+
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed)
     : Comparison(ladder, problem, data,
                  make_inputs(ladder.signature(problem), data, seed,
@@ -214,30 +242,14 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   if (const Declined declined = code->supports(problem_)) {
     return {.status = Status::declined, .reason = *declined};
   }
-  const Signature signature = ladder_->signature(problem_);
-  const std::size_t workspace_bytes = code->workspace_bytes(problem_);
-  require_memory(*device, signature, workspace_bytes);
-
   Outcome outcome;
   try {
-    Memory memory(*device, signature, inputs_, workspace_bytes, options);
-    const Arguments arguments = memory.arguments();
-    for (int run = 0; run <= options.warm_up_runs; ++run) {
-      memory.reset();
-      device->synchronize();
-      const auto start = std::chrono::steady_clock::now();
-      code->run(problem_, arguments);
-      device->synchronize();
-      const std::chrono::duration<double, std::milli> time =
-          std::chrono::steady_clock::now() - start;
-      outcome.milliseconds = time.count();
-    }
-    if (const std::string damage = memory.damage(); !damage.empty()) return differs(damage);
-    outcome.outputs = memory.outputs();
+    RungRun run = run_guarded(*ladder_, problem_, inputs_, *code, where, options);
+    if (!run.damage.empty()) return differs(std::move(run.damage));
+    outcome.outputs = std::move(run.outputs);
+    outcome.milliseconds = run.milliseconds;
   } catch (const DeviceError& error) {
     return differs(error.what());
-  } catch (const std::bad_alloc&) {
-    throw BadInput(text("memory: not enough of it (", name_of(where), ") for ", describe(problem_)));
   }
 
   outcome.ran = true;

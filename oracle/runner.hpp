@@ -53,6 +53,20 @@ struct RunOptions {
   bool poison = true;
 };
 
+/// What one run of a rung left behind.
+struct RungRun {
+  Arrays outputs = {};
+  std::string damage = {};  ///< What the run must not have done to memory; empty: nothing.
+  double milliseconds = 0;  ///< The rung's own run, host clock, without copies.
+};
+
+/// Runs a rung that supports the problem, on memory where stray accesses show:
+/// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
+/// - inputs must be unchanged afterwards.
+/// @throws BadInput if the problem does not fit into the memory there, DeviceError if a call fails.
+RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
+                    const AnyImplementation& code, Where where, const RunOptions& options = {});
+
 /// A problem with its data and the right answer, to compare any number of rungs on.
 class Comparison {
  public:
@@ -61,9 +75,7 @@ class Comparison {
   /// Takes the caller's arrays, which must fit the problem's signature.
   Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs);
 
-  /// Runs one rung there, and judges it:
-  /// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
-  /// - inputs must be unchanged afterwards.
+  /// Runs one rung there with run_guarded(), and judges it.
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 

@@ -8,8 +8,8 @@
 
 namespace convladder::BACKEND {
 
-/// A matrix of each image and group. Strides count elements; a transposed matrix swaps row_stride and
-/// column_stride, one that all images share has image_stride 0.
+/// A matrix of each image and group. Strides count elements; a transposed matrix swaps row_stride
+/// and column_stride, one that all images share has image_stride 0.
 template <class T>
 struct BatchedMatrix {
   T* data;

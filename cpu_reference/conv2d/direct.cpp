@@ -14,11 +14,18 @@
 ///         y[n,k,p,q] += x[n, c, p + r, q + s] * w[k,c,r,s]
 ///
 /// **Expect.** About one multiply-add a nanosecond: the sum is one chain of dependent additions.
+/// **Costs.** Declines other layouts than NCHW and other types than float32.
 #include "core/arithmetic.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::cpu_reference::conv2d {
 namespace {
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
@@ -58,6 +65,6 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct() { return {.run = run}; }
+Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
 
 }  // namespace convladder::cpu_reference::conv2d

@@ -15,7 +15,7 @@
 /// **Expect.** Two loads (x, w) for each multiply-add. A warp's loads of x are one or two cache lines,
 /// its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an SM issues
 /// one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the arithmetic peak.
-/// **Costs.** Nothing is declined.
+/// **Costs.** Declines other layouts than NCHW and other types than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 
@@ -34,13 +34,15 @@ __global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* w
   const Index4 w_at{group_c, conv.R, conv.S};
   const Index4 y_at{conv.K, conv.P, conv.Q};
 
-  const int q = blockIdx.x * kBlockQ + threadIdx.x;
+  const int q = static_cast<int>(blockIdx.x * kBlockQ + threadIdx.x);
   if (q >= conv.Q) return;
   // grid.y and grid.z end at 65535: with more rows or images, a thread takes several outputs.
   for (std::int64_t nk = blockIdx.z; nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z) {
     const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
     const int c0 = k / group_k * group_c;  // first input channel of k's group
-    for (int p = blockIdx.y * kBlockP + threadIdx.y; p < conv.P; p += gridDim.y * kBlockP) {
+    for (std::int64_t row = std::int64_t{blockIdx.y} * kBlockP + threadIdx.y; row < conv.P;
+         row += std::int64_t{gridDim.y} * kBlockP) {
+      const int p = static_cast<int>(row);
       float sum = bias ? bias[k] : 0.0f;
       for (int c = 0; c < group_c; ++c) {
         for (int r = 0; r < conv.R; ++r) {
@@ -58,6 +60,12 @@ __global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* w
   }
 }
 
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const dim3 grid(blocks_for(conv.Q, kBlockQ), blocks_for(conv.P, kBlockP, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * conv.K, 1, kMaxGridYZ));
@@ -67,6 +75,6 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct() { return {.run = run}; }
+Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d

@@ -1,0 +1,101 @@
+#include "command/compare.hpp"
+
+#include <cstdio>
+
+#include "command/save.hpp"
+#include "command/table.hpp"
+#include "command/terminal.hpp"
+#include "ladders/ladders.hpp"
+
+namespace convladder::command {
+namespace {
+
+/// What several problems of tile_map have in common, or one problem's title.
+std::string title_of(const std::vector<Prepared>& problems) {
+  const std::string& title = problems.front().task.title;
+  if (problems.size() == 1) return title;
+  return text(title.substr(title.find(", ") + 2), ", ", problems.size(), " maps");
+}
+
+std::string name_of_map(const Task& task) {
+  const auto* tiles = std::get_if<TileMapProblem>(&task.problem);
+  return tiles == nullptr ? task.title : std::string(name_of(tiles->map));
+}
+
+}  // namespace
+
+Outputs open_outputs(const Options& options, const std::string& default_folder) {
+  Outputs outputs;
+  const std::string folder = options.save.value_or(default_folder);
+  if (options.save || !folder.empty()) outputs.folder = std::make_unique<OutputFolder>("save", folder);
+  if (options.json) outputs.json.emplace("json", *options.json, options.save.value_or(""));
+  return outputs;
+}
+
+std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vector<Seat>& seats, bool keep_outputs,
+                                  Progress& progress) {
+  const Ladder& ladder = *problems.front().task.ladder;
+  const bool one = problems.size() == 1;
+  const Table table(seats);
+  progress.line(title_lines(ladder, title_of(problems), problems.front().data));
+  for (const Prepared& problem : problems) {
+    for (const std::string& note : problem.task.notes) progress.line(styled(Style::warning, "note: " + printable(note)));
+  }
+  progress.line("");
+  progress.line(table.header());
+
+  std::vector<Report> reports;
+  std::vector<std::string> names;
+  for (Prepared& problem : problems) {
+    names.push_back(name_of_map(problem.task));
+    Observer observer;
+    observer.start = [&](const Prepared& now) { progress.begin(ladder.name + " reference: " + now.task.title); };
+    observer.begin = [&](const Seat& seat) { progress.begin(seat.rung->name + " " + name_of(seat.where)); };
+    observer.end = [&](const Row& row, const std::vector<Row>& before) {
+      progress.step();
+      const std::string line = one ? table.row(row, before) : "";
+      if (!line.empty()) progress.line(line);
+    };
+    reports.push_back(run(std::move(problem), seats, keep_outputs, observer));
+  }
+  const Report& whole = one ? reports.front() : merged(reports, names);
+  if (!one) {
+    std::vector<Row> before;
+    for (const Row& row : whole.rows) {
+      const std::string line = table.row(row, before);
+      if (!line.empty()) progress.line(line);
+      before.push_back(row);
+    }
+  }
+  const std::string skipped = table.skipped(whole.rows);
+  if (!skipped.empty()) progress.line(skipped);
+  if (ladder.name == "tile_map") progress.line("\n" + wave_table(reports));
+  return reports;
+}
+
+int compare(const Options& options) {
+  const Ladder& ladder = convladder::ladder(*options.ladder);
+  const Selection selection(options, {&ladder});
+  const std::vector<Seat> seats = selection.seats(ladder);
+  Outputs outputs = open_outputs(options);
+  if (outputs.folder) check_folders(*outputs.folder, ladder, seats);
+  std::vector<Prepared> problems;
+  for (Task& task : read_tasks(options)) {
+    problems.push_back(prepare(std::move(task), options.data, options.seed));
+  }
+
+  std::vector<Report> reports;
+  {
+    Progress progress(seats.size() * problems.size());
+    reports = run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress);
+  }
+  if (outputs.folder) {
+    for (const Report& report : reports) stage_outputs(*outputs.folder, report);
+    outputs.folder->commit();
+  }
+  if (outputs.json) outputs.json->write(compare_json(reports));
+  std::printf("\n%s\n", tally(reports).c_str());
+  return status_of(reports);
+}
+
+}  // namespace convladder::command

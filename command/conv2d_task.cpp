@@ -1,0 +1,147 @@
+/// @file conv2d_task.cpp
+/// @brief Problems of conv2d, conv2d_dgrad and conv2d_wgrad from options.
+#include <filesystem>
+
+#include "command/task.hpp"
+#include "core/error.hpp"
+#include "ladders/ladders.hpp"
+
+namespace convladder::command {
+namespace {
+
+const Conv2dProblem kExample = {.N = 2, .C = 4, .H = 48, .W = 64, .K = 8, .R = 3, .S = 3};
+
+Padding read_pad(const Parameters& parameters) {
+  const std::vector<int> pad = parameters.numbers("pad");
+  switch (pad.size()) {
+    case 0: return {};
+    case 1: return {pad[0], pad[0], pad[0], pad[0]};
+    case 2: return {pad[0], pad[0], pad[1], pad[1]};
+    case 4: return {pad[0], pad[1], pad[2], pad[3]};
+    default:
+      throw BadInput(text("pad = ", *parameters.word("pad"), ": must be P, or PH,PW, or top,bottom,left,right"));
+  }
+}
+
+Step read_step(const Parameters& parameters, const std::string& name) {
+  const std::vector<int> step = parameters.numbers(name);
+  require(step.size() <= 2, name, joined(step, ","), "must be one number, or two: vertical,horizontal");
+  return step.empty() ? Step{} : Step{step.front(), step.back()};
+}
+
+/// The parameters that say how a filter moves over its input.
+Conv2dProblem read_steps(const Parameters& parameters) {
+  return {.pad = read_pad(parameters),
+          .stride = read_step(parameters, "stride"),
+          .dilation = read_step(parameters, "dilation")};
+}
+
+/// Tells what an array's shape says, in the order of these names.
+void tell_shape(Extents& extents, const std::string& array, const Shape& shape,
+                const std::vector<std::string>& names) {
+  for (std::size_t axis = 0; axis < names.size(); ++axis) {
+    extents.tell(names[axis], shape[axis], text("the array ", array, ", ", to_string(shape)));
+  }
+}
+
+/// Weights hold C/groups channels.
+void tell_weights(Extents& extents, const Shape& shape, int groups, bool groups_given) {
+  const std::string source = text("the array weights, ", to_string(shape));
+  if (extents.told("c") && extents.value("c", 0) != shape[1] * groups) {
+    const std::int64_t C = extents.value("c", 0);
+    const bool divides = shape[1] > 0 && C % shape[1] == 0 && shape[0] % (C / shape[1]) == 0;
+    throw BadInput(text("weights = ", to_string(shape), ": filters over ", shape[1], " channels do not fit c = ", C,
+                        " in groups = ", groups,
+                        !groups_given && divides ? text("; --groups ", C / shape[1], " would fit") : ""));
+  }
+  extents.tell("k", shape[0], source);
+  extents.tell("c", shape[1] * groups, source);
+  extents.tell("r", shape[2], source);
+  extents.tell("s", shape[3], source);
+}
+
+/// What an array's shape alone does not say, because of the stride, must be given beside it.
+void require_beside(const Extents& extents, const std::string& name, const std::string& arrays) {
+  if (!extents.told(name)) {
+    throw BadInput(text(name, ": must be given beside ", arrays, ", whose shape does not tell it"));
+  }
+}
+
+}  // namespace
+
+Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps) {
+  const Samples samples = read_png("image", path);
+  Task task{.ladder = &ladder("conv2d"), .problem = {}, .title = {}, .filter = &filter,
+            .sample_bits = samples.depth};
+  Conv2dProblem conv = steps;
+  conv.N = 1;
+  conv.C = conv.groups = samples.channels;
+  conv.H = samples.height, conv.W = samples.width;
+  conv.K = samples.channels * static_cast<int>(filter.weights.size());
+  conv.R = conv.S = filter.taps;
+  conv = validated(conv);
+  task.problem = conv;
+  task.title = text(std::filesystem::path(path).filename().string(), ", ", filter.name, ": ", describe(conv));
+  task.drawn.emplace("x", photograph_array(samples));
+  task.drawn.emplace("weights", filter_weights(filter, samples.channels));
+  return task;
+}
+
+Task read_conv2d(const Ladder& ladder, Parameters parameters) {
+  const bool forward = ladder.name == "conv2d", dgrad = ladder.name == "conv2d_dgrad";
+  std::vector<std::string> known = {"n", "c", "h", "w", "k", "r", "s", "pad", "stride", "dilation", "groups"};
+  const std::vector<std::string> arrays =
+      forward ? std::vector<std::string>{"x", "weights", "bias", "image", "filter"}
+      : dgrad ? std::vector<std::string>{"dy", "weights"}
+              : std::vector<std::string>{"x", "dy"};
+  known.insert(known.end(), arrays.begin(), arrays.end());
+  parameters.require_only(ladder.name, known);
+
+  if (parameters.given("image") || parameters.given("filter")) {
+    for (const char* name : {"image", "filter"}) {
+      if (!parameters.given(name)) throw BadInput(text(name, ": must be given: --image PNG and --filter NAME belong together"));
+    }
+    parameters.require_only("a photograph", {"image", "filter", "pad", "stride", "dilation"});
+    const Filter& filter = filter_named(*parameters.word("filter"));
+    return photograph_task(*parameters.word("image"), filter, read_steps(parameters));
+  }
+
+  Task task{.ladder = &ladder, .problem = {}, .title = {}};
+  Conv2dProblem conv = read_steps(parameters);
+  conv.groups = parameters.number("groups").value_or(1);
+  require(conv.groups >= 1, "groups", conv.groups, "must be at least 1");
+  Extents extents;
+  for (const char* name : {"n", "c", "h", "w", "k", "r", "s"}) extents.tell_option(parameters, name);
+  const auto read = [&](const char* name, const char* axes) -> const Shape* {
+    if (!parameters.given(name)) return nullptr;
+    return &task.given.emplace(name, *parameters.array(name, {axes})).first->second.shape();
+  };
+  if (const Shape* x = read("x", "[n][c][h][w]")) tell_shape(extents, "x", *x, {"n", "c", "h", "w"});
+  if (const Shape* dy = read("dy", "[n][k][p][q]")) tell_shape(extents, "dy", *dy, {"n", "k"});
+  if (const Shape* weights = read("weights", "[k][c/groups][r][s]")) {
+    tell_weights(extents, *weights, conv.groups, parameters.given("groups"));
+  }
+  if (const Shape* bias = read("bias", "[k]")) tell_shape(extents, "bias", *bias, {"k"});
+  if (task.given.contains("dy")) {
+    for (const char* name : dgrad ? std::vector{"h", "w"} : std::vector{"r", "s"}) {
+      require_beside(extents, name, "dy");
+    }
+  }
+
+  conv.N = extents.value("n", kExample.N);
+  // Where only groups are given, the example's channels must not contradict them.
+  conv.C = extents.value("c", std::max(kExample.C, conv.groups));
+  conv.H = extents.value("h", kExample.H);
+  conv.W = extents.value("w", kExample.W);
+  conv.K = extents.value("k", std::max(kExample.K, conv.groups));
+  conv.R = extents.value("r", kExample.R);
+  conv.S = extents.value("s", kExample.S);
+  conv.bias = parameters.given("bias");
+  conv = validated(conv);
+  task.problem = conv;
+  task.title = describe(conv);
+  task.notes = parameters.notes();
+  return task;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,72 @@
+#include "command/exactness.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "oracle/reference.hpp"
+
+namespace convladder::command {
+namespace {
+
+/// All values are multiples of 2^unit, and none is larger than `largest`.
+struct Grid {
+  int unit = 0;
+  double largest = 0;
+};
+
+/// The coarsest grid on which the values lie; zeros lie on every grid.
+Grid grid_of(const Array& array) {
+  Grid grid{std::numeric_limits<int>::max(), 0};
+  for (const float value : array.as<float>()) {
+    if (value == 0) continue;
+    int exponent = 0;
+    // value = mantissa * 2^(exponent - 24), with a whole mantissa of 24 bits.
+    auto mantissa = static_cast<std::int32_t>(std::ldexp(std::frexp(value, &exponent), 24));
+    for (exponent -= 24; mantissa % 2 == 0; mantissa /= 2) ++exponent;
+    grid.unit = std::min(grid.unit, exponent);
+    grid.largest = std::max(grid.largest, std::abs(double{value}));
+  }
+  return grid.largest == 0 ? Grid{} : grid;
+}
+
+Grid product(const Grid& a, const Grid& b) { return {a.unit + b.unit, a.largest * b.largest}; }
+
+/// The terms that a ladder's outputs add up.
+std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
+  const auto grid = [&](const char* name) { return grid_of(inputs.at(name)); };
+  std::vector<Grid> terms;
+  if (ladder == "conv2d") {
+    terms = {product(grid("x"), grid("weights"))};
+    if (inputs.contains("bias")) terms.push_back(grid("bias"));
+  } else if (ladder == "conv2d_dgrad") {
+    terms = {product(grid("dy"), grid("weights"))};
+  } else if (ladder == "conv2d_wgrad") {
+    terms = {product(grid("x"), grid("dy")), grid("dy")};  // dw and db
+  } else if (ladder == "gemm") {
+    terms = {product(grid("a"), grid("b"))};
+  } else {
+    for (const auto& [name, array] : inputs) terms.push_back(grid_of(array));  // copies and plain sums
+  }
+  return terms;
+}
+
+}  // namespace
+
+bool sums_are_exact(const std::string& ladder, const Problem& problem, const Arrays& inputs) {
+  int unit = std::numeric_limits<int>::max();
+  double largest = 0;
+  for (const Grid& term : terms_of(ladder, inputs)) {
+    if (term.largest == 0) continue;
+    unit = std::min(unit, term.unit);
+    largest += term.largest;
+  }
+  if (largest == 0) return true;
+  const double units = std::ldexp(largest * static_cast<double>(longest_sum(ladder, problem)), -unit);
+  // Within float's range of exponents, too.
+  return units < 16777216.0 && unit >= -126 && std::ldexp(units, unit) < double{std::numeric_limits<float>::max()};
+}
+
+}  // namespace convladder::command

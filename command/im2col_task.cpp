@@ -1,0 +1,154 @@
+/// @file im2col_task.cpp
+/// @brief Problems of im2col and col2im from options.
+#include <algorithm>
+#include <array>
+
+#include "command/files.hpp"
+#include "command/task.hpp"
+#include "core/error.hpp"
+
+namespace convladder::command {
+namespace {
+
+constexpr int kExampleN = 2, kExampleC = 3, kExampleKernel = 3;
+
+/// The example's extents, by the number of axes.
+std::vector<int> example_sizes(std::size_t rank) {
+  if (rank == 1) return {1000};
+  if (rank == 2) return {48, 64};
+  return {12, 16, 20};
+}
+
+const char* axes_text(std::size_t rank) {
+  return rank == 1 ? "1-D" : rank == 2 ? "2-D" : "3-D";
+}
+
+/// The number of axes: an array tells it, or else the sizes, or else a list with a number for each axis.
+std::size_t rank_of(const Parameters& parameters, const Array* array) {
+  if (array != nullptr) return array->shape().size() - 2;
+  if (parameters.given("size")) return parameters.numbers("size").size();
+  if (parameters.given("h")) return 2;
+  std::size_t rank = 1;
+  for (const char* name : {"kernel", "stride", "dilation"}) rank = std::max(rank, parameters.numbers(name).size());
+  return rank > 1 ? rank : 2;
+}
+
+/// One number for each axis; a single number counts for all.
+std::vector<int> for_each_axis(const Parameters& parameters, const std::string& name, std::size_t rank, int fallback) {
+  std::vector<int> values = parameters.numbers(name);
+  if (values.empty()) values = {fallback};
+  if (values.size() == 1) values.assign(rank, values.front());
+  require(values.size() == rank, name, joined(values, ","),
+          text("must be one number, or one an axis of this ", axes_text(rank), " problem"));
+  return values;
+}
+
+/// Padding before and after, axis by axis.
+std::vector<int> read_pad(const Parameters& parameters, std::size_t rank) {
+  const std::vector<int> given = parameters.numbers("pad");
+  if (given.size() == 2 * rank) return given;  // before and after, as top,bottom,left,right
+  std::vector<int> pad;
+  for (const int both : for_each_axis(parameters, "pad", rank, 0)) pad.insert(pad.end(), {both, both});
+  return pad;
+}
+
+/// The letters of an image's axes.
+std::vector<std::string> axis_names(std::size_t rank) {
+  const std::vector<std::string> all = {"d", "h", "w"};
+  return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
+}
+
+}  // namespace
+
+Task read_im2col(const Ladder& ladder, Parameters parameters) {
+  const bool forward = ladder.name == "im2col";
+  parameters.require_only(ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride", "dilation", "request",
+                                        forward ? "x" : "col", "into"});
+  Task task{.ladder = &ladder, .problem = {}, .title = {}};
+  Im2colProblem problem;
+  const std::string word = parameters.word("request", {"write", "add", "none"}).value_or("write");
+  problem.request = word == "add" ? Request::add : word == "none" ? Request::none : Request::write;
+  require(problem.request != Request::write || !parameters.given("into"), "into",
+          parameters.word("into").value_or(""), "goes with --request add or none; write never reads the output");
+
+  const std::vector<std::string> image_axes = {"[n][c][w]", "[n][c][h][w]", "[n][c][d][h][w]"};
+  const std::vector<std::string> column_axes = {"[n][c * kernel volume][output volume]"};
+  for (const char* name : {"x", "col", "into"}) {
+    if (!parameters.given(name)) continue;
+    const bool image = name == std::string("x") || (name == std::string("into") && !forward);
+    task.given.emplace(name, *parameters.array(name, image ? image_axes : column_axes));
+  }
+  const auto given = [&](const char* name) -> const Array* {
+    const auto found = task.given.find(name);
+    return found == task.given.end() ? nullptr : &found->second;
+  };
+  const Array* const image = forward ? given("x") : given("into");
+  const Array* const columns = forward ? given("into") : given("col");
+
+  const std::size_t rank = rank_of(parameters, image);
+  require(rank <= 3, "size", parameters.word("size").value_or(""), "has more than three axes: W, H,W or D,H,W");
+  const std::vector<std::string> axes = axis_names(rank);
+  Extents extents;
+  for (const char* name : {"n", "c", "h", "w"}) extents.tell_option(parameters, name);
+  require(rank > 1 || !extents.told("h"), "h", extents.value("h", 0), "a 1-D problem has no height");
+  if (parameters.given("size")) {
+    const std::vector<int> size = parameters.numbers("size");
+    require(size.size() == rank, "size", joined(size, ","), text("the array is ", axes_text(rank)));
+    for (std::size_t axis = 0; axis < rank; ++axis) extents.tell(axes[axis], size[axis], "--size");
+  }
+  if (image != nullptr) {
+    const std::string source = text("the array ", forward ? "x" : "into", ", ", to_string(image->shape()));
+    extents.tell("n", image->shape()[0], source);
+    extents.tell("c", image->shape()[1], source);
+    for (std::size_t axis = 0; axis < rank; ++axis) extents.tell(axes[axis], image->shape()[axis + 2], source);
+  }
+  const std::vector<int> kernel = for_each_axis(parameters, "kernel", rank, kExampleKernel);
+  if (columns != nullptr) {
+    const Shape& shape = columns->shape();
+    const std::string source = text("the array ", forward ? "into" : "col", ", ", to_string(shape));
+    extents.tell("n", shape[0], source);
+    std::int64_t volume = 1;
+    for (const int taps : kernel) {
+      require(taps >= 1, "kernel", joined(kernel, ","), "must be at least 1");
+      volume = checked_product({volume, taps}, "kernel");
+    }
+    require(shape[1] % volume == 0, forward ? "into" : "col", to_string(shape),
+            text("its ", shape[1], " rows are no multiple of the kernel's ", volume, " taps"));
+    extents.tell("c", shape[1] / volume, source);
+    if (!forward) {
+      for (const std::string& axis : axes) {
+        if (!extents.told(axis)) throw BadInput("size: must be given beside col, whose shape does not tell it");
+      }
+    }
+  }
+
+  const std::vector<int> example = example_sizes(rank);
+  const std::vector<int> stride = for_each_axis(parameters, "stride", rank, 1);
+  const std::vector<int> dilation = for_each_axis(parameters, "dilation", rank, 1);
+  const std::vector<int> pad = read_pad(parameters, rank);
+  problem.N = extents.value("n", kExampleN);
+  problem.C = extents.value("c", kExampleC);
+  problem.rank = static_cast<int>(rank);
+  const std::array<WindowAxis*, 3> windows = {&problem.depth, &problem.height, &problem.width};
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    *windows[3 - rank + axis] = {.size = extents.value(axes[axis], example[axis]),
+                                 .kernel = kernel[axis],
+                                 .pad_before = pad[2 * axis],
+                                 .pad_after = pad[2 * axis + 1],
+                                 .stride = stride[axis],
+                                 .dilation = dilation[axis]};
+  }
+  problem = validated(problem);
+  task.problem = problem;
+  task.title = describe(problem);
+  task.notes = parameters.notes();
+  if (problem.request == Request::none && !task.given.contains("into")) {
+    // Nothing may change them: zeros do.
+    const ArraySpec output = ladder.signature(problem).outputs.front();
+    require_available(4.0 * static_cast<double>(element_count(output.shape)), "into");
+    task.given.emplace("into", Array(output.dtype, output.shape));
+  }
+  return task;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,39 @@
+/// @file npy.hpp
+/// @brief NumPy's .npy files: read with suspicion, written plainly.
+///
+/// The format (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): the bytes
+/// "\x93NUMPY", a version, the length of a header, the header (a Python dictionary with `descr`,
+/// `fortran_order` and `shape`), and the elements.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/array.hpp"
+
+namespace convladder::command {
+
+/// An array from a file.
+struct NpyFile {
+  Array array;            ///< Row-major, whatever the file's order is.
+  std::string converted;  ///< "float64 converted to float32", or empty.
+};
+
+/// Reads versions 1 to 3, little-endian float32 and int32; converts float64 and float16 to float32, and
+/// int64 to int32 where every value fits.
+/// @param parameter what the array is for, for messages
+/// @throws BadInput that names the file: anything else, also a file that is shorter or longer than its
+/// header says, or larger than the memory
+NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path);
+
+/// The same from memory. @param file its name, for messages
+NpyFile parse_npy(const std::string& parameter, const std::string& file,
+                  std::span<const std::byte> bytes);
+
+/// The array as a version 1.0 file in C order.
+std::vector<std::byte> npy_bytes(const Array& array);
+
+}  // namespace convladder::command

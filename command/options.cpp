@@ -1,0 +1,234 @@
+#include "command/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "core/error.hpp"
+#include "ladders/ladders.hpp"
+
+namespace convladder::command {
+namespace {
+
+/// An option that describes a problem. Its value stays text: the ladder's own parser reads it.
+struct ProblemOption {
+  const char* name;
+  const char* value;
+  const char* help;
+  const char* group;
+};
+
+constexpr const char* kSizes = "Sizes";
+constexpr const char* kArrays = "Arrays, in .npy files (what is not given is made up from the seed)";
+constexpr const char* kImage = "An image (conv2d)";
+constexpr const char* kColumns = "Columns (im2col, col2im)";
+constexpr const char* kTiles = "Tile maps";
+
+constexpr ProblemOption kProblemOptions[] = {
+    {"n", "N", "images; gemm: columns of b", kSizes},
+    {"c", "C", "input channels", kSizes},
+    {"h", "H", "input height", kSizes},
+    {"w", "W", "input width", kSizes},
+    {"k", "K", "output channels; gemm: columns of a", kSizes},
+    {"r", "R", "filter height", kSizes},
+    {"s", "S", "filter width", kSizes},
+    {"m", "M", "gemm: rows of a", kSizes},
+    {"pad", "P", "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0)", kSizes},
+    {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
+    {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
+    {"groups", "G", "groups of channels; G = C is depthwise (default 1)", kSizes},
+    {"x", "FILE", "input [n][c][h][w]", kArrays},
+    {"weights", "FILE", "filters [k][c/groups][r][s]", kArrays},
+    {"bias", "FILE", "one number an output channel [k] (without it: no bias)", kArrays},
+    {"dy", "FILE", "gradient of the output [n][k][p][q]", kArrays},
+    {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
+    {"a", "FILE", "left matrix [m][k]", kArrays},
+    {"b", "FILE", "right matrix [k][n]", kArrays},
+    {"into", "FILE", "what the output holds before the run", kArrays},
+    {"image", "PNG", "a photograph; each of its channels is filtered by itself", kImage},
+    {"filter", "NAME", "sobel, gaussian, laplacian, sharpen or emboss", kImage},
+    {"size", "L", "input extents: W, or H,W, or D,H,W", kColumns},
+    {"kernel", "V", "taps: one number, or one an axis", kColumns},
+    {"request", "NAME", "write, add or none: what happens to the output's old values", kColumns},
+    {"tiles", "TM,TN[,STEPS]", "output tiles down and across, steps along k of a tile", kTiles},
+    {"splits", "S", "blocks that share a tile (split_k)", kTiles},
+    {"batch", "B", "products", kTiles},
+    {"blocks", "N", "blocks that run at once (stream_k, and the waves of the prediction)", kTiles},
+    {"map", "NAME", "the order of the tiles (default: all; gemm: row_major)", kTiles},
+};
+
+constexpr const char* kHelp =
+    R"(ConvLadder: convolution on GPUs, step by step. Every algorithm is a ladder of versions, from a plain
+definition on the CPU to fast CUDA kernels; each is checked against the same reference.
+
+  ./ladder compare                  the tour: every rung of every ladder, and pictures
+  ./ladder compare LADDER ...       the rungs of one ladder on a problem of your own
+  ./ladder list                     the rungs, and the idea of each
+  ./ladder bench                    times beside those of vendor libraries
+  ./ladder test | check | docs | notebooks
+                                    the test suite; what a contributor runs; the pages; the lessons
+
+  ./ladder compare --help           all options, with examples
+
+The ladders: )";
+
+constexpr const char* kExamples = R"(Examples:
+  ./ladder compare conv2d --image data/coffee.png --filter sobel --save out/sobel
+  ./ladder compare conv2d --c 64 --h 56 --w 56 --k 64 --r 3 --s 3 --pad 1 --rung 'cuda_*'
+  ./ladder compare conv2d --x x.npy --weights w.npy --stride 2 --save out/mine --json out/mine.json
+  ./ladder compare col2im --size 16,20,24 --kernel 3 --request add
+  ./ladder compare tile_map --tiles 10,6,4 --map hilbert
+
+Exit status: 0 all agree, 1 some rung differs, 2 bad input, 4 an error of the program, 130 interrupted.
+)";
+
+std::vector<std::string> ladder_names() {
+  std::vector<std::string> names;
+  for (const Ladder& ladder : ladders()) names.push_back(ladder.name);
+  return names;
+}
+
+/// All "--name"s of a command.
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// Throws BadInput for the first word that CLI11 could not place.
+void reject_extras(const CLI::App& command) {
+  const std::vector<std::string> extras = command.remaining();
+  if (extras.empty()) return;
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& word) { return word.starts_with("-"); });
+  if (option == extras.end()) {
+    throw BadInput(text("argument = ", extras.front(), ": nothing more was expected here"));
+  }
+  const std::string name = option->substr(0, option->find('='));
+  throw BadInput(text("option = ", name, ": unknown to ", command.get_name(),
+                      "\nnearest: ", nearest(name, option_names(command))));
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  const std::int64_t seed = parse_whole("seed", text);
+  require(seed >= 0, "seed", seed, "must be at least 0");
+  return static_cast<std::uint64_t>(seed);
+}
+
+std::vector<Where> parse_places(const std::vector<std::string>& words) {
+  std::vector<Where> places;
+  for (const std::string& word : words) {
+    parse_word("backend", word, {"cpu", "emulated", "gpu"});
+    for (const Where where : kEverywhere) {
+      if (word == name_of(where) && std::find(places.begin(), places.end(), where) == places.end()) {
+        places.push_back(where);
+      }
+    }
+  }
+  return places;
+}
+
+/// The first word must be a command: CLI11 would not tell the nearest one.
+void require_command(const std::vector<std::string>& arguments) {
+  const std::string& word = arguments.front();
+  const std::vector<std::string> ours = {"compare", "list", "bench", "help"};
+  if (word.starts_with("-") || std::find(ours.begin(), ours.end(), word) != ours.end()) return;
+  for (const char* script : {"test", "check", "docs", "notebooks"}) {
+    if (word == script) throw BadInput(text("command = ", word, ": is run by the script ./ladder"));
+  }
+  throw BadInput(text("command = ", word, ": unknown", "\nnearest: ",
+                      nearest(word, {"compare", "list", "bench", "help", "test", "check", "docs", "notebooks"})));
+}
+
+/// A repeated option takes one word each time, so that it cannot swallow the ladder's name.
+CLI::Option* add_repeated(CLI::App* command, const std::string& name, std::vector<std::string>& words,
+                          const std::string& help) {
+  return command->add_option(name, words, help)->allow_extra_args(false)->type_size(1)->expected(1, 1 << 20);
+}
+
+}  // namespace
+
+Options parse_options(const std::vector<std::string>& arguments) {
+  Options options;
+  const std::string help = kHelp + joined(ladder_names(), ", ") + "\n";
+  if (arguments.empty() || arguments.front() == "help") {
+    options.help = help;
+    return options;
+  }
+  require_command(arguments);
+
+  std::string ladder, data, seed, json, save;
+  std::vector<std::string> places;
+  std::map<std::string, std::string> problem;
+
+  CLI::App app("", "./ladder");
+  app.set_help_flag("--help", "this help");
+  app.set_version_flag("--version", "ConvLadder " CONVLADDER_VERSION);
+  app.allow_extras();
+  app.get_formatter()->column_width(26);
+
+  CLI::App* compare = app.add_subcommand("compare", "Compares the rungs of a ladder on one problem; without a ladder: the tour.");
+  compare->allow_extras();
+  compare->footer(kExamples);
+  compare->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
+  compare->add_option("--data", data, "integer (exact: every rung must give the very same bits) or real")->type_name("KIND");
+  compare->add_option("--seed", seed, "for the data that are made up (default 1)")->type_name("N");
+  add_repeated(compare, "--backend", places, "cpu, emulated (CUDA code on the CPU) or gpu; repeatable")->type_name("WHERE");
+  for (const ProblemOption& option : kProblemOptions) {
+    compare->add_option(std::string("--") + option.name, problem[option.name], option.help)
+        ->type_name(option.value)
+        ->group(option.group);
+  }
+
+  CLI::App* list = app.add_subcommand("list", "Lists the rungs of every ladder, with the idea of each.");
+  list->allow_extras();
+  list->add_option("--ladder", ladder, "only this one")->type_name("LADDER");
+
+  CLI::App* bench = app.add_subcommand("bench", "Times rungs beside vendor libraries. Not available yet.");
+  bench->allow_extras();
+  bench->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
+  add_repeated(bench, "--problem", options.benchmarks, "a benchmark problem; repeatable")->type_name("ID");
+
+  for (CLI::App* command : {compare, bench}) {
+    add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")->type_name("GLOB");
+  }
+  for (CLI::App* command : {compare, list, bench}) {
+    command->add_option("--json", json, "also write the result to this file")->type_name("FILE");
+  }
+  compare->add_option("--save", save, "write every result, and pictures, to this folder")->type_name("DIR");
+
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.get_subcommands().empty() ? help : app.help();
+    return options;
+  } catch (const CLI::CallForVersion& version) {
+    options.help = std::string(version.what()) + "\n";
+    return options;
+  } catch (const CLI::ParseError& error) {
+    throw BadInput(error.what());
+  }
+  for (const CLI::App* command : {compare, list, bench}) reject_extras(*command);
+  reject_extras(app);
+
+  options.command = compare->parsed() ? Command::compare : list->parsed() ? Command::list : Command::bench;
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() == 0) continue;
+      const std::string name = option->get_name(false, false);
+      if (name == "LADDER" || name == "--ladder") options.ladder = ladder;
+      if (name == "--data") options.data = parse_word("data", data, {"integer", "real"}) == "real" ? Data::real : Data::integer;
+      if (name == "--seed") options.seed = parse_seed(seed);
+      if (name == "--json") options.json = json;
+      if (name == "--save") options.save = save;
+      if (name.starts_with("--") && problem.contains(name.substr(2))) options.problem.set(name.substr(2), problem[name.substr(2)]);
+    }
+  }
+  options.places = parse_places(places);
+  if (options.ladder) convladder::ladder(*options.ladder);  // throws if there is none of that name
+  return options;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,36 @@
+/// @file options.hpp
+/// @brief The command line, taken apart.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command/parameters.hpp"
+#include "core/rung.hpp"
+#include "oracle/data.hpp"
+
+namespace convladder::command {
+
+enum class Command { help, compare, list, bench };
+
+/// What the command line asks for.
+struct Options {
+  Command command = Command::help;
+  std::string help;                      ///< The text, for Command::help.
+  std::optional<std::string> ladder;
+  Parameters problem;                    ///< The options that describe a problem.
+  std::vector<std::string> rungs;        ///< Globs; empty: all rungs.
+  std::vector<Where> places;             ///< Empty: everywhere.
+  std::vector<std::string> benchmarks;   ///< bench: problem names.
+  std::optional<Data> data;              ///< Empty: integer if that is possible.
+  std::uint64_t seed = 1;
+  std::optional<std::string> json, save;
+};
+
+/// @param arguments without the program's name
+/// @throws BadInput that names the nearest valid word
+Options parse_options(const std::vector<std::string>& arguments);
+
+}  // namespace convladder::command

@@ -1,0 +1,138 @@
+#include "command/parameters.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "command/npy.hpp"
+#include "core/error.hpp"
+#include "ladders/ladders.hpp"
+
+namespace convladder::command {
+namespace {
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
+
+int to_int(const std::string& parameter, std::int64_t value) {
+  require(value <= kMaxInt, parameter, value, "must be less than 2^31");
+  require(value >= -kMaxInt, parameter, value, "must be more than -2^31");
+  return static_cast<int>(value);
+}
+
+/// The number of axes in "[n][c][h][w]".
+std::size_t axes_in(const std::string& axes) {
+  return static_cast<std::size_t>(std::count(axes.begin(), axes.end(), '['));
+}
+
+}  // namespace
+
+std::int64_t parse_whole(const std::string& parameter, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = end == text.data() + text.size() && !text.empty();
+  require(error != std::errc::result_out_of_range || !whole, parameter, text, "is too large");
+  require(error == std::errc() && whole, parameter, text, "is not a whole number");
+  return value;
+}
+
+std::string parse_word(const std::string& parameter, const std::string& word,
+                       const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), word) != words.end()) return word;
+  throw BadInput(text(parameter, " = ", word, ": must be one of ", joined(words, ", "),
+                      "\nnearest: ", nearest(word, words)));
+}
+
+std::optional<std::string> Parameters::first() const {
+  if (values_.empty()) return {};
+  return values_.begin()->first;
+}
+
+void Parameters::require_only(const std::string& who, const std::vector<std::string>& names) const {
+  for (const auto& [name, value] : values_) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw BadInput(text(name, " = ", value, ": ", who, " has no such parameter, only ",
+                        joined(names, ", "), "\nnearest: --", nearest(name, names)));
+  }
+}
+
+std::optional<std::string> Parameters::word(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return {};
+  return found->second;
+}
+
+std::optional<std::string> Parameters::word(const std::string& name,
+                                            const std::vector<std::string>& words) const {
+  const auto found = word(name);
+  if (found) parse_word(name, *found, words);
+  return found;
+}
+
+std::optional<int> Parameters::number(const std::string& name) const {
+  const auto found = word(name);
+  if (!found) return {};
+  return to_int(name, parse_whole(name, *found));
+}
+
+std::vector<int> Parameters::numbers(const std::string& name) const {
+  std::vector<int> numbers;
+  const auto found = word(name);
+  if (!found) return numbers;
+  for (std::string_view rest = *found;;) {
+    const std::size_t comma = rest.find(',');
+    try {
+      numbers.push_back(to_int(name, parse_whole(name, rest.substr(0, comma))));
+    } catch (const BadInput& error) {
+      if (comma == std::string_view::npos && numbers.empty()) throw;
+      throw BadInput(text(error.what(), " (in ", *found, ")"));
+    }
+    if (comma == std::string_view::npos) return numbers;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<Array> Parameters::array(const std::string& name,
+                                       const std::vector<std::string>& axes) {
+  const auto path = word(name);
+  if (!path) return {};
+  NpyFile file = read_npy(name, *path);
+  if (!file.converted.empty()) notes_.push_back(text(name, " = ", *path, ": ", file.converted));
+  Array& array = file.array;
+  require(array.dtype() == DType::f32, name, *path,
+          text("holds ", name_of(array.dtype()), "; ", name, " must be float32"));
+  const std::size_t rank = array.shape().size();
+  const bool fits = std::any_of(axes.begin(), axes.end(),
+                                [&](const std::string& form) { return axes_in(form) == rank; });
+  require(fits, name, *path,
+          text("has ", rank, rank == 1 ? " axis (" : " axes (", to_string(array.shape()), "); ", name, " is ",
+               joined(axes, " or ")));
+  const auto values = array.as<float>();
+  const auto wrong = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  require(wrong == values.end(), name, *path,
+          text("holds ", wrong == values.end() ? 0.0f : *wrong, " at element ", wrong - values.begin(),
+               ", with which nothing can be compared"));
+  for (const std::int64_t extent : array.shape()) {
+    require(extent <= kMaxInt, name, *path, text("the extent ", extent, " must be less than 2^31"));
+  }
+  return std::move(array);
+}
+
+void Extents::tell_option(const Parameters& parameters, const std::string& name) {
+  if (const auto value = parameters.number(name)) tell(name, *value, "--" + name);
+}
+
+void Extents::tell(const std::string& name, std::int64_t value, const std::string& source) {
+  const auto [entry, added] = values_.emplace(name, Told{value, source});
+  const Told& before = entry->second;
+  if (added || before.value == value) return;
+  throw BadInput(text(name, " = ", value, " (", source, "): contradicts ", name, " = ", before.value, " (",
+                      before.source, ")"));
+}
+
+int Extents::value(const std::string& name, int fallback) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? fallback : to_int(name, found->second.value);
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,75 @@
+/// @file parameters.hpp
+/// @brief A problem's parameters as they were given on the command line, and reading them one by one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/array.hpp"
+
+namespace convladder::command {
+
+/// A whole number. @throws BadInput that names the parameter if the text is none or beyond int64.
+std::int64_t parse_whole(const std::string& parameter, std::string_view text);
+
+/// One of these words. @throws BadInput that names the parameter and the nearest word.
+std::string parse_word(const std::string& parameter, const std::string& word,
+                       const std::vector<std::string>& words);
+
+/// "--pad 1,2" is the parameter "pad" with the value "1,2".
+class Parameters {
+ public:
+  void set(const std::string& name, const std::string& value) { values_[name] = value; }
+  bool given(const std::string& name) const { return values_.contains(name); }
+  /// The name of some parameter; empty if there are none.
+  std::optional<std::string> first() const;
+
+  /// Throws BadInput for the first parameter that is not one of `names`. @param who has those names
+  void require_only(const std::string& who, const std::vector<std::string>& names) const;
+
+  /// The text; empty if not given.
+  std::optional<std::string> word(const std::string& name) const;
+  /// The text, one of `words`; empty if not given.
+  std::optional<std::string> word(const std::string& name, const std::vector<std::string>& words) const;
+  /// A whole number that fits int; empty if not given.
+  std::optional<int> number(const std::string& name) const;
+  /// Whole numbers with commas between them; empty if not given.
+  std::vector<int> numbers(const std::string& name) const;
+  /// The float32 array in the .npy file of that name; empty if not given.
+  /// @param axes what its axes are, in one or several forms: "[n][c][h][w]"
+  /// @throws BadInput if the file is unusable, has another number of axes or other types of elements, or
+  /// holds an infinity or a NaN, with which nothing can be compared
+  std::optional<Array> array(const std::string& name, const std::vector<std::string>& axes);
+
+  /// What reading the arrays had to convert, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> notes_;
+};
+
+/// Extents that options and arrays tell together, and that must not contradict each other.
+class Extents {
+ public:
+  /// An option's word: --n. Does nothing if it is not given.
+  void tell_option(const Parameters& parameters, const std::string& name);
+  /// An array's word. @throws BadInput that names both if something else was told before.
+  void tell(const std::string& name, std::int64_t value, const std::string& source);
+  bool told(const std::string& name) const { return values_.contains(name); }
+  /// What was told, or else the fallback.
+  int value(const std::string& name, int fallback) const;
+
+ private:
+  struct Told {
+    std::int64_t value;
+    std::string source;
+  };
+  std::map<std::string, Told> values_;
+};
+
+}  // namespace convladder::command

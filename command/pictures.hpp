@@ -1,0 +1,33 @@
+/// @file pictures.hpp
+/// @brief The tour's pictures: photographs under all filters, and the tile order of every map.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "command/image.hpp"
+#include "core/tile_map_problem.hpp"
+
+namespace convladder::command {
+
+/// A picture with its name and a line about it.
+struct Exhibit {
+  Image image;
+  std::string name, remark;
+};
+
+/// The exhibits in rows, each with its name below it. @param title above them all
+Image contact_sheet(const std::string& title, const std::vector<Exhibit>& exhibits, int columns);
+
+/// The order in which a map's blocks take the tiles: squares are tiles, colours tell when a block starts,
+/// a line joins the blocks' work in that order. Where several units share a tile, each has the part of the
+/// square, from left to right, that its k-steps are of the tile's.
+/// @param units rows as the tile_map ladder gives them
+Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int32_t> units);
+
+/// What tile_order_picture()'s colours and lines mean.
+Image tile_order_legend();
+
+}  // namespace convladder::command

@@ -1,0 +1,35 @@
+/// @file png_file.hpp
+/// @brief PNG pictures: read with suspicion, written plainly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace convladder::command {
+
+/// A picture's samples, row by row, the channels of a pixel side by side.
+struct Samples {
+  int width = 0, height = 0;
+  int channels = 0;  ///< 1 (grey) or 3 (red, green, blue)
+  int depth = 8;     ///< bits of a sample: 8 or 16
+  std::vector<std::uint16_t> values;
+};
+
+/// Reads any PNG: palettes become colours, 1 to 4 bits become 8, transparency is left out, samples are
+/// not corrected in any way.
+/// @param parameter what the picture is for, for messages
+/// @throws BadInput that names the file: no PNG, truncated, damaged, or larger than the memory
+Samples read_png(const std::string& parameter, const std::filesystem::path& path);
+
+/// The same from memory. @param file its name, for messages
+Samples parse_png(const std::string& parameter, const std::string& file,
+                  std::span<const std::byte> bytes);
+
+/// An 8-bit RGB picture as a PNG file. @param rgb 3 * width * height bytes
+std::vector<std::byte> png_bytes(int width, int height, std::span<const std::uint8_t> rgb);
+
+}  // namespace convladder::command

@@ -1,0 +1,64 @@
+#include "command/program.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "command/bench.hpp"
+#include "command/compare.hpp"
+#include "command/list.hpp"
+#include "command/options.hpp"
+#include "command/terminal.hpp"
+#include "command/tour.hpp"
+#include "core/error.hpp"
+
+namespace convladder::command {
+namespace {
+
+int run(const Options& options) {
+  switch (options.command) {
+    case Command::help:
+      std::fputs(options.help.c_str(), stdout);
+      return kAllAgree;
+    case Command::list: return list(options);
+    case Command::bench: return bench(options);
+    case Command::compare: return options.ladder ? compare(options) : tour(options);
+  }
+  return kProgramError;
+}
+
+/// The message in one line, and perhaps a second that names the nearest valid word. Control characters
+/// in what the user gave become '?'.
+std::string error_lines(const std::string& message) {
+  static const std::string kNearest = "\nnearest: ";
+  const std::size_t second = message.rfind(kNearest);
+  std::string lines = printable(message.substr(0, second));
+  if (second != std::string::npos) lines += "\nnearest: " + printable(message.substr(second + kNearest.size()));
+  return lines;
+}
+
+int fail(ExitStatus status, const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "convladder: %s\n", error_lines(message).c_str());
+  return status;
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments) {
+  try {
+    const int status = run(parse_options(arguments));
+    if (std::fflush(stdout) != 0) return fail(kBadInput, "standard output cannot be written");
+    return status;
+  } catch (const BadInput& error) {
+    return fail(kBadInput, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kBadInput, "memory: there is not enough of it for this problem");
+  } catch (const std::exception& error) {
+    return fail(kProgramError, std::string("an error of the program itself: ") + error.what());
+  } catch (...) {
+    return fail(kProgramError, "an error of the program itself");
+  }
+}
+
+}  // namespace convladder::command

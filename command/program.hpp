@@ -1,0 +1,23 @@
+/// @file program.hpp
+/// @brief The program `convladder`: what `./ladder compare`, `list` and `bench` run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace convladder::command {
+
+/// The program's exit statuses. (3, "set-up failed", is the script's alone.)
+enum ExitStatus {
+  kAllAgree = 0,
+  kSomeDiffer = 1,
+  kBadInput = 2,
+  kProgramError = 4,
+  kInterrupted = 130
+};
+
+/// Does what the arguments, without the program's name, ask for; never throws.
+/// @return an ExitStatus
+int run_program(const std::vector<std::string>& arguments);
+
+}  // namespace convladder::command

@@ -1,0 +1,153 @@
+#include "command/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "command/program.hpp"
+#include "command/terminal.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+
+namespace convladder::command {
+namespace {
+
+constexpr int kGpuWarmUpRuns = 2;  // a GPU's first launch loads the kernel's code
+
+/// Why the problem fits there, but not together with the rung's workspace; nothing otherwise.
+Declined workspace_too_large(const Comparison& comparison, const Rung& rung, Where where) {
+  const auto& code = rung.code_at(where);
+  const Device* device = device_at(where);
+  if (!code || device == nullptr || code->supports(comparison.problem())) return {};
+  const Signature signature = comparison.ladder().signature(comparison.problem());
+  double arrays = 0;
+  for (const auto* specs : {&signature.inputs, &signature.outputs}) {
+    for (const ArraySpec& spec : *specs) {
+      arrays += static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
+    }
+  }
+  const auto workspace = static_cast<double>(code->workspace_bytes(comparison.problem()));
+  const auto free = static_cast<double>(device->free_bytes());
+  if (arrays > free || arrays + workspace <= free) return {};
+  return text("its workspace of ", workspace / 1e9, " GB does not fit into the memory");
+}
+
+/// Sums beyond float's range would differ in every rung.
+void require_float_range(const Comparison& comparison) {
+  for (const Expected& expected : comparison.expected()) {
+    for (const double magnitude : expected.magnitude) {
+      require(magnitude <= double{std::numeric_limits<float>::max()}, expected.spec.name, magnitude,
+              "the given numbers are too large: such a sum does not fit float32");
+    }
+  }
+}
+
+nlohmann::ordered_json row_json(const Row& row) {
+  const Outcome& outcome = row.outcome;
+  nlohmann::ordered_json json = {{"rung", row.rung->name},
+                                 {"where", name_of(row.where)},
+                                 {"status", name_of(outcome.status)},
+                                 {"reason", outcome.reason},
+                                 {"exact", nullptr},
+                                 {"max_error", nullptr},
+                                 {"milliseconds", nullptr}};
+  if (!outcome.ran) return json;
+  json["exact"] = outcome.exact;
+  // JSON has neither NaN nor infinities; the reason tells of them.
+  if (std::isfinite(outcome.max_error)) json["max_error"] = outcome.max_error;
+  json["milliseconds"] = outcome.milliseconds;
+  return json;
+}
+
+}  // namespace
+
+Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs, const Observer& observer) {
+  if (observer.start) observer.start(prepared);
+  const Comparison comparison(*prepared.task.ladder, prepared.task.problem, prepared.data,
+                              std::move(prepared.inputs));
+  require_float_range(comparison);
+  Report report{std::move(prepared.task), prepared.data, {}, {}};
+  if (report.task.ladder->name == "tile_map") report.units = comparison.expected().front().integers;
+  report.task.given.clear();
+  report.task.drawn.clear();
+  for (const Seat& seat : seats) {
+    if (observer.begin) observer.begin(seat);
+    Row row{seat.rung, seat.where, {}};
+    if (const Declined reason = workspace_too_large(comparison, *seat.rung, seat.where)) {
+      row.outcome = {.status = Status::declined, .reason = *reason};
+    } else {
+      row.outcome = comparison.run(*seat.rung, seat.where,
+                                   {.warm_up_runs = seat.where == Where::gpu ? kGpuWarmUpRuns : 0});
+    }
+    if (!keep_outputs) row.outcome.outputs.clear();
+    if (observer.end) observer.end(row, report.rows);
+    report.rows.push_back(std::move(row));
+  }
+  return report;
+}
+
+bool time_means_something(const Row& row) { return row.outcome.ran && row.where != Where::emulated; }
+
+std::optional<double> speed_up(const Row& row, const std::vector<Row>& before) {
+  if (!time_means_something(row) || row.outcome.milliseconds <= 0) return {};
+  for (const Row& other : before) {
+    const bool same_place = other.where == row.where || !other.rung->is_cuda();
+    if (other.rung->name == row.rung->previous && same_place && time_means_something(other)) {
+      return other.outcome.milliseconds / row.outcome.milliseconds;
+    }
+  }
+  return {};
+}
+
+std::string compare_json(const std::vector<Report>& reports) {
+  nlohmann::ordered_json json = {{"gpu", nullptr}, {"ladders", nlohmann::ordered_json::array()}};
+  if (const Device* gpu = device_at(Where::gpu)) json["gpu"] = gpu->name();
+  for (const Report& report : reports) {
+    nlohmann::ordered_json ladder = {{"ladder", report.task.ladder->name},
+                                     {"problem", report.task.title},
+                                     {"rungs", nlohmann::ordered_json::array()}};
+    for (const Row& row : report.rows) ladder["rungs"].push_back(row_json(row));
+    json["ladders"].push_back(std::move(ladder));
+  }
+  using Json = nlohmann::ordered_json;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+int status_of(const std::vector<Report>& reports) {
+  std::size_t differ = 0, without_gpu = 0;
+  for (const Report& report : reports) {
+    for (const Row& row : report.rows) {
+      if (row.outcome.status == Status::differs) ++differ;
+      if (row.outcome.status == Status::skipped && row.where == Where::gpu) ++without_gpu;
+    }
+  }
+  const char* const required = std::getenv("CONVLADDER_REQUIRE_GPU");
+  const bool gpu_required = required != nullptr && *required != '\0' && std::string_view(required) != "0";
+  if (gpu_required && without_gpu != 0) {
+    std::fprintf(stderr, "convladder: CONVLADDER_REQUIRE_GPU is set, but %zu %s skipped on the GPU: %s\n", without_gpu,
+                 without_gpu == 1 ? "rung was" : "rungs were", printable(why_no_gpu()).c_str());
+    return kSomeDiffer;
+  }
+  return differ == 0 ? kAllAgree : kSomeDiffer;
+}
+
+std::string tally(const std::vector<Report>& reports) {
+  std::size_t counts[4] = {};
+  for (const Report& report : reports) {
+    for (const Row& row : report.rows) ++counts[static_cast<std::size_t>(row.outcome.status)];
+  }
+  const auto count = [&](Status status) { return counts[static_cast<std::size_t>(status)]; };
+  std::string line = styled(Style::good, text(count(Status::agrees), count(Status::agrees) == 1 ? " agrees" : " agree"));
+  if (count(Status::differs)) {
+    line += ", " + styled(Style::bad, text(count(Status::differs), count(Status::differs) == 1 ? " differs" : " differ"));
+  }
+  if (count(Status::declined)) line += text(", ", count(Status::declined), " declined");
+  if (count(Status::skipped)) line += text(", ", count(Status::skipped), " skipped");
+  return line;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,74 @@
+#include "command/selection.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "ladders/ladders.hpp"
+
+namespace convladder::command {
+namespace {
+
+bool matches(const std::string& glob, const Rung& rung) {
+  return fnmatch(glob.c_str(), rung.name.c_str(), 0) == 0;  // * matches / too
+}
+
+/// The rung that somebody who wrote `glob` may have meant: by the whole name, or by its last word.
+std::string nearest_rung(const std::string& glob, const std::vector<const Ladder*>& ladders) {
+  std::vector<std::string> names, words;
+  for (const Ladder* ladder : ladders) {
+    for (const Rung& rung : ladder->rungs) {
+      names.push_back(rung.name);
+      words.push_back(rung.name.substr(rung.name.rfind('/') + 1));
+    }
+  }
+  if (glob.find('/') != std::string::npos) return nearest(glob, names);
+  const auto word = std::find(words.begin(), words.end(), nearest(glob, words));
+  return word == words.end() ? "" : names[static_cast<std::size_t>(word - words.begin())];
+}
+
+}  // namespace
+
+Selection::Selection(const Options& options, const std::vector<const Ladder*>& ladders)
+    : globs_(options.rungs), places_(options.places) {
+  for (const std::string& glob : globs_) {
+    const bool found = std::any_of(ladders.begin(), ladders.end(), [&](const Ladder* ladder) {
+      return std::any_of(ladder->rungs.begin(), ladder->rungs.end(),
+                         [&](const Rung& rung) { return matches(glob, rung); });
+    });
+    if (found) continue;
+    throw BadInput(text("rung = ", glob, ": matches no rung of ",
+                        ladders.size() == 1 ? "the ladder " + ladders.front()->name : "any ladder",
+                        "\nnearest: ", nearest_rung(glob, ladders)));
+  }
+  if (std::find(places_.begin(), places_.end(), Where::gpu) != places_.end()) {
+    require(device_at(Where::gpu) != nullptr, "backend", "gpu", "there is none: " + why_no_gpu());
+  }
+  if (places_.empty()) places_.assign(kEverywhere.begin(), kEverywhere.end());
+
+  const bool some = std::any_of(ladders.begin(), ladders.end(),
+                                [&](const Ladder* ladder) { return !seats(*ladder).empty(); });
+  if (some) return;
+  std::vector<std::string> names;
+  for (const Where where : places_) names.emplace_back(name_of(where));
+  throw BadInput(text("backend = ", joined(names, ", "), ": none of the chosen rungs runs there"));
+}
+
+std::vector<Seat> Selection::seats(const Ladder& ladder) const {
+  std::vector<Seat> seats;
+  for (const Rung& rung : ladder.rungs) {
+    const bool chosen = globs_.empty() || std::any_of(globs_.begin(), globs_.end(), [&](const auto& glob) {
+                          return matches(glob, rung);
+                        });
+    if (!chosen) continue;
+    for (const Where where : kEverywhere) {
+      const bool asked = std::find(places_.begin(), places_.end(), where) != places_.end();
+      if (asked && (where != Where::cpu) == rung.is_cuda()) seats.push_back({&rung, where});
+    }
+  }
+  return seats;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,92 @@
+#include "command/task.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "command/exactness.hpp"
+#include "command/files.hpp"
+#include "core/error.hpp"
+#include "ladders/ladders.hpp"
+#include "oracle/reference.hpp"
+
+namespace convladder::command {
+namespace {
+
+/// Throws BadInput unless every array has the shape that the problem's signature says.
+void require_shapes(const Task& task) {
+  const Signature signature = task.ladder->signature(task.problem);
+  for (const auto& [name, array] : task.given) {
+    const auto spec = std::find_if(signature.inputs.begin(), signature.inputs.end(),
+                                   [&, &name = name](const ArraySpec& s) { return s.name == name; });
+    if (spec == signature.inputs.end()) throw std::logic_error("no input is called " + name);
+    require(array.shape() == spec->shape, name, to_string(array.shape()),
+            text("does not fit the problem (", describe(task.problem), "), which needs ",
+                 to_string(spec->shape)));
+  }
+}
+
+/// Values of the inputs that nobody gave.
+Arrays made_up(const Signature& signature, const Task& task, Data data, std::uint64_t seed) {
+  Signature missing = signature;
+  std::erase_if(missing.inputs, [&](const ArraySpec& spec) {
+    return task.given.contains(spec.name) || task.drawn.contains(spec.name);
+  });
+  return make_inputs(missing, data, seed, longest_sum(task.ladder->name, task.problem));
+}
+
+bool all_whole(const Array& array) {
+  const auto values = array.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == std::nearbyint(v); });
+}
+
+}  // namespace
+
+std::vector<Task> read_tasks(const Options& options) {
+  const Ladder& ladder = convladder::ladder(*options.ladder);
+  if (ladder.name == "tile_map") return read_tile_map(ladder, options.problem);
+  Task task = ladder.name == "gemm" ? read_gemm(ladder, options.problem)
+                    : ladder.name == "im2col" || ladder.name == "col2im"
+                        ? read_im2col(ladder, options.problem)
+                        : read_conv2d(ladder, options.problem);
+  require_shapes(task);
+  return {std::move(task)};
+}
+
+Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
+  const Signature signature = task.ladder->signature(task.problem);
+  // Before anything is allocated: the inputs, and for each output the reference's values and magnitudes
+  // in double, a rung's result, and that result's copy on the host.
+  double bytes = 0;
+  for (const ArraySpec& spec : signature.inputs) bytes += 2.0 * 4 * static_cast<double>(element_count(spec.shape));
+  for (const ArraySpec& spec : signature.outputs) bytes += (2.0 * 8 + 2.0 * 4) * static_cast<double>(element_count(spec.shape));
+  require_available(bytes, text("the problem (", describe(task.problem), ")"));
+
+  if (wanted == Data::integer) {
+    for (const auto& [name, array] : task.given) {
+      require(all_whole(array), "data", "integer", text("the array ", name, " holds other than whole numbers"));
+    }
+  }
+  Data kind = wanted.value_or(Data::integer);
+  Arrays inputs;
+  try {
+    inputs = made_up(signature, task, kind, seed);
+  } catch (const BadInput& error) {
+    if (wanted) throw BadInput(text("data = integer: ", error.what()));
+    task.notes.push_back(text("data: ", error.what(), " instead"));
+    kind = Data::real;
+    inputs = made_up(signature, task, kind, seed);
+  }
+  const bool ours = task.given.empty() && task.drawn.empty();
+  for (const auto* arrays : {&task.given, &task.drawn}) {
+    for (const auto& [name, array] : *arrays) inputs.insert_or_assign(name, array);
+  }
+  if (!ours && kind == Data::integer) {
+    const bool exact = sums_are_exact(task.ladder->name, task.problem, inputs);
+    require(exact || !wanted, "data", "integer",
+            "sums of these arrays are not exact in float: the numbers are too large");
+    if (!exact) kind = Data::real;
+  }
+  return {std::move(task), std::move(inputs), kind};
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,53 @@
+/// @file task.hpp
+/// @brief From the options of the command line to problems with their data.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command/options.hpp"
+#include "command/photograph.hpp"
+#include "core/rung.hpp"
+#include "oracle/data.hpp"
+
+namespace convladder::command {
+
+/// A problem as it was asked for.
+struct Task {
+  const Ladder* ladder = nullptr;
+  Problem problem;
+  std::string title;               ///< describe(problem), after the photograph's name where there is one.
+  Arrays given = {};               ///< The arrays that came from files.
+  Arrays drawn = {};               ///< The arrays that came from a photograph and its filter.
+  const Filter* filter = nullptr;  ///< That filter; null without a photograph.
+  int sample_bits = 8;             ///< Of the photograph.
+  std::vector<std::string> notes = {};  ///< Conversions and choices to tell the user.
+};
+
+/// The problem that the options describe; for tile_map without a map, one for each map.
+/// @throws BadInput for impossible sizes, unusable files, and what contradicts itself
+std::vector<Task> read_tasks(const Options& options);
+
+/// A photograph under a filter, as a problem of the ladder conv2d.
+Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps);
+
+/// A task with all its data.
+struct Prepared {
+  Task task;
+  Arrays inputs;
+  Data data = Data::integer;
+};
+
+/// Makes up the arrays that were not given, and decides how results are compared: exactly, if the data
+/// are such that no order of summation rounds.
+/// @throws BadInput if Data::integer is asked for and not possible
+Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed);
+
+// One parser for each kind of ladder.
+Task read_conv2d(const Ladder& ladder, Parameters parameters);
+Task read_im2col(const Ladder& ladder, Parameters parameters);
+Task read_gemm(const Ladder& ladder, Parameters parameters);
+std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& parameters);
+
+}  // namespace convladder::command

@@ -1,0 +1,83 @@
+/// @file im2col_gemm.cpp
+/// @brief conv2d, rung 3: windows become columns, and the convolution one matrix product.
+///
+/// - Before: reordered.cpp (loops over the input itself)
+/// - After:  implicit_gemm.cpp (the same product without the copy)
+/// - On the GPU: cuda_naive/conv2d/im2col_gemm.cu
+///
+/// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are rows
+/// already. Then all outputs of the image are one product of two matrices, for which fast code exists:
+/// Eigen here. (Chellapilla, Puri and Simard, "High performance convolutional neural networks for
+/// document processing", 2006; Caffe made it known.)
+///
+///            C/G*R*S                    P*Q                   P*Q
+///     K/G [  weights  ]   x   C/G*R*S [  col  ]   =   K/G [    y    ]      + bias
+///
+/// Each group has its own product, with its own rows of weights, col and y.
+///
+/// **Expect.** Near the core's arithmetic peak for many channels: a matrix product uses each value that
+/// it loads many times.
+/// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats, about R * S times the
+/// image, written once and read again. Declines other layouts than NCHW and other types than float32.
+#include <Eigen/Core>
+
+#include "core/arithmetic.hpp"
+#include "core/rung.hpp"
+#include "cpu_reference/im2col/im2col.hpp"
+
+namespace convladder::cpu_reference::conv2d {
+namespace {
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+Im2colProblem columns_of_one_image(Conv2dProblem conv) {
+  conv.N = 1;
+  return columns_of(conv);
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  const Im2colProblem columns = columns_of_one_image(conv);
+  return static_cast<std::size_t>(
+      checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));
+}
+
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  const float* weights = arrays.in<float>("weights");
+  const float* bias = arrays.in_or_null<float>("bias");
+  float* y = arrays.out<float>("y");
+  float* col = arrays.workspace<float>();
+
+  const Im2colProblem columns = columns_of_one_image(conv);
+  const std::int64_t windows = columns.columns();                // P * Q
+  const std::int64_t group_rows = columns.rows() / conv.groups;  // C/G * R * S
+  const std::int64_t group_k = conv.K / conv.groups;
+  const std::int64_t image_size = columns.C * columns.channel_size();
+
+  for (std::int64_t n = 0; n < conv.N; ++n) {
+    im2col::im2col(columns, x + n * image_size, col);
+    for (std::int64_t g = 0; g < conv.groups; ++g) {
+      const std::int64_t k0 = g * group_k;  // the group's first output channel
+      const Eigen::Map<const Matrix> w(weights + k0 * group_rows, group_k, group_rows);
+      const Eigen::Map<const Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
+      Eigen::Map<Matrix> y_ng(y + (n * conv.K + k0) * windows, group_k, windows);
+      y_ng.noalias() = w * col_g;
+      if (bias) y_ng.colwise() += Eigen::Map<const Eigen::VectorXf>(bias + k0, group_k);
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> im2col_gemm() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::cpu_reference::conv2d

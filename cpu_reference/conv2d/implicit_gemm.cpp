@@ -1,0 +1,84 @@
+/// @file implicit_gemm.cpp
+/// @brief conv2d, rung 4: the same matrix product, but the column matrix exists only as arithmetic.
+///
+/// - Before: im2col_gemm.cpp (writes the columns to memory, then multiplies)
+/// - After:  cuda_naive/conv2d/direct.cu (the first rung on the GPU)
+///
+/// **The idea.** The loops are those of a matrix product, over i, j and kk. An element of the column
+/// matrix is not loaded from a copy: its row and column say where in x it lies. Splitting an index into
+/// its digits, as hours and minutes, is all that im2col ever did.
+///
+///     i  = (n * P + p) * Q + q        a row of A: one window          N*P*Q rows
+///     kk = (c * R + r) * S + s        a column of A: one tap          C/G*R*S columns
+///     j  = k                          a column of B: one filter       K/G columns
+///
+///     A[i,kk] = x[n, c, p * stride - pad + r * dilation, ...]  or 0     (cuDNN's paper: Chetlur et al.,
+///     B[kk,j] = weights[j,kk]                                            2014, section 3)
+///
+/// j is the innermost loop, so that each A[i,kk] is found once and used for all filters of the group.
+///
+/// **Expect.** No column matrix and no workspace. Divisions take its place: two for each A[i,kk], shared
+/// by K/G multiply-adds. With few filters the divisions take most of the time.
+/// **Costs.** B is read with a stride. Declines other layouts than NCHW and other types than float32.
+#include <vector>
+
+#include "core/arithmetic.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::conv2d {
+namespace {
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  const float* weights = arrays.in<float>("weights");
+  const float* bias = arrays.in_or_null<float>("bias");
+  float* y = arrays.out<float>("y");
+
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+  const std::int64_t gemm_m = std::int64_t{conv.N} * conv.P * conv.Q;
+  const std::int64_t gemm_k = std::int64_t{group_c} * conv.R * conv.S;
+
+  std::vector<float> sums(static_cast<std::size_t>(group_k));  // one row of A * B
+  for (int g = 0; g < conv.groups; ++g) {
+    const int c0 = g * group_c, k0 = g * group_k;  // the group's first channels
+    const float* b = weights + k0 * gemm_k;        // its filters: [K/G][C/G * R * S]
+    for (std::int64_t i = 0; i < gemm_m; ++i) {
+      const int q = static_cast<int>(i % conv.Q);
+      const int p = static_cast<int>(i / conv.Q % conv.P);
+      const int n = static_cast<int>(i / conv.Q / conv.P);
+      for (int j = 0; j < group_k; ++j) {
+        sums[static_cast<std::size_t>(j)] = bias ? bias[k0 + j] : 0.0f;
+      }
+      for (std::int64_t kk = 0; kk < gemm_k; ++kk) {
+        const int s = static_cast<int>(kk % conv.S);
+        const int r = static_cast<int>(kk / conv.S % conv.R);
+        const int c = static_cast<int>(kk / conv.S / conv.R);
+        const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+        const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+        if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;  // A[i,kk] = 0
+        const float a = x[x_at(n, c0 + c, h, w)];
+        for (int j = 0; j < group_k; ++j) {
+          sums[static_cast<std::size_t>(j)] += a * b[j * gemm_k + kk];
+        }
+      }
+      for (int j = 0; j < group_k; ++j) {
+        y[y_at(n, k0 + j, p, q)] = sums[static_cast<std::size_t>(j)];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::cpu_reference::conv2d

@@ -1,0 +1,68 @@
+/// @file direct.cpp
+/// @brief conv2d_dgrad, rung 1: the definition, the forward loops with the arrow turned round.
+///
+/// - After: gemm_col2im.cpp (a matrix product and col2im)
+/// - On the GPU: cuda_naive/conv2d_dgrad/gather.cu
+///
+/// **The idea.** Forward, each product x * w goes into one y. So when y changes by dy, the loss
+/// changes with that x by dy * w: the same seven loops visit the same (x, w, y) triples, and each
+/// adds its dy * w to its dx. Outputs are scattered to; nothing has to be solved for h and w.
+///
+///     forward:   y[n,k,p,q]  += x[n,c,h,w]   * w[k,c,r,s]      h = p * stride - pad + r * dilation
+///     here:      dx[n,c,h,w] += dy[n,k,p,q]  * w[k,c,r,s]      w likewise
+///
+/// **Expect.** As many multiply-adds as forward. A pixel that no window covers keeps its 0.
+#include <algorithm>
+
+#include "core/arithmetic.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::conv2d_dgrad {
+namespace {
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* dy = arrays.in<float>("dy");
+  const float* weights = arrays.in<float>("weights");
+  float* dx = arrays.out<float>("dx");
+
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 w_at{group_c, conv.R, conv.S};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  std::fill_n(dx, std::int64_t{conv.N} * conv.C * conv.H * conv.W, 0.0f);
+  for (int n = 0; n < conv.N; ++n) {
+    for (int k = 0; k < conv.K; ++k) {
+      const int c0 = k / group_k * group_c;  // first input channel of k's group
+      for (int p = 0; p < conv.P; ++p) {
+        for (int q = 0; q < conv.Q; ++q) {
+          const float gradient = dy[y_at(n, k, p, q)];
+          for (int c = 0; c < group_c; ++c) {
+            for (int r = 0; r < conv.R; ++r) {
+              const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+              if (h < 0 || h >= conv.H) continue;  // the padding has no gradient
+              for (int s = 0; s < conv.S; ++s) {
+                const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+                if (w < 0 || w >= conv.W) continue;
+                dx[x_at(n, c0 + c, h, w)] += gradient * weights[w_at(k, c, r, s)];
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::cpu_reference::conv2d_dgrad

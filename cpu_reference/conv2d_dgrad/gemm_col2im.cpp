@@ -1,0 +1,77 @@
+/// @file gemm_col2im.cpp
+/// @brief conv2d_dgrad, rung 2: a matrix product for the columns, col2im for the pixels.
+///
+/// - Before: direct.cpp (seven loops)
+/// - On the GPU: cuda_optimized/conv2d_dgrad/gemm_col2im.cu
+///
+/// **The idea.** Forward is y = w * im2col(x), two linear maps one after the other. Their
+/// transposes in the opposite order give the gradient: dx = col2im(w^T * dy). All multiplications
+/// happen in the matrix product, for which fast code exists (Eigen here); col2im only adds.
+///
+///               K/G                P*Q                    P*Q
+///     C/G*R*S [ w^T ]   x   K/G [  dy  ]   =   C/G*R*S [  col  ]   -- col2im -->  dx
+///
+/// Each group has its own product, and its own rows of col.
+///
+/// **Expect.** Many times the speed of rung 1: the product uses vector instructions and the caches.
+/// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats.
+#include <Eigen/Core>
+
+#include "core/arithmetic.hpp"
+#include "core/rung.hpp"
+#include "cpu_reference/col2im/col2im.hpp"
+
+namespace convladder::cpu_reference::conv2d_dgrad {
+namespace {
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+Im2colProblem columns_of_one_image(Conv2dProblem conv) {
+  conv.N = 1;
+  return columns_of(conv);
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  const Im2colProblem columns = columns_of_one_image(conv);
+  return static_cast<std::size_t>(
+      checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));
+}
+
+/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* dy = arrays.in<float>("dy");
+  const float* weights = arrays.in<float>("weights");
+  float* dx = arrays.out<float>("dx");
+  float* col = arrays.workspace<float>();
+
+  const Im2colProblem columns = columns_of_one_image(conv);
+  const std::int64_t windows = columns.columns();                // P * Q
+  const std::int64_t group_rows = columns.rows() / conv.groups;  // C/G * R * S
+  const std::int64_t group_k = conv.K / conv.groups;
+  const std::int64_t image_size = columns.C * columns.channel_size();
+
+  for (std::int64_t n = 0; n < conv.N; ++n) {
+    for (std::int64_t g = 0; g < conv.groups; ++g) {
+      const Eigen::Map<const Matrix> w(weights + g * group_k * group_rows, group_k, group_rows);
+      const Eigen::Map<const Matrix> dy_ng(dy + (n * conv.K + g * group_k) * windows, group_k,
+                                           windows);
+      Eigen::Map<Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
+      col_g.noalias() = w.transpose() * dy_ng;
+    }
+    col2im::col2im(columns, col, dx + n * image_size);
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> gemm_col2im() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::cpu_reference::conv2d_dgrad

@@ -1,0 +1,77 @@
+/// @file direct.cpp
+/// @brief conv2d_wgrad, rung 1: the definition, one sum for each weight and each bias.
+///
+/// - After: im2col_gemm.cpp (im2col and a matrix product)
+/// - On the GPU: cuda_naive/conv2d_wgrad/gather.cu
+///
+/// **The idea.** Forward, weight w[k,c,r,s] multiplies one x for every output (n, p, q) of its
+/// channel k. Its gradient collects exactly these: each dy, times the x beside the weight. The bias
+/// is added to every output of its channel, so its gradient is the plain sum of dy.
+///
+///     for k  for c  for r  for s              which weight
+///       for n  for p  for q                   which product of it
+///         dw[k,c,r,s] += dy[n,k,p,q] * x[n, c, p + r, q + s]
+///
+/// **Expect.** Few outputs with long sums: forward has N*K*P*Q sums of C*R*S products, here it is
+/// the other way round. Rounding errors grow with the length of a sum: fp32 suffers here first.
+#include "core/arithmetic.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::conv2d_wgrad {
+namespace {
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+/// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S], db [K].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  const float* dy = arrays.in<float>("dy");
+  float* dw = arrays.out<float>("dw");
+  float* db = arrays.out<float>("db");
+
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 w_at{group_c, conv.R, conv.S};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  for (int k = 0; k < conv.K; ++k) {
+    const int c0 = k / group_k * group_c;  // first input channel of k's group
+    for (int c = 0; c < group_c; ++c) {
+      for (int r = 0; r < conv.R; ++r) {
+        for (int s = 0; s < conv.S; ++s) {
+          float sum = 0.0f;
+          for (int n = 0; n < conv.N; ++n) {
+            for (int p = 0; p < conv.P; ++p) {
+              const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+              if (h < 0 || h >= conv.H) continue;  // a row of zeros
+              for (int q = 0; q < conv.Q; ++q) {
+                const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+                if (w < 0 || w >= conv.W) continue;
+                sum += dy[y_at(n, k, p, q)] * x[x_at(n, c0 + c, h, w)];
+              }
+            }
+          }
+          dw[w_at(k, c, r, s)] = sum;
+        }
+      }
+    }
+
+    float sum = 0.0f;
+    for (int n = 0; n < conv.N; ++n) {
+      for (int p = 0; p < conv.P; ++p) {
+        for (int q = 0; q < conv.Q; ++q) sum += dy[y_at(n, k, p, q)];
+      }
+    }
+    db[k] = sum;
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::cpu_reference::conv2d_wgrad

@@ -1,0 +1,42 @@
+/// @file triple_loop.cpp
+/// @brief gemm, rung 1: the definition, one loop for each letter of the formula.
+///
+/// - After: eigen.cpp (a library's product on the same core)
+/// - On the GPU: cuda_naive/gemm/direct.cu
+///
+/// **The idea.** There is none yet: an element of c is the sum of the products of a row of a and a
+/// column of b, written down as the formula reads.
+///
+///                     b  | n              for m  for n          which element
+///                        v                  for k               which product of it
+///     a  m -> - - - -    c[m,n]               c[m,n] += a[m,k] * b[k,n]
+///
+/// **Expect.** About one multiply-add a nanosecond, and less once b no longer fits the caches: the
+/// sum is a chain of dependent additions, and the loop over k walks down a column of b, N floats a
+/// step.
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::gemm {
+namespace {
+
+/// a [M][K], b [K][N], c [M][N].
+void run(const GemmProblem& gemm, const Arguments& arrays) {
+  const float* a = arrays.in<float>("a");
+  const float* b = arrays.in<float>("b");
+  float* c = arrays.out<float>("c");
+  const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
+
+  for (std::int64_t m = 0; m < M; ++m) {
+    for (std::int64_t n = 0; n < N; ++n) {
+      float sum = 0.0f;
+      for (std::int64_t k = 0; k < K; ++k) sum += a[m * K + k] * b[k * N + n];
+      c[m * N + n] = sum;
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<GemmProblem> triple_loop() { return {.run = run}; }
+
+}  // namespace convladder::cpu_reference::gemm

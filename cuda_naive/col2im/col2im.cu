@@ -1,0 +1,112 @@
+/// @file col2im.cu
+/// @brief col2im, first on the GPU: one thread a pixel gathers its terms; one launch an image.
+///
+/// - Before: cpu_reference/col2im/col2im.cpp (scatters: adds each column element to its pixel)
+/// - After:  cuda_optimized/col2im/col2im_batched.cu (all images in one launch)
+/// - The same maths: cpu_reference/col2im/col2im.cpp
+///
+/// **The idea.** Threads that scatter would add to the same pixel at the same time and need
+/// atomics. Turn the question round, as Caffe and MXNet do (`col2im_gpu_kernel`): which column
+/// elements read *this* pixel? The thread of a pixel adds them up in a register and writes once. No
+/// atomics, and the order of the sum is always the same.
+///
+///     stride 2, 5 taps, dilation 1         at = 5, counted with padding, lies in
+///     0 1 2 3 4 5 6 7 8                    window 1 (starts at 2) as tap 3 and in
+///     [window0]                            window 2 (starts at 4) as tap 1:
+///         [window1]                        first: (5 - 5) / 2 + 1 = 1
+///             [window2]                    last:   5 / 2 = 2
+///
+/// A dilated window has gaps: it reads the pixel only if at - start is a multiple of the dilation.
+///
+/// **Expect.** Up to ceil(extent / stride) windows an axis are tried; with gaps, some have no
+/// term. With stride 1 the loads of a warp are neighbours in a row of col.
+/// **Costs.** Two divisions for each window that is tried. N launches, as in im2col.
+///
+/// Every pixel takes the same path to one store at the end, also one that no window covers.
+/// (MXNet's kernel for 1-D and 3-D leaves early there and writes a 0 whatever was requested: with
+/// `add` it erases what had been accumulated.)
+#include "core/rung.hpp"
+#include "cuda_naive/col2im/col2im.cuh"
+
+namespace convladder::BACKEND::cuda_naive::col2im {
+namespace {
+
+constexpr int kThreads = 256;
+/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr std::int64_t kMaxBlocks = 2048;
+
+/// The windows [begin, end) whose extent covers a position, counted with padding.
+struct Windows {
+  int begin, end;
+};
+
+__device__ Windows windows_over(const WindowAxis& axis, int at) {
+  const int extent = static_cast<int>(window_extent(axis.kernel, axis.dilation));
+  return {at < extent ? 0 : (at - extent) / axis.stride + 1, min(at / axis.stride + 1, axis.out)};
+}
+
+/// The tap that reads a position which the window covers; -1 where the position is in a gap.
+__device__ int tap_at(const WindowAxis& axis, int at, int window) {
+  const int offset = at - window * axis.stride;
+  return offset % axis.dilation == 0 ? offset / axis.dilation : -1;
+}
+
+/// One image: col [C * taps][windows], x [C][D][H][W]. Any one-dimensional grid.
+__global__ void col2im_gather(Im2colProblem problem, const float* col, float* x) {
+  const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
+  const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
+
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t pixel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; pixel < problem.C * problem.channel_size(); pixel += grid_threads) {
+    const std::int64_t c = pixel / problem.channel_size(), place = pixel % problem.channel_size();
+    const int w = static_cast<int>(place % width.size) + width.pad_before;
+    const int h = static_cast<int>(place / width.size % height.size) + height.pad_before;
+    const int d = static_cast<int>(place / width.size / height.size) + depth.pad_before;
+
+    const Windows over_d = windows_over(depth, d);
+    const Windows over_h = windows_over(height, h);
+    const Windows over_w = windows_over(width, w);
+    float sum = 0.0f;
+    for (int o = over_d.begin; o < over_d.end; ++o) {
+      const int t = tap_at(depth, d, o);
+      if (t < 0) continue;
+      for (int p = over_h.begin; p < over_h.end; ++p) {
+        const int r = tap_at(height, h, p);
+        if (r < 0) continue;
+        for (int q = over_w.begin; q < over_w.end; ++q) {
+          const int s = tap_at(width, w, q);
+          if (s < 0) continue;
+          const std::int64_t tap = (std::int64_t{t} * height.kernel + r) * width.kernel + s;
+          const std::int64_t window = (std::int64_t{o} * height.out + p) * width.out + q;
+          sum += col[(c * taps + tap) * windows + window];
+        }
+      }
+    }
+    x[pixel] = problem.request == Request::add ? x[pixel] + sum : sum;
+  }
+}
+
+Declined supports(const Im2colProblem& problem) {
+  if (problem.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const Im2colProblem& problem, const Arguments& arrays) {
+  launch_col2im(problem, arrays.in<float>("col"), arrays.out<float>("x"));
+}
+
+}  // namespace
+
+void launch_col2im(const Im2colProblem& problem, const float* col, float* x) {
+  if (problem.request == Request::none) return;
+  const unsigned blocks = blocks_for(problem.C * problem.channel_size(), kThreads, kMaxBlocks);
+  for (std::int64_t n = 0; n < problem.N; ++n) {
+    launch(col2im_gather, {blocks, kThreads}, problem, col + n * problem.rows() * problem.columns(),
+           x + n * problem.C * problem.channel_size());
+  }
+}
+
+Implementation<Im2colProblem> col2im() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::col2im

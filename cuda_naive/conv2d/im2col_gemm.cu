@@ -1,0 +1,113 @@
+/// @file im2col_gemm.cu
+/// @brief conv2d, first as a matrix product on the GPU: two kernels an image, columns and GEMM.
+///
+/// - Before: cpu_reference/conv2d/im2col_gemm.cpp (the same two steps)
+/// - After:  cuda_optimized/gemm/ climbs with the product, cuda_optimized/im2col/ with the columns
+/// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
+///
+/// **The idea.** Any fast matrix product makes a fast convolution, once windows are columns. This is how
+/// Caffe and MXNet convolve: image after image, so that one column matrix serves the whole batch.
+///
+///     for each image    x[n] -- im2col --> col [C*R*S][P*Q]
+///                       for each group (blockIdx.z):  y[n] = weights * col + bias
+///
+/// A 1x1 filter with stride 1 and no padding has windows of one pixel: its column matrix *is* the image,
+/// [C][H*W]. Then nothing is copied, and one product takes the whole batch.
+///
+/// **Expect.** The columns are written once and read K/G times, R * S times as many bytes as x: at B1,
+/// 334 MB instead of 9. Two launches an image.
+/// **Costs.** Workspace for the columns of one image. Declines P * Q or C/groups * R * S of 2^31 and more,
+/// other layouts than NCHW and other types than float32.
+#include <limits>
+
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+#include "cuda_naive/gemm/gemm.cuh"
+#include "cuda_naive/im2col/im2col.cuh"
+
+namespace convladder::BACKEND::cuda_naive::conv2d {
+namespace {
+
+Im2colProblem columns_of_one_image(Conv2dProblem conv) {
+  conv.N = 1;
+  return columns_of(conv);
+}
+
+/// True if the column matrix of an image is the image itself.
+bool columns_are_x(const Conv2dProblem& conv) {
+  const Padding& pad = conv.pad;
+  return conv.R == 1 && conv.S == 1 && conv.stride.h == 1 && conv.stride.w == 1 &&  //
+         pad.top == 0 && pad.bottom == 0 && pad.left == 0 && pad.right == 0;
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  const Im2colProblem columns = columns_of_one_image(conv);
+  for (const std::int64_t extent : {columns.columns(), columns.rows() / conv.groups}) {
+    if (extent > std::numeric_limits<int>::max()) {
+      return text("a matrix of ", columns.rows() / conv.groups, " x ", columns.columns(),
+                  ": the product takes extents below 2^31");
+    }
+  }
+  return {};
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  if (columns_are_x(conv)) return 0;
+  const Im2colProblem columns = columns_of_one_image(conv);
+  return static_cast<std::size_t>(
+      checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));
+}
+
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  float* y = arrays.out<float>("y");
+  float* col = arrays.workspace<float>();
+
+  const Im2colProblem columns = columns_of_one_image(conv);
+  const std::int64_t windows = columns.columns();                // P * Q
+  const std::int64_t group_rows = columns.rows() / conv.groups;  // C/G * R * S
+  const std::int64_t group_k = conv.K / conv.groups;
+  const std::int64_t x_size = columns.C * columns.channel_size(), y_size = conv.K * windows;
+
+  BatchedGemm product{.M = static_cast<int>(group_k),
+                      .N = static_cast<int>(windows),
+                      .K = static_cast<int>(group_rows),
+                      .groups = conv.groups,
+                      .a = {.data = arrays.in<float>("weights"),
+                            .row_stride = group_rows,
+                            .column_stride = 1,
+                            .group_stride = group_k * group_rows},
+                      .b = {.data = col,
+                            .row_stride = windows,
+                            .column_stride = 1,
+                            .group_stride = group_rows * windows},
+                      .c = {.data = y,
+                            .row_stride = windows,
+                            .column_stride = 1,
+                            .group_stride = group_k * windows},
+                      .bias = arrays.in_or_null<float>("bias")};
+  if (columns_are_x(conv)) {
+    product.images = conv.N;
+    product.b.data = x;
+    product.b.image_stride = x_size;
+    product.c.image_stride = y_size;
+    gemm::launch_gemm(product);
+    return;
+  }
+  for (std::int64_t n = 0; n < conv.N; ++n) {
+    im2col::launch_im2col(columns, x + n * x_size, col);
+    product.c.data = y + n * y_size;
+    gemm::launch_gemm(product);  // the next image's im2col waits for it: one stream
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> im2col_gemm() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_naive::conv2d

@@ -1,0 +1,93 @@
+/// @file gather.cu
+/// @brief conv2d_dgrad, first on the GPU: one thread gathers one element of dx.
+///
+/// - Before: cpu_reference/conv2d_dgrad/direct.cpp (scatters the products of each dy)
+/// - After:  cuda_optimized/conv2d_dgrad/gemm_col2im.cu (a tiled matrix product and col2im)
+/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
+///
+/// **The idea.** Threads that scatter would add to the same dx at the same time. So each thread
+/// owns one dx and asks which outputs read it. The equation for h has to be solved for p, and that
+/// is an output only if the division leaves no remainder:
+///
+///     forward:  h = p * stride - pad + r * dilation      here:  p = (h + pad - r * dilation) /
+///     stride
+///
+///     stride 2, 3 taps, pad 1       h = 0:  r = 1 from p = 0
+///                                   h = 1:  r = 0 from p = 1, r = 2 from p = 0
+///                                   h = 2:  r = 1 from p = 1            ... alternating
+///
+/// **Expect.** Two loads (dy, w) for each multiply-add, as in cuda_naive/conv2d/direct.cu. With
+/// stride 2, a pixel has an output for every second tap along each axis only, and its neighbour
+/// along w for the other ones: half of the warp waits at any tap.
+/// **Costs.** Two divisions a tap and axis, outside of the loop over k.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::conv2d_dgrad {
+namespace {
+
+constexpr int kBlockW = 32;  ///< Threads along w: one warp, 128 bytes of a row.
+constexpr int kBlockH = 8;   ///< Threads along h.
+
+/// The output of [0, outputs) that begins at this position, counted with padding; -1 if none does.
+__device__ int output_at(int position, int stride, int outputs) {
+  // The sign comes first: C's % gives 0 for -2 % 2, and -2 / 2 is no output.
+  if (position < 0 || position % stride != 0) return -1;
+  const int output = position / stride;
+  return output < outputs ? output : -1;
+}
+
+/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
+/// Grid (ceil(W/32), <= ceil(H/8), <= N*C), block (32, 8).
+__global__ void conv2d_dgrad_gather(Conv2dProblem conv, const float* dy, const float* weights,
+                                    float* dx) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 w_at{group_c, conv.R, conv.S};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  const std::int64_t column = std::int64_t{blockIdx.x} * kBlockW + threadIdx.x;
+  if (column >= conv.W) return;
+  const int w = static_cast<int>(column);
+  // grid.y and grid.z end at 65535: with more rows or images, a thread takes several elements.
+  for (std::int64_t nc = blockIdx.z; nc < std::int64_t{conv.N} * conv.C; nc += gridDim.z) {
+    const int n = static_cast<int>(nc / conv.C), c = static_cast<int>(nc % conv.C);
+    const int group = c / group_c;
+    for (std::int64_t row = std::int64_t{blockIdx.y} * kBlockH + threadIdx.y; row < conv.H;
+         row += std::int64_t{gridDim.y} * kBlockH) {
+      const int h = static_cast<int>(row);
+      float sum = 0.0f;
+      for (int r = 0; r < conv.R; ++r) {
+        const int p = output_at(h + conv.pad.top - r * conv.dilation.h, conv.stride.h, conv.P);
+        if (p < 0) continue;
+        for (int s = 0; s < conv.S; ++s) {
+          const int q = output_at(w + conv.pad.left - s * conv.dilation.w, conv.stride.w, conv.Q);
+          if (q < 0) continue;
+          for (int k = group * group_k; k < (group + 1) * group_k; ++k) {
+            sum += dy[y_at(n, k, p, q)] * weights[w_at(k, c - group * group_c, r, s)];
+          }
+        }
+      }
+      dx[x_at(n, c, h, w)] = sum;
+    }
+  }
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const dim3 grid(blocks_for(conv.W, kBlockW), blocks_for(conv.H, kBlockH, kMaxGridYZ),
+                  blocks_for(std::int64_t{conv.N} * conv.C, 1, kMaxGridYZ));
+  launch(conv2d_dgrad_gather, {grid, dim3(kBlockW, kBlockH)}, conv, arrays.in<float>("dy"),
+         arrays.in<float>("weights"), arrays.out<float>("dx"));
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> gather() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::conv2d_dgrad

@@ -1,0 +1,97 @@
+/// @file gather.cu
+/// @brief conv2d_wgrad, first on the GPU: one thread sums up one weight's gradient.
+///
+/// - Before: cpu_reference/conv2d_wgrad/direct.cpp (the same sums, one after the other)
+/// - After:  cuda_optimized/conv2d_wgrad/im2col_gemm.cu (im2col and a tiled matrix product)
+/// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
+///
+/// **The idea.** All sums are independent, so each becomes a thread: one a weight (k, c, r, s), and
+/// in a second kernel one a bias. The loops over n, p and q stay as they are.
+///
+///     item = ((k * C/G + c) * R + r) * S + s      neighbouring threads, neighbouring taps:
+///                                                 the next x, and the same dy
+///
+/// **Expect.** Two loads for each multiply-add, and too few threads: 6 filters of 6 x 6 on 6
+/// channels are 1296 weights, six blocks on a GPU of 132 SMs, each thread with a chain of N * P * Q
+/// additions. Forward has the opposite shape; parallelism that suits one does not suit the other.
+/// **Costs.** Nothing is declined but other layouts and types. db is slower still: its threads read
+/// different planes, so no load is coalesced.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::conv2d_wgrad {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 65536;  ///< With more weights, a thread takes several.
+
+/// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S]. Any one-dimensional grid.
+__global__ void weight_gradient(Conv2dProblem conv, const float* x, const float* dy, float* dw) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  const std::int64_t weights = std::int64_t{conv.K} * group_c * conv.R * conv.S;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; item < weights; item += grid_threads) {
+    const int s = static_cast<int>(item % conv.S);
+    const int r = static_cast<int>(item / conv.S % conv.R);
+    const std::int64_t kc = item / conv.S / conv.R;
+    const int k = static_cast<int>(kc / group_c);
+    const int c0 = k / group_k * group_c;  // first input channel of k's group
+    const int c = c0 + static_cast<int>(kc % group_c);
+
+    float sum = 0.0f;
+    for (int n = 0; n < conv.N; ++n) {
+      for (int p = 0; p < conv.P; ++p) {
+        const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+        if (h < 0 || h >= conv.H) continue;  // a row of zeros
+        for (int q = 0; q < conv.Q; ++q) {
+          const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+          if (w < 0 || w >= conv.W) continue;
+          sum += dy[y_at(n, k, p, q)] * x[x_at(n, c, h, w)];
+        }
+      }
+    }
+    dw[item] = sum;
+  }
+}
+
+/// dy [N][K][P][Q], db [K]. Any one-dimensional grid.
+__global__ void bias_gradient(Conv2dProblem conv, const float* dy, float* db) {
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; item < conv.K; item += grid_threads) {
+    const int k = static_cast<int>(item);
+    float sum = 0.0f;
+    for (int n = 0; n < conv.N; ++n) {
+      for (int p = 0; p < conv.P; ++p) {
+        for (int q = 0; q < conv.Q; ++q) sum += dy[y_at(n, k, p, q)];
+      }
+    }
+    db[k] = sum;
+  }
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* dy = arrays.in<float>("dy");
+  const std::int64_t weights = std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
+  launch(weight_gradient, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv,
+         arrays.in<float>("x"), dy, arrays.out<float>("dw"));
+  launch(bias_gradient, {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy,
+         arrays.out<float>("db"));
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> gather() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::conv2d_wgrad

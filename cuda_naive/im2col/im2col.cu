@@ -1,0 +1,96 @@
+/// @file im2col.cu
+/// @brief im2col, first on the GPU: one thread a channel and window, one launch an image.
+///
+/// - Before: cpu_reference/im2col/im2col.cpp (one element after the other)
+/// - After:  cuda_optimized/im2col/im2col_batched.cu (all images in one launch)
+/// - The same maths: cpu_reference/im2col/im2col.cpp
+///
+/// **The idea.** A thread copies one window of one channel: a column of col, as far as that
+/// channel's rows go. This is the kernel of Caffe and MXNet (`im2col_gpu_kernel`), with the loop
+/// that is called *grid-stride*: the grid ends at a fixed size, and a thread goes on to the item
+/// one grid further.
+///
+///                 thread 0  1  2  3 ...        neighbouring threads, neighbouring columns:
+///     row c, tap 0     |  |  |  |              a warp's store of a tap is 128 contiguous bytes
+///     row c, tap 1     v  v  v  v
+///
+/// Items and offsets are 64-bit. In 32 bits `i += grid size` overflows for more than 2^30 items,
+/// and offsets into col sooner still, because col has R * S elements an item (Caffe and MXNet count
+/// in 32 bits).
+///
+/// **Expect.** One load and one store a column element. Stores are coalesced; loads are too where
+/// the stride is 1. The 64-bit divisions that decode an item take some hundred instructions, but
+/// only once a window.
+/// **Costs.** A launch takes some microseconds, there are N of them, and a small image does not
+/// fill the GPU.
+#include "core/rung.hpp"
+#include "cuda_naive/im2col/im2col.cuh"
+
+namespace convladder::BACKEND::cuda_naive::im2col {
+namespace {
+
+constexpr int kThreads = 256;
+/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr std::int64_t kMaxBlocks = 2048;
+
+/// Where along the axis this tap of this window reads; -1 in the padding.
+__device__ int position(const WindowAxis& axis, int window, int tap) {
+  const int at = window * axis.stride - axis.pad_before + tap * axis.dilation;
+  return at >= 0 && at < axis.size ? at : -1;
+}
+
+/// One image: x [C][D][H][W], col [C * taps][windows]. Any one-dimensional grid.
+__global__ void im2col_grid_stride(Im2colProblem problem, const float* x, float* col) {
+  const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
+  const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
+
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; item < problem.C * windows; item += grid_threads) {
+    const std::int64_t c = item / windows, window = item % windows;
+    const int q = static_cast<int>(window % width.out);
+    const int p = static_cast<int>(window / width.out % height.out);
+    const int o = static_cast<int>(window / width.out / height.out);
+
+    const float* channel = x + c * problem.channel_size();
+    std::int64_t to = c * taps * windows + window;  // the next tap's element is `windows` further
+    for (int t = 0; t < depth.kernel; ++t) {
+      const int d = position(depth, o, t);
+      for (int r = 0; r < height.kernel; ++r) {
+        const int h = position(height, p, r);
+        for (int s = 0; s < width.kernel; ++s, to += windows) {
+          const int w = position(width, q, s);
+          const bool inside = d >= 0 && h >= 0 && w >= 0;
+          const float value =
+              inside ? channel[(std::int64_t{d} * height.size + h) * width.size + w] : 0.0f;
+          col[to] = problem.request == Request::add ? col[to] + value : value;
+        }
+      }
+    }
+  }
+}
+
+Declined supports(const Im2colProblem& problem) {
+  if (problem.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const Im2colProblem& problem, const Arguments& arrays) {
+  launch_im2col(problem, arrays.in<float>("x"), arrays.out<float>("col"));
+}
+
+}  // namespace
+
+void launch_im2col(const Im2colProblem& problem, const float* x, float* col) {
+  if (problem.request == Request::none) return;
+  const unsigned blocks = blocks_for(problem.C * problem.columns(), kThreads, kMaxBlocks);
+  for (std::int64_t n = 0; n < problem.N; ++n) {
+    launch(im2col_grid_stride, {blocks, kThreads}, problem,
+           x + n * problem.C * problem.channel_size(),
+           col + n * problem.rows() * problem.columns());
+  }
+}
+
+Implementation<Im2colProblem> im2col() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::im2col

@@ -1,0 +1,67 @@
+/// @file row_major.cu
+/// @brief tile_map, first on the GPU: a block finds its tile by a division.
+///
+/// - Before: cpu_reference/tile_map/maps.cpp (one loop hands out the tiles)
+/// - After:  cuda_optimized/tile_map/maps.cu (the same for every map)
+/// - The same maths: cpu_reference/tile_map/maps.cpp
+///
+/// **The idea.** On a GPU nobody hands out tiles: a block knows its index, and must find out by
+/// itself which tile is its own. Row by row, that is a division and its remainder.
+///
+///     blockIdx.x = 0 1 2 3      m = blockIdx.x / tiles_n     0 0 0 0
+///                  4 5 6 7      n = blockIdx.x % tiles_n     1 1 1 1  and  0 1 2 3 ...
+///     blockIdx.z = batch
+///
+/// **Expect.** A few dozen instructions a block, nothing beside the thousands of a tile's product.
+/// The map itself is a poor one: P blocks that run at once span P / tiles_n tile rows but all tile
+/// columns.
+/// **Costs.** Knows row_major alone; the other maps are declined.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::tile_map {
+namespace {
+
+/// units [batch * tiles_m * tiles_n][6]: block, batch, tile m and n, first k-step, last k-step + 1.
+/// Grid (tiles_m * tiles_n, 1, <= batch), one thread a block.
+__global__ void tile_map_row_major(TileMapProblem map, std::int32_t* units) {
+  const int m = static_cast<int>(blockIdx.x) / map.tiles_n;
+  const int n = static_cast<int>(blockIdx.x) % map.tiles_n;
+  // grid.z ends at 65535: with more products, block z takes z, z + gridDim.z, ... one after the
+  // other. The first blocks then have one unit more than the others.
+  const int z = static_cast<int>(blockIdx.z), planes = static_cast<int>(gridDim.z);
+  const int each = map.batch / planes, more = map.batch % planes;
+  const std::int64_t units_before =
+      std::int64_t{gridDim.x} * (std::int64_t{z} * each + (z < more ? z : more)) +
+      std::int64_t{blockIdx.x} * (each + (z < more ? 1 : 0));
+  std::int32_t* unit = units + units_before * kUnitColumns;
+  for (std::int64_t batch = z; batch < map.batch; batch += planes) {
+    unit[0] = static_cast<std::int32_t>(blockIdx.z * gridDim.x + blockIdx.x);  // in launch order
+    unit[1] = static_cast<std::int32_t>(batch);
+    unit[2] = m;
+    unit[3] = n;
+    unit[4] = 0;
+    unit[5] = map.k_steps;
+    unit += kUnitColumns;
+  }
+}
+
+Declined supports(const TileMapProblem& map) {
+  if (map.map != TileMap::row_major) return "knows only the map row_major";
+  return {};
+}
+
+void run(const TileMapProblem& map, const Arguments& arrays) {
+  const std::int64_t tiles = std::int64_t{map.tiles_m} * map.tiles_n;
+  auto* units = arrays.create<std::int32_t>("units", {map.batch * tiles, kUnitColumns});
+  // Not blocks_for(): which block does which work is the result.
+  const dim3 grid(static_cast<unsigned>(tiles), 1,
+                  static_cast<unsigned>(std::min(std::int64_t{map.batch}, kMaxGridYZ)));
+  launch(tile_map_row_major, {grid, dim3(1)}, map, units);
+}
+
+}  // namespace
+
+Implementation<TileMapProblem> row_major() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::tile_map

@@ -1,0 +1,281 @@
+/// @file direct_float4.cu
+/// @brief conv2d, the input tile is copied four floats at a time.
+///
+/// - Before: direct_register_tile.cu (a load, a bounds check and a store for each float of the tile)
+/// - After:  direct_double_buffered.cu (the copy overlaps the arithmetic)
+/// - The same maths: cpu_reference/conv2d/direct.cpp
+///
+/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes or 16. A
+/// float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every row begins at
+/// such an address. So the tile begins at the multiple of 4 at or before the first column that is needed:
+///
+///     column of x      -4 . . .  0 . . .  4 . . .  8 . . .
+///     needed                  o  o o o o  o o           first column -1, after the left padding
+///     copied            0 0 0 0  x x x x  x x x x       3 columns early, whole vectors
+///
+/// And because W is a multiple of 4 too, no vector straddles the end of a row: one comparison says whether
+/// all four are in x or all four padding. Where x or W is not that even (the dispatch), the four
+/// floats are loaded and checked one by one; the tile in shared memory looks the same.
+///
+/// **Expect.** A quarter of the instructions that copy the tile. At 6 x 6 a thread copies 3 vectors a channel
+/// instead of 11 floats with a bounds check each, beside 1728 multiply-adds.
+/// Loads from the tile stay single floats: 32 neighbouring lanes, 32 banks, no conflict for any pitch.
+/// Stores stay single floats too: a warp's 32 neighbours already fill whole lines of y, for any Q. With four
+/// pixels side by side in a thread, y could be stored in vectors where Q is a multiple of 4; elsewhere, as
+/// at Q = 507, each line would be written in four parts.
+/// **Costs.** Up to 3 columns of the tile are not used. The rest as in direct_register_tile.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/conv2d/direct_plan.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+constexpr int kPixels = 8;                     ///< Outputs of a thread, one below the other.
+constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
+constexpr OutputTile kSmallestTile = {kPixels, 1};
+
+__constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
+
+/// Where four neighbouring columns of x lie.
+struct Four {
+  std::int64_t offset;  ///< of the first one, from the beginning of its channel
+  unsigned inside;      ///< Bit e is set if column e is in x, not in the padding.
+};
+
+/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates have turned into huge unsigned
+/// ones, so that one comparison checks both ends.
+__device__ Four four_at(const Conv2dProblem& conv, unsigned h, unsigned w) {
+  unsigned inside = 0;
+  if (h < static_cast<unsigned>(conv.H)) {
+#pragma unroll
+    for (unsigned e = 0; e < 4; ++e) inside |= (w + e < static_cast<unsigned>(conv.W) ? 1u : 0u) << e;
+  }
+  return {inside != 0 ? std::int64_t{h} * conv.W + w : 0, inside};
+}
+
+/// Their values in one channel, zeros for the padding.
+/// @param aligned x lies at a multiple of 16 bytes, and W is a multiple of 4
+__device__ float4 load4(const float* channel, Four four, bool aligned) {
+  const float* x = channel + four.offset;
+  float4 values = {0.0f, 0.0f, 0.0f, 0.0f};
+  if (aligned) {  // all four are in x, or none
+    if (four.inside != 0) values = *reinterpret_cast<const float4*>(x);
+  } else {
+    if (four.inside & 1) values.x = x[0];
+    if (four.inside & 2) values.y = x[1];
+    if (four.inside & 4) values.z = x[2];
+    if (four.inside & 8) values.w = x[3];
+  }
+  return values;
+}
+
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][row_vectors].
+__device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
+                          unsigned rows, unsigned row_vectors, bool aligned, float4* tile) {
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  for (unsigned i = thread; i < rows * row_vectors; i += blockDim.x * blockDim.y) {
+    const Four four = four_at(conv, static_cast<unsigned>(h0) + i / row_vectors,
+                              static_cast<unsigned>(w0) + i % row_vectors * 4);
+    tile[i] = load4(channel, four, aligned);
+  }
+}
+
+/// Adds one channel's products to the sums. `window` is the thread's place in the tile, `weights[f]` the
+/// place of filter f's channel in constant_weights.
+template <int kR, int kS, int kFilters>
+__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
+                         const int (&weights)[kFilters], float (&sums)[kFilters][kPixels]) {
+  if constexpr (kR > 0) {  // vertical stride and dilation are 1
+#pragma unroll 1
+    for (int s = 0; s < kS; ++s) {
+      float values[kPixels + kR - 1];
+#pragma unroll
+      for (int i = 0; i < kPixels + kR - 1; ++i) {
+        values[i] = window[i * pitch + s * conv.dilation.w];
+      }
+#pragma unroll
+      for (int r = 0; r < kR; ++r) {
+#pragma unroll
+        for (int f = 0; f < kFilters; ++f) {
+          const float weight = constant_weights[weights[f] + r * kS + s];
+#pragma unroll
+          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight;
+        }
+      }
+    }
+  } else {
+    for (int r = 0; r < conv.R; ++r) {
+      for (int s = 0; s < conv.S; ++s) {
+        const float* column = window + r * conv.dilation.h * pitch + s * conv.dilation.w;
+        float values[kPixels];
+#pragma unroll
+        for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
+#pragma unroll
+        for (int f = 0; f < kFilters; ++f) {
+          const float weight = constant_weights[weights[f] + r * conv.S + s];
+#pragma unroll
+          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight;
+        }
+      }
+    }
+  }
+}
+
+/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with vertical
+/// stride and dilation 1; all are free for 0 x 0.
+/// Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N * filter tiles of the piece), block (tile
+/// columns, tile rows / kPixels).
+template <int kR, int kS, int kFilters>
+__global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.columns, 3)
+    conv2d_float4(Conv2dProblem conv, WeightPiece piece, unsigned rows, unsigned row_vectors,
+                  bool aligned, const float* x, const float* bias, float* y) {
+  float4* tile = dynamic_shared<float4>();  // [rows][row_vectors], one channel
+  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y) * kPixels;
+  const int tile_p = static_cast<int>(blockDim.y) * kPixels, tile_q = static_cast<int>(blockDim.x);
+  const int taps = conv.R * conv.S;
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const int group_tiles = ceil_div(group_k, kFilters);
+  const int pitch = static_cast<int>(row_vectors) * 4;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+
+  const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
+  // The tile's first column, and the multiple of 4 at or before it (also for negative ones).
+  const int w0 = q0 * conv.stride.w - conv.pad.left, aligned_w0 = w0 & ~3;
+  // The window of this thread's first pixel in the tile.
+  const float* window = reinterpret_cast<const float*>(tile) + ty * conv.stride.h * pitch +
+                        (w0 - aligned_w0) + tx * conv.stride.w;
+  const int filter_tiles = piece.tile_end - piece.tile_begin;
+  const int channels = piece.c_end - piece.c_begin;
+  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No thread
+  // leaves early, not even one whose outputs lie outside of y: the block needs all for its barriers.
+  for (std::int64_t i = blockIdx.z; i < std::int64_t{conv.N} * filter_tiles; i += gridDim.z) {
+    const int n = static_cast<int>(i / filter_tiles);
+    const int filter_tile = piece.tile_begin + static_cast<int>(i % filter_tiles);
+    const int group = filter_tile / group_tiles, c0 = group * group_c;
+    const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
+    const int filters = min(kFilters, (group + 1) * group_k - k0);  // the group's last tile has fewer
+
+    for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
+         row += std::int64_t{gridDim.y} * tile_p) {
+      const int p0 = static_cast<int>(row);
+      const int pixels = q < conv.Q ? min(kPixels, conv.P - p0 - ty) : 0;  // inside of y, or <= 0
+      const std::int64_t output = y_at(n, k0, p0 + ty, q);
+      float sums[kFilters][kPixels];
+      int weights[kFilters];
+#pragma unroll
+      for (int f = 0; f < kFilters; ++f) {
+        const int k = k0 + min(f, filters - 1);  // a filter that is not there repeats the last one
+        weights[f] = (k - piece.k_begin) * channels * taps;
+        const float start = bias ? bias[k] : 0.0f;
+#pragma unroll
+        for (int j = 0; j < kPixels; ++j) sums[f][j] = start;
+      }
+      if (piece.c_begin > 0) {  // the sums over the channels before
+#pragma unroll
+        for (int f = 0; f < kFilters; ++f) {
+#pragma unroll
+          for (int j = 0; j < kPixels; ++j) {
+            if (f < filters && j < pixels) sums[f][j] = y[output + f * plane + j * conv.Q];
+          }
+        }
+      }
+      for (int c = piece.c_begin; c < piece.c_end; ++c) {
+        __syncthreads();  // between the reads of the channel before and this channel's writes
+        load_tile(conv, x + x_at(n, c0 + c, 0, 0), p0 * conv.stride.h - conv.pad.top, aligned_w0,
+                  rows, row_vectors, aligned, tile);
+        __syncthreads();  // between these writes and the reads below
+        multiply<kR, kS>(conv, window, pitch, weights, sums);
+#pragma unroll
+        for (int f = 0; f < kFilters; ++f) weights[f] += taps;
+      }
+#pragma unroll
+      for (int f = 0; f < kFilters; ++f) {
+#pragma unroll
+        for (int j = 0; j < kPixels; ++j) {
+          if (f < filters && j < pixels) y[output + f * plane + j * conv.Q] = sums[f][j];
+        }
+      }
+    }
+  }
+}
+
+/// Vectors in a row of the tile, enough for any place of its first column among multiples of 4.
+std::int64_t row_vectors(InputTile in) { return ceil_div(in.columns + 3, std::int64_t{4}); }
+
+std::int64_t shared_bytes(const Conv2dProblem& conv, OutputTile tile) {
+  const InputTile in = input_of(conv, tile);
+  return InputTile::bytes(in.rows, 4 * row_vectors(in));
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (std::int64_t{conv.R} * conv.S > kConstantFloats) return too_large_for_constant_memory(conv);
+  if (fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes)) return {};
+  return too_large_for_shared_memory(conv, kSmallestTile);
+}
+
+OutputTile tile_of(const Conv2dProblem& conv) {
+  return fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes).value_or(kSmallestTile);
+}
+
+/// A kernel and the output channels of its threads.
+struct Choice {
+  int filters;
+  void (*kernel)(Conv2dProblem, WeightPiece, unsigned, unsigned, bool, const float*, const float*,
+                 float*);
+};
+
+template <int kFilters>
+Choice kernel_with(const Conv2dProblem& conv) {
+  const bool shared_column = conv.R == conv.S && conv.stride.h == 1 && conv.dilation.h == 1;
+  switch (shared_column ? conv.R : 0) {
+    case 1: return {kFilters, conv2d_float4<1, 1, kFilters>};
+    case 3: return {kFilters, conv2d_float4<3, 3, kFilters>};
+    case 5: return {kFilters, conv2d_float4<5, 5, kFilters>};
+    case 6: return {kFilters, conv2d_float4<6, 6, kFilters>};
+    case 7: return {kFilters, conv2d_float4<7, 7, kFilters>};
+    case 11: return {kFilters, conv2d_float4<11, 11, kFilters>};
+    default: return {kFilters, conv2d_float4<0, 0, kFilters>};
+  }
+}
+
+/// As few tiles of filters as 8 a thread allow, and the smallest tile that is enough for that.
+Choice choose(const Conv2dProblem& conv) {
+  const int group_k = conv.K / conv.groups;
+  const int wanted = ceil_div(group_k, ceil_div(group_k, 8));
+  const bool fits = 8 * std::int64_t{conv.R} * conv.S <= kConstantFloats;
+  if (wanted == 1 || !fits) return kernel_with<1>(conv);
+  if (wanted <= 4) return kernel_with<4>(conv);
+  if (wanted <= 6) return kernel_with<6>(conv);
+  return kernel_with<8>(conv);
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const OutputTile tile = tile_of(conv);
+  const InputTile in = input_of(conv, tile);
+  const Choice choice = choose(conv);
+  const float* x = arrays.in<float>("x");
+  const bool aligned = reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && conv.W % 4 == 0;
+  const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows / kPixels));
+  for_each_piece(conv, choice.filters, [&](const WeightPiece& piece) {
+    upload(conv, piece, arrays.in<float>("weights"), constant_weights);
+    const std::int64_t planes = std::int64_t{conv.N} * (piece.tile_end - piece.tile_begin);
+    const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
+                    blocks_for(planes, 1, kMaxGridYZ));
+    launch(choice.kernel, {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))}, conv,
+           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)),
+           aligned, x, arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+  });
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct_float4() {
+  return {.supports = supports, .run = run, .tile = tile_of};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

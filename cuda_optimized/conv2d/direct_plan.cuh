@@ -1,0 +1,125 @@
+/// @file direct_plan.cuh
+/// @brief How the direct rungs cut a problem: output tiles whose inputs fit into shared memory, and
+/// pieces of the weights that fit into constant memory. Host code; the kernels stand in the rungs.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+/// The part of one channel of x that a tile of outputs reads, halo included.
+struct InputTile {
+  std::int64_t rows, columns;
+
+  /// Bytes with `pitch` floats a row. Each factor is cut off where it alone is too large for shared
+  /// memory, so that the product cannot overflow.
+  static std::int64_t bytes(std::int64_t rows, std::int64_t pitch) {
+    constexpr std::int64_t kTooLarge = kMaxSharedBytes;
+    return std::min(rows, kTooLarge) * std::min(pitch, kTooLarge) * std::int64_t{sizeof(float)};
+  }
+};
+
+inline InputTile input_of(const Conv2dProblem& conv, OutputTile tile) {
+  const auto inputs = [](std::int64_t outputs, int taps, int stride, int dilation) {
+    return (outputs - 1) * stride + window_extent(taps, dilation);
+  };
+  return {inputs(tile.rows, conv.R, conv.stride.h, conv.dilation.h),
+          inputs(tile.columns, conv.S, conv.stride.w, conv.dilation.w)};
+}
+
+/// `tile`, halved until it is not twice as large as the output, and until shared_bytes(conv, tile) fits.
+/// It keeps `min_rows` rows. Nothing if not even the smallest tile fits.
+template <class SharedBytes>
+std::optional<OutputTile> fitting_tile(const Conv2dProblem& conv, OutputTile tile, int min_rows,
+                                       const SharedBytes& shared_bytes) {
+  while (tile.rows > min_rows && tile.rows / 2 >= conv.P) tile.rows /= 2;
+  while (tile.columns > 1 && tile.columns / 2 >= conv.Q) tile.columns /= 2;
+  while (shared_bytes(conv, tile) > std::int64_t{kMaxSharedBytes}) {
+    if (tile.rows > min_rows && (tile.rows >= tile.columns || tile.columns == 1)) {
+      tile.rows /= 2;
+    } else if (tile.columns > 1) {
+      tile.columns /= 2;
+    } else {
+      return {};
+    }
+  }
+  return tile;
+}
+
+/// Why a problem is declined for which fitting_tile() found nothing.
+inline Declined too_large_for_shared_memory(const Conv2dProblem& conv, OutputTile smallest) {
+  const InputTile in = input_of(conv, smallest);
+  return text("the inputs of ", smallest.rows, " x ", smallest.columns, " outputs, ", in.rows, " x ",
+              in.columns, " floats, do not fit into ", kMaxSharedBytes / 1024,
+              " KB of shared memory");
+}
+
+/// Constant memory: 64 KB for each .cu file.
+inline constexpr int kConstantFloats = 64 * 1024 / sizeof(float);
+
+/// Why a problem is declined of whose filters not even one channel fits into constant memory.
+inline Declined too_large_for_constant_memory(const Conv2dProblem& conv) {
+  return text("a filter of ", conv.R, " x ", conv.S, " weights does not fit into the ",
+              kConstantFloats * sizeof(float) / 1024, " KB of constant memory");
+}
+
+/// The weights that are in constant memory during one launch, as [k][c][r][s].
+///
+/// Filters come in tiles: as many as a thread computes at once, all of one group. With T filters a tile,
+/// a group of K/G filters has ceil(K/G / T) tiles.
+struct WeightPiece {
+  int tile_begin, tile_end;  ///< tiles of filters, counted through all groups
+  int k_begin, k_end;        ///< the filters of these tiles
+  int c_begin, c_end;        ///< channels, counted within a group
+};
+
+/// Calls body(piece) for pieces that together are all the weights. If one tile of filters is larger than
+/// constant memory, its channels are cut too: then these pieces follow one another, c ascending, and all
+/// but the first add to what y holds. Needs tile_filters * R * S <= kConstantFloats.
+template <class Body>
+void for_each_piece(const Conv2dProblem& conv, int tile_filters, const Body& body) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const int group_tiles = ceil_div(group_k, tile_filters);
+  const auto first_filter = [=](std::int64_t tile) {
+    return static_cast<int>(tile / group_tiles * group_k + tile % group_tiles * tile_filters);
+  };
+  const std::int64_t tiles = std::int64_t{conv.groups} * group_tiles;
+  // Tile-channels (tile_filters x R x S weights each) that fit; a piece takes all channels, or one tile.
+  const std::int64_t fitting = kConstantFloats / (std::int64_t{tile_filters} * conv.R * conv.S);
+  const std::int64_t piece_tiles = std::max<std::int64_t>(1, fitting / group_c);
+  const std::int64_t piece_channels = std::min<std::int64_t>(group_c, fitting);
+
+  for (std::int64_t tile = 0; tile < tiles; tile += piece_tiles) {
+    const std::int64_t tile_end = std::min(tile + piece_tiles, tiles);
+    for (std::int64_t c = 0; c < group_c; c += piece_channels) {
+      body(WeightPiece{static_cast<int>(tile), static_cast<int>(tile_end), first_filter(tile),
+                       first_filter(tile_end), static_cast<int>(c),
+                       static_cast<int>(std::min<std::int64_t>(c + piece_channels, group_c))});
+    }
+  }
+}
+
+/// Copies a piece of the weights [K][C/groups][R][S] to constant memory, in the order of the stream:
+/// after the kernels that still read the piece before, and before the next kernel.
+inline void upload(const Conv2dProblem& conv, const WeightPiece& piece, const float* weights,
+                   float (&constant_memory)[kConstantFloats]) {
+  const std::int64_t taps = std::int64_t{conv.R} * conv.S;
+  const std::int64_t filter = conv.C / conv.groups * taps;              // floats in `weights`
+  const std::int64_t filter_piece = (piece.c_end - piece.c_begin) * taps;  // floats in the piece
+  const bool contiguous = filter_piece == filter;
+  const int copies = contiguous ? 1 : piece.k_end - piece.k_begin;
+  const std::int64_t floats = contiguous ? (piece.k_end - piece.k_begin) * filter : filter_piece;
+  for (int i = 0; i < copies; ++i) {
+    check(cudaMemcpyToSymbolAsync(
+        constant_memory, weights + (piece.k_begin + i) * filter + piece.c_begin * taps,
+        static_cast<std::size_t>(floats) * sizeof(float),
+        static_cast<std::size_t>(i * filter_piece) * sizeof(float), cudaMemcpyDeviceToDevice,
+        nullptr));
+  }
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

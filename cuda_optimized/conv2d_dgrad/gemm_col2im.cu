@@ -1,0 +1,81 @@
+/// @file gemm_col2im.cu
+/// @brief conv2d_dgrad by a tiled matrix product and col2im.
+///
+/// - Before: cuda_naive/conv2d_dgrad/gather.cu (one thread an element of dx)
+/// - Made of: cuda_optimized/gemm/gemm_tiled.cuh, cuda_optimized/col2im/col2im_batched.cu
+/// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
+///
+/// **The idea.** The sum over output channels is a matrix product, col = w^T * dy, for each image
+/// and group; the sum over taps is col2im. The product reuses each dy and w that it loads for a
+/// whole tile of col, and what is left for the gather are finished sums: it has no loop over k.
+///
+///               K/G                P*Q                    P*Q
+///     C/G*R*S [ w^T ]   x   K/G [  dy  ]   =   C/G*R*S [  col  ]   -- col2im -->  dx
+///
+/// Nothing is transposed in memory: w^T is w with its two strides swapped.
+///
+/// **Expect.** Two launches for as many images as the workspace holds. Each element of col is
+/// written and read once, 8 bytes for K/G multiply-adds: with few output channels a group that
+/// dominates.
+/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: 2^31 and
+/// more rows or columns.
+#include "core/cuda/batched_gemm.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/col2im/col2im_batched.cuh"
+#include "cuda_optimized/gemm/gemm_tiled.cuh"
+#include "cuda_optimized/im2col/column_budget.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+namespace {
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return columns_too_large(conv);
+}
+
+/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* dy = arrays.in<float>("dy");
+  const float* weights = arrays.in<float>("weights");
+  float* dx = arrays.out<float>("dx");
+  float* col = arrays.workspace<float>();
+
+  const int step = images_at_a_time(conv);
+  for (std::int64_t n = 0; n < conv.N; n += step) {
+    const int images = static_cast<int>(std::min<std::int64_t>(step, conv.N - n));
+    const Im2colProblem columns = columns_of_images(conv, images);
+    const std::int64_t windows = columns.columns();                // P * Q
+    const std::int64_t group_rows = columns.rows() / conv.groups;  // C/G * R * S
+    const std::int64_t group_k = conv.K / conv.groups;
+
+    gemm::launch_gemm_tiled({.M = static_cast<int>(group_rows),
+                             .N = static_cast<int>(windows),
+                             .K = static_cast<int>(group_k),
+                             .images = images,
+                             .groups = conv.groups,
+                             .a = {.data = weights,  // transposed, the same for all images
+                                   .row_stride = 1,
+                                   .column_stride = group_rows,
+                                   .group_stride = group_k * group_rows},
+                             .b = {.data = dy + n * conv.K * windows,
+                                   .row_stride = windows,
+                                   .column_stride = 1,
+                                   .image_stride = conv.K * windows,
+                                   .group_stride = group_k * windows},
+                             .c = {.data = col,
+                                   .row_stride = windows,
+                                   .column_stride = 1,
+                                   .image_stride = columns.rows() * windows,
+                                   .group_stride = group_rows * windows}});
+    col2im::launch_col2im_batched(columns, col, dx + n * conv.C * columns.channel_size());
+  }
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> gemm_col2im() {
+  return {.supports = supports, .workspace_bytes = column_workspace, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -1,0 +1,112 @@
+/// @file im2col_gemm.cu
+/// @brief conv2d_wgrad by im2col and a tiled matrix product; db by a block's reduction.
+///
+/// - Before: cuda_naive/conv2d_wgrad/gather.cu (one thread a weight)
+/// - Made of: cuda_optimized/im2col/im2col_batched.cu, cuda_optimized/gemm/gemm_tiled.cuh
+/// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
+///
+/// **The idea.** The sum over outputs is a matrix product, dw = dy * col^T, for each group; images
+/// add to the same dw, one product after the other. A tile of the product reuses each dy and each x
+/// that it loads.
+///
+///            P*Q              C/G*R*S             C/G*R*S
+///     K/G [  dy  ]   x  P*Q [  col^T  ]  =  K/G [   dw   ]
+///
+/// No atomics: the images follow one another in the same stream, so every sum has a fixed order,
+/// and the same input gives the same bits. db takes a block for each channel: its threads sum up
+/// strided parts, coalesced, and then add pairs of parts in shared memory.
+///
+///     step 4:  0+4 1+5 2+6 3+7      step 2:  0+2 1+3      step 1:  0+1
+///
+/// **Expect.** One launch of im2col for as many images as the workspace holds, one product an
+/// image.
+/// **Costs.** dw is small and the sum long: the product has few tiles and leaves most of the GPU
+/// idle unless K and C * R * S are large. Splitting the sum over blocks (split-K) would mend that.
+/// Workspace for columns, as many images as fit kColumnBudget. Declined: 2^31 and more rows or
+/// columns.
+#include "core/cuda/batched_gemm.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/gemm/gemm_tiled.cuh"
+#include "cuda_optimized/im2col/column_budget.cuh"
+#include "cuda_optimized/im2col/im2col_batched.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
+namespace {
+
+constexpr int kThreads = 256;  ///< A power of two, for the pairs.
+
+/// dy [N][K][P][Q], db [K]. Grid K, block kThreads.
+__global__ void bias_gradient(Conv2dProblem conv, const float* dy, float* db) {
+  __shared__ float part[kThreads];
+  const int k = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
+  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+
+  float sum = 0.0f;
+  for (std::int64_t n = 0; n < conv.N; ++n) {
+    const float* channel = dy + (n * conv.K + k) * plane;
+    for (std::int64_t i = thread; i < plane; i += kThreads) sum += channel[i];
+  }
+  part[thread] = sum;
+  for (int step = kThreads / 2; step > 0; step /= 2) {
+    __syncthreads();  // between the writes of the last step and the reads of this one
+    if (thread < step) part[thread] += part[thread + step];
+  }
+  if (thread == 0) db[k] = part[0];  // no barrier: this very thread wrote it
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  return columns_too_large(conv);
+}
+
+/// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S], db [K].
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  const float* dy = arrays.in<float>("dy");
+  float* dw = arrays.out<float>("dw");
+  float* col = arrays.workspace<float>();
+
+  const Im2colProblem one_image = columns_of_images(conv, 1);
+  const std::int64_t windows = one_image.columns();                // P * Q
+  const std::int64_t group_rows = one_image.rows() / conv.groups;  // C/G * R * S
+  const std::int64_t group_k = conv.K / conv.groups;
+
+  // Every image adds to dw. For N = 0 the zeros are the answer.
+  check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(conv.K * group_rows) * sizeof(float)));
+  const int step = images_at_a_time(conv);
+  for (std::int64_t n0 = 0; n0 < conv.N; n0 += step) {
+    const int images = static_cast<int>(std::min<std::int64_t>(step, conv.N - n0));
+    im2col::launch_im2col_batched(columns_of_images(conv, images),
+                                  x + n0 * conv.C * one_image.channel_size(), col);
+    for (int i = 0; i < images; ++i) {
+      gemm::launch_gemm_tiled({.M = static_cast<int>(group_k),
+                               .N = static_cast<int>(group_rows),
+                               .K = static_cast<int>(windows),
+                               .groups = conv.groups,
+                               .a = {.data = dy + (n0 + i) * conv.K * windows,
+                                     .row_stride = windows,
+                                     .column_stride = 1,
+                                     .group_stride = group_k * windows},
+                               .b = {.data = col + i * one_image.rows() * windows,  // transposed
+                                     .row_stride = 1,
+                                     .column_stride = windows,
+                                     .group_stride = group_rows * windows},
+                               .c = {.data = dw,
+                                     .row_stride = group_rows,
+                                     .column_stride = 1,
+                                     .group_stride = group_k * group_rows},
+                               .accumulate = true});
+    }
+  }
+  launch(bias_gradient, {static_cast<unsigned>(conv.K), kThreads}, conv, dy,
+         arrays.out<float>("db"));
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> im2col_gemm() {
+  return {.supports = supports, .workspace_bytes = column_workspace, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

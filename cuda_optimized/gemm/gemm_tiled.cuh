@@ -1,0 +1,83 @@
+/// @file gemm_tiled.cuh
+/// @brief The matrix product with tiles in shared memory, as a building block of other rungs;
+/// cuda_optimized/gemm/tiled.cu explains it.
+#pragma once
+
+#include "core/cuda/batched_gemm.hpp"
+#include "cuda_optimized/tile_map/tile_map.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+
+inline constexpr int kTile = 32;  ///< Rows and columns of every tile: a, b and c.
+/// A row of a tile in shared memory. One float more than the tile has, so that a warp that writes a
+/// tile's column (a transposed operand) meets all 32 banks instead of one.
+inline constexpr int kPitch = kTile + 1;
+
+/// The tiles of a product.
+inline TileMapProblem tiles_of(int M, int N, int K, TileMap map) {
+  return {.map = map,
+          .tiles_m = ceil_div(M, kTile),
+          .tiles_n = ceil_div(N, kTile),
+          .k_steps = ceil_div(K, kTile)};
+}
+
+/// One thread an element of c; a block computes the tile that `map` hands to it.
+/// Grid: the map's in x and y, <= images * groups in z. Block (32, 32).
+static __global__ void __launch_bounds__(kTile* kTile)
+    gemm_tiled(BatchedGemm product, TileMapProblem map) {
+  __shared__ float a_tile[kTile][kPitch];
+  __shared__ float b_tile[kTile][kPitch];
+
+  tile_map::Tile tile;
+  if (!tile_map::tile_of_block(map, blockIdx, &tile)) return;  // the whole block, at once
+
+  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
+  const std::int64_t m0 = std::int64_t{tile.m} * kTile, n0 = std::int64_t{tile.n} * kTile;
+  // Neighbouring threads load neighbouring addresses, also where an operand is transposed: the
+  // strides decide which element of a tile a thread loads, but not which element of c it computes.
+  const bool a_along_k = product.a.column_stride <= product.a.row_stride;
+  const bool b_along_n = product.b.column_stride <= product.b.row_stride;
+  const int a_m = a_along_k ? ty : tx, a_k = a_along_k ? tx : ty;
+  const int b_k = b_along_n ? ty : tx, b_n = b_along_n ? tx : ty;
+
+  const std::int64_t products = std::int64_t{product.images} * product.groups;
+  for (std::int64_t z = blockIdx.z; z < products; z += gridDim.z) {
+    const int image = static_cast<int>(z / product.groups);
+    const int group = static_cast<int>(z % product.groups);
+    float sum = 0.0f;
+    for (std::int64_t k0 = 0; k0 < product.K; k0 += kTile) {
+      // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+      a_tile[a_m][a_k] =
+          m0 + a_m < product.M && k0 + a_k < product.K
+              ? product.a.at(image, group, static_cast<int>(m0 + a_m), static_cast<int>(k0 + a_k))
+              : 0.0f;
+      b_tile[b_k][b_n] =
+          k0 + b_k < product.K && n0 + b_n < product.N
+              ? product.b.at(image, group, static_cast<int>(k0 + b_k), static_cast<int>(n0 + b_n))
+              : 0.0f;
+      __syncthreads();  // separates these stores from the loads below
+      for (int k = 0; k < kTile; ++k) sum += a_tile[ty][k] * b_tile[k][tx];
+      __syncthreads();  // separates these loads from the next step's stores
+    }
+    if (m0 + ty < product.M && n0 + tx < product.N) {
+      const int m = static_cast<int>(m0 + ty), n = static_cast<int>(n0 + tx);
+      if (product.bias) sum += product.bias[std::int64_t{group} * product.M + m];
+      float& c = product.c.at(image, group, m, n);
+      c = product.accumulate ? c + sum : sum;
+    }
+  }
+}
+
+/// Computes the products; `map` hands out whole tiles. The matrices of c must not overlap.
+/// @throws BadInput if the map has no grid for so many tiles (row_major: more than 2^31 - 1).
+static inline void launch_gemm_tiled(const BatchedGemm& product, TileMap map = TileMap::row_major) {
+  const std::int64_t products = std::int64_t{product.images} * product.groups;
+  if (product.M == 0 || product.N == 0 || products == 0) return;
+  const TileMapProblem tiles = tiles_of(product.M, product.N, product.K, map);
+  if (const auto reason = why_no_grid(tiles)) throw BadInput(*reason);
+  dim3 grid = tile_map::launch_grid(tiles);
+  grid.z = blocks_for(products, 1, kMaxGridYZ);
+  launch(gemm_tiled, {grid, dim3(kTile, kTile)}, product, tiles);
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

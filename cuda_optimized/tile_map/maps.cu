@@ -1,0 +1,122 @@
+/// @file maps.cu
+/// @brief tile_map, rung 2 on the GPU: every map in closed form, as kernels use it.
+///
+/// - Before: cuda_naive/tile_map/row_major.cu (one map)
+/// - The same maths: cpu_reference/tile_map/maps.cpp (as walks; here a block must know its place in
+///   the walk without taking it)
+/// - Used by: cuda_optimized/gemm/tiled.cu
+///
+/// **The idea.** A walk is a nest of loops; the index of a step, taken apart again, gives the
+/// loops' counters. Where loops have fixed lengths that is division and remainder, with powers of
+/// two shift and mask; CUTLASS leaves the outer loops to the grid's axes. tile_map.cuh has all of
+/// it:
+///
+///     map               grid (x, y)                     tile m                  tile n
+///     row_major         tiles_m * tiles_n, 1            x / tiles_n             x % tiles_n
+///     identity<N>       tiles_m * t, ceil(tiles_n/t)    x / t                   y * t + x % t
+///     horizontal        tiles_n, tiles_m                y                       x
+///     split_k, batched  tiles_m, tiles_n                x                       y
+///     grouped           tiles_m * tiles_n, 1            g * group + i % g'      i / g'
+///     hilbert           squares * side^2, 1             two bits of x a level, mirrored
+///     stream_k          min(blocks, all k-steps), 1     from k-step x * share + min(x, remainder)
+///
+/// with t the width of a super-column, g the rows of a group, group = x / (g * tiles_n) and i the
+/// remainder, g' the rows of this group (the last may have fewer). z is the product, or with
+/// split_k product * splits + split.
+///
+/// Grid and kernel must agree on t, so log_tile() is the one place that says it. (A helper of
+/// CUTLASS, get_tile_offset(GemmCoord), goes by the template's N instead: with fewer than N tiles
+/// across it takes x for the tile row, where the grid has super-columns. Of 10 x 6 tiles,
+/// identity<8> then reaches 10.)
+///
+/// To show the map as the hardware applies it, this rung launches its real grid, one thread a
+/// block: once to count each block's units, once to write them behind those of the blocks before.
+///
+/// **Expect.** Three launches; 8 bytes a block of workspace. In a kernel, one evaluation a block
+/// costs tens of instructions (hilbert: some ten a level).
+/// **Costs.** Nothing is declined. The number of units comes back to the host between the launches.
+#include "core/rung.hpp"
+#include "cuda_optimized/tile_map/tile_map.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::tile_map {
+namespace {
+
+constexpr int kScanThreads = 1024;
+
+/// The block's index in launch order.
+__device__ std::int64_t index_of(uint3 block, uint3 grid) {
+  return block.x + (block.y + std::int64_t{block.z} * grid.y) * grid.x;
+}
+
+/// units_of [blocks]: how many units each block has. Grid: the map's; one thread a block.
+__global__ void count_units(TileMapProblem map, std::int64_t* units_of) {
+  std::int64_t count = 0;
+  for_each_unit(map, blockIdx, gridDim, [&](const Unit&) { ++count; });
+  units_of[index_of(blockIdx, gridDim)] = count;
+}
+
+/// Turns the counts into the sums up to and including each, in place. One block of 1024 threads.
+__global__ void running_sum(std::int64_t* counts, std::int64_t blocks) {
+  __shared__ std::int64_t before[kScanThreads];  // the sum of all counts before a thread's segment
+  const std::int64_t length = ceil_div<std::int64_t>(blocks, kScanThreads);
+  const std::int64_t begin = threadIdx.x * length < blocks ? threadIdx.x * length : blocks;
+  const std::int64_t end = begin + length < blocks ? begin + length : blocks;
+  std::int64_t sum = 0;
+  for (std::int64_t i = begin; i < end; ++i) sum += counts[i];
+  before[threadIdx.x] = sum;
+  __syncthreads();  // all segments are summed before thread 0 adds them up
+  if (threadIdx.x == 0) {
+    std::int64_t total = 0;
+    for (std::int64_t& segment : before) {
+      const std::int64_t own = segment;
+      segment = total;
+      total += own;
+    }
+  }
+  __syncthreads();  // thread 0 is done before the others read its sums
+  sum = before[threadIdx.x];
+  for (std::int64_t i = begin; i < end; ++i) counts[i] = sum += counts[i];
+}
+
+/// units [units_up_to[blocks - 1]][6]. Grid: the map's; one thread a block.
+__global__ void write_units(TileMapProblem map, const std::int64_t* units_up_to,
+                            std::int32_t* units) {
+  const std::int64_t block = index_of(blockIdx, gridDim);
+  std::int64_t row = block == 0 ? 0 : units_up_to[block - 1];
+  for_each_unit(map, blockIdx, gridDim, [&](const Unit& unit) {
+    std::int32_t* to = units + row * kUnitColumns;
+    to[0] = static_cast<std::int32_t>(block);
+    to[1] = unit.batch;
+    to[2] = unit.tile.m;
+    to[3] = unit.tile.n;
+    to[4] = unit.k_begin;
+    to[5] = unit.k_end;
+    ++row;
+  });
+}
+
+std::int64_t blocks_of(const TileMapProblem& map) {
+  const BlockGrid grid = grid_of(map);
+  return grid.x * grid.y * grid.z;
+}
+
+std::size_t workspace_bytes(const TileMapProblem& map) {
+  return static_cast<std::size_t>(blocks_of(map)) * sizeof(std::int64_t);
+}
+
+void run(const TileMapProblem& map, const Arguments& arrays) {
+  const std::int64_t blocks = blocks_of(map);
+  auto* units_up_to = arrays.workspace<std::int64_t>();
+  launch(count_units, {launch_grid(map), dim3(1)}, map, units_up_to);
+  launch(running_sum, {dim3(1), dim3(kScanThreads)}, units_up_to, blocks);
+  std::int64_t units = 0;
+  check(cudaMemcpy(&units, units_up_to + blocks - 1, sizeof units, cudaMemcpyDeviceToHost));
+  auto* rows = arrays.create<std::int32_t>("units", {units, kUnitColumns});
+  launch(write_units, {launch_grid(map), dim3(1)}, map, units_up_to, rows);
+}
+
+}  // namespace
+
+Implementation<TileMapProblem> maps() { return {.workspace_bytes = workspace_bytes, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::tile_map

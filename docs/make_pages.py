@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Makes the pages that follow from the rung table.
+
+    make_pages.py --list LIST.json --root ROOT --out DIR
+
+LIST.json is what `convladder list --json` wrote. Into DIR go, for Doxygen:
+- pages/rung_*.md: one page a rung: its header comment as prose, its program, and what changed since
+  the rung before;
+- pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
+  `<!-- ladders -->` the table of all ladders, and `<!-- file: PATH -->` a Markdown file without its title;
+- programs/: the sources as the pages show them.
+"""
+
+import argparse
+import difflib
+import html
+import json
+import pathlib
+import re
+
+FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
+COLOURS = {"cpu_reference": "#9aa5b1", "cuda_naive": "#e0a34a", "cuda_optimized": "#58a86c"}
+# Below this likeness a diff shows two files, not a change.
+LEAST_LIKENESS = 0.35
+
+
+def page_id(rung):
+    return "rung_" + rung.replace("/", "_")
+
+
+def short_name(rung):
+    """`direct_tiled` of cuda_optimized/conv2d/direct_tiled."""
+    return rung.rsplit("/", 1)[1]
+
+
+def split_source(text):
+    """The leading `///` comment and the rest, as lists of lines."""
+    lines = text.splitlines()
+    end = next((i for i, line in enumerate(lines) if not line.startswith("///")), len(lines))
+    return lines[:end], lines[end:]
+
+
+def strip_slashes(lines):
+    return [line[3:].removeprefix(" ") for line in lines]
+
+
+def brief_and_prose(header):
+    """The text of @brief, which may run over lines, and what follows it."""
+    lines = strip_slashes(header)
+    start = next((i for i, line in enumerate(lines) if line.startswith("@brief")), None)
+    if start is None:
+        return "", lines
+    end = next((i for i in range(start, len(lines)) if not lines[i].strip()), len(lines))
+    brief = " ".join(line.strip() for line in lines[start:end]).removeprefix("@brief").strip()
+    return brief, lines[end:]
+
+
+class Pages:
+    def __init__(self, rows, root):
+        self.root = root
+        self.rows = {row["rung"]: row for row in rows}
+        self.by_source = {row["source"]: row["rung"] for row in rows}
+        self.ladders = {}
+        for row in rows:
+            self.ladders.setdefault(row["ladder"], []).append(row)
+
+    def source_text(self, rung):
+        return (self.root / self.rows[rung]["source"]).read_text()
+
+    def link(self, rung, text=None):
+        return f'\\ref {page_id(rung)} "{text or rung}"'
+
+    def linked(self, prose, folder):
+        """Prose in which the names of rungs' files are links; pictures (indented lines) stay as they are."""
+
+        def replace(match):
+            name = match.group(0)
+            for candidate in (name, f"{folder}/{name}"):
+                if candidate in self.by_source:
+                    return self.link(self.by_source[candidate], name)
+            return name
+
+        lines = []
+        for line in prose:
+            if line.startswith("**") and lines and lines[-1]:
+                lines.append("")  # **Costs.** and its like begin a paragraph
+            in_picture = line.startswith("    ")
+            lines.append(line if in_picture else re.sub(r"[\w/]+\.(?:cuh?|[ch]pp)\b", replace, line))
+        return lines
+
+    def rung_page(self, rung):
+        row = self.rows[rung]
+        ladder = row["ladder"]
+        header, _ = split_source(self.source_text(rung))
+        brief, prose = brief_and_prose(header)
+        previous = row.get("previous")
+
+        number = 1 + [other["rung"] for other in self.ladders[ladder]].index(rung)
+        lines = [f"# {number} · {rung.split('/')[0]} / {short_name(rung)} {{#{page_id(rung)}}}", ""]
+        lines += [f"**{brief}**", ""]
+        lines += ["| | |", "|---|---|"]
+        lines += [f"| Ladder | \\ref ladder_{ladder} \"{ladder}\", rung {number} of {len(self.ladders[ladder])} |"]
+        lines += [f"| Source | `{row['source']}` |"]
+        if not row.get("deterministic", True):
+            lines += ["| Deterministic | no: the order of the result may differ from run to run |"]
+        lines += [f"| Try it | `./ladder compare {ladder} --rung {rung}` |", ""]
+
+        lines += self.linked(prose, pathlib.PurePosixPath(row["source"]).parent.as_posix())
+        lines += ["", "## The program", "", f"\\include{{lineno}} programs/{row['source']}", ""]
+        if previous:
+            lines += self.change(previous, rung)
+        return "\n".join(lines) + "\n"
+
+    def change(self, before, after):
+        """What changed from one rung to the next, if they are alike enough for that to say something."""
+        old = split_source(self.source_text(before))[1]
+        new = split_source(self.source_text(after))[1]
+        if difflib.SequenceMatcher(None, old, new, autojunk=False).ratio() < LEAST_LIKENESS:
+            return []
+        shown = []
+        for line in difflib.unified_diff(old, new, lineterm="", n=3):
+            if line.startswith(("---", "+++")):
+                continue
+            kind = {"+": "added", "-": "removed", "@": "place"}.get(line[0], "same")
+            if kind == "place":
+                line = "" if not shown else "..."
+            shown.append(f'<span class="{kind}">{html.escape(line) or " "}</span>')
+        return [
+            f"## What changed since {short_name(before)} {{#{page_id(after)}_change}}",
+            "",
+            f"Compared with {self.link(before)}, header comments left out:",
+            "",
+            "\\htmlonly[block]",
+            '<pre class="change">' + "\n".join(shown) + "</pre>",
+            "\\endhtmlonly",
+            "",
+        ]
+
+    def rung_table(self, ladder):
+        lines = ["| | rung | the one idea | improves on |", "|---|---|---|---|"]
+        for number, row in enumerate(self.ladders[ladder], 1):
+            previous = row.get("previous")
+            lines.append(
+                f"| {number} | \\subpage {page_id(row['rung'])} \"{row['rung'].replace('/' + ladder + '/', ' / ')}\""
+                f" | {row['idea']} | {self.link(previous, short_name(previous)) if previous else ''} |"
+            )
+        return lines
+
+    def rung_map(self, ladder):
+        """The rungs as a graph: an arrow leads from a rung to those that improve on it."""
+        lines = [
+            "\\dot",
+            f"digraph {ladder} {{",
+            '  rankdir=LR; size="8.2,8"; bgcolor="transparent"; nodesep=0.25; ranksep=0.3;',
+            '  node [shape=box style="rounded,filled" fontname="Helvetica" fontsize=11 height=0.35'
+            ' color="#00000000" fontcolor="#101418"];',
+            '  edge [color="#8a94a0" arrowsize=0.7];',
+        ]
+        for row in self.ladders[ladder]:
+            colour = COLOURS[row["rung"].split("/")[0]]
+            lines.append(
+                f'  "{row["rung"]}" [label="{short_name(row["rung"])}" fillcolor="{colour}"'
+                f' URL="\\ref {page_id(row["rung"])}" tooltip="{row["idea"]}"];'
+            )
+            if row.get("previous"):
+                lines.append(f'  "{row["previous"]}" -> "{row["rung"]}";')
+        lines += ["}", "\\enddot", ""]
+        legend = ", ".join(
+            f'<span class="swatch" style="background:{colour}"></span> {folder}'
+            for folder, colour in COLOURS.items()
+        )
+        return lines + ["\\htmlonly[block]", f'<p class="legend">{legend}</p>', "\\endhtmlonly", ""]
+
+    def ladder_table(self):
+        lines = ["| ladder | rungs | CPU | CUDA, naive | CUDA, optimised |", "|---|---|---|---|---|"]
+        for ladder, rows in self.ladders.items():
+            cells = []
+            for folder in FOLDERS:
+                names = [row["rung"] for row in rows if row["rung"].startswith(folder + "/")]
+                cells.append(", ".join(self.link(name, short_name(name)) for name in names))
+            lines.append(f"| \\subpage ladder_{ladder} \"{ladder}\" | {len(rows)} | {' | '.join(cells)} |")
+        return lines
+
+    def filled(self, page):
+        """A hand-written page with its generated parts."""
+
+        def rungs(match):
+            ladder = match.group(1)
+            return "\n".join(self.rung_map(ladder) + self.rung_table(ladder))
+
+        def file(match):
+            return (self.root / match.group(1)).read_text().split("\n", 1)[1]
+
+        page = re.sub(r"<!-- rungs: (\w+) -->", rungs, page)
+        page = re.sub(r"<!-- file: (\S+) -->", file, page)
+        return page.replace("<!-- ladders -->", "\n".join(self.ladder_table()))
+
+    def program(self, rung):
+        """The source as the page shows it: Doxygen leaves out `///` comments but counts their lines, so the
+        header, which is the page's prose, keeps its slashes, and all others lose one."""
+        header, body = split_source(self.source_text(rung))
+        return "\n".join(header + [re.sub(r"///<?", "//", line) for line in body]) + "\n"
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--list", required=True, type=pathlib.Path)
+    parser.add_argument("--root", required=True, type=pathlib.Path)
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    arguments = parser.parse_args()
+
+    pages = Pages(json.loads(arguments.list.read_text()), arguments.root)
+    for page in sorted((arguments.root / "docs").rglob("*.md")):
+        write(arguments.out / "pages" / page.name, pages.filled(page.read_text()))
+    for rung, row in pages.rows.items():
+        write(arguments.out / "pages" / f"{page_id(rung)}.md", pages.rung_page(rung))
+        write(arguments.out / "programs" / row["source"], pages.program(rung))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+#include "tests/check.hpp"
+
+#include <cstring>
+#include <cuda_on_cpu/control.hpp>
+
+#include "core/device.hpp"
+
+namespace convladder::testing {
+namespace {
+
+constexpr const char* kThreadOrders[] = {"forward", "reverse", "shuffled"};
+
+/// Blocks an axis in the second run of CUDA rungs, so that every loop over a grid goes round (as
+/// Caffe's tests do, which launch a half to an eighth of the blocks).
+constexpr int kFewBlocks = 3;
+
+/// How often each problem runs in each mode, and what tells the runs apart.
+int runs_at(Where where) { return where == Where::emulated ? 3 : 2; }
+
+bool with_few_blocks(Where where, int run) { return where != Where::cpu && run == 1; }
+
+std::string name_of_run(Where where, int run) {
+  std::string name = text("run ", run + 1);
+  if (where == Where::emulated) name = text("threads ", kThreadOrders[run]);
+  if (with_few_blocks(where, run)) name += text(", at most ", kFewBlocks, " blocks a strided axis");
+  return name;
+}
+
+/// Sets max_strided_blocks for as long as it lives.
+class StridedBlocks {
+ public:
+  explicit StridedBlocks(std::int64_t most) { max_strided_blocks = most; }
+  StridedBlocks(const StridedBlocks&) = delete;
+  StridedBlocks& operator=(const StridedBlocks&) = delete;
+  ~StridedBlocks() { max_strided_blocks = old_; }
+
+ private:
+  std::int64_t old_ = max_strided_blocks;
+};
+
+bool same_bits(const Arrays& a, const Arrays& b) {
+  for (const auto& [name, array] : a) {
+    const Array& other = b.at(name);
+    if (array.shape() != other.shape()) return false;
+    if (array.size_bytes() != 0 &&
+        std::memcmp(array.data(), other.data(), array.size_bytes()) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Compares the rung with the reference in one mode, in all runs. Returns a line for each failure.
+std::vector<std::string> check_mode(const Comparison& comparison, const Rung& rung, Where where,
+                                    Data data, Size size, const RunOptions& run_options,
+                                    const CheckOptions& options, int& comparisons) {
+  Arrays first;
+  for (int run = 0; run < runs_at(where); ++run) {
+    if (where == Where::emulated) set_emulated_thread_order(run, options.seed);
+    const bool few_blocks = with_few_blocks(where, run) && size != Size::huge;
+    const StridedBlocks strided(few_blocks ? kFewBlocks : max_strided_blocks);
+    Outcome outcome = comparison.run(rung, where, run_options);
+    const std::string prefix = text(name_of(data), " data, ", name_of_run(where, run), ": ");
+    if (outcome.status != Status::agrees) return {prefix + outcome.reason};
+    if (data == Data::integer && !outcome.exact) return {prefix + "agrees, but is not exact"};
+    ++comparisons;
+    if (run == 0) {
+      first = std::move(outcome.outputs);
+    } else if (rung.deterministic && !same_bits(first, outcome.outputs)) {
+      return {prefix + "not the bits of the run before, although the rung is deterministic"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void set_emulated_thread_order(int run, std::uint64_t seed) {
+  using cuda_on_cpu::control::ThreadOrder;
+  constexpr ThreadOrder orders[] = {ThreadOrder::forward, ThreadOrder::reverse,
+                                    ThreadOrder::shuffled};
+  cuda_on_cpu::control::set_thread_order(orders[run < 2 ? run : 2],
+                                         seed + static_cast<std::uint64_t>(run));
+}
+
+CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder& ladder,
+                          const Rung& rung, Where where, const CheckOptions& options) {
+  CheckReport report;
+  const auto& code = rung.code_at(where);
+  if (!code || device_at(where) == nullptr) {
+    report.failures.push_back("does not run there");
+    return report;
+  }
+  for (const TestProblem& problem : problems) {
+    if (report.failures.size() >= options.max_failures) break;
+    const auto fail = [&](const std::string& what) {
+      report.failures.push_back(text(title_of(problem), ": ", what));
+    };
+    try {
+      if (const Declined declined = code->supports(problem.problem)) {
+        if (declined->empty()) fail("declines without a reason");
+        ++report.declined[*declined];
+        continue;
+      }
+      const RunOptions run_options{.misalignment = problem.misalignment, .poison = options.poison};
+      std::vector<std::string> failures;
+      for (const Data data : {Data::integer, Data::real}) {
+        const bool has_data = !ladder.signature(problem.problem).inputs.empty();
+        if (data == Data::real && !has_data) break;  // both modes are the same
+        const Comparison comparison(ladder, problem.problem, data, options.seed);
+        failures = check_mode(comparison, rung, where, data, problem.size, run_options,
+                              options, report.comparisons);
+        if (!failures.empty()) break;
+      }
+      ++report.problems;
+      for (const std::string& failure : failures) fail(failure);
+    } catch (const BadInput& error) {
+      if (problem.size == Size::huge) {
+        report.skipped.push_back(text(title_of(problem), ": ", error.what()));
+      } else {
+        fail(text("throws ", error.what()));
+      }
+    } catch (const std::exception& error) {
+      fail(text("throws ", error.what()));
+    }
+  }
+  return report;
+}
+
+CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
+                       const CheckOptions& options) {
+  std::vector<TestProblem> chosen;
+  std::vector<std::string> left_out;
+  for (TestProblem& problem : problems_of(ladder.name)) {
+    if (problem.size == Size::huge && (options.largest != Size::huge || where != Where::gpu)) {
+      left_out.push_back(title_of(problem) + ": only on a GPU with CONVLADDER_HUGE=1");
+    } else if (problem.size <= options.largest) {
+      chosen.push_back(std::move(problem));
+    }
+  }
+  for (TestProblem& problem : random_problems(ladder.name, options.random_problems, options.seed)) {
+    chosen.push_back(std::move(problem));
+  }
+  CheckReport report = check_rung_on(chosen, ladder, rung, where, options);
+  report.skipped.insert(report.skipped.begin(), left_out.begin(), left_out.end());
+  if (report.problems == 0 && report.failures.empty()) {
+    report.failures.push_back(text("declines all ", chosen.size(), " problems"));
+  }
+  return report;
+}
+
+}  // namespace convladder::testing

@@ -1,0 +1,53 @@
+/// @file check.hpp
+/// @brief Checks one rung in one place on all problems of its ladder. The suite and the tests with
+/// planted bugs call the same function, so that what catches a planted bug guards every rung.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/rung.hpp"
+#include "oracle/runner.hpp"
+#include "tests/problems.hpp"
+
+namespace convladder::testing {
+
+struct CheckOptions {
+  Size largest = Size::full;     ///< Problems beyond this size are left out.
+  int random_problems = 24;      ///< Beside the list.
+  std::uint64_t seed = 1;        ///< For the random problems and all data.
+  bool poison = true;            ///< RunOptions::poison
+  std::size_t max_failures = 5;  ///< Stops after so many.
+};
+
+/// What a check found out.
+struct CheckReport {
+  int problems = 0;     ///< On so many problems the rung ran and was judged,
+  int comparisons = 0;  ///< in so many runs: modes, thread orders, repetitions.
+  std::map<std::string, int> declined;  ///< Problems by the reason for which the rung declined.
+  std::vector<std::string> skipped;     ///< Problems that did not fit here, with the reason.
+  std::vector<std::string> failures;    ///< Each a line that names the problem and what is wrong.
+};
+
+/// Checks `rung` there on every problem of its ladder:
+/// - exact mode: bit-identical to the reference;
+/// - real mode: every element within its bound on rounding, and, if the row says so, the same bits
+///   in every run;
+/// - on cuda_on_cpu with the threads of a block in three orders, elsewhere twice;
+/// - CUDA rungs in the second run with few blocks, so that every loop over a grid goes round.
+/// Never throws for what a rung does: an exception is a failure too. A rung that declines without a
+/// reason, or that declines everything, fails.
+CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
+                       const CheckOptions& options);
+
+/// Sets the order of cuda_on_cpu's threads: run 0 forward, 1 reverse, 2 and later shuffled by the seed.
+void set_emulated_thread_order(int run, std::uint64_t seed);
+
+/// Like check_rung(), on these problems only, all of which the rung may decline.
+CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder& ladder,
+                          const Rung& rung, Where where, const CheckOptions& options);
+
+}  // namespace convladder::testing

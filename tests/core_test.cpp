@@ -1,0 +1,416 @@
+/// @file core_test.cpp
+/// @brief Sizes, messages and tables: what everything else stands on.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "core/arithmetic.hpp"
+#include "core/parallel.hpp"
+#include "core/problem.hpp"
+#include "core/rung.hpp"
+#include "ladders/ladders.hpp"
+#include "tests/problems.hpp"
+
+namespace convladder::testing {
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+/// What validated() throws, or "" if it accepts.
+template <class P>
+std::string refusal(const P& problem) {
+  try {
+    validated(problem);
+    return "";
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+}
+
+template <class P>
+struct Refused {
+  P problem;
+  std::string message;
+};
+
+template <class P>
+void check_refusals(const std::vector<Refused<P>>& cases) {
+  for (const auto& [problem, message] : cases) {
+    const std::string found = refusal(problem);
+    CAPTURE(message);
+    CAPTURE(found);
+    CHECK(found.find(message) != std::string::npos);
+    CHECK(found.find('\n') == std::string::npos);  // one line
+  }
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("floor_div rounds down, also below zero") {
+  for (int a = -50; a <= 50; ++a) {
+    for (int b = 1; b <= 9; ++b) {
+      CAPTURE(a);
+      CAPTURE(b);
+      CHECK(floor_div(a, b) == static_cast<std::int64_t>(std::floor(double(a) / b)));
+      if (a >= 0) CHECK(ceil_div(a, b) == static_cast<int>(std::ceil(double(a) / b)));
+    }
+  }
+  CHECK(floor_div(std::numeric_limits<std::int64_t>::min(), 3) == -3074457345618258603);
+  CHECK(ceil_div(std::numeric_limits<std::int64_t>::max(), std::int64_t{2}) == 4611686018427387904);
+}
+
+TEST_CASE("output_extent counts the windows that fit") {
+  for (int size = 1; size <= 12; ++size) {
+    for (int taps = 1; taps <= 5; ++taps) {
+      for (int stride = 1; stride <= 4; ++stride) {
+        for (int dilation = 1; dilation <= 3; ++dilation) {
+          for (int before = 0; before <= 3; ++before) {
+            const int after = (before * 2) % 3;
+            int fitting = 0;
+            while (fitting * stride + (taps - 1) * dilation < size + before + after) ++fitting;
+            const auto extent = output_extent(size, before, after, taps, stride, dilation);
+            CAPTURE(size);
+            CAPTURE(taps);
+            if (fitting > 0) {
+              CHECK(extent == fitting);
+            } else {
+              CHECK(extent < 1);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("checked_product and element_count refuse what 64 bits cannot hold") {
+  CHECK(checked_product({3, 5, 7}, "x") == 105);
+  CHECK(checked_product({}, "x") == 1);
+  CHECK(checked_product({std::int64_t{1} << 31, (std::int64_t{1} << 31) - 1}, "x") ==
+        4611686016279904256);
+  CHECK_THROWS_AS(checked_product({std::int64_t{1} << 32, std::int64_t{1} << 31}, "rows"), BadInput);
+  CHECK(element_count({}) == 1);
+  CHECK(element_count({0, 5}) == 0);
+  CHECK(element_count({70000, 70000}) == 4900000000);
+  CHECK_THROWS_AS(element_count({kMaxInt, kMaxInt, 3}), BadInput);
+  try {
+    element_count({kMaxInt, kMaxInt, 3});
+  } catch (const BadInput& error) {
+    CHECK(std::string(error.what()).find("2147483647 x 2147483647 x 3") != std::string::npos);
+  }
+}
+
+TEST_CASE("Index4 counts in 64 bits") {
+  CHECK(Index4{2, 3, 5}(1, 1, 2, 4) == ((1 * 2 + 1) * 3 + 2) * 5 + 4);
+  CHECK(Index4{70000, 70000, 4}(9, 69999, 69999, 3) == 10LL * 70000 * 70000 * 4 - 1);
+}
+
+TEST_CASE("Array refuses another element type") {
+  Array array(DType::i32, {2, 3});
+  CHECK(array.size() == 6);
+  CHECK(array.size_bytes() == 24);
+  CHECK(array.as<std::int32_t>()[5] == 0);
+  CHECK_THROWS_AS(array.as<float>(), std::logic_error);
+  CHECK(Array(DType::f32, {0, 4}).size() == 0);
+}
+
+TEST_CASE("Arguments finds arrays by name and type") {
+  float x = 1;
+  std::int32_t y = 2;
+  int created = 0;
+  const Arguments arguments({{"x", DType::f32, &x}}, {{"y", DType::i32, &y}}, &created,
+                            [&](const std::string&, DType, const Shape& shape) {
+                              created = static_cast<int>(shape[0]);
+                              return static_cast<void*>(&y);
+                            });
+  CHECK(arguments.in<float>("x") == &x);
+  CHECK(arguments.out<std::int32_t>("y") == &y);
+  CHECK(arguments.in_or_null<float>("bias") == nullptr);
+  CHECK(arguments.workspace<int>() == &created);
+  CHECK(arguments.create<std::int32_t>("z", {7}) == &y);
+  CHECK(created == 7);
+  CHECK_THROWS_AS(arguments.in<float>("w"), std::logic_error);
+  CHECK_THROWS_AS(arguments.in<std::int32_t>("x"), std::logic_error);
+  CHECK_THROWS_AS(arguments.out<float>("x"), std::logic_error);
+}
+
+TEST_CASE("text tells any two floats apart") {
+  CHECK(text(0.1f) != text(std::nextafter(0.1f, 1.0f)));
+  CHECK(text("a", 1, "b") == "a1b");
+  CHECK(joined(std::array{1, 2, 3}, "x") == "1x2x3");
+  CHECK(joined(std::vector<int>(), "x").empty());
+}
+
+TEST_CASE("parallel_for visits each index once") {
+  for (const int count : {0, 1, 2, 1000}) {
+    std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+    parallel_for(count, [&](std::int64_t i) { ++visits[static_cast<std::size_t>(i)]; });
+    for (const auto& visit : visits) CHECK(visit == 1);
+    CHECK(visits.size() == static_cast<std::size_t>(count));
+  }
+}
+
+TEST_CASE("validated(Conv2dProblem) names the parameter, its value and the rule") {
+  using P = Conv2dProblem;
+  const P fits{.C = 2, .H = 8, .W = 9, .K = 4, .R = 3, .S = 3};
+  CHECK(refusal(fits).empty());
+  CHECK(validated(fits).P == 6);
+  CHECK(validated(fits).Q == 7);
+  std::vector<Refused<P>> cases;
+  const auto refuse = [&](const auto& change, const std::string& message) {
+    P problem = fits;
+    change(problem);
+    cases.push_back({problem, message});
+  };
+  refuse([](P& p) { p.N = -1; }, "n = -1: must be at least 0");
+  refuse([](P& p) { p.C = 0; }, "c = 0: must be at least 1");
+  refuse([](P& p) { p.H = 0; }, "h = 0: must be at least 1");
+  refuse([](P& p) { p.W = -5; }, "w = -5: must be at least 1");
+  refuse([](P& p) { p.K = 0; }, "k = 0: must be at least 1");
+  refuse([](P& p) { p.R = 0; }, "r = 0: must be at least 1");
+  refuse([](P& p) { p.S = 0; }, "s = 0: must be at least 1");
+  refuse([](P& p) { p.stride.h = 0; }, "stride = 0: must be at least 1");
+  refuse([](P& p) { p.stride.w = -1; }, "stride = -1: must be at least 1");
+  refuse([](P& p) { p.dilation.h = 0; }, "dilation = 0: must be at least 1");
+  refuse([](P& p) { p.dilation.w = 0; }, "dilation = 0: must be at least 1");
+  refuse([](P& p) { p.groups = 0; }, "groups = 0: must be at least 1");
+  refuse([](P& p) { p.pad.top = -1; }, "pad = -1: must be at least 0");
+  refuse([](P& p) { p.pad.bottom = -2; }, "pad = -2: must be at least 0");
+  refuse([](P& p) { p.pad.left = -3; }, "pad = -3: must be at least 0");
+  refuse([](P& p) { p.pad.right = -4; }, "pad = -4: must be at least 0");
+  refuse([](P& p) { p.groups = 3; }, "groups = 3: must divide c = 2");
+  refuse([](P& p) { p.groups = 2, p.K = 5; }, "groups = 2: must divide k = 5");
+  refuse([](P& p) { p.R = 9; }, "p = 0: the filter does not fit: h 8 + padding 0");
+  refuse([](P& p) { p.S = 10; }, "q = 0: the filter does not fit: w 9 + padding 0");
+  refuse([](P& p) { p.R = 5, p.dilation.h = 2, p.pad.top = 0; }, "extent 9 (5 taps, dilation 2)");
+  refuse([](P& p) { p.H = kMaxInt, p.pad.top = 1; }, "must be less than 2^31");
+  refuse([](P& p) { p.W = kMaxInt, p.pad.left = kMaxInt, p.pad.right = kMaxInt; },
+         "must be less than 2^31");
+  refuse([](P& p) { p.N = p.C = p.H = p.W = p.K = 1 << 16, p.groups = 1; },
+         "has more than 2^63 - 1 elements");
+  check_refusals(cases);
+}
+
+TEST_CASE("18 and 19 of the thirty edge shapes are refused") {
+  for (const RejectedProblem& rejected : rejected_problems()) {
+    CAPTURE(rejected.name);
+    CHECK(refusal(rejected.problem).find(rejected.message) != std::string::npos);
+  }
+  CHECK(rejected_problems().size() == 2);
+}
+
+TEST_CASE("all thirty edge shapes are there") {
+  std::set<int> numbers;
+  for (const std::string ladder : {"conv2d", "im2col"}) {
+    for (const TestProblem& problem : problems_of(ladder)) numbers.insert(problem.number);
+  }
+  for (const RejectedProblem& rejected : rejected_problems()) numbers.insert(rejected.number);
+  for (int number = 1; number <= 30; ++number) {
+    CAPTURE(number);
+    CHECK(numbers.contains(number));
+  }
+  // The sweep: 6 widths by 6 numbers of filters.
+  int sweep = 0;
+  for (const TestProblem& problem : problems_of("conv2d")) sweep += problem.number == 23 ? 1 : 0;
+  CHECK(sweep == 36);
+}
+
+TEST_CASE("every ladder has problems of its own, each title once, and random ones by their seed") {
+  for (const Ladder& ladder : ladders()) {
+    CAPTURE(ladder.name);
+    std::set<std::string> titles;
+    for (const TestProblem& problem : problems_of(ladder.name)) titles.insert(title_of(problem));
+    CHECK(titles.size() == problems_of(ladder.name).size());
+    const auto one = random_problems(ladder.name, 5, 1), again = random_problems(ladder.name, 5, 1);
+    const auto other = random_problems(ladder.name, 5, 2);
+    REQUIRE(one.size() == 5);
+    bool differs = false;
+    for (std::size_t i = 0; i < 5; ++i) {
+      CHECK(title_of(one[i]) == title_of(again[i]));
+      differs = differs || describe(one[i].problem) != describe(other[i].problem);
+    }
+    CHECK(differs);
+  }
+}
+
+TEST_CASE("describe says everything that is not a default") {
+  Conv2dProblem p = validated({.N = 2, .C = 6, .H = 20, .W = 30, .K = 4, .R = 3, .S = 5});
+  CHECK(describe(p) == "2x6x20x30, 4 filters 3x5");
+  p.pad = {1, 1, 2, 2};
+  p.stride = {2, 2};
+  p.dilation = {1, 3};
+  p.groups = 2;
+  p.bias = true;
+  CHECK(describe(validated(p)) ==
+        "2x6x20x30, 4 filters 3x5, pad 1,2, stride 2, dilation 1,3, groups 2, bias");
+  p.pad = {0, 1, 2, 0};
+  CHECK(describe(validated(p)).find("pad 0,1,2,0") != std::string::npos);
+  CHECK(describe(validated(Conv2dProblem{})) == "1x1x1x1, 1 filter 1x1");
+  CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5})) == "m 3, n 4, k 5");
+}
+
+TEST_CASE("validated(Im2colProblem) names the axis") {
+  using P = Im2colProblem;
+  const P fits{.C = 2, .rank = 3, .depth = {4, 2}, .height = {5, 2}, .width = {6, 3, 0, 0, 2, 1}};
+  CHECK(refusal(fits).empty());
+  CHECK(validated(fits).depth.out == 3);
+  CHECK(validated(fits).height.out == 4);
+  CHECK(validated(fits).width.out == 2);
+  CHECK(validated(fits).rows() == 2 * 2 * 2 * 3);
+  CHECK(validated(fits).columns() == 3 * 4 * 2);
+  std::vector<Refused<P>> cases;
+  const auto refuse = [&](const auto& change, const std::string& message) {
+    P problem = fits;
+    change(problem);
+    cases.push_back({problem, message});
+  };
+  refuse([](P& p) { p.N = -1; }, "n = -1: must be at least 0");
+  refuse([](P& p) { p.C = 0; }, "c = 0: must be at least 1");
+  refuse([](P& p) { p.rank = 0; }, "rank = 0: must be 1, 2 or 3");
+  refuse([](P& p) { p.rank = 4; }, "rank = 4: must be 1, 2 or 3");
+  refuse([](P& p) { p.depth.size = 0; }, "depth = 0: must be at least 1");
+  refuse([](P& p) { p.height.kernel = 0; }, "kernel (height) = 0: must be at least 1");
+  refuse([](P& p) { p.width.stride = 0; }, "stride (width) = 0: must be at least 1");
+  refuse([](P& p) { p.width.dilation = -1; }, "dilation (width) = -1: must be at least 1");
+  refuse([](P& p) { p.depth.pad_before = -1; }, "pad (depth) = -1: must be at least 0");
+  refuse([](P& p) { p.depth.pad_after = -1; }, "pad (depth) = -1: must be at least 0");
+  refuse([](P& p) { p.width.kernel = 7; }, "windows (width) = 0: the kernel does not fit");
+  refuse([](P& p) { p.height.size = kMaxInt, p.height.pad_after = 1; }, "must be less than 2^31");
+  refuse([](P& p) { p.C = kMaxInt, p.depth = {kMaxInt, kMaxInt}, p.height = {kMaxInt, kMaxInt}; },
+         "exceeds 2^63 - 1");
+  check_refusals(cases);
+}
+
+TEST_CASE("columns_of fits the convolution's outputs") {
+  for (const TestProblem& test : problems_of("conv2d")) {
+    const auto& conv = std::get<Conv2dProblem>(test.problem);
+    const Im2colProblem columns = columns_of(conv);
+    CHECK(columns.height.out == conv.P);
+    CHECK(columns.width.out == conv.Q);
+    CHECK(columns.rows() == std::int64_t{conv.C} * conv.R * conv.S);
+  }
+}
+
+TEST_CASE("validated(GemmProblem) and validated(TileMapProblem) name the parameter") {
+  check_refusals<GemmProblem>({{{.M = 0}, "m = 0: must be at least 1"},
+                               {{.N = -1}, "n = -1: must be at least 1"},
+                               {{.K = 0}, "k = 0: must be at least 1"}});
+  using P = TileMapProblem;
+  check_refusals<P>({{P{.tiles_m = 0}, "tiles_m = 0: must be at least 1"},
+                     {P{.tiles_n = 0}, "tiles_n = 0: must be at least 1"},
+                     {P{.k_steps = 0}, "k_steps = 0: must be at least 1"},
+                     {P{.splits = 0}, "splits = 0: must be at least 1"},
+                     {P{.batch = 0}, "batch = 0: must be at least 1"},
+                     {P{.blocks = 0}, "blocks = 0: must be at least 1"},
+                     {P{.k_steps = 4, .splits = 2}, "only the map split_k"},
+                     {P{.map = TileMap::split_k, .k_steps = 2, .splits = 3},
+                      "splits = 3: must be at most the number of k-steps, 2"},
+                     {P{.map = TileMap::horizontal, .tiles_m = 65536}, "grid.y ends at 65535"},
+                     {P{.map = TileMap::identity1, .tiles_n = 65536}, "grid.y ends at 65535"},
+                     {P{.tiles_m = 1 << 16, .tiles_n = 1 << 16}, "2^31"}});
+}
+
+TEST_CASE("signatures: names, shapes and old values") {
+  const Conv2dProblem conv = validated(
+      {.N = 2, .C = 4, .H = 7, .W = 8, .K = 6, .R = 3, .S = 2, .groups = 2, .bias = true});
+  const Signature forward = conv2d_signature(conv);
+  REQUIRE(forward.inputs.size() == 3);
+  CHECK(forward.inputs[1].shape == Shape{6, 2, 3, 2});
+  CHECK(forward.inputs[2].shape == Shape{6});
+  CHECK(forward.outputs[0].shape == Shape{2, 6, 5, 7});
+  CHECK(conv2d_dgrad_signature(conv).outputs[0].shape == Shape{2, 4, 7, 8});
+  CHECK(conv2d_wgrad_signature(conv).outputs[0].shape == Shape{6, 2, 3, 2});
+  CHECK(conv2d_wgrad_signature(conv).outputs[1].shape == Shape{6});
+  Im2colProblem columns = columns_of(conv);
+  CHECK(im2col_signature(columns).outputs[0].shape == Shape{2, 24, 35});
+  CHECK(im2col_signature(columns).outputs[0].initial.empty());
+  columns.request = Request::add;
+  CHECK(im2col_signature(columns).outputs[0].initial == "into");
+  CHECK(col2im_signature(columns).inputs[1].shape == Shape{2, 4, 7, 8});
+  for (const Ladder& ladder : ladders()) {
+    for (const TestProblem& test : problems_of(ladder.name)) {
+      const Signature signature = ladder.signature(test.problem);
+      for (const auto* specs : {&signature.inputs, &signature.outputs}) {
+        for (const ArraySpec& spec : *specs) CHECK(spec.axes.size() == spec.shape.size());
+      }
+    }
+  }
+}
+
+TEST_SUITE_END();
+
+TEST_SUITE_BEGIN("ladders");
+
+TEST_CASE("nearest finds the word that was meant") {
+  const std::vector<std::string> words = {"conv2d", "im2col", "col2im", "gemm"};
+  CHECK(nearest("gem", words) == "gemm");
+  CHECK(nearest("im2cl", words) == "im2col");
+  CHECK(nearest("conv2", words) == "conv2d");
+  CHECK(nearest("", words) == "gemm");  // the shortest
+  CHECK(nearest("gemm", {}).empty());
+}
+
+TEST_CASE("an unknown ladder is bad input that names the nearest") {
+  CHECK(ladder("gemm").name == "gemm");
+  try {
+    ladder("im2coll");
+    FAIL("accepted");
+  } catch (const BadInput& error) {
+    CHECK(std::string(error.what()).find("nearest: im2col") != std::string::npos);
+  }
+}
+
+TEST_CASE("the rung table: sources, order, ideas and code") {
+  std::set<std::string> names;
+  for (const Ladder& ladder : ladders()) {
+    CAPTURE(ladder.name);
+    CHECK(!ladder.summary.empty());
+    REQUIRE(!ladder.rungs.empty());
+    CHECK(ladder.rungs.front().previous.empty());
+    std::set<std::string> below;
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      CHECK(names.insert(rung.name).second);
+      CHECK(rung.name == rung.source.substr(0, rung.source.rfind('.')));
+      CHECK(std::filesystem::exists(std::filesystem::path(CONVLADDER_SOURCE_DIR) / rung.source));
+      CHECK(rung.name.find("/" + ladder.name + "/") != std::string::npos);
+      CHECK(!rung.idea.empty());
+      CHECK(rung.idea.find('\n') == std::string::npos);
+      if (!rung.previous.empty()) CHECK(below.contains(rung.previous));
+      CHECK(rung.is_cuda() == rung.name.starts_with("cuda_"));
+      CHECK(rung.code_at(Where::cpu).has_value() == !rung.is_cuda());
+      below.insert(rung.name);
+    }
+  }
+}
+
+TEST_CASE("every source of a rung is in the table") {
+  std::set<std::string> named;
+  for (const Ladder& ladder : ladders()) {
+    for (const Rung& rung : ladder.rungs) named.insert(rung.source);
+  }
+  int sources = 0;
+  for (const std::string folder : {"cpu_reference", "cuda_naive", "cuda_optimized"}) {
+    const auto root = std::filesystem::path(CONVLADDER_SOURCE_DIR);
+    for (const auto& file : std::filesystem::recursive_directory_iterator(root / folder)) {
+      const std::string suffix = file.path().extension().string();
+      if (suffix != ".cpp" && suffix != ".cu") continue;
+      const std::string source = file.path().lexically_relative(root).generic_string();
+      CAPTURE(source);
+      CHECK(named.contains(source));
+      ++sources;
+    }
+  }
+  CHECK(sources > 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace convladder::testing

@@ -1,0 +1,80 @@
+/// @file main.cpp
+/// @brief The suite: all of doctest's options, and three of its own.
+///
+///     suite                                  every test
+///     suite --where gpu --record FILE        the rungs on the GPU; then writes what was verified
+///     suite --report DIR                     prints what the tests in CTest left in DIR
+///
+/// The environment (tests/settings.hpp): CONVLADDER_SMALL, CONVLADDER_SEED, CONVLADDER_REQUIRE_GPU,
+/// CONVLADDER_HUGE, CONVLADDER_POISON, CONVLADDER_REPORT_DIR.
+#define DOCTEST_CONFIG_IMPLEMENT
+#define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // cuda_on_cpu's own handler explains a wrong memory access
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/outcome.hpp"
+#include "tests/report.hpp"
+#include "tests/rungs.hpp"
+#include "tests/settings.hpp"
+#include "tests/verified.hpp"
+
+namespace {
+
+using namespace convladder::testing;
+
+struct Options {
+  std::string where, record, report;
+  std::vector<char*> rest;  // for doctest
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    std::string* value = word == "--where"    ? &options.where
+                         : word == "--record" ? &options.record
+                         : word == "--report" ? &options.report
+                                              : nullptr;
+    if (value != nullptr && i + 1 < argc) {
+      *value = argv[++i];
+    } else {
+      options.rest.push_back(argv[i]);
+    }
+  }
+  return options;
+}
+
+int print_report(const std::string& folder) {
+  const std::vector<ReportEntry> entries = read_report(folder);
+  if (entries.empty()) {
+    std::printf("SKIPPED: no rung was checked\n");
+    return 77;
+  }
+  const std::string table = report_table(entries);
+  std::printf("%s", table.c_str());
+  std::ofstream(folder + ".txt") << table;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  if (!options.report.empty()) return print_report(options.report);
+
+  register_rung_tests();
+  doctest::Context context(static_cast<int>(options.rest.size()), options.rest.data());
+  if (!options.where.empty()) context.addFilter("test-suite", options.where.c_str());
+  context.run();
+  if (context.shouldExit()) return 0;  // --help, --list-test-cases ...
+
+  if (!options.where.empty()) std::printf("%s", report_table(report_entries()).c_str());
+  int status = conclude();
+  if (!options.record.empty() && !write_record(options.record, report_entries())) status = 1;
+  return status;
+}

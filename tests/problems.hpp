@@ -1,0 +1,50 @@
+/// @file problems.hpp
+/// @brief The one list of edge problems, which serves every rung of every ladder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace convladder::testing {
+
+/// How much a problem asks for.
+enum class Size {
+  small,  ///< quick enough for a sanitizer
+  full,   ///< seconds at most, on one core, on cuda_on_cpu
+  huge    ///< many GB or blocks: only on a GPU, and only on request
+};
+
+/// A problem that shows one kind of mistake.
+struct TestProblem {
+  int number = 0;    ///< One of the thirty edge shapes; 0: beyond them.
+  std::string name;  ///< What it shows.
+  Problem problem;   ///< Validated.
+  Size size = Size::small;
+  std::size_t misalignment = 0;  ///< Bytes between a 256-byte boundary and each array.
+};
+
+/// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".
+std::string title_of(const TestProblem& problem);
+
+/// Every problem of a ladder. @throws std::logic_error for an unknown ladder.
+std::vector<TestProblem> problems_of(const std::string& ladder);
+
+/// As many more, drawn by the seed. The same seed gives the same problems on every machine.
+std::vector<TestProblem> random_problems(const std::string& ladder, int count, std::uint64_t seed);
+
+/// A problem that validated() must refuse.
+struct RejectedProblem {
+  int number;
+  std::string name;
+  Conv2dProblem problem;
+  std::string message;  ///< A part of what it must say.
+};
+
+/// Numbers 18 and 19 of the thirty.
+std::vector<RejectedProblem> rejected_problems();
+
+}  // namespace convladder::testing

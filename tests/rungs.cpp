@@ -1,0 +1,100 @@
+#include "tests/rungs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <deque>
+
+#include "core/device.hpp"
+#include "ladders/ladders.hpp"
+#include "tests/check.hpp"
+#include "tests/identities.hpp"
+#include "tests/outcome.hpp"
+#include "tests/report.hpp"
+#include "tests/settings.hpp"
+
+namespace convladder::testing {
+namespace {
+
+struct RungTest {
+  std::string name;
+  const Ladder* ladder;
+  const Rung* rung;
+  Where where;
+  bool identities;
+};
+
+/// A deque, because doctest keeps pointers to the names.
+std::deque<RungTest>& rung_tests() {
+  static std::deque<RungTest> tests;
+  return tests;
+}
+
+const RungTest& current_test() {
+  const std::string name = doctest::getContextOptions()->currentTest->m_name;
+  for (const RungTest& test : rung_tests()) {
+    if (test.name == name) return test;
+  }
+  throw std::logic_error("not a rung's test: " + name);
+}
+
+void run_rung_test() {
+  const RungTest& test = current_test();
+  ReportEntry entry{.ladder = test.ladder->name, .rung = test.rung->name,
+                    .where = name_of(test.where),
+                    .kind = test.identities ? "identities" : "problems", .status = "skipped"};
+  if (device_at(test.where) == nullptr) {
+    skip_for_want_of_a_gpu();
+    add_to_report(entry);
+    return;
+  }
+  const Settings& set = settings();
+  CheckOptions options{.largest = set.small ? Size::small : set.huge ? Size::huge : Size::full,
+                       .seed = set.seed, .poison = set.poison};
+  if (set.small) options.random_problems = 6;
+  const CheckReport report = test.identities
+                                 ? check_identities(*test.ladder, *test.rung, test.where, options)
+                                 : check_rung(*test.ladder, *test.rung, test.where, options);
+  entry.status = report.failures.empty() ? "passed" : "failed";
+  entry.checked = report.problems;
+  entry.comparisons = report.comparisons;
+  entry.declined = reasons_text(report.declined);
+  entry.skipped = report.skipped;
+  add_to_report(entry);
+
+  std::printf("%s: %d %s, %d comparisons, seed %llu\n", test.name.c_str(), report.problems,
+              entry.kind.c_str(), report.comparisons, static_cast<unsigned long long>(set.seed));
+  for (const std::string& reason : entry.declined) std::printf("  declined %s\n", reason.c_str());
+  for (const std::string& what : report.skipped) std::printf("  skipped %s\n", what.c_str());
+  INFO("to see this again: CONVLADDER_SEED=", set.seed, set.small ? " CONVLADDER_SMALL=1" : "",
+       " tests/suite --test-case='", test.name, "'");
+  for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+  CHECK(report.problems > 0);
+  CHECK(report.comparisons >= report.problems);
+}
+
+void register_test(RungTest test) {
+  const RungTest& kept = rung_tests().emplace_back(std::move(test));
+  // What the macro TEST_CASE does for names that are known when the program is compiled.
+  using namespace doctest;
+  const detail::TestSuite suite = detail::TestSuite() * name_of(kept.where);
+  detail::regTest(detail::TestCase(run_rung_test, __FILE__, __LINE__, suite) * kept.name.c_str());
+}
+
+}  // namespace
+
+void register_rung_tests() {
+  for (const Ladder& ladder : ladders()) {
+    for (const Rung& rung : ladder.rungs) {
+      for (const Where where : kEverywhere) {
+        // A build without nvcc has no code for the GPU, which makes a test skipped, not absent.
+        if (!rung.code_at(where) && !(where == Where::gpu && rung.is_cuda())) continue;
+        const std::string name = rung.name + "." + name_of(where);
+        register_test({name, &ladder, &rung, where, false});
+        register_test({name + ".identities", &ladder, &rung, where, true});
+      }
+    }
+  }
+}
+
+}  // namespace convladder::testing

@@ -1,0 +1,155 @@
+#include "tests/verified.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/device.hpp"
+#include "tests/settings.hpp"
+
+namespace convladder::testing {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VerifiedRung, rung, source_hash, problems, comparisons, identities)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verification, gpu, driver, toolkit, date, commit, rungs)
+
+namespace {
+
+/// "580.65.06" from the driver's own account of itself.
+std::string driver_version() {
+  std::ifstream stream("/proc/driver/nvidia/version");
+  for (std::string word; stream >> word;) {
+    if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 &&
+        word.find('.') != std::string::npos) {
+      return word;
+    }
+  }
+  return "unknown";
+}
+
+std::string toolkit_version() {
+#ifdef CONVLADDER_TOOLKIT
+  return CONVLADDER_TOOLKIT;
+#else
+  return "none";
+#endif
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char date[11];
+  std::strftime(date, sizeof date, "%Y-%m-%d", &parts);
+  return date;
+}
+
+/// CONVLADDER_COMMIT, or what git says; for people, as the hashes are what binds.
+std::string commit() {
+  if (const char* given = std::getenv("CONVLADDER_COMMIT")) return given;
+  const std::unique_ptr<FILE, int (*)(FILE*)> git(popen("git rev-parse HEAD 2>/dev/null", "r"),
+                                                  pclose);
+  char line[64] = {};
+  if (git == nullptr || std::fgets(line, sizeof line, git.get()) == nullptr) return "unknown";
+  return std::string(line, std::strcspn(line, "\n"));
+}
+
+}  // namespace
+
+const std::map<std::string, std::string>& built_source_hashes() {
+  static const std::map<std::string, std::string> hashes = [] {
+    const std::map<std::string, std::string> by_source = {
+#include "source_hashes.inc"
+    };
+    std::map<std::string, std::string> by_rung;
+    for (const auto& [source, hash] : by_source) {
+      by_rung[source.substr(0, source.rfind('.'))] = hash;
+    }
+    return by_rung;
+  }();
+  return hashes;
+}
+
+std::vector<VerifiedRung> verified_rungs(const std::vector<ReportEntry>& entries,
+                                         const std::map<std::string, std::string>& hashes) {
+  std::vector<VerifiedRung> rungs;
+  for (const ReportEntry& problems : entries) {
+    if (problems.where != name_of(Where::gpu) || problems.kind != "problems") continue;
+    for (const ReportEntry& identities : entries) {
+      if (identities.where != problems.where || identities.rung != problems.rung ||
+          identities.kind != "identities") {
+        continue;
+      }
+      if (problems.status == "passed" && identities.status == "passed") {
+        rungs.push_back({problems.rung, hashes.at(problems.rung), problems.checked,
+                         problems.comparisons, identities.checked});
+      }
+    }
+  }
+  return rungs;
+}
+
+bool write_record(const std::filesystem::path& file, const std::vector<ReportEntry>& entries) {
+  const std::vector<VerifiedRung> rungs = verified_rungs(entries, built_source_hashes());
+  if (rungs.empty() || settings().small) {
+    std::fprintf(stderr, "nothing recorded: %s\n",
+                 rungs.empty() ? "no rung passed its tests on a GPU"
+                               : "CONVLADDER_SMALL leaves problems out");
+    return false;
+  }
+  nlohmann::ordered_json json = {{"gpu", device_at(Where::gpu)->name()},
+                                 {"driver", driver_version()},
+                                 {"toolkit", toolkit_version()},
+                                 {"date", today()},
+                                 {"commit", commit()},
+                                 {"seed", settings().seed},
+                                 {"rungs", nlohmann::ordered_json::array()}};
+  for (const VerifiedRung& rung : rungs) {
+    json["rungs"].push_back(nlohmann::ordered_json{{"rung", rung.rung},
+                                                   {"source_hash", rung.source_hash},
+                                                   {"problems", rung.problems},
+                                                   {"comparisons", rung.comparisons},
+                                                   {"identities", rung.identities}});
+  }
+  std::ofstream out(file);
+  out << json.dump(2) << "\n";
+  if (!out.flush()) {
+    std::fprintf(stderr, "cannot write %s\n", file.c_str());
+    return false;
+  }
+  std::printf("recorded %zu rungs in %s\n", rungs.size(), file.c_str());
+  return true;
+}
+
+std::optional<Verification> read_record(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  std::ifstream stream(file);
+  return nlohmann::json::parse(stream).get<Verification>();
+}
+
+Staleness staleness(const std::optional<Verification>& record,
+                    const std::vector<RungState>& rungs) {
+  Staleness result;
+  for (const RungState& state : rungs) {
+    const VerifiedRung* verified = nullptr;
+    if (record) {
+      const auto found = std::find_if(record->rungs.begin(), record->rungs.end(),
+                                      [&](const auto& rung) { return rung.rung == state.rung; });
+      if (found != record->rungs.end()) verified = &*found;
+    }
+    if (verified != nullptr && verified->source_hash == state.source_hash) continue;
+    if (state.only_on_gpu) {
+      result.failures.push_back(state.rung + (verified == nullptr ? ": never verified on a GPU"
+                                                                  : ": changed since a GPU verified it"));
+    } else {
+      (verified == nullptr ? result.never : result.changed).push_back(state.rung);
+    }
+  }
+  return result;
+}
+
+}  // namespace convladder::testing
