@@ -29,6 +29,15 @@ FetchContent_Declare(nlohmann_json GIT_REPOSITORY https://github.com/nlohmann/js
                      FIND_PACKAGE_ARGS CONFIG)
 FetchContent_MakeAvailable(CLI11 nlohmann_json)
 
+set(Boost_USE_STATIC_LIBS ON)
+find_package(Boost QUIET CONFIG COMPONENTS context)
+if(NOT Boost_FOUND)
+  set(BOOST_INCLUDE_LIBRARIES context)
+  FetchContent_Declare(Boost URL
+    https://github.com/boostorg/boost/releases/download/boost-1.86.0/boost-1.86.0-cmake.tar.xz)
+  FetchContent_MakeAvailable(Boost)
+endif()
+
 find_package(PNG)
 if(NOT PNG_FOUND)
   FetchContent_Declare(libpng GIT_REPOSITORY https://github.com/pnggroup/libpng.git GIT_TAG v1.6.43)

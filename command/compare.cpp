@@ -1,5 +1,6 @@
 #include "command/compare.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "command/save.hpp"
@@ -23,6 +24,10 @@ std::string name_of_map(const Task& task) {
 }
 
 }  // namespace
+
+std::size_t steps_of(const std::vector<Seat>& seats, std::size_t problems) {
+  return static_cast<std::size_t>(std::count_if(seats.begin(), seats.end(), can_run)) * problems;
+}
 
 Outputs open_outputs(const Options& options, const std::string& default_folder) {
   Outputs outputs;
@@ -52,7 +57,7 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
     observer.start = [&](const Prepared& now) { progress.begin(ladder.name + " reference: " + now.task.title); };
     observer.begin = [&](const Seat& seat) { progress.begin(seat.rung->name + " " + name_of(seat.where)); };
     observer.end = [&](const Row& row, const std::vector<Row>& before) {
-      progress.step();
+      if (row.outcome.status != Status::skipped) progress.step();
       const std::string line = one ? table.row(row, before) : "";
       if (!line.empty()) progress.line(line);
     };
@@ -86,7 +91,7 @@ int compare(const Options& options) {
 
   std::vector<Report> reports;
   {
-    Progress progress(seats.size() * problems.size());
+    Progress progress(steps_of(seats, problems.size()));
     reports = run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress);
   }
   if (outputs.folder) {

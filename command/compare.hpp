@@ -23,6 +23,9 @@ struct Outputs {
 /// @param default_folder what --save is if it is not given; empty: nothing is saved
 Outputs open_outputs(const Options& options, const std::string& default_folder = {});
 
+/// Steps of a progress bar for run_and_print().
+std::size_t steps_of(const std::vector<Seat>& seats, std::size_t problems);
+
 /// Runs a ladder's rungs on one or several problems and prints one table.
 /// @param keep_outputs for saving them
 std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vector<Seat>& seats, bool keep_outputs,

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "command/task.hpp"
+#include "core/arithmetic.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
 
@@ -37,20 +38,18 @@ Conv2dProblem read_steps(const Parameters& parameters) {
 }
 
 /// Tells what an array's shape says, in the order of these names.
-void tell_shape(Extents& extents, const std::string& array, const Shape& shape,
+void tell_shape(Extents& extents, const std::string& source, const Shape& shape,
                 const std::vector<std::string>& names) {
-  for (std::size_t axis = 0; axis < names.size(); ++axis) {
-    extents.tell(names[axis], shape[axis], text("the array ", array, ", ", to_string(shape)));
-  }
+  for (std::size_t axis = 0; axis < names.size(); ++axis) extents.tell(names[axis], shape[axis], source);
 }
 
 /// Weights hold C/groups channels.
-void tell_weights(Extents& extents, const Shape& shape, int groups, bool groups_given) {
-  const std::string source = text("the array weights, ", to_string(shape));
+void tell_weights(Extents& extents, const std::string& source, const Shape& shape, int groups,
+                  bool groups_given) {
   if (extents.told("c") && extents.value("c", 0) != shape[1] * groups) {
     const std::int64_t C = extents.value("c", 0);
     const bool divides = shape[1] > 0 && C % shape[1] == 0 && shape[0] % (C / shape[1]) == 0;
-    throw BadInput(text("weights = ", to_string(shape), ": filters over ", shape[1], " channels do not fit c = ", C,
+    throw BadInput(text(source, ": filters over ", shape[1], " channels do not fit c = ", C,
                         " in groups = ", groups,
                         !groups_given && divides ? text("; --groups ", C / shape[1], " would fit") : ""));
   }
@@ -112,16 +111,20 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   require(conv.groups >= 1, "groups", conv.groups, "must be at least 1");
   Extents extents;
   for (const char* name : {"n", "c", "h", "w", "k", "r", "s"}) extents.tell_option(parameters, name);
-  const auto read = [&](const char* name, const char* axes) -> const Shape* {
-    if (!parameters.given(name)) return nullptr;
-    return &task.given.emplace(name, *parameters.array(name, {axes})).first->second.shape();
+  const auto read = [&](const char* name, const char* axes, const std::vector<std::string>& names) {
+    if (!parameters.given(name)) return;
+    const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;
+    const std::string source = parameters.source(name, array.shape());
+    if (names.empty()) {
+      tell_weights(extents, source, array.shape(), conv.groups, parameters.given("groups"));
+    } else {
+      tell_shape(extents, source, array.shape(), names);
+    }
   };
-  if (const Shape* x = read("x", "[n][c][h][w]")) tell_shape(extents, "x", *x, {"n", "c", "h", "w"});
-  if (const Shape* dy = read("dy", "[n][k][p][q]")) tell_shape(extents, "dy", *dy, {"n", "k"});
-  if (const Shape* weights = read("weights", "[k][c/groups][r][s]")) {
-    tell_weights(extents, *weights, conv.groups, parameters.given("groups"));
-  }
-  if (const Shape* bias = read("bias", "[k]")) tell_shape(extents, "bias", *bias, {"k"});
+  read("x", "[n][c][h][w]", {"n", "c", "h", "w"});
+  read("dy", "[n][k][p][q]", {"n", "k"});
+  read("weights", "[k][c/groups][r][s]", {});
+  read("bias", "[k]", {"k"});
   if (task.given.contains("dy")) {
     for (const char* name : dgrad ? std::vector{"h", "w"} : std::vector{"r", "s"}) {
       require_beside(extents, name, "dy");
@@ -130,10 +133,13 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
 
   conv.N = extents.value("n", kExample.N);
   // Where only groups are given, the example's channels must not contradict them.
-  conv.C = extents.value("c", std::max(kExample.C, conv.groups));
+  const auto example_channels = [&](int channels) {
+    return conv.groups >= channels ? conv.groups : ceil_div(channels, conv.groups) * conv.groups;
+  };
+  conv.C = extents.value("c", example_channels(kExample.C));
   conv.H = extents.value("h", kExample.H);
   conv.W = extents.value("w", kExample.W);
-  conv.K = extents.value("k", std::max(kExample.K, conv.groups));
+  conv.K = extents.value("k", example_channels(kExample.K));
   conv.R = extents.value("r", kExample.R);
   conv.S = extents.value("s", kExample.S);
   conv.bias = parameters.given("bias");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <system_error>
@@ -31,7 +32,7 @@ void try_to_create_in(const std::string& parameter, const fs::path& path, const 
   const Unfinished trial(folder / temporary_name());
   std::error_code error;
   fs::create_directory(trial.path(), error);
-  if (error) refuse(parameter, path, text(folder.string(), ": ", error.message()));
+  if (error) refuse(parameter, path, text("nothing can be created in ", folder.string(), ": ", error.message()));
 }
 
 /// The innermost folder of a path's parents, or the path itself, that exists.
@@ -60,10 +61,16 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 
 std::size_t available_memory() { return device_at(Where::cpu)->free_bytes(); }
 
+std::string gigabytes(double bytes) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, bytes < 1e14 ? "%.1f GB" : "%.1e GB", bytes / 1e9);
+  return buffer;
+}
+
 void require_available(double bytes, const std::string& what) {
   const double available = static_cast<double>(available_memory());
-  require(bytes < 0.9 * available, "memory", text(bytes / 1e9, " GB"),
-          text(what, " needs more than the ", available / 1e9, " GB that are free"));
+  require(bytes < 0.9 * available, "memory", gigabytes(bytes),
+          text(what, " needs more than can be had of the ", gigabytes(available), " that are free"));
 }
 
 std::size_t size_of_file(const std::string& parameter, const fs::path& path) {

@@ -42,7 +42,7 @@ Task read_gemm(const Ladder& ladder, Parameters parameters) {
   const auto read = [&](const char* name, const char* axes, const char* rows, const char* columns) {
     if (!parameters.given(name)) return;
     const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;
-    const std::string source = text("the array ", name, ", ", to_string(array.shape()));
+    const std::string source = parameters.source(name, array.shape());
     extents.tell(rows, array.shape()[0], source);
     extents.tell(columns, array.shape()[1], source);
   };

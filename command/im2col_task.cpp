@@ -93,11 +93,11 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
   require(rank > 1 || !extents.told("h"), "h", extents.value("h", 0), "a 1-D problem has no height");
   if (parameters.given("size")) {
     const std::vector<int> size = parameters.numbers("size");
-    require(size.size() == rank, "size", joined(size, ","), text("the array is ", axes_text(rank)));
+    require(size.size() == rank, "size", joined(size, ","), text("the given array is ", axes_text(rank)));
     for (std::size_t axis = 0; axis < rank; ++axis) extents.tell(axes[axis], size[axis], "--size");
   }
   if (image != nullptr) {
-    const std::string source = text("the array ", forward ? "x" : "into", ", ", to_string(image->shape()));
+    const std::string source = parameters.source(forward ? "x" : "into", image->shape());
     extents.tell("n", image->shape()[0], source);
     extents.tell("c", image->shape()[1], source);
     for (std::size_t axis = 0; axis < rank; ++axis) extents.tell(axes[axis], image->shape()[axis + 2], source);
@@ -105,15 +105,16 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
   const std::vector<int> kernel = for_each_axis(parameters, "kernel", rank, kExampleKernel);
   if (columns != nullptr) {
     const Shape& shape = columns->shape();
-    const std::string source = text("the array ", forward ? "into" : "col", ", ", to_string(shape));
+    const std::string source = parameters.source(forward ? "into" : "col", shape);
     extents.tell("n", shape[0], source);
     std::int64_t volume = 1;
     for (const int taps : kernel) {
       require(taps >= 1, "kernel", joined(kernel, ","), "must be at least 1");
       volume = checked_product({volume, taps}, "kernel");
     }
-    require(shape[1] % volume == 0, forward ? "into" : "col", to_string(shape),
-            text("its ", shape[1], " rows are no multiple of the kernel's ", volume, " taps"));
+    if (shape[1] % volume != 0) {
+      throw BadInput(text(source, ": its ", shape[1], " rows are no multiple of the kernel's ", volume, " taps"));
+    }
     extents.tell("c", shape[1] / volume, source);
     if (!forward) {
       for (const std::string& axis : axes) {

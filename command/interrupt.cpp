@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -60,6 +61,8 @@ void handle_interrupts() {
     sigaddset(&signals, signal);
   }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A reader that is gone and a file that may not grow: writing fails, which is reported like any error.
+  for (const int failed_write : {SIGPIPE, SIGXFSZ}) std::signal(failed_write, SIG_IGN);
   registry();
   std::thread([signals] { wait_for_interrupt(signals); }).detach();
 }

@@ -107,6 +107,7 @@ void reject_extras(const CLI::App& command) {
     throw BadInput(text("argument = ", extras.front(), ": nothing more was expected here"));
   }
   const std::string name = option->substr(0, option->find('='));
+  if (name == "-h") throw BadInput("option = -h: the help is --help alone, for --h is a height\nnearest: --help");
   throw BadInput(text("option = ", name, ": unknown to ", command.get_name(),
                       "\nnearest: ", nearest(name, option_names(command))));
 }
@@ -207,6 +208,10 @@ Options parse_options(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForVersion& version) {
     options.help = std::string(version.what()) + "\n";
     return options;
+  } catch (const CLI::ArgumentMismatch& error) {
+    // "--n: 1 required N missing", "--n: At Most 1 required but received 2"
+    const std::string message = error.what();
+    throw BadInput(text("option = ", message.substr(0, message.find(':')), ": takes one value, once"));
   } catch (const CLI::ParseError& error) {
     throw BadInput(error.what());
   }

@@ -118,6 +118,10 @@ std::optional<Array> Parameters::array(const std::string& name,
   return std::move(array);
 }
 
+std::string Parameters::source(const std::string& name, const Shape& shape) const {
+  return text(name, " = ", word(name).value_or(""), ", ", to_string(shape));
+}
+
 void Extents::tell_option(const Parameters& parameters, const std::string& name) {
   if (const auto value = parameters.number(name)) tell(name, *value, "--" + name);
 }

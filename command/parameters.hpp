@@ -45,6 +45,9 @@ class Parameters {
   /// holds an infinity or a NaN, with which nothing can be compared
   std::optional<Array> array(const std::string& name, const std::vector<std::string>& axes);
 
+  /// Who says what an array's shape says, for messages: "x = x.npy, 2 x 3 x 5 x 5".
+  std::string source(const std::string& name, const Shape& shape) const;
+
   /// What reading the arrays had to convert, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
 

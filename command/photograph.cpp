@@ -34,7 +34,7 @@ const std::vector<Filter>& filters() {
       {"emboss", "light from the upper left", 3, {{-2, -1, 0, -1, 1, 1, 0, 1, 2}}, Look::plain, 1},
       {"sobel", "the strength of edges", 3,
        {{-1, 0, 1, -2, 0, 2, -1, 0, 1}, {-1, -2, -1, 0, 0, 0, 1, 2, 1}}, Look::magnitude, 0.6},
-      {"laplacian", "where brightness bends", 3, {{0, 1, 0, 1, -4, 1, 0, 1, 0}}, Look::around_grey, 2},
+      {"laplacian", "where brightness bends", 3, {{0, 1, 0, 1, -4, 1, 0, 1, 0}}, Look::around_grey, 3},
   };
   return all;
 }

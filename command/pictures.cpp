@@ -10,7 +10,7 @@ constexpr Colour kPaper = {250, 249, 246}, kInk = {38, 40, 54}, kGrey = {120, 12
 constexpr Colour kWhite = {255, 255, 255}, kShadow = {20, 20, 40};
 constexpr int kMargin = 36;         // around and between exhibits
 constexpr int kCaptionHeight = 58;  // below each
-constexpr int kTitleHeight = 64;
+constexpr int kTitleHeight = 88;    // above them all
 
 // Of one panel with the tiles of a map.
 constexpr int kPanelWidth = 416, kPanelHeight = 312;
@@ -37,7 +37,8 @@ void draw_end(Image& image, Point at, Colour inside) {
 
 }  // namespace
 
-Image contact_sheet(const std::string& title, const std::vector<Exhibit>& exhibits, int columns) {
+Image contact_sheet(const std::string& title, const std::string& subtitle,
+                    const std::vector<Exhibit>& exhibits, int columns) {
   int width = 0, height = 0;
   for (const Exhibit& exhibit : exhibits) {
     width = std::max(width, exhibit.image.width());
@@ -46,15 +47,17 @@ Image contact_sheet(const std::string& title, const std::vector<Exhibit>& exhibi
   const int rows = (static_cast<int>(exhibits.size()) + columns - 1) / columns;
   Image sheet(columns * (width + kMargin) + kMargin,
               kTitleHeight + rows * (height + kCaptionHeight) + kMargin / 2 + kMargin, kPaper);
-  draw_text(sheet, {double{kMargin}, kMargin + 16.0}, 13, kInk, title);
+  draw_text(sheet, {kMargin + 2.0, kMargin + 16.0}, 13, kInk, title);
+  draw_text(sheet, {kMargin + 2.0, kMargin + 46.0}, 8.5, kGrey, subtitle);
   for (std::size_t i = 0; i < exhibits.size(); ++i) {
     const Image& image = exhibits[i].image;
-    const int x = kMargin + static_cast<int>(i) % columns * (width + kMargin);
+    const int x = kMargin + static_cast<int>(i) % columns * (width + kMargin) + (width - image.width()) / 2;
     const int y = kMargin + kTitleHeight - kMargin / 2 + static_cast<int>(i) / columns * (height + kCaptionHeight);
-    sheet.paste(image, x + (width - image.width()) / 2, y + (height - image.height()) / 2);
-    const Point baseline{double(x), y + height + 27.0};
+    sheet.paste(image, x, y + (height - image.height()) / 2);
+    const Point baseline{x + 2.0, y + height + 27.0};
     draw_text(sheet, baseline, 10, kInk, exhibits[i].name);
-    draw_text(sheet, {x + text_width(10, exhibits[i].name) + 16, baseline.y}, 8.5, kGrey, exhibits[i].remark);
+    draw_text(sheet, {baseline.x + text_width(10, exhibits[i].name) + 16, baseline.y}, 8.5, kGrey,
+              exhibits[i].remark);
   }
   return sheet;
 }
@@ -64,31 +67,41 @@ Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int
   const double gap = problem.batch > 1 ? 0.6 : 0;  // between products, in tiles
   const double across = problem.batch * (problem.tiles_n + gap) - gap;
   const double side = std::min(kPanelWidth / across, double{kPanelHeight} / problem.tiles_m);
-  const double seam = side > 8 ? 1 : 0;  // of paper around each tile
+  const double top = (kPanelHeight - side * problem.tiles_m) / 2;
   const double last_block = std::max<double>(1, units.empty() ? 1 : units[units.size() - kUnitColumns]);
 
   struct Place {
     Point corner, opposite;
     Point centre() const { return {(corner.x + opposite.x) / 2, (corner.y + opposite.y) / 2}; }
   };
+  const auto column = [&](std::size_t unit, std::size_t i) { return double(units[unit * kUnitColumns + i]); };
   const auto place_of = [&](std::size_t unit) {
-    const auto column = [&](std::size_t i) { return double(units[unit * kUnitColumns + i]); };
-    const double x = (column(1) * (problem.tiles_n + gap) + column(3)) * side, y = column(2) * side;
-    const double inside = side - 2 * seam;
-    return Place{{x + seam + inside * column(4) / problem.k_steps, y + seam},
-                 {x + seam + inside * column(5) / problem.k_steps, y + seam + inside}};
+    const double x = (column(unit, 1) * (problem.tiles_n + gap) + column(unit, 3)) * side;
+    const double y = top + column(unit, 2) * side;
+    return Place{{x + side * column(unit, 4) / problem.k_steps, y},
+                 {x + side * column(unit, 5) / problem.k_steps, y + side}};
   };
   const std::size_t count = units.size() / kUnitColumns;
   for (std::size_t i = 0; i < count; ++i) {
     const Place place = place_of(i);
-    image.fill_rectangle(place.corner, place.opposite, launch_colour(units[i * kUnitColumns] / last_block));
+    image.fill_rectangle(place.corner, place.opposite, launch_colour(column(i, 0) / last_block));
   }
-  if (side < 6) return image;  // a line would hide the colours
+  if (side < 6 || count == 0) return image;  // lines would hide the colours
+  for (int batch = 0; batch < problem.batch; ++batch) {
+    const double left = batch * (problem.tiles_n + gap) * side, right = left + problem.tiles_n * side;
+    for (int m = 1; m < problem.tiles_m; ++m) {
+      image.line({left, top + m * side}, {right, top + m * side}, 1, kWhite, 0.25);
+    }
+    for (int n = 1; n < problem.tiles_n; ++n) {
+      image.line({left + n * side, top}, {left + n * side, top + problem.tiles_m * side}, 1, kWhite, 0.25);
+    }
+  }
+  const bool several_units = problem.map == TileMap::stream_k;
   for (std::size_t i = 1; i < count; ++i) {
+    if (several_units && column(i, 0) != column(i - 1, 0)) continue;  // each block has its own line
     const Point from = place_of(i - 1).centre(), to = place_of(i).centre();
     draw_path(image, from, to, std::hypot(to.x - from.x, to.y - from.y) > 1.5 * side);
   }
-  if (count == 0) return image;
   draw_end(image, place_of(0).centre(), launch_colour(0));
   draw_end(image, place_of(count - 1).centre(), launch_colour(1));
   return image;
@@ -101,13 +114,13 @@ Image tile_order_legend() {
   for (int x = 0; x < static_cast<int>(kBar); ++x) {
     image.fill_rectangle({double(x), y}, {x + 1.0, y + 18}, launch_colour(x / kBar));
   }
-  draw_text(image, {0, y - 12}, 8.5, kInk, "first block");
+  draw_text(image, {2, y - 12}, 8.5, kInk, "first block");
   draw_text(image, {kBar - text_width(8.5, "last block"), y - 12}, 8.5, kInk, "last block");
-  for (const char* line : {"A square is an output tile,", "a colour the time when its block starts;",
-                           "the line follows the blocks.", "", "Where blocks share a tile, each",
-                           "has its k-steps, left to right."}) {
+  for (const char* line : {"A square is an output tile, coloured", "by the turn of the block that takes it.",
+                           "The line follows the blocks.", "", "Blocks that share a tile share its",
+                           "k-steps, from left to right."}) {
     y += line[0] == '\0' ? 12 : 26;
-    draw_text(image, {0, y + 26}, 8.5, kGrey, line);
+    draw_text(image, {2, y + 26}, 8.5, kGrey, line);
   }
   return image;
 }

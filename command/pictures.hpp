@@ -18,11 +18,12 @@ struct Exhibit {
   std::string name, remark;
 };
 
-/// The exhibits in rows, each with its name below it. @param title above them all
-Image contact_sheet(const std::string& title, const std::vector<Exhibit>& exhibits, int columns);
+/// The exhibits in rows, each with its name below it, and a title of two lines above them all.
+Image contact_sheet(const std::string& title, const std::string& subtitle,
+                    const std::vector<Exhibit>& exhibits, int columns);
 
-/// The order in which a map's blocks take the tiles: squares are tiles, colours tell when a block starts,
-/// a line joins the blocks' work in that order. Where several units share a tile, each has the part of the
+/// The order in which a map's blocks take the tiles: squares are tiles, colours tell a block's turn, a
+/// line joins the blocks' work in that order (stream_k: the work of each block). Where several units share a tile, each has the part of the
 /// square, from left to right, that its k-steps are of the tile's.
 /// @param units rows as the tile_map ladder gives them
 Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int32_t> units);

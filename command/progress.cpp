@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "command/terminal.hpp"
-#include "core/text.hpp"
+#include "core/error.hpp"
 
 namespace convladder::command {
 namespace {
@@ -53,7 +53,8 @@ void Progress::line(const std::string& text) {
   const std::lock_guard lock(mutex_);
   erase();
   std::fputs((text + "\n").c_str(), stdout);
-  std::fflush(stdout);
+  // Why go on, if nobody listens?
+  if (std::fflush(stdout) != 0) throw BadInput("standard output cannot be written");
   if (can_show_progress()) draw();
 }
 

@@ -25,7 +25,7 @@ class Progress {
   void begin(const std::string& what);
   /// One more step is done.
   void step();
-  /// A line of the run's output.
+  /// A line of the run's output. @throws BadInput if it cannot be written
   void line(const std::string& text);
 
  private:

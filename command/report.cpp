@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "command/files.hpp"
 #include "command/program.hpp"
 #include "command/terminal.hpp"
 #include "core/device.hpp"
@@ -33,7 +34,7 @@ Declined workspace_too_large(const Comparison& comparison, const Rung& rung, Whe
   const auto workspace = static_cast<double>(code->workspace_bytes(comparison.problem()));
   const auto free = static_cast<double>(device->free_bytes());
   if (arrays > free || arrays + workspace <= free) return {};
-  return text("its workspace of ", workspace / 1e9, " GB does not fit into the memory");
+  return text("its workspace of ", gigabytes(workspace), " does not fit into the memory");
 }
 
 /// Sums beyond float's range would differ in every rung.

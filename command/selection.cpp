@@ -31,6 +31,10 @@ std::string nearest_rung(const std::string& glob, const std::vector<const Ladder
 
 }  // namespace
 
+bool can_run(const Seat& seat) {
+  return seat.rung->code_at(seat.where).has_value() && device_at(seat.where) != nullptr;
+}
+
 Selection::Selection(const Options& options, const std::vector<const Ladder*>& ladders)
     : globs_(options.rungs), places_(options.places) {
   for (const std::string& glob : globs_) {

@@ -16,6 +16,9 @@ struct Seat {
   Where where = Where::cpu;
 };
 
+/// True if the rung has code for that place, and the place is there.
+bool can_run(const Seat& seat);
+
 /// What --rung and --backend choose from some ladders.
 class Selection {
  public:

@@ -61,8 +61,8 @@ const std::map<char, const char*>& strokes() {
       {'+', "L 0 5 8 5 L 4 1 4 9"},
       {'=', "L 0 3.2 8 3.2 L 0 6.8 8 6.8"},
       {'/', "L 0 -2 6 15"},
-      {'(', "A 7 6.5 7 9.5 135 225"},
-      {')', "A -7 6.5 7 9.5 45 -45"},
+      {'(', "A 6.9 6.5 7 9.5 135 225"},
+      {')', "A -4.9 6.5 7 9.5 45 -45"},
   };
   return all;
 }
@@ -106,7 +106,7 @@ void for_each_line(char c, const DrawLine& draw_line) {
   }
 }
 
-/// Where the ink of a character ends; where it begins is 0, or negative for ')' and 'j'.
+/// Where the ink of a character ends; it begins at 0.
 double ink_width(char c) {
   double width = 0;
   for_each_line(c, [&](Point a, Point b) { width = std::max({width, a.x, b.x}); });

@@ -24,6 +24,10 @@ std::string three_digits(double value) {
   return formatted(value < 1 ? "%.3f" : value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f", value);
 }
 
+std::string ratio_text(double value) {
+  return formatted(value < 9.995 ? "%.2f x" : value < 99.95 ? "%.1f x" : "%.0f x", value);
+}
+
 std::string error_text(const Outcome& outcome) {
   if (!outcome.ran) return "-";
   if (outcome.exact) return "exact";
@@ -87,7 +91,7 @@ std::string Table::row(const Row& row, const std::vector<Row>& before) const {
     const auto faster = speed_up(row, before);
     line += right(error_text(outcome), kError) +
             right(time_means_something(row) ? time_text(outcome.milliseconds) : "-", kTime) +
-            right(faster ? three_digits(*faster) + " x" : "-", kSpeedUp);
+            right(faster ? ratio_text(*faster) : "-", kSpeedUp);
     if (!outcome.reason.empty()) line += "\n    " + wrapped(printable(outcome.reason), 4, 4);
   } else {
     line += wrapped(printable(outcome.reason), indent, indent);
@@ -140,7 +144,9 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
       if (sum.status == Status::skipped) sum.status = Status::declined;
       sum.reason.clear();
       for (const auto& [reason, names] : declined) {
-        const std::string who = names.size() == reports.size() ? "" : "declined for " + joined(names, ", ") + ": ";
+        const std::string who = names.size() == reports.size() ? ""
+                                : names.size() > 3 ? text("declined for ", names.size(), " of ", reports.size(), ": ")
+                                                   : "declined for " + joined(names, ", ") + ": ";
         sum.reason += (sum.reason.empty() ? "" : "; ") + who + reason;
       }
     }
@@ -151,7 +157,7 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
 
 std::string title_lines(const Ladder& ladder, const std::string& problem, Data data) {
   return styled(Style::bold, ladder.name) + "  " + ladder.summary + "\n" +
-         styled(Style::dim, printable(problem) + (data == Data::integer ? "; exact data" : "; real data"));
+         styled(Style::dim, printable(problem) + (data == Data::integer ? "; compared bit for bit" : "; compared within a bound on rounding"));
 }
 
 }  // namespace convladder::command

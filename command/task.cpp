@@ -13,15 +13,15 @@ namespace convladder::command {
 namespace {
 
 /// Throws BadInput unless every array has the shape that the problem's signature says.
-void require_shapes(const Task& task) {
+void require_shapes(const Task& task, const Parameters& parameters) {
   const Signature signature = task.ladder->signature(task.problem);
   for (const auto& [name, array] : task.given) {
     const auto spec = std::find_if(signature.inputs.begin(), signature.inputs.end(),
                                    [&, &name = name](const ArraySpec& s) { return s.name == name; });
     if (spec == signature.inputs.end()) throw std::logic_error("no input is called " + name);
-    require(array.shape() == spec->shape, name, to_string(array.shape()),
-            text("does not fit the problem (", describe(task.problem), "), which needs ",
-                 to_string(spec->shape)));
+    if (array.shape() == spec->shape) continue;
+    throw BadInput(text(parameters.source(name, array.shape()), ": does not fit the problem (",
+                        describe(task.problem), "), which needs ", to_string(spec->shape)));
   }
 }
 
@@ -48,7 +48,7 @@ std::vector<Task> read_tasks(const Options& options) {
                     : ladder.name == "im2col" || ladder.name == "col2im"
                         ? read_im2col(ladder, options.problem)
                         : read_conv2d(ladder, options.problem);
-  require_shapes(task);
+  require_shapes(task, options.problem);
   return {std::move(task)};
 }
 

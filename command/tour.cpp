@@ -23,8 +23,8 @@ struct Photograph {
   const char* file;
   const char* credit;
 };
-constexpr Photograph kPhotographs[] = {{"coffee.png", "coffee, photograph by Rachel Michetti"},
-                                       {"chelsea.png", "chelsea, photograph by Stefan van der Walt"}};
+constexpr Photograph kPhotographs[] = {{"coffee.png", "Coffee, photograph by Rachel Michetti"},
+                                       {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
 
 /// A table of the tour.
 struct Stop {
@@ -112,7 +112,7 @@ Image filtered_photographs(const Photograph& photograph, const Row& by, Progress
     exhibits.push_back({picture_of(filter, run.outputs.at("y"), samples.depth), filter.name, filter.what});
     progress.step();
   }
-  return contact_sheet(text(photograph.credit, ", filtered by ", by.rung->name, " (", name_of(by.where), ")"), exhibits, 3);
+  return contact_sheet(photograph.credit, text("filtered by ", by.rung->name, " (", name_of(by.where), ")"), exhibits, 3);
 }
 
 Image tile_orders(const std::vector<Report>& reports) {
@@ -120,10 +120,13 @@ Image tile_orders(const std::vector<Report>& reports) {
   for (const Report& report : reports) {
     const auto* problem = std::get_if<TileMapProblem>(&report.task.problem);
     if (problem == nullptr) continue;
-    exhibits.push_back({tile_order_picture(*problem, report.units), std::string(name_of(problem->map)), ""});
+    const BlockGrid grid = grid_of(*problem);
+    exhibits.push_back({tile_order_picture(*problem, report.units), std::string(name_of(problem->map)),
+                        text(grid.x * grid.y * grid.z, " blocks")});
   }
   exhibits.push_back({tile_order_legend(), "", ""});
-  return contact_sheet("the order in which each map hands out the tiles", exhibits, 4);
+  return contact_sheet("The order in which each map hands out the tiles of a product",
+                       "what runs at the same time shares the rows and columns that it reads", exhibits, 4);
 }
 
 std::string machine_line() {
@@ -148,7 +151,7 @@ int tour(const Options& options) {
   std::vector<Stop> stops = make_stops(options, selection);
 
   std::size_t steps = 0;
-  for (const Stop& stop : stops) steps += stop.seats.size() * stop.problems.size();
+  for (const Stop& stop : stops) steps += steps_of(stop.seats, stop.problems.size());
   steps += std::size(kPhotographs) * filters().size();
   std::vector<Report> reports;
   std::vector<std::string> pictures;

@@ -6,10 +6,11 @@
 #include <initializer_list>
 #include <string>
 
+/// @def HOST_DEVICE
+/// Marks a function that kernels and host code share.
 #ifdef __CUDACC__
 #define HOST_DEVICE __host__ __device__
 #else
-/// Marks a function that kernels and host code share.
 #define HOST_DEVICE
 #endif
 
@@ -34,7 +35,8 @@ HOST_DEVICE constexpr std::int64_t window_extent(std::int64_t taps, std::int64_t
 
 /// Row-major offset in an array [..][B][C][D]; the outermost extent is not needed.
 struct Index4 {
-  int B, C, D;
+  int B, C, D;  ///< The inner extents.
+  /// The offset of element [a][b][c][d].
   HOST_DEVICE constexpr std::int64_t operator()(int a, int b, int c, int d) const {
     return ((static_cast<std::int64_t>(a) * B + b) * C + c) * D + d;
   }

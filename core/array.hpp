@@ -17,7 +17,9 @@ namespace convladder {
 /// Element types. A half-precision rung adds its type here and in dtype_of().
 enum class DType { f32, i32 };
 
+/// Bytes of an element.
 constexpr std::size_t size_of(DType) { return 4; }
+/// As in NumPy: "float32".
 constexpr const char* name_of(DType dtype) { return dtype == DType::f32 ? "float32" : "int32"; }
 
 /// The DType of a C++ element type.
@@ -27,6 +29,7 @@ constexpr DType dtype_of() {
   return std::is_same_v<T, float> ? DType::f32 : DType::i32;
 }
 
+/// The extents of an array, outermost first.
 using Shape = std::vector<std::int64_t>;
 
 /// "2 x 3 x 5"; a scalar's shape is empty.
@@ -40,15 +43,15 @@ struct ArraySpec {
   std::string name;   ///< As in files and messages: x, weights, y ...
   std::string axes;   ///< One letter an axis, for messages: "nkpq".
   Shape shape;        ///< Row-major; for `dynamic` outputs the extent of axis 0 is not known and 0.
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  ///< Type of its elements.
   bool dynamic = false;     ///< The rung creates this output itself, once it knows its size.
   std::string initial = {}; ///< The input that this output starts as; empty: unwritten (NaN).
 };
 
 /// Everything that a rung reads and writes.
 struct Signature {
-  std::vector<ArraySpec> inputs;
-  std::vector<ArraySpec> outputs;
+  std::vector<ArraySpec> inputs;   ///< In the order in which messages name them.
+  std::vector<ArraySpec> outputs;  ///< Likewise.
 };
 
 /// A row-major array on the host.
@@ -60,12 +63,13 @@ class Array {
       : dtype_(dtype), shape_(std::move(shape)),
         bytes_(static_cast<std::size_t>(element_count(shape_)) * size_of(dtype)) {}
 
-  DType dtype() const { return dtype_; }
-  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }          ///< Type of the elements.
+  const Shape& shape() const { return shape_; }   ///< Extents, outermost first.
+  /// Number of elements.
   std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size() / size_of(dtype_)); }
-  std::size_t size_bytes() const { return bytes_.size(); }
-  std::byte* data() { return bytes_.data(); }
-  const std::byte* data() const { return bytes_.data(); }
+  std::size_t size_bytes() const { return bytes_.size(); }          ///< Bytes of all elements.
+  std::byte* data() { return bytes_.data(); }                       ///< The first byte.
+  const std::byte* data() const { return bytes_.data(); }           ///< The first byte.
 
   /// The elements. @throws std::logic_error if T is not the element type.
   template <class T>
@@ -73,6 +77,7 @@ class Array {
     check<T>();
     return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
+  /// The elements, to read. @throws std::logic_error if T is not the element type.
   template <class T>
   std::span<const T> as() const {
     check<T>();

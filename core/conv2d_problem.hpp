@@ -11,12 +11,12 @@ namespace convladder {
 
 /// Rows and columns of zeros around each image.
 struct Padding {
-  int top = 0, bottom = 0, left = 0, right = 0;
+  int top = 0, bottom = 0, left = 0, right = 0;  ///< at each side
 };
 
 /// One number for the vertical and one for the horizontal axis.
 struct Step {
-  int h = 1, w = 1;
+  int h = 1, w = 1;  ///< down, across
 };
 
 /// How the elements of activations lie in memory.
@@ -35,13 +35,13 @@ struct Conv2dProblem {
   int H = 1, W = 1;    ///< input height and width
   int K = 1;           ///< output channels
   int R = 1, S = 1;    ///< filter height and width
-  Padding pad = {};
-  Step stride = {};
+  Padding pad = {};    ///< zeros around each image
+  Step stride = {};    ///< from one output's window to the next one's
   Step dilation = {};  ///< 1 = none
   int groups = 1;      ///< groups = C is a depthwise convolution
   bool bias = false;   ///< add bias[k] (forward)
-  Layout layout = Layout::nchw;
-  DType dtype = DType::f32;
+  Layout layout = Layout::nchw;  ///< of x, dy and y
+  DType dtype = DType::f32;      ///< of all arrays
   int P = 0, Q = 0;    ///< output height and width, set by validated()
 };
 

@@ -23,6 +23,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  /// Which place this is.
   virtual Where where() const = 0;
   /// The processor's or GPU's name.
   virtual std::string name() const = 0;
@@ -31,9 +32,13 @@ class Device {
 
   /// Uninitialised memory, aligned to 256 bytes. @throws std::bad_alloc when there is not enough.
   virtual void* allocate(std::size_t bytes) = 0;
+  /// Gives back what allocate() gave.
   virtual void release(void* memory) = 0;
+  /// Copies from the host to here.
   virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;
+  /// Copies from here to the host.
   virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0;
+  /// Sets every byte.
   virtual void fill(void* memory, unsigned char byte, std::size_t bytes) = 0;
   /// Waits for all work. @throws DeviceError if any of it failed.
   virtual void synchronize() = 0;

@@ -18,6 +18,7 @@ enum class Request {
   none    ///< leave it alone
 };
 
+/// As on the command line: "write".
 constexpr const char* name_of(Request request) {
   return request == Request::write ? "write" : request == Request::add ? "add" : "none";
 }
@@ -26,8 +27,8 @@ constexpr const char* name_of(Request request) {
 struct WindowAxis {
   int size = 1;         ///< input extent
   int kernel = 1;       ///< taps
-  int pad_before = 0, pad_after = 0;
-  int stride = 1;
+  int pad_before = 0, pad_after = 0;  ///< zeros at both ends
+  int stride = 1;       ///< from one window to the next
   int dilation = 1;     ///< 1 = none
   int out = 1;          ///< number of windows, set by validated()
 };
@@ -41,9 +42,9 @@ struct Im2colProblem {
   int N = 1;                     ///< images
   int C = 1;                     ///< channels
   int rank = 2;                  ///< 1, 2 or 3
-  WindowAxis depth = {}, height = {}, width = {};
-  Request request = Request::write;
-  DType dtype = DType::f32;
+  WindowAxis depth = {}, height = {}, width = {};  ///< the axes, outermost first
+  Request request = Request::write;  ///< what happens to the output's old values
+  DType dtype = DType::f32;          ///< of all arrays
 
   /// Rows of a column matrix: C * taps of the kernel.
   HOST_DEVICE constexpr std::int64_t rows() const { return C * kernel_volume(); }
@@ -51,6 +52,7 @@ struct Im2colProblem {
   HOST_DEVICE constexpr std::int64_t columns() const {
     return static_cast<std::int64_t>(depth.out) * height.out * width.out;
   }
+  /// Taps of the kernel.
   HOST_DEVICE constexpr std::int64_t kernel_volume() const {
     return static_cast<std::int64_t>(depth.kernel) * height.kernel * width.kernel;
   }

@@ -15,6 +15,7 @@ namespace convladder {
 /// A ladder's problems are all of one of these types.
 using Problem = std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem>;
 
+/// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {
   return std::visit([](const auto& typed) { return describe(typed); }, problem);
 }

@@ -20,14 +20,16 @@ namespace convladder {
 /// for a CUDA rung. The caller owns them all; inputs must not be written.
 class Arguments {
  public:
+  /// An array of the run.
   struct Slot {
-    std::string name;
-    DType dtype;
-    void* data;
+    std::string name;  ///< As in the ladder's Signature.
+    DType dtype;       ///< Of its elements.
+    void* data;        ///< Where the rung computes.
   };
   /// Allocates the output `name` with its final shape, and returns its memory.
   using Creator = std::function<void*(const std::string& name, DType dtype, const Shape& shape)>;
 
+  /// @param creator called for dynamic outputs; it need not outlive the run
   Arguments(std::vector<Slot> inputs, std::vector<Slot> outputs, void* workspace, Creator creator)
       : inputs_(std::move(inputs)), outputs_(std::move(outputs)), workspace_(workspace),
         creator_(std::move(creator)) {}
@@ -72,7 +74,7 @@ class Arguments {
 
 /// Rows and columns of the last two output axes that one block computes, for messages.
 struct OutputTile {
-  int rows = 0, columns = 0;
+  int rows = 0, columns = 0;  ///< 0: there is no such tile.
 };
 
 /// Why a rung declines a problem; nothing when it takes it.
@@ -93,11 +95,12 @@ struct Implementation {
 
 /// An Implementation without its problem's type, so that programs can treat all ladders alike.
 struct AnyImplementation {
-  std::function<Declined(const Problem&)> supports;
-  std::function<std::size_t(const Problem&)> workspace_bytes;
-  std::function<void(const Problem&, const Arguments&)> run;
+  std::function<Declined(const Problem&)> supports;            ///< As Implementation::supports.
+  std::function<std::size_t(const Problem&)> workspace_bytes;  ///< 0 where there is none.
+  std::function<void(const Problem&, const Arguments&)> run;   ///< As Implementation::run.
   std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
 
+  /// Its functions take problems of type P only.
   template <class P>
   explicit AnyImplementation(Implementation<P> code)
       : supports([=](const Problem& p) {
@@ -113,8 +116,10 @@ struct AnyImplementation {
 /// Where a rung runs: on the host, as a .cu file on the host (cuda_on_cpu), or on a GPU.
 enum class Where { cpu, emulated, gpu };
 
+/// All places, in the order of tables.
 inline constexpr std::array<Where, 3> kEverywhere = {Where::cpu, Where::emulated, Where::gpu};
 
+/// As on the command line: "emulated".
 constexpr const char* name_of(Where where) {
   return where == Where::cpu ? "cpu" : where == Where::emulated ? "emulated" : "gpu";
 }
@@ -129,18 +134,20 @@ struct Rung {
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 
+  /// Its code for that place; empty where there is none.
   const std::optional<AnyImplementation>& code_at(Where where) const {
     return code[static_cast<std::size_t>(where)];
   }
+  /// Whether it is a .cu file.
   bool is_cuda() const { return source.ends_with(".cu"); }
 };
 
 /// A ladder: one operation, and all its rungs in the order of climbing.
 struct Ladder {
-  std::string name;
+  std::string name;                         ///< As on the command line: "conv2d".
   std::string summary;                      ///< What is computed, in a line.
   Signature (*signature)(const Problem&);   ///< The arrays of a problem.
-  std::vector<Rung> rungs;
+  std::vector<Rung> rungs;                  ///< From the bottom up.
 };
 
 }  // namespace convladder

@@ -22,8 +22,8 @@ enum class ConvolutionPass {
 
 /// `batch` products c[M][N] = a[M][K] * b[K][N] of the same size.
 struct GemmExtents {
-  std::int64_t M = 0, N = 0, K = 0;
-  std::int64_t batch = 1;
+  std::int64_t M = 0, N = 0, K = 0;  ///< Of each product.
+  std::int64_t batch = 1;            ///< Number of products.
 };
 
 /// The product itself.
@@ -43,7 +43,7 @@ GemmExtents gemm_extents(const Im2colProblem& input, int K, int groups, Convolut
 
 /// A tile in elements: a k-step of a block adds m x k of a times k x n of b to m x n of c.
 struct TileSize {
-  int m, n, k;
+  int m, n, k;  ///< Elements down, across, and in a step along k.
 };
 
 /// The products' tiles as a problem for a map: tiles down and across, k-steps, and the batch.

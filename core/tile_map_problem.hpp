@@ -29,9 +29,10 @@ enum class TileMap {
   stream_k     ///< equal shares of all k-steps, which cross tile borders (Osama et al., 2023)
 };
 
+/// A map and its name.
 struct TileMapName {
-  TileMap map;
-  std::string_view name;
+  TileMap map;            ///< The map.
+  std::string_view name;  ///< As on the command line.
 };
 
 /// Every map with its name, in the order of the enumeration.
@@ -47,6 +48,7 @@ inline constexpr std::array<TileMapName, 11> kTileMaps = {{{TileMap::row_major, 
                                                            {TileMap::batched, "batched"},
                                                            {TileMap::stream_k, "stream_k"}}};
 
+/// As on the command line: "hilbert".
 constexpr std::string_view name_of(TileMap map) {
   return kTileMaps[static_cast<std::size_t>(map)].name;
 }
@@ -65,7 +67,7 @@ inline constexpr int kDefaultSplits = 2;
 /// one axis, takes it into the k-steps that it shares out. grid.z ends at 65535: with more
 /// products, block z takes z, z + gridDim.z, z + 2 * gridDim.z ... one after the other.
 struct TileMapProblem {
-  TileMap map = TileMap::row_major;
+  TileMap map = TileMap::row_major;  ///< Which map.
   int tiles_m = 1, tiles_n = 1;  ///< output tiles down and across
   int k_steps = 1;               ///< steps of the main loop along k for one tile
   int splits = 1;                ///< blocks that share a tile (split_k)
@@ -76,7 +78,7 @@ struct TileMapProblem {
 
 /// The blocks that a map launches along the axes of its grid.
 struct BlockGrid {
-  std::int64_t x, y, z;
+  std::int64_t x, y, z;  ///< Along each axis.
 };
 
 /// log2 of the width, in tiles, of the super-columns of identity<N>; 0 for the other maps. As wide

@@ -324,11 +324,11 @@ def read_npy(path):
 
 def tile_orders(convladder):
     """The order of the tiles under each map that hands out whole tiles, as the program writes it."""
-    tiles_m, tiles_n, shown = 10, 8, 26
+    tiles_m, tiles_n, wave = 12, 16, 36
     maps = ["row_major", "identity1", "identity2", "identity4", "identity8", "horizontal", "grouped", "hilbert"]
-    size, gap = 17, 40
+    size, gap = 11, 24
     p = Picture(4 * (tiles_n * size + gap) + 10, 2 * (tiles_m * size + 62) + 26)
-    p.text(20, 22, f"{tiles_m} x {tiles_n} tiles of c. Dark: the first {shown} blocks, which run at the same time, in their order.", "small", "start")
+    p.text(20, 22, f"{tiles_m} x {tiles_n} tiles of c. Green: the first {wave} blocks, which run at the same time, in their order.", "small", "start")
     with tempfile.TemporaryDirectory() as folder:
         for index, name in enumerate(maps):
             subprocess.run(
@@ -342,12 +342,12 @@ def tile_orders(convladder):
             order = {(unit[2], unit[3]): i for i, unit in enumerate(units)}
             p.text(x0, y0 - 8, name, "code", "start")
             p.cells(x0, y0, tiles_m, tiles_n, size,
-                    lambda r, c: "var(--y)" if order[(r, c)] < shown else "var(--zero)")
+                    lambda r, c: "var(--y)" if order[(r, c)] < wave else "var(--zero)")
             centre = lambda tile: (x0 + (tile[1] + 0.5) * size, y0 + (tile[0] + 0.5) * size)
-            path_points = [centre(tile) for tile, _ in sorted(order.items(), key=lambda item: item[1])][:shown]
+            path_points = [centre(tile) for tile, _ in sorted(order.items(), key=lambda item: item[1])][:wave]
             p.line(path_points, "var(--ink)", 1.3, arrow=True)
-            rows = {tile[0] for tile, i in order.items() if i < shown}
-            columns = {tile[1] for tile, i in order.items() if i < shown}
+            rows = {tile[0] for tile, i in order.items() if i < wave}
+            columns = {tile[1] for tile, i in order.items() if i < wave}
             p.text(x0, y0 + tiles_m * size + 18, f"{len(rows)} + {len(columns)} = {len(rows) + len(columns)} panels", "small", "start")
     return p
 

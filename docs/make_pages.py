@@ -215,7 +215,8 @@ def main():
     arguments = parser.parse_args()
 
     pages = Pages(json.loads(arguments.list.read_text()), arguments.root)
-    for page in sorted((arguments.root / "docs").rglob("*.md")):
+    docs = arguments.root / "docs"
+    for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text()))
     for rung, row in pages.rows.items():
         write(arguments.out / "pages" / f"{page_id(rung)}.md", pages.rung_page(rung))

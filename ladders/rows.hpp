@@ -30,6 +30,8 @@
                             ::convladder::folder::ladder::rung()),                   \
                         __VA_ARGS__)
 
+/// @def GPU_CODE
+/// The code of a rung for the GPU; nothing in a build without nvcc, which has no such function.
 #ifdef CONVLADDER_HAVE_NVCC
 #define GPU_CODE(function) std::optional(::convladder::AnyImplementation(function()))
 #else
@@ -45,6 +47,7 @@
 
 namespace convladder {
 
+/// A row of a C++ rung; CPU_ROW fills in name and code.
 inline Rung cpu_row(std::string name, AnyImplementation code, std::string previous,
                     std::string idea, bool deterministic = true) {
   Rung rung{name, name + ".cpp", std::move(idea), std::move(previous), deterministic};
@@ -52,6 +55,7 @@ inline Rung cpu_row(std::string name, AnyImplementation code, std::string previo
   return rung;
 }
 
+/// A row of a CUDA rung; CUDA_ROW fills in name and code.
 inline Rung cuda_row(std::string name, AnyImplementation emulated,
                      std::optional<AnyImplementation> gpu, std::string previous, std::string idea,
                      bool deterministic = true) {

@@ -6,12 +6,12 @@
 
 namespace convladder {
 
-Ladder conv2d_ladder();
-Ladder conv2d_dgrad_ladder();
-Ladder conv2d_wgrad_ladder();
-Ladder im2col_ladder();
-Ladder col2im_ladder();
-Ladder gemm_ladder();
-Ladder tile_map_ladder();
+Ladder conv2d_ladder();        ///< ladders/conv2d.cpp
+Ladder conv2d_dgrad_ladder();  ///< ladders/conv2d_dgrad.cpp
+Ladder conv2d_wgrad_ladder();  ///< ladders/conv2d_wgrad.cpp
+Ladder im2col_ladder();        ///< ladders/im2col.cpp
+Ladder col2im_ladder();        ///< ladders/col2im.cpp
+Ladder gemm_ladder();          ///< ladders/gemm.cpp
+Ladder tile_map_ladder();      ///< ladders/tile_map.cpp
 
 }  // namespace convladder

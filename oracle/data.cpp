@@ -10,7 +10,7 @@ constexpr std::int64_t kExactLimit = std::int64_t{1} << 24;  // floats count up 
 /// The largest a <= 8 with longest_sum * a * a + a < 2^24 (the last a: a bias or an old value).
 int integer_range(std::int64_t longest_sum) {
   for (int a = 8; a >= 1; --a) {
-    if (longest_sum < (kExactLimit - a) / (a * a)) return a;
+    if (longest_sum < (kExactLimit - a) / (std::int64_t{a} * a)) return a;
   }
   throw BadInput(text("sums of ", longest_sum,
                       " products: too long to be exact in float; use real data"));
@@ -36,7 +36,7 @@ Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
     // Own arithmetic instead of the standard distributions, which differ between libraries.
     if (data == Data::integer) {
       const int a = integer_range(longest_sum);
-      const auto values = static_cast<std::uint64_t>(2 * a + 1);
+      const auto values = 2 * static_cast<std::uint64_t>(a) + 1;
       for (float& value : array.as<float>()) {
         value = static_cast<float>(static_cast<std::int64_t>((random() >> 32) * values >> 32) - a);
       }

@@ -19,6 +19,7 @@ enum class Data {
   real,     ///< real mode: random floats, compared within a bound on rounding
 };
 
+/// As on the command line: "integer".
 constexpr const char* name_of(Data data) { return data == Data::integer ? "integer" : "real"; }
 
 /// Values for all inputs of a problem. Integers are drawn from [-a, a] with a at most 8 and chosen so

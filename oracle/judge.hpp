@@ -12,7 +12,7 @@ namespace convladder {
 
 /// The outcome of a comparison.
 struct Verdict {
-  bool agrees = false;
+  bool agrees = false;       ///< Every element is as expected, within the tolerance.
   bool exact = false;        ///< Every element equals the reference rounded to its type.
   double max_error = 0;      ///< Largest |found - expected|; infinity where NaN was found.
   std::string difference = {};    ///< Where it differs: the first wrong element, expected and found.

@@ -22,6 +22,7 @@ enum class Status {
   skipped,   ///< This place is not there (no GPU): `reason` says why.
 };
 
+/// As in tables and JSON: "agrees".
 constexpr const char* name_of(Status status) {
   switch (status) {
     case Status::agrees: return "agrees";
@@ -34,15 +35,16 @@ constexpr const char* name_of(Status status) {
 
 /// One row of a comparison.
 struct Outcome {
-  Status status = Status::skipped;
-  std::string reason = {};
-  bool ran = false;         ///< exact, max_error, milliseconds and outputs mean something
-  bool exact = false;
-  double max_error = 0;
-  double milliseconds = 0;  ///< The rung's own run, host clock, without copies.
-  Arrays outputs = {};
+  Status status = Status::skipped;  ///< What became of it.
+  std::string reason = {};          ///< Why it is not Status::agrees.
+  bool ran = false;                 ///< exact, max_error, milliseconds and outputs mean something
+  bool exact = false;               ///< Every output has the reference's very bits.
+  double max_error = 0;             ///< The largest of any output; infinity where NaN was found.
+  double milliseconds = 0;          ///< The rung's own run, host clock, without copies.
+  Arrays outputs = {};              ///< By name.
 };
 
+/// How to run a rung.
 struct RunOptions {
   /// Each array begins this many bytes after a 256-byte boundary; a multiple of the element size.
   std::size_t misalignment = 0;
@@ -55,7 +57,7 @@ struct RunOptions {
 
 /// What one run of a rung left behind.
 struct RungRun {
-  Arrays outputs = {};
+  Arrays outputs = {};      ///< By name.
   std::string damage = {};  ///< What the run must not have done to memory; empty: nothing.
   double milliseconds = 0;  ///< The rung's own run, host clock, without copies.
 };
@@ -79,9 +81,10 @@ class Comparison {
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 
-  const Ladder& ladder() const { return *ladder_; }
-  const Problem& problem() const { return problem_; }
-  const Arrays& inputs() const { return inputs_; }
+  const Ladder& ladder() const { return *ladder_; }      ///< As given.
+  const Problem& problem() const { return problem_; }    ///< As given.
+  const Arrays& inputs() const { return inputs_; }       ///< As made, or as given.
+  /// The right answer, an element for each output.
   const std::vector<Expected>& expected() const { return expected_; }
 
  private:

@@ -80,7 +80,7 @@ bool refused(const Conv2dProblem& problem) {
 
 TEST_SUITE_BEGIN("defects");
 
-TEST_CASE("defect sizes: division that truncates makes an output of none; no dilation - 1") {
+TEST_CASE("defect sizes: truncating division, and a dilated extent without its - 1") {
   int none = 0, truncation_accepts = 0, extent_is_wrong = 0;
   for (int h = 1; h <= 13; ++h) {
     for (int r = 1; r <= 5; ++r) {

@@ -27,6 +27,7 @@ def use_this_python(folder):
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": command, "display_name": "Python 3", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(spec))
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the debugger has an opinion about Python
     os.environ["JUPYTER_PATH"] = os.pathsep.join(
         filter(None, [str(folder), os.environ.get("JUPYTER_PATH")])
     )

@@ -9,6 +9,7 @@ namespace convladder {
 namespace emulated {
 /// cuda_on_cpu's device; never null.
 Device* cuda_device();
+/// For symmetry with gpu: never asked, as there always is one.
 std::string why_no_device();
 }  // namespace emulated
 

@@ -17,12 +17,13 @@
 #include "core/device.hpp"
 #include "core/text.hpp"
 
+/// @def BACKEND
+/// The namespace of everything in a .cu file: `gpu` under nvcc, `emulated` on the CPU.
 #ifdef __CUDACC__
 #define BACKEND gpu
 #else
 #include <cuda_on_cpu/control.hpp>
 #ifndef BACKEND  // tests keep copies of kernels, with planted bugs, apart by names of their own
-/// The namespace of everything in a .cu file: `gpu` under nvcc, `emulated` on the CPU.
 #define BACKEND emulated
 #endif
 #endif
@@ -45,10 +46,11 @@ inline void check(cudaError_t code,
 
 /// The launch parameters between <<< and >>>, and where the launch stands.
 struct LaunchConfig {
-  dim3 grid;
-  dim3 block;
-  std::size_t shared_bytes = 0;  ///< dynamic shared memory a block
-  cudaStream_t stream = nullptr;
+  dim3 grid;                      ///< blocks along x, y, z
+  dim3 block;                     ///< threads of a block along x, y, z
+  std::size_t shared_bytes = 0;   ///< dynamic shared memory a block
+  cudaStream_t stream = nullptr;  ///< the default stream, unless told otherwise
+  /// where the launch stands in the source, for messages
   std::source_location caller = std::source_location::current();
 };
 

@@ -4,10 +4,11 @@
 /// - After: reordered.cpp (the same sums with the innermost loop along memory)
 /// - On the GPU: cuda_naive/conv2d/direct.cu
 ///
-/// **The idea.** There is none yet: every output is the sum of its window's products, written down as
-/// the formula reads (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016).
-/// Seven nested loops: four say which output (n, k, p, q), three which product (c, r, s). Walk-throughs
-/// that speak of "five loops" leave out the batch and count one of the others as given.
+/// **The idea.** There is none yet: every output is the sum of its window's products, written down
+/// as the formula reads (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning",
+/// 2016). Seven nested loops: four say which output (n, k, p, q), three which product (c, r, s).
+/// Walk-throughs that speak of "five loops" leave out the batch and count one of the others as
+/// given.
 ///
 ///     for n  for k  for p  for q          which output
 ///       for c  for r  for s               which product of it

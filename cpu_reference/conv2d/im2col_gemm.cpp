@@ -5,20 +5,21 @@
 /// - After:  implicit_gemm.cpp (the same product without the copy)
 /// - On the GPU: cuda_naive/conv2d/im2col_gemm.cu
 ///
-/// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are rows
-/// already. Then all outputs of the image are one product of two matrices, for which fast code exists:
-/// Eigen here. (Chellapilla, Puri and Simard, "High performance convolutional neural networks for
-/// document processing", 2006; Caffe made it known.)
+/// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are
+/// rows already. Then all outputs of the image are one product of two matrices, for which fast code
+/// exists: Eigen here. (Chellapilla, Puri and Simard, "High performance convolutional neural
+/// networks for document processing", 2006; Caffe made it known.)
 ///
 ///            C/G*R*S                    P*Q                   P*Q
 ///     K/G [  weights  ]   x   C/G*R*S [  col  ]   =   K/G [    y    ]      + bias
 ///
 /// Each group has its own product, with its own rows of weights, col and y.
 ///
-/// **Expect.** Near the core's arithmetic peak for many channels: a matrix product uses each value that
-/// it loads many times.
-/// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats, about R * S times the
-/// image, written once and read again. Declines other layouts than NCHW and other types than float32.
+/// **Expect.** Near the core's arithmetic peak for many channels: a matrix product uses each value
+/// that it loads many times.
+/// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats, about R * S times
+/// the image, written once and read again. Declines other layouts than NCHW and other types than
+/// float32.
 #include <Eigen/Core>
 
 #include "core/arithmetic.hpp"

@@ -4,22 +4,24 @@
 /// - Before: im2col_gemm.cpp (writes the columns to memory, then multiplies)
 /// - After:  cuda_naive/conv2d/direct.cu (the first rung on the GPU)
 ///
-/// **The idea.** The loops are those of a matrix product, over i, j and kk. An element of the column
-/// matrix is not loaded from a copy: its row and column say where in x it lies. Splitting an index into
-/// its digits, as hours and minutes, is all that im2col ever did.
+/// **The idea.** The loops are those of a matrix product, over i, j and kk. An element of the
+/// column matrix is not loaded from a copy: its row and column say where in x it lies. Splitting an
+/// index into its digits, as hours and minutes, is all that im2col ever did.
 ///
 ///     i  = (n * P + p) * Q + q        a row of A: one window          N*P*Q rows
 ///     kk = (c * R + r) * S + s        a column of A: one tap          C/G*R*S columns
 ///     j  = k                          a column of B: one filter       K/G columns
 ///
-///     A[i,kk] = x[n, c, p * stride - pad + r * dilation, ...]  or 0     (cuDNN's paper: Chetlur et al.,
-///     B[kk,j] = weights[j,kk]                                            2014, section 3)
+///     A[i,kk] = x[n, c, p * stride - pad + r * dilation, ...]  or 0
+///     B[kk,j] = weights[j,kk]
 ///
-/// j is the innermost loop, so that each A[i,kk] is found once and used for all filters of the group.
+/// (Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014, form it tile by tile.) j
+/// is the innermost loop, so that each A[i,kk] is found once and used for all filters of the group.
 ///
-/// **Expect.** No column matrix and no workspace. Divisions take its place: two for each A[i,kk], shared
-/// by K/G multiply-adds. With few filters the divisions take most of the time.
-/// **Costs.** B is read with a stride. Declines other layouts than NCHW and other types than float32.
+/// **Expect.** No column matrix and no workspace. Divisions take its place: two for each A[i,kk],
+/// shared by K/G multiply-adds. With few filters the divisions take most of the time.
+/// **Costs.** B is read with a stride. Declines other layouts than NCHW and other types than
+/// float32.
 #include <vector>
 
 #include "core/arithmetic.hpp"

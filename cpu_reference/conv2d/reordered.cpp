@@ -5,18 +5,19 @@
 /// - After:  im2col_gemm.cpp (the same products, as one large matrix product)
 /// - On the GPU: cuda_naive/conv2d/direct.cu, where neighbouring threads are the innermost loop
 ///
-/// **The idea.** The seven loops may stand in any order. With q innermost, one weight meets a whole row:
-/// both rows are contiguous, and no addition waits for the one before it, so that the compiler turns
-/// the loop into vector instructions.
+/// **The idea.** The seven loops may stand in any order. With q innermost, one weight meets a whole
+/// row: both rows are contiguous, and no addition waits for the one before it, so that the compiler
+/// turns the loop into vector instructions.
 ///
 ///     y[n,k,p, q_begin .. q_end)  +=  w[k,c,r,s] * x[n,c,h, w_begin .. )
 ///
-/// Which q see a value and not padding depends on s alone. So the range is worked out before the loop
-/// over rows, and the innermost loop has no branch:
+/// Which q see a value and not padding depends on s alone. So the range is worked out before the
+/// loop over rows, and the innermost loop has no branch:
 ///
 ///     0 <= q * stride - pad + s * dilation < W
 ///
-/// **Expect.** Several times the speed of rung 1, although y is now read and written once for each weight.
+/// **Expect.** Several times the speed of rung 1, although y is now read and written once for each
+/// weight.
 /// **Costs.** y travels through the caches C/groups * R * S times: large images wait for memory.
 /// Declines other layouts than NCHW and other types than float32.
 #include <algorithm>

@@ -12,9 +12,10 @@
 ///     blockIdx.y, threadIdx.y -> p
 ///     blockIdx.z              -> n, k
 ///
-/// **Expect.** Two loads (x, w) for each multiply-add. A warp's loads of x are one or two cache lines,
-/// its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an SM issues
-/// one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the arithmetic peak.
+/// **Expect.** Two loads (x, w) for each multiply-add. A warp's loads of x are one or two cache
+/// lines, its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an
+/// SM issues one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the
+/// arithmetic peak.
 /// **Costs.** Declines other layouts than NCHW and other types than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"

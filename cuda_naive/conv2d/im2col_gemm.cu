@@ -5,19 +5,20 @@
 /// - After:  cuda_optimized/gemm/ climbs with the product, cuda_optimized/im2col/ with the columns
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///
-/// **The idea.** Any fast matrix product makes a fast convolution, once windows are columns. This is how
-/// Caffe and MXNet convolve: image after image, so that one column matrix serves the whole batch.
+/// **The idea.** Any fast matrix product makes a fast convolution, once windows are columns. This
+/// is how Caffe and MXNet convolve: image after image, so that one column matrix serves the whole
+/// batch.
 ///
 ///     for each image    x[n] -- im2col --> col [C*R*S][P*Q]
 ///                       for each group (blockIdx.z):  y[n] = weights * col + bias
 ///
-/// A 1x1 filter with stride 1 and no padding has windows of one pixel: its column matrix *is* the image,
-/// [C][H*W]. Then nothing is copied, and one product takes the whole batch.
+/// A 1x1 filter with stride 1 and no padding has windows of one pixel: its column matrix *is* the
+/// image, [C][H*W]. Then nothing is copied, and one product takes the whole batch.
 ///
-/// **Expect.** The columns are written once and read K/G times, R * S times as many bytes as x: at B1,
-/// 334 MB instead of 9. Two launches an image.
-/// **Costs.** Workspace for the columns of one image. Declines P * Q or C/groups * R * S of 2^31 and more,
-/// other layouts than NCHW and other types than float32.
+/// **Expect.** The columns are written once and read K/G times, R * S times as many bytes as x: at
+/// B1, 334 MB instead of 9. Two launches an image.
+/// **Costs.** Workspace for the columns of one image. Declines P * Q or C/groups * R * S of 2^31
+/// and more, other layouts than NCHW and other types than float32.
 #include <limits>
 
 #include "core/cuda/launch.hpp"

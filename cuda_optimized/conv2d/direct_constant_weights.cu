@@ -1,28 +1,30 @@
 /// @file direct_constant_weights.cu
-/// @brief conv2d, weights come from constant memory, and the common filter sizes are known to the compiler.
+/// @brief conv2d, weights come from constant memory; common filter sizes are compiled in.
 ///
 /// - Before: direct_tiled.cu (x from shared memory, weights through the L1 cache)
 /// - After:  direct_register_tile.cu (a thread computes many outputs)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** All threads of a block multiply by the same weight at the same time. Constant memory is
-/// made for that: its cache hands one value to a whole warp, and beside the path of the other loads. It
-/// holds 64 KB, so the weights come in pieces, each followed by a launch that uses it.
+/// **The idea.** All threads of a block multiply by the same weight at the same time. Constant
+/// memory is made for that: its cache hands one value to a whole warp, and beside the path of the
+/// other loads. It holds 64 KB, so the weights come in pieces, each followed by a launch that uses
+/// it.
 ///
 ///     weights [K][C][R][S] -- piece 0 --> constant memory --> launch: y for the filters of piece 0
 ///                          -- piece 1 --> constant memory --> launch: y for the filters of piece 1
 ///
-/// A filter that is larger than 64 KB alone comes in several pieces of its channels; all but the first
-/// add to y. With R and S known when compiling, the loop over s unrolls, and the place of each of its
-/// weights becomes a part of an instruction.
+/// A filter that is larger than 64 KB alone comes in several pieces of its channels; all but the
+/// first add to y. With R and S known when compiling, the loop over s unrolls, and the place of
+/// each of its weights becomes a part of an instruction.
 ///
-/// **Expect.** One load from shared memory for each multiply-add instead of two loads: twice the speed of
-/// direct_tiled at most, and still a quarter of the arithmetic peak, because an SM issues one warp-wide
-/// load a cycle, but four warp-wide multiply-adds.
-/// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. The constant memory
-/// is one for all launches of this rung in the process: runs must follow one another in one stream.
-/// Declined are filters of more than 16384 taps and windows larger than shared memory; also other layouts
-/// than NCHW and other types than float32.
+/// **Expect.** One load from shared memory for each multiply-add instead of two loads: about twice
+/// the speed of direct_tiled. More than a quarter of the arithmetic peak cannot come of it, because
+/// an SM issues one warp-wide load a cycle, but four warp-wide multiply-adds. 32 registers a
+/// thread.
+/// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. The constant
+/// memory is one for all launches of this rung in the process: runs must follow one another in one
+/// stream. Declined are filters of more than 16384 taps and windows larger than shared memory; also
+/// other layouts than NCHW and other types than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
@@ -32,11 +34,12 @@ namespace {
 
 constexpr OutputTile kLargestTile = {8, 32};  ///< Rows and columns: a thread an output.
 constexpr OutputTile kSmallestTile = {1, 1};
+[[maybe_unused]] constexpr int kThreads = 8 * 32;  ///< Of a block, at most.
 
 __constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros where
-/// they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
+/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
 /// comparison checks both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
@@ -52,11 +55,11 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS; any for 0 x 0.
-/// Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N * filters of the piece), block (tile
-/// columns, tile rows).
+/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS; any for
+/// 0 x 0. Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N * filters of the piece), block
+/// (tile columns, tile rows).
 template <int kR, int kS>
-__global__ void __launch_bounds__(kLargestTile.rows * kLargestTile.columns)
+__global__ void __launch_bounds__(kThreads)
     conv2d_constant_weights(Conv2dProblem conv, WeightPiece piece, unsigned rows, unsigned columns,
                             const float* x, const float* bias, float* y) {
   float* tile = dynamic_shared<float>();  // [rows][columns], one channel
@@ -72,10 +75,12 @@ __global__ void __launch_bounds__(kLargestTile.rows * kLargestTile.columns)
 
   const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
   const int filters = piece.k_end - piece.k_begin, channels = piece.c_end - piece.c_begin;
-  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No thread
-  // leaves early, not even one whose output lies outside of y: the block needs all for its barriers.
+  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No
+  // thread leaves early, not even one whose output lies outside of y: the block needs all for its
+  // barriers.
   for (std::int64_t nk = blockIdx.z; nk < std::int64_t{conv.N} * filters; nk += gridDim.z) {
-    const int n = static_cast<int>(nk / filters), k = piece.k_begin + static_cast<int>(nk % filters);
+    const int n = static_cast<int>(nk / filters),
+              k = piece.k_begin + static_cast<int>(nk % filters);
     const int c0 = k / group_k * group_c;  // first input channel of k's group
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
          row += std::int64_t{gridDim.y} * tile_p) {
@@ -90,6 +95,7 @@ __global__ void __launch_bounds__(kLargestTile.rows * kLargestTile.columns)
         load_tile(conv, x + x_at(n, c0 + c, 0, 0), p0 * conv.stride.h - conv.pad.top,
                   q0 * conv.stride.w - conv.pad.left, rows, columns, tile);
         __syncthreads();  // between these writes and the reads below
+#pragma unroll 1
         for (int r = 0; r < R; ++r) {
           const float* line = window + r * conv.dilation.h * pitch;
 #pragma unroll
@@ -133,7 +139,8 @@ Kernel kernel_for(const Conv2dProblem& conv) {
   }
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Arguments& arrays) {
+  const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows));
@@ -142,8 +149,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     const std::int64_t planes = std::int64_t{conv.N} * (piece.k_end - piece.k_begin);
     const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                     blocks_for(planes, 1, kMaxGridYZ));
-    launch(kernel_for(conv), {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))}, conv,
-           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns),
+    launch(kernel_for(conv), {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))},
+           conv, piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns),
            arrays.in<float>("x"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
   });
 }

@@ -4,23 +4,26 @@
 /// - Before: direct_float4.cu (copies a channel, waits, computes it, waits)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A load only asks for its value; the thread waits where it first uses it. So the loads of the
-/// next channel go out before the arithmetic of this one, into registers, and are written to shared
-/// memory after it. With two tiles in shared memory, nobody reads where they are written, and one barrier
-/// a channel is enough:
+/// **The idea.** A load only asks for its value; the thread waits where it first uses it. So the
+/// loads of the next channel go out before the arithmetic of this one, into registers, and are
+/// written to shared memory after it. With two tiles in shared memory, nobody reads where they are
+/// written, and one barrier a channel is enough:
 ///
-///     global -> registers      c1         c2         c3
-///     arithmetic          c0 ======  c1 ======  c2 ======      time ->
-///     registers -> shared         B |      A |      B |        | the barrier
-///     tile that is read        A          B          A
+///     registers -> shared   A: c0 |           B: c1 |           A: c2 |
+///     global -> registers         | c1 . . . .      | c2 . . . .      |        time ->
+///     arithmetic                  | A =========     | B =========     | A =========
+///                                 the one barrier of each channel
 ///
 /// Issuing the load *after* the arithmetic into the same tile, as is often seen under the name of
 /// prefetching, hides nothing and races.
 ///
-/// **Expect.** The wait for memory, some 600 cycles a channel, falls behind the arithmetic: it was hidden by
-/// other blocks of the SM only in part.
-/// **Costs.** 16 registers and a second tile. Tiles of more than 4 vectors a thread (stride 2 and more) fetch
-/// the rest without overlap. The rest as in direct_float4.
+/// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the arithmetic,
+/// where before other blocks of the SM hid it in part. 168 registers a thread at 6 x 6 with 6
+/// output channels (nvcc 13.0, sm_90): three blocks an SM.
+/// **Costs.** 28 registers and a second tile in shared memory. With one channel a group (depthwise)
+/// there is no next channel, and direct_float4 is the better rung. Tiles of more than 4 vectors a
+/// thread, as with strides of 2 and more, fetch the rest without overlap. All else as in
+/// direct_float4.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
@@ -31,6 +34,8 @@ namespace {
 constexpr int kPixels = 8;                     ///< Outputs of a thread, one below the other.
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
+[[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
+[[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
 constexpr unsigned kFetched = 4;  ///< Vectors of the next channel that a thread holds in registers.
 
 __constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
@@ -41,13 +46,15 @@ struct Four {
   unsigned inside;      ///< Bit e is set if column e is in x, not in the padding.
 };
 
-/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates have turned into huge unsigned
-/// ones, so that one comparison checks both ends.
+/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates have turned into huge
+/// unsigned ones, so that one comparison checks both ends.
 __device__ Four four_at(const Conv2dProblem& conv, unsigned h, unsigned w) {
   unsigned inside = 0;
   if (h < static_cast<unsigned>(conv.H)) {
 #pragma unroll
-    for (unsigned e = 0; e < 4; ++e) inside |= (w + e < static_cast<unsigned>(conv.W) ? 1u : 0u) << e;
+    for (unsigned e = 0; e < 4; ++e) {
+      if (w + e < static_cast<unsigned>(conv.W)) inside |= 1u << e;
+    }
   }
   return {inside != 0 ? std::int64_t{h} * conv.W + w : 0, inside};
 }
@@ -68,8 +75,8 @@ __device__ float4 load4(const float* channel, Four four, bool aligned) {
   return values;
 }
 
-/// Copies what the registers of the block have no room for: the tile [rows][row_vectors] at row h0 and
-/// column w0 of x, without its first kFetched vectors for each thread.
+/// Copies what the registers of the block have no room for: the tile [rows][row_vectors] at row h0
+/// and column w0 of x, without its first kFetched vectors for each thread.
 __device__ void load_rest(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned row_vectors, bool aligned, float4* tile) {
   const unsigned threads = blockDim.x * blockDim.y;
@@ -82,11 +89,11 @@ __device__ void load_rest(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile, `weights[f]` the
-/// place of filter f's channel in constant_weights.
+/// Adds one channel's products to the sums. `window` is the thread's place in the tile; filter f's
+/// weights for the channel begin at constant_weights[first + f * filter_size].
 template <int kR, int kS, int kFilters>
-__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
-                         const int (&weights)[kFilters], float (&sums)[kFilters][kPixels]) {
+__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch, int first,
+                         int filter_size, float (&sums)[kFilters][kPixels]) {
   if constexpr (kR > 0) {  // vertical stride and dilation are 1
 #pragma unroll 1
     for (int s = 0; s < kS; ++s) {
@@ -99,7 +106,7 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
       for (int r = 0; r < kR; ++r) {
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[weights[f] + r * kS + s];
+          const float weight = constant_weights[first + f * filter_size + r * kS + s];
 #pragma unroll
           for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight;
         }
@@ -114,7 +121,7 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
         for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[weights[f] + r * conv.S + s];
+          const float weight = constant_weights[first + f * filter_size + r * conv.S + s];
 #pragma unroll
           for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight;
         }
@@ -123,19 +130,19 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
   }
 }
 
-/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with vertical
-/// stride and dilation 1; all are free for 0 x 0.
-/// Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N * filter tiles of the piece), block (tile
-/// columns, tile rows / kPixels).
+/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with
+/// vertical stride and dilation 1; all are free for 0 x 0. Grid (ceil(Q / tile columns), <= ceil(P
+/// / tile rows), <= N * filter tiles of the piece), block (tile columns, tile rows / kPixels).
 template <int kR, int kS, int kFilters>
-__global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.columns, 3)
-    conv2d_double_buffered(Conv2dProblem conv, WeightPiece piece, unsigned rows, unsigned row_vectors,
-                  bool aligned, const float* x, const float* bias, float* y) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    conv2d_double_buffered(Conv2dProblem conv, WeightPiece piece, unsigned rows,
+                           unsigned row_vectors, bool aligned, const float* x, const float* bias,
+                           float* y) {
   float4* tiles = dynamic_shared<float4>();  // [2][rows][row_vectors], two channels
   unsigned buffer = 0;                       // the tile that is written next
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y) * kPixels;
   const int tile_p = static_cast<int>(blockDim.y) * kPixels, tile_q = static_cast<int>(blockDim.x);
-  const int taps = conv.R * conv.S;
+  const int taps = conv.R * conv.S, filter_size = (piece.c_end - piece.c_begin) * taps;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const int group_tiles = ceil_div(group_k, kFilters);
   const int pitch = static_cast<int>(row_vectors) * 4;
@@ -144,7 +151,7 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
   const unsigned vectors = rows * row_vectors;  // of a tile
   const std::int64_t channel_size = std::int64_t{conv.H} * conv.W;
-  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+  const std::int64_t y_row = conv.Q, y_plane = conv.P * y_row;  // floats
 
   const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
   // The tile's first column, and the multiple of 4 at or before it (also for negative ones).
@@ -152,15 +159,17 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
   // The window of this thread's first pixel in a tile.
   const int window = ty * conv.stride.h * pitch + (w0 - aligned_w0) + tx * conv.stride.w;
   const int filter_tiles = piece.tile_end - piece.tile_begin;
-  const int channels = piece.c_end - piece.c_begin;
-  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No thread
-  // leaves early, not even one whose outputs lie outside of y: the block needs all for its barriers.
-  for (std::int64_t i = blockIdx.z; i < std::int64_t{conv.N} * filter_tiles; i += gridDim.z) {
-    const int n = static_cast<int>(i / filter_tiles);
-    const int filter_tile = piece.tile_begin + static_cast<int>(i % filter_tiles);
+  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No
+  // thread leaves early, not even one whose outputs lie outside of y: the block needs all for its
+  // barriers.
+  for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
+    const int n = static_cast<int>(z / filter_tiles);
+    const int filter_tile = piece.tile_begin + static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
-    const int filters = min(kFilters, (group + 1) * group_k - k0);  // the group's last tile has fewer
+    // The group's last tile may have fewer filters. In place of those that are not there, the
+    // thread multiplies by whatever stands behind in constant memory, and does not store the sums.
+    const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
          row += std::int64_t{gridDim.y} * tile_p) {
@@ -168,12 +177,9 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
       const int pixels = q < conv.Q ? min(kPixels, conv.P - p0 - ty) : 0;  // inside of y, or <= 0
       const std::int64_t output = y_at(n, k0, p0 + ty, q);
       float sums[kFilters][kPixels];
-      int weights[kFilters];
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
-        const int k = k0 + min(f, filters - 1);  // a filter that is not there repeats the last one
-        weights[f] = (k - piece.k_begin) * channels * taps;
-        const float start = bias ? bias[k] : 0.0f;
+        const float start = bias && f < filters ? bias[k0 + f] : 0.0f;
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) sums[f][j] = start;
       }
@@ -182,23 +188,26 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
         for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
           for (int j = 0; j < kPixels; ++j) {
-            if (f < filters && j < pixels) sums[f][j] = y[output + f * plane + j * conv.Q];
+            if (f < filters && j < pixels) sums[f][j] = y[output + f * y_plane + j * y_row];
           }
         }
       }
-      // The vectors of the tile that this thread fetches through registers: thread, thread + threads ...
+      // The vectors of the tile that this thread fetches through registers: thread, thread +
+      // threads ...
       const int h0 = p0 * conv.stride.h - conv.pad.top;
       Four fours[kFetched];
 #pragma unroll
       for (unsigned j = 0; j < kFetched; ++j) {
         const unsigned i = thread + j * threads;
-        fours[j] = four_at(conv, static_cast<unsigned>(h0) + i / row_vectors,
-                           static_cast<unsigned>(aligned_w0) + i % row_vectors * 4);
+        fours[j] = i < vectors ? four_at(conv, static_cast<unsigned>(h0) + i / row_vectors,
+                                         static_cast<unsigned>(aligned_w0) + i % row_vectors * 4)
+                               : Four{0, 0};
       }
       const float* channel = x + x_at(n, c0 + piece.c_begin, 0, 0);
       float4 fetched[kFetched];
 #pragma unroll
       for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
+      int first = (k0 - piece.k_begin) * filter_size;  // weight of the tile's first filter
       for (int c = piece.c_begin; c < piece.c_end; ++c) {
         float4* tile = tiles + buffer * vectors;
         buffer ^= 1;
@@ -207,24 +216,24 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
           if (thread + j * threads < vectors) tile[thread + j * threads] = fetched[j];
         }
         load_rest(conv, channel, h0, aligned_w0, rows, row_vectors, aligned, tile);
-        // The one barrier: between these writes and the reads below. It also stands between the reads of
-        // this tile two channels ago and these writes: who writes here has passed it once since, and
-        // so had all threads finished those reads.
+        // The one barrier: between these writes and the reads below. It also stands between the
+        // reads of this tile two channels ago and these writes: who writes here has passed it once
+        // since, and so had all threads finished those reads.
         __syncthreads();
         if (c + 1 < piece.c_end) {
           channel += channel_size;
 #pragma unroll
           for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
         }
-        multiply<kR, kS>(conv, reinterpret_cast<const float*>(tile) + window, pitch, weights, sums);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) weights[f] += taps;
+        multiply<kR, kS>(conv, reinterpret_cast<const float*>(tile) + window, pitch, first,
+                         filter_size, sums);
+        first += taps;
       }
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) {
-          if (f < filters && j < pixels) y[output + f * plane + j * conv.Q] = sums[f][j];
+          if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];
         }
       }
     }
@@ -283,7 +292,8 @@ Choice choose(const Conv2dProblem& conv) {
   return kernel_with<8>(conv);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Arguments& arrays) {
+  const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const Choice choice = choose(conv);
@@ -296,8 +306,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                     blocks_for(planes, 1, kMaxGridYZ));
     launch(choice.kernel, {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))}, conv,
-           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)),
-           aligned, x, arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)), aligned,
+           x, arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
   });
 }
 

@@ -1,28 +1,31 @@
 /// @file direct_float4.cu
 /// @brief conv2d, the input tile is copied four floats at a time.
 ///
-/// - Before: direct_register_tile.cu (a load, a bounds check and a store for each float of the tile)
+/// - Before: direct_register_tile.cu (a load, two checks and a store for each float of the tile)
 /// - After:  direct_double_buffered.cu (the copy overlaps the arithmetic)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes or 16. A
-/// float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every row begins at
-/// such an address. So the tile begins at the multiple of 4 at or before the first column that is needed:
+/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes
+/// or 16. A float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every
+/// row begins at such an address. So the tile begins at the multiple of 4 at or before the first
+/// column that is needed:
 ///
 ///     column of x      -4 . . .  0 . . .  4 . . .  8 . . .
 ///     needed                  o  o o o o  o o           first column -1, after the left padding
 ///     copied            0 0 0 0  x x x x  x x x x       3 columns early, whole vectors
 ///
-/// And because W is a multiple of 4 too, no vector straddles the end of a row: one comparison says whether
-/// all four are in x or all four padding. Where x or W is not that even (the dispatch), the four
-/// floats are loaded and checked one by one; the tile in shared memory looks the same.
+/// And because W is a multiple of 4 too, no vector straddles the end of a row: one comparison says
+/// whether all four are in x or all four padding. Where x or W is not that even (the dispatch), the
+/// four floats are loaded and checked one by one; the tile in shared memory looks the same.
 ///
-/// **Expect.** A quarter of the instructions that copy the tile. At 6 x 6 a thread copies 3 vectors a channel
-/// instead of 11 floats with a bounds check each, beside 1728 multiply-adds.
-/// Loads from the tile stay single floats: 32 neighbouring lanes, 32 banks, no conflict for any pitch.
-/// Stores stay single floats too: a warp's 32 neighbours already fill whole lines of y, for any Q. With four
-/// pixels side by side in a thread, y could be stored in vectors where Q is a multiple of 4; elsewhere, as
-/// at Q = 507, each line would be written in four parts.
+/// **Expect.** At 6 x 6 a thread waits for 3 loads a channel instead of 20, beside 1728
+/// multiply-adds. Counting vectors instead of rows and columns also leaves no lane idle at the end
+/// of a row.
+///
+/// Reads of the tile stay single floats: 32 neighbouring lanes, 32 banks, no conflict at any pitch.
+/// Stores stay single floats too: a warp's 32 neighbours fill whole lines of y already, for any Q.
+/// Four pixels side by side in a thread would allow float4 stores where Q is a multiple of 4, but
+/// elsewhere, as at Q = 507, would write each line in four parts.
 /// **Costs.** Up to 3 columns of the tile are not used. The rest as in direct_register_tile.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
@@ -34,6 +37,8 @@ namespace {
 constexpr int kPixels = 8;                     ///< Outputs of a thread, one below the other.
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
+[[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
+[[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
 
 __constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
 
@@ -43,13 +48,15 @@ struct Four {
   unsigned inside;      ///< Bit e is set if column e is in x, not in the padding.
 };
 
-/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates have turned into huge unsigned
-/// ones, so that one comparison checks both ends.
+/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates have turned into huge
+/// unsigned ones, so that one comparison checks both ends.
 __device__ Four four_at(const Conv2dProblem& conv, unsigned h, unsigned w) {
   unsigned inside = 0;
   if (h < static_cast<unsigned>(conv.H)) {
 #pragma unroll
-    for (unsigned e = 0; e < 4; ++e) inside |= (w + e < static_cast<unsigned>(conv.W) ? 1u : 0u) << e;
+    for (unsigned e = 0; e < 4; ++e) {
+      if (w + e < static_cast<unsigned>(conv.W)) inside |= 1u << e;
+    }
   }
   return {inside != 0 ? std::int64_t{h} * conv.W + w : 0, inside};
 }
@@ -81,11 +88,11 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile, `weights[f]` the
-/// place of filter f's channel in constant_weights.
+/// Adds one channel's products to the sums. `window` is the thread's place in the tile; filter f's
+/// weights for the channel begin at constant_weights[first + f * filter_size].
 template <int kR, int kS, int kFilters>
-__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
-                         const int (&weights)[kFilters], float (&sums)[kFilters][kPixels]) {
+__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch, int first,
+                         int filter_size, float (&sums)[kFilters][kPixels]) {
   if constexpr (kR > 0) {  // vertical stride and dilation are 1
 #pragma unroll 1
     for (int s = 0; s < kS; ++s) {
@@ -98,7 +105,7 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
       for (int r = 0; r < kR; ++r) {
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[weights[f] + r * kS + s];
+          const float weight = constant_weights[first + f * filter_size + r * kS + s];
 #pragma unroll
           for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight;
         }
@@ -113,7 +120,7 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
         for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[weights[f] + r * conv.S + s];
+          const float weight = constant_weights[first + f * filter_size + r * conv.S + s];
 #pragma unroll
           for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight;
         }
@@ -122,24 +129,23 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
   }
 }
 
-/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with vertical
-/// stride and dilation 1; all are free for 0 x 0.
-/// Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N * filter tiles of the piece), block (tile
-/// columns, tile rows / kPixels).
+/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with
+/// vertical stride and dilation 1; all are free for 0 x 0. Grid (ceil(Q / tile columns), <= ceil(P
+/// / tile rows), <= N * filter tiles of the piece), block (tile columns, tile rows / kPixels).
 template <int kR, int kS, int kFilters>
-__global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.columns, 3)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     conv2d_float4(Conv2dProblem conv, WeightPiece piece, unsigned rows, unsigned row_vectors,
                   bool aligned, const float* x, const float* bias, float* y) {
   float4* tile = dynamic_shared<float4>();  // [rows][row_vectors], one channel
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y) * kPixels;
   const int tile_p = static_cast<int>(blockDim.y) * kPixels, tile_q = static_cast<int>(blockDim.x);
-  const int taps = conv.R * conv.S;
+  const int taps = conv.R * conv.S, filter_size = (piece.c_end - piece.c_begin) * taps;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const int group_tiles = ceil_div(group_k, kFilters);
   const int pitch = static_cast<int>(row_vectors) * 4;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 y_at{conv.K, conv.P, conv.Q};
-  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+  const std::int64_t y_row = conv.Q, y_plane = conv.P * y_row;  // floats
 
   const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
   // The tile's first column, and the multiple of 4 at or before it (also for negative ones).
@@ -148,15 +154,17 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
   const float* window = reinterpret_cast<const float*>(tile) + ty * conv.stride.h * pitch +
                         (w0 - aligned_w0) + tx * conv.stride.w;
   const int filter_tiles = piece.tile_end - piece.tile_begin;
-  const int channels = piece.c_end - piece.c_begin;
-  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No thread
-  // leaves early, not even one whose outputs lie outside of y: the block needs all for its barriers.
-  for (std::int64_t i = blockIdx.z; i < std::int64_t{conv.N} * filter_tiles; i += gridDim.z) {
-    const int n = static_cast<int>(i / filter_tiles);
-    const int filter_tile = piece.tile_begin + static_cast<int>(i % filter_tiles);
+  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No
+  // thread leaves early, not even one whose outputs lie outside of y: the block needs all for its
+  // barriers.
+  for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
+    const int n = static_cast<int>(z / filter_tiles);
+    const int filter_tile = piece.tile_begin + static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
-    const int filters = min(kFilters, (group + 1) * group_k - k0);  // the group's last tile has fewer
+    // The group's last tile may have fewer filters. In place of those that are not there, the
+    // thread multiplies by whatever stands behind in constant memory, and does not store the sums.
+    const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
          row += std::int64_t{gridDim.y} * tile_p) {
@@ -164,12 +172,9 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
       const int pixels = q < conv.Q ? min(kPixels, conv.P - p0 - ty) : 0;  // inside of y, or <= 0
       const std::int64_t output = y_at(n, k0, p0 + ty, q);
       float sums[kFilters][kPixels];
-      int weights[kFilters];
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
-        const int k = k0 + min(f, filters - 1);  // a filter that is not there repeats the last one
-        weights[f] = (k - piece.k_begin) * channels * taps;
-        const float start = bias ? bias[k] : 0.0f;
+        const float start = bias && f < filters ? bias[k0 + f] : 0.0f;
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) sums[f][j] = start;
       }
@@ -178,24 +183,24 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
         for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
           for (int j = 0; j < kPixels; ++j) {
-            if (f < filters && j < pixels) sums[f][j] = y[output + f * plane + j * conv.Q];
+            if (f < filters && j < pixels) sums[f][j] = y[output + f * y_plane + j * y_row];
           }
         }
       }
+      int first = (k0 - piece.k_begin) * filter_size;  // weight of the tile's first filter
       for (int c = piece.c_begin; c < piece.c_end; ++c) {
         __syncthreads();  // between the reads of the channel before and this channel's writes
         load_tile(conv, x + x_at(n, c0 + c, 0, 0), p0 * conv.stride.h - conv.pad.top, aligned_w0,
                   rows, row_vectors, aligned, tile);
         __syncthreads();  // between these writes and the reads below
-        multiply<kR, kS>(conv, window, pitch, weights, sums);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) weights[f] += taps;
+        multiply<kR, kS>(conv, window, pitch, first, filter_size, sums);
+        first += taps;
       }
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) {
-          if (f < filters && j < pixels) y[output + f * plane + j * conv.Q] = sums[f][j];
+          if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];
         }
       }
     }
@@ -254,7 +259,8 @@ Choice choose(const Conv2dProblem& conv) {
   return kernel_with<8>(conv);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Arguments& arrays) {
+  const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const Choice choice = choose(conv);
@@ -267,8 +273,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                     blocks_for(planes, 1, kMaxGridYZ));
     launch(choice.kernel, {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))}, conv,
-           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)),
-           aligned, x, arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)), aligned,
+           x, arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
   });
 }
 

@@ -13,7 +13,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 
 /// The part of one channel of x that a tile of outputs reads, halo included.
 struct InputTile {
-  std::int64_t rows, columns;
+  std::int64_t rows, columns;  ///< In elements of x.
 
   /// Bytes with `pitch` floats a row. Each factor is cut off where it alone is too large for shared
   /// memory, so that the product cannot overflow.
@@ -23,16 +23,26 @@ struct InputTile {
   }
 };
 
+/// The same problem with stride 1 along an axis that has a single output: nothing steps there, and
+/// a tile that holds more outputs than there are needs fewer inputs.
+inline Conv2dProblem without_idle_strides(Conv2dProblem conv) {
+  if (conv.P == 1) conv.stride.h = 1;
+  if (conv.Q == 1) conv.stride.w = 1;
+  return conv;
+}
+
+/// The inputs of a tile of outputs.
 inline InputTile input_of(const Conv2dProblem& conv, OutputTile tile) {
   const auto inputs = [](std::int64_t outputs, int taps, int stride, int dilation) {
     return (outputs - 1) * stride + window_extent(taps, dilation);
   };
-  return {inputs(tile.rows, conv.R, conv.stride.h, conv.dilation.h),
-          inputs(tile.columns, conv.S, conv.stride.w, conv.dilation.w)};
+  const Step stride = without_idle_strides(conv).stride;
+  return {inputs(tile.rows, conv.R, stride.h, conv.dilation.h),
+          inputs(tile.columns, conv.S, stride.w, conv.dilation.w)};
 }
 
-/// `tile`, halved until it is not twice as large as the output, and until shared_bytes(conv, tile) fits.
-/// It keeps `min_rows` rows. Nothing if not even the smallest tile fits.
+/// `tile`, halved until it is not twice as large as the output, and until shared_bytes(conv, tile)
+/// fits. It keeps `min_rows` rows. Nothing if not even the smallest tile fits.
 template <class SharedBytes>
 std::optional<OutputTile> fitting_tile(const Conv2dProblem& conv, OutputTile tile, int min_rows,
                                        const SharedBytes& shared_bytes) {
@@ -53,8 +63,8 @@ std::optional<OutputTile> fitting_tile(const Conv2dProblem& conv, OutputTile til
 /// Why a problem is declined for which fitting_tile() found nothing.
 inline Declined too_large_for_shared_memory(const Conv2dProblem& conv, OutputTile smallest) {
   const InputTile in = input_of(conv, smallest);
-  return text("the inputs of ", smallest.rows, " x ", smallest.columns, " outputs, ", in.rows, " x ",
-              in.columns, " floats, do not fit into ", kMaxSharedBytes / 1024,
+  return text("the inputs of ", smallest.rows, " x ", smallest.columns, " outputs, ", in.rows,
+              " x ", in.columns, " floats, do not fit into ", kMaxSharedBytes / 1024,
               " KB of shared memory");
 }
 
@@ -69,17 +79,19 @@ inline Declined too_large_for_constant_memory(const Conv2dProblem& conv) {
 
 /// The weights that are in constant memory during one launch, as [k][c][r][s].
 ///
-/// Filters come in tiles: as many as a thread computes at once, all of one group. With T filters a tile,
-/// a group of K/G filters has ceil(K/G / T) tiles.
+/// Filters come in tiles: as many as a thread computes at once, all of one group. With T filters a
+/// tile, a group of K/G filters has ceil(K/G / T) tiles.
 struct WeightPiece {
   int tile_begin, tile_end;  ///< tiles of filters, counted through all groups
   int k_begin, k_end;        ///< the filters of these tiles
   int c_begin, c_end;        ///< channels, counted within a group
 };
 
-/// Calls body(piece) for pieces that together are all the weights. If one tile of filters is larger than
-/// constant memory, its channels are cut too: then these pieces follow one another, c ascending, and all
-/// but the first add to what y holds. Needs tile_filters * R * S <= kConstantFloats.
+/// Calls body(piece) for pieces that together are all the weights. If one tile of filters is larger
+/// than constant memory, its channels are cut too: then these pieces follow one another, c
+/// ascending, and all but the first add to what y holds. Tiles with fewer filters count as full
+/// ones, so that a thread may read behind their last filter. Needs tile_filters * R * S <=
+/// kConstantFloats.
 template <class Body>
 void for_each_piece(const Conv2dProblem& conv, int tile_filters, const Body& body) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
@@ -88,7 +100,8 @@ void for_each_piece(const Conv2dProblem& conv, int tile_filters, const Body& bod
     return static_cast<int>(tile / group_tiles * group_k + tile % group_tiles * tile_filters);
   };
   const std::int64_t tiles = std::int64_t{conv.groups} * group_tiles;
-  // Tile-channels (tile_filters x R x S weights each) that fit; a piece takes all channels, or one tile.
+  // Tile-channels (tile_filters x R x S weights each) that fit; a piece takes all channels, or one
+  // tile.
   const std::int64_t fitting = kConstantFloats / (std::int64_t{tile_filters} * conv.R * conv.S);
   const std::int64_t piece_tiles = std::max<std::int64_t>(1, fitting / group_c);
   const std::int64_t piece_channels = std::min<std::int64_t>(group_c, fitting);
@@ -103,22 +116,22 @@ void for_each_piece(const Conv2dProblem& conv, int tile_filters, const Body& bod
   }
 }
 
-/// Copies a piece of the weights [K][C/groups][R][S] to constant memory, in the order of the stream:
-/// after the kernels that still read the piece before, and before the next kernel.
+/// Copies a piece of the weights [K][C/groups][R][S] to constant memory, in the order of the
+/// stream: after the kernels that still read the piece before, and before the next kernel.
 inline void upload(const Conv2dProblem& conv, const WeightPiece& piece, const float* weights,
                    float (&constant_memory)[kConstantFloats]) {
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
-  const std::int64_t filter = conv.C / conv.groups * taps;              // floats in `weights`
+  const std::int64_t filter = conv.C / conv.groups * taps;                 // floats in `weights`
   const std::int64_t filter_piece = (piece.c_end - piece.c_begin) * taps;  // floats in the piece
   const bool contiguous = filter_piece == filter;
   const int copies = contiguous ? 1 : piece.k_end - piece.k_begin;
   const std::int64_t floats = contiguous ? (piece.k_end - piece.k_begin) * filter : filter_piece;
   for (int i = 0; i < copies; ++i) {
-    check(cudaMemcpyToSymbolAsync(
-        constant_memory, weights + (piece.k_begin + i) * filter + piece.c_begin * taps,
-        static_cast<std::size_t>(floats) * sizeof(float),
-        static_cast<std::size_t>(i * filter_piece) * sizeof(float), cudaMemcpyDeviceToDevice,
-        nullptr));
+    check(cudaMemcpyToSymbolAsync(constant_memory,
+                                  weights + (piece.k_begin + i) * filter + piece.c_begin * taps,
+                                  static_cast<std::size_t>(floats) * sizeof(float),
+                                  static_cast<std::size_t>(i * filter_piece) * sizeof(float),
+                                  cudaMemcpyDeviceToDevice, nullptr));
   }
 }
 

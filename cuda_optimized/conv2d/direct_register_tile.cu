@@ -5,10 +5,10 @@
 /// - After:  direct_float4.cu (the tile is copied in vectors)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A value in a register can take part in many products; one in shared memory has to be
-/// loaded for each. So a thread keeps 8 pixels, one below the other, times up to 8 output channels as sums
-/// in registers. Each value that it loads serves all of its output channels, and with vertical stride
-/// and dilation 1 also up to R of its pixels:
+/// **The idea.** A value in a register can take part in many products; one in shared memory has to
+/// be loaded for each. So a thread keeps 8 pixels, one below the other, times up to 8 output
+/// channels as sums in registers. Each value that it loads serves all of its output channels, and
+/// with vertical stride and dilation 1 also up to R of its pixels:
 ///
 ///            tx                    one thread, one column of the window, R = 3:
 ///          . o . .   pixel 0        v0   pixel 0 = v0 v1 v2   . w0 w1 w2
@@ -16,17 +16,20 @@
 ///          . o . .   ...            ...  ...
 ///          . o . .   pixel 7        v9   10 loads for 8 * 3 products of each output channel
 ///
-/// The lanes of a warp stay neighbours along q: their loads from shared memory touch 32 different banks,
-/// their stores whole lines of y. Pixels side by side in a thread would spoil both.
+/// The lanes of a warp stay neighbours along q: their loads from shared memory touch 32 different
+/// banks, their stores whole lines of y. Pixels side by side in a thread would spoil both.
 ///
 /// **Expect.** At 6 x 6 and 6 output channels, 13 loads from shared memory and 36 weights for 288
-/// multiply-adds: no load path is the limit any more. The input is read from global memory
-/// once for all output channels of a thread, no longer once for each.
-/// **Costs.** 64 sums take registers, and a block computes 32 x 32 pixels: small images leave threads idle.
-/// Other filters than 1, 3, 5, 6, 7 and 11 squared, vertical strides and dilations have no values to share
-/// along the column: they load 8 for 8 products of each output channel. A horizontal stride of 2 or more
-/// makes bank conflicts. Declined are filters of more than 16384 taps, and problems of which 8 rows of
-/// outputs need more than 64 KB of inputs; also other layouts than NCHW and other types than float32.
+/// multiply-adds: the loop's loads are no longer the limit. Global memory is read once for all
+/// output channels of a thread, not once for each. 128 registers a thread there (nvcc 13.0,
+/// sm_90), so that four blocks fit an SM. What is left is the wait for the copy: 20 loads a thread
+/// and channel.
+/// **Costs.** 64 sums take registers, and a block computes 32 x 32 pixels: small images leave
+/// threads idle. Other filters than 1, 3, 5, 6, 7 and 11 squared, vertical strides and dilations
+/// have no values to share along the column: they load 8 for 8 products of each output channel. A
+/// horizontal stride of 2 or more makes bank conflicts. Declined are filters of more than 16384
+/// taps, and problems of which 8 rows of outputs need more than 64 KB of inputs; also other layouts
+/// than NCHW and other types than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
@@ -37,11 +40,13 @@ namespace {
 constexpr int kPixels = 8;                     ///< Outputs of a thread, one below the other.
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
+[[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
+[[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
 
 __constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros where
-/// they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
+/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
 /// comparison checks both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
@@ -57,11 +62,11 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile, `weights[f]` the
-/// place of filter f's channel in constant_weights.
+/// Adds one channel's products to the sums. `window` is the thread's place in the tile; filter f's
+/// weights for the channel begin at constant_weights[first + f * filter_size].
 template <int kR, int kS, int kFilters>
-__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
-                         const int (&weights)[kFilters], float (&sums)[kFilters][kPixels]) {
+__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch, int first,
+                         int filter_size, float (&sums)[kFilters][kPixels]) {
   if constexpr (kR > 0) {  // vertical stride and dilation are 1
 #pragma unroll 1
     for (int s = 0; s < kS; ++s) {
@@ -74,7 +79,7 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
       for (int r = 0; r < kR; ++r) {
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[weights[f] + r * kS + s];
+          const float weight = constant_weights[first + f * filter_size + r * kS + s];
 #pragma unroll
           for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight;
         }
@@ -89,7 +94,7 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
         for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[weights[f] + r * conv.S + s];
+          const float weight = constant_weights[first + f * filter_size + r * conv.S + s];
 #pragma unroll
           for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight;
         }
@@ -98,38 +103,39 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
   }
 }
 
-/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with vertical
-/// stride and dilation 1; all are free for 0 x 0.
-/// Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N * filter tiles of the piece), block (tile
-/// columns, tile rows / kPixels).
+/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with
+/// vertical stride and dilation 1; all are free for 0 x 0. Grid (ceil(Q / tile columns), <= ceil(P
+/// / tile rows), <= N * filter tiles of the piece), block (tile columns, tile rows / kPixels).
 template <int kR, int kS, int kFilters>
-__global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.columns, 3)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     conv2d_register_tile(Conv2dProblem conv, WeightPiece piece, unsigned rows, unsigned columns,
                          const float* x, const float* bias, float* y) {
   float* tile = dynamic_shared<float>();  // [rows][columns], one channel
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y) * kPixels;
   const int tile_p = static_cast<int>(blockDim.y) * kPixels, tile_q = static_cast<int>(blockDim.x);
-  const int taps = conv.R * conv.S;
+  const int taps = conv.R * conv.S, filter_size = (piece.c_end - piece.c_begin) * taps;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const int group_tiles = ceil_div(group_k, kFilters);
   const int pitch = static_cast<int>(columns);
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 y_at{conv.K, conv.P, conv.Q};
-  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+  const std::int64_t y_row = conv.Q, y_plane = conv.P * y_row;  // floats
   // The window of this thread's first pixel in the tile.
   const float* window = tile + ty * conv.stride.h * pitch + tx * conv.stride.w;
 
   const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
   const int filter_tiles = piece.tile_end - piece.tile_begin;
-  const int channels = piece.c_end - piece.c_begin;
-  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No thread
-  // leaves early, not even one whose outputs lie outside of y: the block needs all for its barriers.
-  for (std::int64_t i = blockIdx.z; i < std::int64_t{conv.N} * filter_tiles; i += gridDim.z) {
-    const int n = static_cast<int>(i / filter_tiles);
-    const int filter_tile = piece.tile_begin + static_cast<int>(i % filter_tiles);
+  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No
+  // thread leaves early, not even one whose outputs lie outside of y: the block needs all for its
+  // barriers.
+  for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
+    const int n = static_cast<int>(z / filter_tiles);
+    const int filter_tile = piece.tile_begin + static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
-    const int filters = min(kFilters, (group + 1) * group_k - k0);  // the group's last tile has fewer
+    // The group's last tile may have fewer filters. In place of those that are not there, the
+    // thread multiplies by whatever stands behind in constant memory, and does not store the sums.
+    const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
          row += std::int64_t{gridDim.y} * tile_p) {
@@ -137,12 +143,9 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
       const int pixels = q < conv.Q ? min(kPixels, conv.P - p0 - ty) : 0;  // inside of y, or <= 0
       const std::int64_t output = y_at(n, k0, p0 + ty, q);
       float sums[kFilters][kPixels];
-      int weights[kFilters];
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
-        const int k = k0 + min(f, filters - 1);  // a filter that is not there repeats the last one
-        weights[f] = (k - piece.k_begin) * channels * taps;
-        const float start = bias ? bias[k] : 0.0f;
+        const float start = bias && f < filters ? bias[k0 + f] : 0.0f;
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) sums[f][j] = start;
       }
@@ -151,24 +154,24 @@ __global__ void __launch_bounds__(kLargestTile.rows / kPixels * kLargestTile.col
         for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
           for (int j = 0; j < kPixels; ++j) {
-            if (f < filters && j < pixels) sums[f][j] = y[output + f * plane + j * conv.Q];
+            if (f < filters && j < pixels) sums[f][j] = y[output + f * y_plane + j * y_row];
           }
         }
       }
+      int first = (k0 - piece.k_begin) * filter_size;  // weight of the tile's first filter
       for (int c = piece.c_begin; c < piece.c_end; ++c) {
         __syncthreads();  // between the reads of the channel before and this channel's writes
         load_tile(conv, x + x_at(n, c0 + c, 0, 0), p0 * conv.stride.h - conv.pad.top,
                   q0 * conv.stride.w - conv.pad.left, rows, columns, tile);
         __syncthreads();  // between these writes and the reads below
-        multiply<kR, kS>(conv, window, pitch, weights, sums);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) weights[f] += taps;
+        multiply<kR, kS>(conv, window, pitch, first, filter_size, sums);
+        first += taps;
       }
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) {
-          if (f < filters && j < pixels) y[output + f * plane + j * conv.Q] = sums[f][j];
+          if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];
         }
       }
     }
@@ -195,7 +198,8 @@ OutputTile tile_of(const Conv2dProblem& conv) {
 /// A kernel and the output channels of its threads.
 struct Choice {
   int filters;
-  void (*kernel)(Conv2dProblem, WeightPiece, unsigned, unsigned, const float*, const float*, float*);
+  void (*kernel)(Conv2dProblem, WeightPiece, unsigned, unsigned, const float*, const float*,
+                 float*);
 };
 
 template <int kFilters>
@@ -223,7 +227,8 @@ Choice choose(const Conv2dProblem& conv) {
   return kernel_with<8>(conv);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Arguments& arrays) {
+  const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const Choice choice = choose(conv);

@@ -5,23 +5,26 @@
 /// - After:  direct_constant_weights.cu (weights leave the load path)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** Neighbouring outputs share inputs: 8 x 32 outputs of a 3 x 3 filter need 10 x 34 inputs,
-/// not 8*32*9. The block copies them to shared memory once, then every thread reads its window there.
+/// **The idea.** Neighbouring outputs share inputs: 8 x 32 outputs of a 3 x 3 filter need 10 x 34
+/// inputs, not 8*32*9. The block copies them to shared memory once, then every thread reads its
+/// window there.
 ///
 ///     o o o o # #     3 x 3 filter, stride 1: o outputs of this block,
 ///     o o o o # #     # the halo, which the neighbouring blocks read too
 ///     # # # # # #
 ///     # # # # # #     channel after channel: copy, barrier, multiply, barrier
 ///
-/// Padding is a select while copying: outside of x the tile holds zeros, and the multiply loop has no
-/// branch left.
+/// Padding is a select while copying: outside of x the tile holds zeros, and the multiply loop has
+/// no branch left.
 ///
-/// **Expect.** Global loads of x an output and channel fall from R*S to (7 + R)(31 + S) / 256, at 6 x 6
-/// from 36 to 1.9. Yet the loop is hardly faster than before: it still issues two loads for each
+/// **Expect.** Global loads of x an output and channel fall from R*S to (7 + R)(31 + S) / 256, at
+/// 6 x 6 from 36 to 1.9. Yet the loop gains little: it still issues two loads for each
 /// multiply-add, x from shared memory and the weight through the L1 cache, and an SM issues one
-/// warp-wide load a cycle of either kind. Shared memory alone does not pay.
-/// **Costs.** Two barriers a channel. The block's tile is halved until its inputs fit into 64 KB; declined
-/// is only a window that is larger alone. Declines other layouts than NCHW and other types than float32.
+/// warp-wide load a cycle of either kind. What is gained are the bounds checks. Shared memory alone
+/// does not pay.
+/// **Costs.** Two barriers a channel. The block's tile is halved until its inputs fit into 64 KB;
+/// declined is only a window that is larger alone. Declines other layouts than NCHW and other types
+/// than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
@@ -31,9 +34,10 @@ namespace {
 
 constexpr OutputTile kLargestTile = {8, 32};  ///< Rows and columns: a thread an output.
 constexpr OutputTile kSmallestTile = {1, 1};
+[[maybe_unused]] constexpr int kThreads = 8 * 32;  ///< Of a block, at most.
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros where
-/// they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
+/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
 /// comparison checks both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
@@ -51,7 +55,7 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(Q / tile columns), <= ceil(P / tile rows), <= N*K), block (tile columns, tile rows).
-__global__ void __launch_bounds__(kLargestTile.rows * kLargestTile.columns)
+__global__ void __launch_bounds__(kThreads)
     conv2d_tiled(Conv2dProblem conv, unsigned rows, unsigned columns, const float* x,
                  const float* weights, const float* bias, float* y) {
   float* tile = dynamic_shared<float>();  // [rows][columns], one channel
@@ -66,8 +70,9 @@ __global__ void __launch_bounds__(kLargestTile.rows * kLargestTile.columns)
   const float* window = tile + ty * conv.stride.h * pitch + tx * conv.stride.w;
 
   const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
-  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No thread
-  // leaves early, not even one whose output lies outside of y: the block needs all for its barriers.
+  // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No
+  // thread leaves early, not even one whose output lies outside of y: the block needs all for its
+  // barriers.
   for (std::int64_t nk = blockIdx.z; nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z) {
     const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
     const int c0 = k / group_k * group_c;  // first input channel of k's group
@@ -108,7 +113,8 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes).value_or(kSmallestTile);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Arguments& arrays) {
+  const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows));

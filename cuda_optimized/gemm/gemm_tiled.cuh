@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(kTile* kTile)
   __shared__ float b_tile[kTile][kPitch];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, blockIdx, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
 
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const std::int64_t m0 = std::int64_t{tile.m} * kTile, n0 = std::int64_t{tile.n} * kTile;

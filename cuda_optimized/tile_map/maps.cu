@@ -43,16 +43,16 @@ namespace {
 
 constexpr int kScanThreads = 1024;
 
-/// The block's index in launch order.
-__device__ std::int64_t index_of(uint3 block, uint3 grid) {
-  return block.x + (block.y + std::int64_t{block.z} * grid.y) * grid.x;
+/// This block's index in launch order.
+__device__ std::int64_t block_index() {
+  return blockIdx.x + (blockIdx.y + std::int64_t{blockIdx.z} * gridDim.y) * gridDim.x;
 }
 
 /// units_of [blocks]: how many units each block has. Grid: the map's; one thread a block.
 __global__ void count_units(TileMapProblem map, std::int64_t* units_of) {
   std::int64_t count = 0;
-  for_each_unit(map, blockIdx, gridDim, [&](const Unit&) { ++count; });
-  units_of[index_of(blockIdx, gridDim)] = count;
+  for_each_unit(map, [&](const Unit&) { ++count; });
+  units_of[block_index()] = count;
 }
 
 /// Turns the counts into the sums up to and including each, in place. One block of 1024 threads.
@@ -81,9 +81,9 @@ __global__ void running_sum(std::int64_t* counts, std::int64_t blocks) {
 /// units [units_up_to[blocks - 1]][6]. Grid: the map's; one thread a block.
 __global__ void write_units(TileMapProblem map, const std::int64_t* units_up_to,
                             std::int32_t* units) {
-  const std::int64_t block = index_of(blockIdx, gridDim);
+  const std::int64_t block = block_index();
   std::int64_t row = block == 0 ? 0 : units_up_to[block - 1];
-  for_each_unit(map, blockIdx, gridDim, [&](const Unit& unit) {
+  for_each_unit(map, [&](const Unit& unit) {
     std::int32_t* to = units + row * kUnitColumns;
     to[0] = static_cast<std::int32_t>(block);
     to[1] = unit.batch;

@@ -12,13 +12,13 @@ namespace convladder::BACKEND::cuda_optimized::tile_map {
 
 /// An output tile, counted in tiles.
 struct Tile {
-  int m, n;
+  int m, n;  ///< Down, across.
 };
 
 /// What a block adds up in one go: some or all k-steps of a tile of a product.
 struct Unit {
-  int batch;
-  Tile tile;
+  int batch;           ///< Which product.
+  Tile tile;           ///< Which tile of it.
   int k_begin, k_end;  ///< first k-step, last k-step + 1
 };
 
@@ -55,11 +55,11 @@ __device__ inline void hilbert_point(int log_side, int d, int* x, int* y) {
   }
 }
 
-/// The tile of block (x, y, any z) under every map but stream_k. False: there is none, and the
+/// This block's tile, whatever its z, under every map but stream_k. False: there is none, and the
 /// block must leave before its first barrier. All threads of a block get the same answer.
-__device__ inline bool tile_of_block(const TileMapProblem& map, uint3 block, Tile* tile) {
+__device__ inline bool tile_of_block(const TileMapProblem& map, Tile* tile) {
   // why_no_grid() has made sure that all of these fit an int.
-  const int x = static_cast<int>(block.x), y = static_cast<int>(block.y);
+  const int x = static_cast<int>(blockIdx.x), y = static_cast<int>(blockIdx.y);
   *tile = {map.tiles_m, map.tiles_n};  // none
   switch (map.map) {
     case TileMap::row_major: *tile = {x / map.tiles_n, x % map.tiles_n}; break;
@@ -101,15 +101,13 @@ __device__ inline bool tile_of_block(const TileMapProblem& map, uint3 block, Til
 /// Calls body(unit) for each unit of this block, in the order of work. All threads of a block see
 /// the same units, so `body` may contain barriers; it begins with one if it reuses shared memory.
 template <class Body>
-__device__ void for_each_unit(const TileMapProblem& map, uint3 block, uint3 grid,
-                              const Body& body) {
+__device__ void for_each_unit(const TileMapProblem& map, const Body& body) {
   if (map.map == TileMap::stream_k) {
     // Equal shares of all k-steps; the first blocks get one more of what remains.
     const std::int64_t steps = std::int64_t{map.batch} * map.tiles_m * map.tiles_n * map.k_steps;
-    const std::int64_t share = steps / grid.x, more = steps % grid.x;
-    const std::int64_t extra_before = block.x < more ? block.x : more;
-    std::int64_t step = block.x * share + extra_before;
-    const std::int64_t end = step + share + (block.x < more ? 1 : 0);
+    const std::int64_t share = steps / gridDim.x, more = steps % gridDim.x;
+    std::int64_t step = blockIdx.x * share + (blockIdx.x < more ? blockIdx.x : more);
+    const std::int64_t end = step + share + (blockIdx.x < more ? 1 : 0);
     while (step < end) {
       const std::int64_t tile = step / map.k_steps;  // row-major, a product after the other
       const int k = static_cast<int>(step % map.k_steps);
@@ -124,11 +122,11 @@ __device__ void for_each_unit(const TileMapProblem& map, uint3 block, uint3 grid
     return;
   }
   Tile tile;
-  if (!tile_of_block(map, block, &tile)) return;
+  if (!tile_of_block(map, &tile)) return;
   // A split's share of the k-steps; all of them unless the map is split_k.
   const int split_steps = ceil_div(map.k_steps, map.splits);
   const std::int64_t planes = std::int64_t{map.batch} * map.splits;
-  for (std::int64_t z = block.z; z < planes; z += grid.z) {
+  for (std::int64_t z = blockIdx.z; z < planes; z += gridDim.z) {
     const std::int64_t k = z % map.splits * split_steps;
     if (k >= map.k_steps) continue;  // shares are rounded up: nothing is left for the last splits
     const std::int64_t k_end = k + split_steps < map.k_steps ? k + split_steps : map.k_steps;

@@ -24,6 +24,7 @@ void set_thread_order(ThreadOrder order, std::uint64_t seed = 0);
 /// Number of OS threads that run blocks. Default: CUDA_ON_CPU_THREADS in the environment, else all
 /// cores.
 void set_worker_threads(unsigned count);
+/// How many there are.
 unsigned worker_threads();
 
 /// Whether device and shared memory start as NaN bytes (the default) or as zeros.
@@ -46,8 +47,8 @@ void reset();
 
 /// A device allocation that is alive.
 struct Allocation {
-  const void* address;
-  std::size_t bytes;
+  const void* address;   ///< as cudaMalloc gave it
+  std::size_t bytes;     ///< as cudaMalloc was asked for
   std::uint64_t number;  ///< counted from 1 in the order of allocation
 };
 /// The device allocations that are alive, oldest first: at the end of a program, its leaks.
@@ -55,13 +56,15 @@ std::vector<Allocation> live_allocations();
 
 /// What launches have cost since the start or the last reset_statistics().
 struct Statistics {
-  std::uint64_t launches;
-  std::uint64_t blocks;
-  std::uint64_t threads;
+  std::uint64_t launches;  ///< kernels launched
+  std::uint64_t blocks;    ///< blocks run
+  std::uint64_t threads;   ///< threads run
   std::uint64_t
       fiber_switches;  ///< resumptions of a fiber: 0 an interval for threads that never suspend
 };
+/// What has been counted so far.
 Statistics statistics();
+/// Counts from zero again.
 void reset_statistics();
 
 /// The exit status of a process that was ended for a memory access that cannot go on: host code

@@ -14,22 +14,23 @@ struct ThreadPosition {
   std::uint64_t block;  ///< linear index of the block in the grid
   unsigned thread;      ///< linear index of the thread in its block
   unsigned interval;    ///< barriers that the block has passed
-  unsigned warp() const { return thread / 32; }
-  unsigned lane() const { return thread % 32; }
+  unsigned warp() const { return thread / 32; }  ///< its warp in the block
+  unsigned lane() const { return thread % 32; }  ///< its lane in the warp
 };
 
 /// Whether a kernel's code runs on the calling OS thread; if so, `position` says which thread's.
 bool in_kernel(ThreadPosition* position);
 
+/// The kinds of memory that an address can be.
 enum class MemorySpace { host, device, dynamic_shared, static_shared };
 
 /// What an address is. `base` and `bytes` describe the allocation, block buffer or file range
 /// around it; both are 0 for host memory, which includes `__constant__` variables and the threads'
 /// own locals.
 struct MemoryPlace {
-  MemorySpace space;
-  const void* base;
-  std::size_t bytes;
+  MemorySpace space;  ///< the kind
+  const void* base;   ///< where it begins
+  std::size_t bytes;  ///< how long it is
 };
 
 /// Looks `address` up as the calling OS thread sees it.

@@ -1,0 +1,266 @@
+# The planted bugs: each is a mistake that somebody has made, put into a copy of a rung. The suite's
+# check must find every one of them.
+#
+#   planted_bug(<id>
+#     RUNG    <the rung whose copy gets it, without its suffix>
+#     FILE    <the file that is changed, if it is not the rung's own but one that it includes>
+#     WITH    <a source that defines what the rung calls, if there is one>
+#     FIND    <text that stands in the file exactly once>
+#     REPLACE <what comes in its place>
+#     TEACHES <what its being found shows, in a line>)
+#
+# CMakeLists.txt and plant.cmake each include this file with a planted_bug() of their own.
+
+# --- Indices
+
+planted_bug(weight_forgets_channel
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[weights[w_at(k, c, r, s)]]==]
+  REPLACE [==[weights[w_at(k, 0, r, s)]]==]
+  TEACHES "data must tell channels apart: a much-read CPU reference has this very index")
+
+planted_bug(swapped_filter_and_channel
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[weights[w_at(k, c, r, s)]]==]
+  REPLACE [==[weights[w_at(c, k, r, s)]]==]
+  TEACHES "C and K must differ: with one channel or as many filters as channels it looks right")
+
+planted_bug(flipped_filter
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[weights[w_at(k, c, r, s)]]==]
+  REPLACE [==[weights[w_at(k, c, conv.R - 1 - r, conv.S - 1 - s)]]==]
+  TEACHES "convolution and cross-correlation differ unless every filter is symmetric")
+
+planted_bug(wrong_sign_of_padding
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[p * conv.stride.h - conv.pad.top]==]
+  REPLACE [==[p * conv.stride.h + conv.pad.top]==]
+  TEACHES "a well-known document prints this sign")
+
+planted_bug(height_for_width
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[const Index4 x_at{conv.C, conv.H, conv.W};]==]
+  REPLACE [==[const Index4 x_at{conv.C, conv.W, conv.H};]==]
+  TEACHES "never test only square images")
+
+planted_bug(bounds_check_of_the_other_axis
+  RUNG cuda_naive/conv2d_dgrad/gather
+  FIND [==[output_at(w + conv.pad.left - s * conv.dilation.w, conv.stride.w, conv.Q)]==]
+  REPLACE [==[output_at(w + conv.pad.left - s * conv.dilation.w, conv.stride.w, conv.P)]==]
+  TEACHES "never test only square outputs")
+
+planted_bug(dilation_ignored
+  RUNG cuda_naive/conv2d_wgrad/gather
+  FIND [==[- conv.pad.left + s * conv.dilation.w;]==]
+  REPLACE [==[- conv.pad.left + s;]==]
+  TEACHES "a suite without dilation kept a wrong size formula alive for years")
+
+planted_bug(group_offset_forgotten
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[x + x_at(n, c0 + c, 0, 0)]==]
+  REPLACE [==[x + x_at(n, c, 0, 0)]==]
+  TEACHES "groups need problems of their own")
+
+planted_bug(batch_ignored
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[const int n = static_cast<int>(nk / conv.K), k]==]
+  REPLACE [==[const int n = 0, k]==]
+  TEACHES "never test one image only")
+
+planted_bug(gemm_group_forgotten
+  RUNG cuda_naive/conv2d/im2col_gemm
+  WITH cuda_naive/im2col/im2col.cu
+  FILE cuda_naive/gemm/gemm.cuh
+  FIND [==[product.b.at(image, group, k, column)]==]
+  REPLACE [==[product.b.at(image, 0, k, column)]==]
+  TEACHES "a building block's mistake shows in the rung that uses it")
+
+# --- Edges
+
+planted_bug(guard_off_by_one
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[if (q >= conv.Q) return;]==]
+  REPLACE [==[if (q > conv.Q) return;]==]
+  TEACHES "the column after the last is the next row's first, or a write past the end")
+
+planted_bug(last_halo_row_missing
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[i < rows; i += blockDim.y]==]
+  REPLACE [==[i + 1 < rows; i += blockDim.y]==]
+  TEACHES "shared memory starts as NaN, so that what was not loaded shows")
+
+planted_bug(filter_tail_written
+  RUNG cuda_optimized/conv2d/direct_register_tile
+  FIND [==[if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];]==]
+  REPLACE [==[if (j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];]==]
+  TEACHES "a thread's tile of filters ends inside of K somewhere: groups, and guard bands behind y")
+
+planted_bug(float4_tail
+  RUNG cuda_optimized/conv2d/direct_float4
+  FIND [==[if (w + e < static_cast<unsigned>(conv.W)) inside |= 1u << e;]==]
+  REPLACE [==[if (w < static_cast<unsigned>(conv.W)) inside |= 1u << e;]==]
+  TEACHES "four columns are not all inside because the first one is: W % 4 != 0")
+
+planted_bug(reads_past_the_end_times_zero
+  RUNG cuda_optimized/gemm/tiled
+  FILE cuda_optimized/gemm/gemm_tiled.cuh
+  FIND [==[k0 + b_k < product.K && n0 + b_n < product.N]==]
+  REPLACE [==[n0 + b_n < product.N]==]
+  TEACHES "garbage times zero is not zero: guard bands of NaN show reads that 'do not matter'")
+
+planted_bug(col2im_start_bound
+  RUNG cuda_naive/col2im/col2im
+  FIND [==[(at - extent) / axis.stride + 1, min]==]
+  REPLACE [==[(at - extent) / axis.stride, min]==]
+  TEACHES "one window too many is read with a tap that it has not")
+
+planted_bug(row_end_off_by_one
+  RUNG cpu_reference/conv2d/reordered
+  FIND [==[(W - 1 - offset) / stride + 1]==]
+  REPLACE [==[(W - offset) / stride + 1]==]
+  TEACHES "the padding's zero is replaced by the next row's first pixel")
+
+planted_bug(division_for_modulo
+  RUNG cuda_naive/conv2d_dgrad/gather
+  FIND [==[if (position < 0 || position % stride != 0) return -1;]==]
+  REPLACE [==[if (position < 0) return -1;]==]
+  TEACHES "with a stride, most pixels have no output at most taps")
+
+# --- Threads
+
+planted_bug(dropped_barrier_before_the_reads
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[__syncthreads();  // between these writes and the reads below]==]
+  REPLACE [==[]==]
+  TEACHES "a thread order that the hardware would not choose today")
+
+planted_bug(dropped_barrier_before_the_writes
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[__syncthreads();  // between the reads of the channel before and this channel's writes]==]
+  REPLACE [==[]==]
+  TEACHES "invisible with one channel, and on one warp that happens to stay together")
+
+planted_bug(dropped_barrier_after_the_product
+  RUNG cuda_optimized/gemm/tiled
+  FILE cuda_optimized/gemm/gemm_tiled.cuh
+  FIND [==[__syncthreads();  // separates these loads from the next step's stores]==]
+  REPLACE [==[]==]
+  TEACHES "invisible while K is one tile")
+
+planted_bug(dropped_barrier_in_a_tree
+  RUNG cuda_optimized/conv2d_wgrad/im2col_gemm
+  WITH cuda_optimized/im2col/im2col_batched.cu
+  FIND [==[__syncthreads();  // between the writes of the last step and the reads of this one]==]
+  REPLACE [==[]==]
+  TEACHES "a reduction's levels must not overtake one another")
+
+planted_bug(early_return_above_a_barrier
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;]==]
+  REPLACE [==[const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
+  if (q >= conv.Q) return;]==]
+  TEACHES "a barrier that some threads never reach, and a tile with holes")
+
+planted_bug(prefetch_into_the_tile_in_use
+  RUNG cuda_optimized/conv2d/direct_double_buffered
+  FIND [==[buffer ^= 1;]==]
+  REPLACE [==[]==]
+  TEACHES "one buffer is not two: the 'prefetch' of a much-read kernel")
+
+planted_bug(last_channel_not_prefetched
+  RUNG cuda_optimized/conv2d/direct_double_buffered
+  FIND [==[if (c + 1 < piece.c_end) {]==]
+  REPLACE [==[if (c + 2 < piece.c_end) {]==]
+  TEACHES "double buffers meet odd and even counts: LeetCUDA's was wrong for odd ones")
+
+planted_bug(grid_stride_forgotten
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z)]==]
+  REPLACE [==[nk < std::int64_t{conv.N} * conv.K; nk += std::int64_t{conv.N} * conv.K)]==]
+  TEACHES "no small problem needs the loop over the grid: tests must force it")
+
+# --- Outputs
+
+planted_bug(output_left_alone
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
+  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = sum;]==]
+  TEACHES "outputs start as NaN: what the run before left cannot help")
+
+planted_bug(nothing_but_nan
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = sum * (0.0f / 0.0f);]==]
+  TEACHES "`if (error > tolerance) fail` accepts this; `if (!(error <= tolerance)) fail` does not")
+
+planted_bug(writes_its_input
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = sum, const_cast<float*>(x)[0] += 1.0f;]==]
+  TEACHES "inputs are compared after the run")
+
+planted_bug(bias_twice
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = sum + (bias ? bias[k] : 0.0f);]==]
+  TEACHES "problems with and without a bias")
+
+planted_bug(channel_pieces_overwrite
+  RUNG cuda_optimized/conv2d/direct_constant_weights
+  FIND [==[if (piece.c_begin > 0 && inside) sum = y[output];]==]
+  REPLACE [==[]==]
+  TEACHES "a filter larger than 64 KB is a branch that only large C * R * S reach")
+
+planted_bug(sums_onto_unwritten_memory
+  RUNG cuda_optimized/conv2d_wgrad/im2col_gemm
+  WITH cuda_optimized/im2col/im2col_batched.cu
+  FIND [==[check(cudaMemsetAsync(dw, 0,]==]
+  REPLACE [==[if (conv.N == 0) check(cudaMemsetAsync(dw, 0,]==]
+  TEACHES "fresh memory is often zero, and then this looks right")
+
+planted_bug(add_request_ignored
+  RUNG cuda_naive/im2col/im2col
+  FIND [==[problem.request == Request::add ? col[to] + value : value;]==]
+  REPLACE [==[value;]==]
+  TEACHES "gradients that should add up are overwritten")
+
+planted_bug(empty_gather_overwrites
+  RUNG cuda_naive/col2im/col2im
+  FIND [==[x[pixel] = problem.request == Request::add ?]==]
+  REPLACE [==[x[pixel] = problem.request == Request::add && over_w.begin < over_w.end ?]==]
+  TEACHES "where no window lies, adding nothing must still keep the old value: MXNet's 1-D and 3-D col2im")
+
+planted_bug(none_writes
+  RUNG cuda_naive/col2im/col2im
+  FIND [==[if (problem.request == Request::none) return;]==]
+  REPLACE [==[]==]
+  TEACHES "a request of `none` touches nothing")
+
+planted_bug(products_cut_off
+  RUNG cpu_reference/gemm/triple_loop
+  FIND [==[sum += a[m * K + k] * b[k * N + n];]==]
+  REPLACE [==[sum += static_cast<float>(static_cast<int>(a[m * K + k] * b[k * N + n] * 2048)) / 2048;]==]
+  TEACHES "small integers do not notice a coarse format: real mode does, element by element")
+
+# --- Tile maps
+
+planted_bug(divides_by_the_template_argument
+  RUNG cuda_optimized/tile_map/maps
+  FILE cuda_optimized/tile_map/tile_map.cuh
+  FIND [==[const int log_width = log_tile(map.map, map.tiles_n);]==]
+  REPLACE [==[const int log_width = static_cast<int>(map.map) - static_cast<int>(TileMap::identity1);]==]
+  TEACHES "CUTLASS's second get_tile_offset(): with N = 8 and 10 x 6 tiles it covers 10 of 60")
+
+planted_bug(last_group_as_high_as_the_others
+  RUNG cuda_optimized/tile_map/maps
+  FILE cuda_optimized/tile_map/tile_map.cuh
+  FIND [==[const int rows = rows_left < group_rows ? rows_left : group_rows;]==]
+  REPLACE [==[const int rows = group_rows;]==]
+  TEACHES "tile rows that the group height does not divide")
+
+planted_bug(remainder_of_the_steps_lost
+  RUNG cuda_optimized/tile_map/maps
+  FILE cuda_optimized/tile_map/tile_map.cuh
+  FIND [==[const std::int64_t end = step + share + (blockIdx.x < more ? 1 : 0);]==]
+  REPLACE [==[const std::int64_t end = step + share;]==]
+  TEACHES "k-steps that the number of blocks does not divide")

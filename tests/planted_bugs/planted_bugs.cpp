@@ -1,0 +1,116 @@
+/// @file planted_bugs.cpp
+/// @brief The tests are tested: the check that guards every rung must find each planted bug
+/// (bugs.cmake), and nothing in copies of the same rungs without one.
+#define DOCTEST_CONFIG_IMPLEMENT
+#define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // cuda_on_cpu's own handler explains a wrong memory access
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <deque>
+
+#include "ladders/ladders.hpp"
+#include "tests/check.hpp"
+#include "tests/outcome.hpp"
+
+namespace convladder::testing {
+namespace {
+
+/// The problem type of each ladder, for the declarations of the copies.
+using conv2d_problem = Conv2dProblem;
+using conv2d_dgrad_problem = Conv2dProblem;
+using conv2d_wgrad_problem = Conv2dProblem;
+using im2col_problem = Im2colProblem;
+using col2im_problem = Im2colProblem;
+using gemm_problem = GemmProblem;
+using tile_map_problem = TileMapProblem;
+
+}  // namespace
+}  // namespace convladder::testing
+
+#define PLANTED_DECLARATION(ladder, space, function)                             \
+  namespace convladder::space {                                                  \
+  Implementation<::convladder::testing::ladder##_problem> function();            \
+  }
+#include "planted_declarations.inc"
+
+namespace convladder::testing {
+namespace {
+
+struct Copy {
+  std::string name;   ///< Of the test.
+  std::string bug;    ///< "control" for none.
+  std::string ladder, rung;
+  Where where;
+  AnyImplementation code;
+  std::string teaches;
+};
+
+#define PLANTED_ROW(bug, ladder, rung, where, function, teaches)                 \
+  {std::string(std::string(bug) == "control" ? "planted_bug.none." : "planted_bug.") +         \
+       (std::string(bug) == "control" ? rung : bug),                             \
+   bug, #ladder, rung, Where::where, AnyImplementation(function()), teaches},
+
+std::deque<Copy>& copies() {
+  static std::deque<Copy> all = {
+#include "planted_rows.inc"
+  };
+  return all;
+}
+
+const Copy& current_copy() {
+  const std::string name = doctest::getContextOptions()->currentTest->m_name;
+  for (const Copy& copy : copies()) {
+    if (copy.name == name) return copy;
+  }
+  throw std::logic_error("not a planted bug: " + name);
+}
+
+/// The row of the real rung, with the copy's code.
+Rung row_of(const Copy& copy) {
+  for (const Rung& rung : ladder(copy.ladder).rungs) {
+    if (rung.name != copy.rung) continue;
+    Rung row = rung;
+    row.code[static_cast<std::size_t>(copy.where)] = copy.code;
+    return row;
+  }
+  throw std::logic_error("no rung is called " + copy.rung);
+}
+
+void find_planted_bug() {
+  const Copy& copy = current_copy();
+  const CheckReport report = check_rung(ladder(copy.ladder), row_of(copy), copy.where,
+                                        {.random_problems = 0, .max_failures = 1});
+  REQUIRE_MESSAGE(!report.failures.empty(), "not found on " << report.problems << " problems: "
+                                                            << copy.teaches);
+  std::printf("%s\n  found after %d problems: %s\n  %s\n", copy.name.c_str(), report.problems,
+              report.failures.front().c_str(), copy.teaches.c_str());
+}
+
+void pass_without_bug() {
+  const Copy& copy = current_copy();
+  const CheckReport report = check_rung(ladder(copy.ladder), row_of(copy), copy.where,
+                                        {.largest = Size::small, .random_problems = 0});
+  for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+  CHECK(report.problems > 0);
+}
+
+void register_tests() {
+  using namespace doctest;
+  const detail::TestSuite suite = detail::TestSuite() * "planted_bugs";
+  for (const Copy& copy : copies()) {
+    detail::regTest(detail::TestCase(copy.bug == "control" ? pass_without_bug : find_planted_bug,
+                                     __FILE__, __LINE__, suite) *
+                    copy.name.c_str());
+  }
+}
+
+}  // namespace
+}  // namespace convladder::testing
+
+int main(int argc, char** argv) {
+  convladder::testing::register_tests();
+  doctest::Context context(argc, argv);
+  context.run();
+  if (context.shouldExit()) return 0;
+  return convladder::testing::conclude();
+}
