@@ -32,19 +32,21 @@ std::size_t steps_of(const std::vector<Seat>& seats, std::size_t problems) {
 Outputs open_outputs(const Options& options, const std::string& default_folder) {
   Outputs outputs;
   const std::string folder = options.save.value_or(default_folder);
-  if (options.save || !folder.empty()) outputs.folder = std::make_unique<OutputFolder>("save", folder);
+  if (options.save || !folder.empty())
+    outputs.folder = std::make_unique<OutputFolder>("save", folder);
   if (options.json) outputs.json.emplace("json", *options.json, options.save.value_or(""));
   return outputs;
 }
 
-std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vector<Seat>& seats, bool keep_outputs,
-                                  Progress& progress) {
+std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vector<Seat>& seats,
+                                  bool keep_outputs, Progress& progress) {
   const Ladder& ladder = *problems.front().task.ladder;
   const bool one = problems.size() == 1;
   const Table table(seats);
   progress.line(title_lines(ladder, title_of(problems), problems.front().data));
   for (const Prepared& problem : problems) {
-    for (const std::string& note : problem.task.notes) progress.line(styled(Style::warning, "note: " + printable(note)));
+    for (const std::string& note : problem.task.notes)
+      progress.line(styled(Style::warning, "note: " + printable(note)));
   }
   progress.line("");
   progress.line(table.header());
@@ -54,8 +56,12 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   for (Prepared& problem : problems) {
     names.push_back(name_of_map(problem.task));
     Observer observer;
-    observer.start = [&](const Prepared& now) { progress.begin(ladder.name + " reference: " + now.task.title); };
-    observer.begin = [&](const Seat& seat) { progress.begin(seat.rung->name + " " + name_of(seat.where)); };
+    observer.start = [&](const Prepared& now) {
+      progress.begin(ladder.name + " reference: " + now.task.title);
+    };
+    observer.begin = [&](const Seat& seat) {
+      progress.begin(seat.rung->name + " " + name_of(seat.where));
+    };
     observer.end = [&](const Row& row, const std::vector<Row>& before) {
       if (row.outcome.status != Status::skipped) progress.step();
       const std::string line = one ? table.row(row, before) : "";

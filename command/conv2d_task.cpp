@@ -20,13 +20,15 @@ Padding read_pad(const Parameters& parameters) {
     case 2: return {pad[0], pad[0], pad[1], pad[1]};
     case 4: return {pad[0], pad[1], pad[2], pad[3]};
     default:
-      throw BadInput(text("pad = ", *parameters.word("pad"), ": must be P, or PH,PW, or top,bottom,left,right"));
+      throw BadInput(text("pad = ", *parameters.word("pad"),
+                          ": must be P, or PH,PW, or top,bottom,left,right"));
   }
 }
 
 Step read_step(const Parameters& parameters, const std::string& name) {
   const std::vector<int> step = parameters.numbers(name);
-  require(step.size() <= 2, name, joined(step, ","), "must be one number, or two: vertical,horizontal");
+  require(step.size() <= 2, name, joined(step, ","),
+          "must be one number, or two: vertical,horizontal");
   return step.empty() ? Step{} : Step{step.front(), step.back()};
 }
 
@@ -40,7 +42,8 @@ Conv2dProblem read_steps(const Parameters& parameters) {
 /// Tells what an array's shape says, in the order of these names.
 void tell_shape(Extents& extents, const std::string& source, const Shape& shape,
                 const std::vector<std::string>& names) {
-  for (std::size_t axis = 0; axis < names.size(); ++axis) extents.tell(names[axis], shape[axis], source);
+  for (std::size_t axis = 0; axis < names.size(); ++axis)
+    extents.tell(names[axis], shape[axis], source);
 }
 
 /// Weights hold C/groups channels.
@@ -49,9 +52,9 @@ void tell_weights(Extents& extents, const std::string& source, const Shape& shap
   if (extents.told("c") && extents.value("c", 0) != shape[1] * groups) {
     const std::int64_t C = extents.value("c", 0);
     const bool divides = shape[1] > 0 && C % shape[1] == 0 && shape[0] % (C / shape[1]) == 0;
-    throw BadInput(text(source, ": filters over ", shape[1], " channels do not fit c = ", C,
-                        " in groups = ", groups,
-                        !groups_given && divides ? text("; --groups ", C / shape[1], " would fit") : ""));
+    throw BadInput(text(
+        source, ": filters over ", shape[1], " channels do not fit c = ", C, " in groups = ",
+        groups, !groups_given && divides ? text("; --groups ", C / shape[1], " would fit") : ""));
   }
   extents.tell("k", shape[0], source);
   extents.tell("c", shape[1] * groups, source);
@@ -70,7 +73,10 @@ void require_beside(const Extents& extents, const std::string& name, const std::
 
 Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps) {
   const Samples samples = read_png("image", path);
-  Task task{.ladder = &ladder("conv2d"), .problem = {}, .title = {}, .filter = &filter,
+  Task task{.ladder = &ladder("conv2d"),
+            .problem = {},
+            .title = {},
+            .filter = &filter,
             .sample_bits = samples.depth};
   Conv2dProblem conv = steps;
   conv.N = 1;
@@ -80,7 +86,8 @@ Task photograph_task(const std::string& path, const Filter& filter, const Conv2d
   conv.R = conv.S = filter.taps;
   conv = validated(conv);
   task.problem = conv;
-  task.title = text(std::filesystem::path(path).filename().string(), ", ", filter.name, ": ", describe(conv));
+  task.title = text(std::filesystem::path(path).filename().string(), ", ", filter.name, ": ",
+                    describe(conv));
   task.drawn.emplace("x", photograph_array(samples));
   task.drawn.emplace("weights", filter_weights(filter, samples.channels));
   return task;
@@ -88,7 +95,8 @@ Task photograph_task(const std::string& path, const Filter& filter, const Conv2d
 
 Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   const bool forward = ladder.name == "conv2d", dgrad = ladder.name == "conv2d_dgrad";
-  std::vector<std::string> known = {"n", "c", "h", "w", "k", "r", "s", "pad", "stride", "dilation", "groups"};
+  std::vector<std::string> known = {"n", "c",   "h",      "w",        "k",     "r",
+                                    "s", "pad", "stride", "dilation", "groups"};
   const std::vector<std::string> arrays =
       forward ? std::vector<std::string>{"x", "weights", "bias", "image", "filter"}
       : dgrad ? std::vector<std::string>{"dy", "weights"}
@@ -98,7 +106,9 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
 
   if (parameters.given("image") || parameters.given("filter")) {
     for (const char* name : {"image", "filter"}) {
-      if (!parameters.given(name)) throw BadInput(text(name, ": must be given: --image PNG and --filter NAME belong together"));
+      if (!parameters.given(name))
+        throw BadInput(
+            text(name, ": must be given: --image PNG and --filter NAME belong together"));
     }
     parameters.require_only("a photograph", {"image", "filter", "pad", "stride", "dilation"});
     const Filter& filter = filter_named(*parameters.word("filter"));
@@ -110,7 +120,8 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   conv.groups = parameters.number("groups").value_or(1);
   require(conv.groups >= 1, "groups", conv.groups, "must be at least 1");
   Extents extents;
-  for (const char* name : {"n", "c", "h", "w", "k", "r", "s"}) extents.tell_option(parameters, name);
+  for (const char* name : {"n", "c", "h", "w", "k", "r", "s"})
+    extents.tell_option(parameters, name);
   const auto read = [&](const char* name, const char* axes, const std::vector<std::string>& names) {
     if (!parameters.given(name)) return;
     const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;

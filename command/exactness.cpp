@@ -48,7 +48,8 @@ std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
   } else if (ladder == "gemm") {
     terms = {product(grid("a"), grid("b"))};
   } else {
-    for (const auto& [name, array] : inputs) terms.push_back(grid_of(array));  // copies and plain sums
+    for (const auto& [name, array] : inputs)
+      terms.push_back(grid_of(array));  // copies and plain sums
   }
   return terms;
 }
@@ -64,9 +65,11 @@ bool sums_are_exact(const std::string& ladder, const Problem& problem, const Arr
     largest += term.largest;
   }
   if (largest == 0) return true;
-  const double units = std::ldexp(largest * static_cast<double>(longest_sum(ladder, problem)), -unit);
+  const double units =
+      std::ldexp(largest * static_cast<double>(longest_sum(ladder, problem)), -unit);
   // Within float's range of exponents, too.
-  return units < 16777216.0 && unit >= -126 && std::ldexp(units, unit) < double{std::numeric_limits<float>::max()};
+  return units < 16777216.0 && unit >= -126 &&
+         std::ldexp(units, unit) < double{std::numeric_limits<float>::max()};
 }
 
 }  // namespace convladder::command

@@ -23,16 +23,20 @@ std::string temporary_name() {
   return text(".convladder-", getpid(), "-", count++, ".partial");
 }
 
-[[noreturn]] void refuse(const std::string& parameter, const fs::path& path, const std::string& why) {
+[[noreturn]] void refuse(const std::string& parameter, const fs::path& path,
+                         const std::string& why) {
   throw BadInput(text(parameter, " = ", path.string(), ": ", why));
 }
 
-/// Throws unless a folder accepts new entries; only trying tells, for root and read-only mounts too.
+/// Throws unless a folder accepts new entries; only trying tells, for root and read-only mounts
+/// too.
 void try_to_create_in(const std::string& parameter, const fs::path& path, const fs::path& folder) {
   const Unfinished trial(folder / temporary_name());
   std::error_code error;
   fs::create_directory(trial.path(), error);
-  if (error) refuse(parameter, path, text("nothing can be created in ", folder.string(), ": ", error.message()));
+  if (error)
+    refuse(parameter, path,
+           text("nothing can be created in ", folder.string(), ": ", error.message()));
 }
 
 /// The innermost folder of a path's parents, or the path itself, that exists.
@@ -69,8 +73,9 @@ std::string gigabytes(double bytes) {
 
 void require_available(double bytes, const std::string& what) {
   const double available = static_cast<double>(available_memory());
-  require(bytes < 0.9 * available, "memory", gigabytes(bytes),
-          text(what, " needs more than can be had of the ", gigabytes(available), " that are free"));
+  require(
+      bytes < 0.9 * available, "memory", gigabytes(bytes),
+      text(what, " needs more than can be had of the ", gigabytes(available), " that are free"));
 }
 
 std::size_t size_of_file(const std::string& parameter, const fs::path& path) {
@@ -91,13 +96,16 @@ std::vector<std::byte> read_file(const std::string& parameter, const fs::path& p
   if (!stream) refuse(parameter, path, std::strerror(errno));
   std::vector<std::byte> bytes(size);
   stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (static_cast<std::size_t>(stream.gcount()) != size) refuse(parameter, path, "cannot be read to its end");
+  if (static_cast<std::size_t>(stream.gcount()) != size)
+    refuse(parameter, path, "cannot be read to its end");
   return bytes;
 }
 
-void write_bytes(const std::string& parameter, const fs::path& path, std::span<const std::byte> bytes) {
+void write_bytes(const std::string& parameter, const fs::path& path,
+                 std::span<const std::byte> bytes) {
   std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  stream.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
   stream.close();
   if (!stream) refuse(parameter, path, text("cannot be written: ", std::strerror(errno)));
 }
@@ -114,7 +122,8 @@ OutputFile::OutputFile(std::string parameter, const fs::path& path, const fs::pa
   path_ = fs::weakly_canonical(fs::absolute(path_));  // replace what a link points to, not the link
   if (!future_folder.empty() && lies_in(path_, future_folder)) return;
   fs::path folder = path_.parent_path();
-  if (!fs::is_directory(folder, error)) refuse(parameter_, path, text(folder.string(), ": no such folder"));
+  if (!fs::is_directory(folder, error))
+    refuse(parameter_, path, text(folder.string(), ": no such folder"));
   try_to_create_in(parameter_, path, folder);
 }
 
@@ -193,7 +202,8 @@ void OutputFolder::fail(const fs::path& path, const std::string& why) const {
 void OutputFolder::make_folders(const fs::path& folder) {
   std::error_code error;
   if (fs::is_directory(folder, error)) return;
-  if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
+  if (folder.has_parent_path() && folder.parent_path() != folder)
+    make_folders(folder.parent_path());
   // The name must be remembered before the folder exists, and forgotten where it was there before.
   auto created = std::make_unique<Unfinished>(folder, Unfinished::Removal::if_empty);
   if (fs::create_directory(folder, error)) {

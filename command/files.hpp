@@ -24,7 +24,8 @@ void require_available(double bytes, const std::string& what);
 /// "1.5 GB".
 std::string gigabytes(double bytes);
 
-/// A regular file's size. @throws BadInput "`parameter` = `path`: ..." if it is none or cannot be read.
+/// A regular file's size. @throws BadInput "`parameter` = `path`: ..." if it is none or cannot be
+/// read.
 std::size_t size_of_file(const std::string& parameter, const std::filesystem::path& path);
 
 /// All bytes of a regular file. @throws BadInput that names `parameter` and the file.
@@ -37,7 +38,8 @@ void write_bytes(const std::string& parameter, const std::filesystem::path& path
 /// A single output file. Constructing it checks that it can be written, before any long work.
 class OutputFile {
  public:
-  /// @param future_folder a folder that will be there by the time of write(), though perhaps not yet
+  /// @param future_folder a folder that will be there by the time of write(), though perhaps not
+  /// yet
   /// @throws BadInput that names `parameter` and why the file cannot be written
   OutputFile(std::string parameter, const std::filesystem::path& path,
              const std::filesystem::path& future_folder = {});

@@ -48,10 +48,11 @@ Task read_gemm(const Ladder& ladder, Parameters parameters) {
   };
   read("a", "[m][k]", "m", "k");
   read("b", "[k][n]", "k", "n");
-  const GemmProblem problem = validated(GemmProblem{.M = extents.value("m", kExample.M),
-                                                    .N = extents.value("n", kExample.N),
-                                                    .K = extents.value("k", kExample.K),
-                                                    .map = read_map(parameters).value_or(TileMap::row_major)});
+  const GemmProblem problem =
+      validated(GemmProblem{.M = extents.value("m", kExample.M),
+                            .N = extents.value("n", kExample.N),
+                            .K = extents.value("k", kExample.K),
+                            .map = read_map(parameters).value_or(TileMap::row_major)});
   task.problem = problem;
   task.title = describe(problem);
   task.notes = parameters.notes();
@@ -60,7 +61,8 @@ Task read_gemm(const Ladder& ladder, Parameters parameters) {
 
 std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& parameters) {
   parameters.require_only(ladder.name, {"tiles", "splits", "batch", "blocks", "map"});
-  TileMapProblem example{.tiles_m = kExampleTilesM, .tiles_n = kExampleTilesN, .k_steps = kExampleSteps};
+  TileMapProblem example{
+      .tiles_m = kExampleTilesM, .tiles_n = kExampleTilesN, .k_steps = kExampleSteps};
   const std::vector<int> tiles = parameters.numbers("tiles");
   if (!tiles.empty()) {
     require(tiles.size() == 2 || tiles.size() == 3, "tiles", *parameters.word("tiles"),
@@ -87,7 +89,8 @@ std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& paramete
     }
     problem = validated(problem);
     // Each row has six numbers, in the reference, in a result, and in copies of both.
-    require_available(units_of(problem) * kUnitColumns * 4 * 6, text("the problem (", describe(problem), ")"));
+    require_available(units_of(problem) * kUnitColumns * 4 * 6,
+                      text("the problem (", describe(problem), ")"));
     tasks.push_back({.ladder = &ladder, .problem = problem, .title = describe(problem)});
   }
   return tasks;

@@ -19,22 +19,23 @@ std::vector<int> example_sizes(std::size_t rank) {
   return {12, 16, 20};
 }
 
-const char* axes_text(std::size_t rank) {
-  return rank == 1 ? "1-D" : rank == 2 ? "2-D" : "3-D";
-}
+const char* axes_text(std::size_t rank) { return rank == 1 ? "1-D" : rank == 2 ? "2-D" : "3-D"; }
 
-/// The number of axes: an array tells it, or else the sizes, or else a list with a number for each axis.
+/// The number of axes: an array tells it, or else the sizes, or else a list with a number for each
+/// axis.
 std::size_t rank_of(const Parameters& parameters, const Array* array) {
   if (array != nullptr) return array->shape().size() - 2;
   if (parameters.given("size")) return parameters.numbers("size").size();
   if (parameters.given("h")) return 2;
   std::size_t rank = 1;
-  for (const char* name : {"kernel", "stride", "dilation"}) rank = std::max(rank, parameters.numbers(name).size());
+  for (const char* name : {"kernel", "stride", "dilation"})
+    rank = std::max(rank, parameters.numbers(name).size());
   return rank > 1 ? rank : 2;
 }
 
 /// One number for each axis; a single number counts for all.
-std::vector<int> for_each_axis(const Parameters& parameters, const std::string& name, std::size_t rank, int fallback) {
+std::vector<int> for_each_axis(const Parameters& parameters, const std::string& name,
+                               std::size_t rank, int fallback) {
   std::vector<int> values = parameters.numbers(name);
   if (values.empty()) values = {fallback};
   if (values.size() == 1) values.assign(rank, values.front());
@@ -48,7 +49,8 @@ std::vector<int> read_pad(const Parameters& parameters, std::size_t rank) {
   const std::vector<int> given = parameters.numbers("pad");
   if (given.size() == 2 * rank) return given;  // before and after, as top,bottom,left,right
   std::vector<int> pad;
-  for (const int both : for_each_axis(parameters, "pad", rank, 0)) pad.insert(pad.end(), {both, both});
+  for (const int both : for_each_axis(parameters, "pad", rank, 0))
+    pad.insert(pad.end(), {both, both});
   return pad;
 }
 
@@ -62,14 +64,15 @@ std::vector<std::string> axis_names(std::size_t rank) {
 
 Task read_im2col(const Ladder& ladder, Parameters parameters) {
   const bool forward = ladder.name == "im2col";
-  parameters.require_only(ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride", "dilation", "request",
-                                        forward ? "x" : "col", "into"});
+  parameters.require_only(ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride",
+                                        "dilation", "request", forward ? "x" : "col", "into"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   Im2colProblem problem;
   const std::string word = parameters.word("request", {"write", "add", "none"}).value_or("write");
   problem.request = word == "add" ? Request::add : word == "none" ? Request::none : Request::write;
   require(problem.request != Request::write || !parameters.given("into"), "into",
-          parameters.word("into").value_or(""), "goes with --request add or none; write never reads the output");
+          parameters.word("into").value_or(""),
+          "goes with --request add or none; write never reads the output");
 
   const std::vector<std::string> image_axes = {"[n][c][w]", "[n][c][h][w]", "[n][c][d][h][w]"};
   const std::vector<std::string> column_axes = {"[n][c * kernel volume][output volume]"};
@@ -86,21 +89,25 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
   const Array* const columns = forward ? given("into") : given("col");
 
   const std::size_t rank = rank_of(parameters, image);
-  require(rank <= 3, "size", parameters.word("size").value_or(""), "has more than three axes: W, H,W or D,H,W");
+  require(rank <= 3, "size", parameters.word("size").value_or(""),
+          "has more than three axes: W, H,W or D,H,W");
   const std::vector<std::string> axes = axis_names(rank);
   Extents extents;
   for (const char* name : {"n", "c", "h", "w"}) extents.tell_option(parameters, name);
-  require(rank > 1 || !extents.told("h"), "h", extents.value("h", 0), "a 1-D problem has no height");
+  require(rank > 1 || !extents.told("h"), "h", extents.value("h", 0),
+          "a 1-D problem has no height");
   if (parameters.given("size")) {
     const std::vector<int> size = parameters.numbers("size");
-    require(size.size() == rank, "size", joined(size, ","), text("the given array is ", axes_text(rank)));
+    require(size.size() == rank, "size", joined(size, ","),
+            text("the given array is ", axes_text(rank)));
     for (std::size_t axis = 0; axis < rank; ++axis) extents.tell(axes[axis], size[axis], "--size");
   }
   if (image != nullptr) {
     const std::string source = parameters.source(forward ? "x" : "into", image->shape());
     extents.tell("n", image->shape()[0], source);
     extents.tell("c", image->shape()[1], source);
-    for (std::size_t axis = 0; axis < rank; ++axis) extents.tell(axes[axis], image->shape()[axis + 2], source);
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      extents.tell(axes[axis], image->shape()[axis + 2], source);
   }
   const std::vector<int> kernel = for_each_axis(parameters, "kernel", rank, kExampleKernel);
   if (columns != nullptr) {
@@ -113,12 +120,14 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
       volume = checked_product({volume, taps}, "kernel");
     }
     if (shape[1] % volume != 0) {
-      throw BadInput(text(source, ": its ", shape[1], " rows are no multiple of the kernel's ", volume, " taps"));
+      throw BadInput(text(source, ": its ", shape[1], " rows are no multiple of the kernel's ",
+                          volume, " taps"));
     }
     extents.tell("c", shape[1] / volume, source);
     if (!forward) {
       for (const std::string& axis : axes) {
-        if (!extents.told(axis)) throw BadInput("size: must be given beside col, whose shape does not tell it");
+        if (!extents.told(axis))
+          throw BadInput("size: must be given beside col, whose shape does not tell it");
       }
     }
   }

@@ -56,20 +56,25 @@ Colour between(Colour from, Colour to, double t) {
 }
 
 Image::Image(int width, int height, Colour background)
-    : width_(width), height_(height), rgb_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3) {
+    : width_(width), height_(height),
+      rgb_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3) {
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) set(x, y, background);
   }
 }
 
 Colour Image::at(int x, int y) const {
-  const std::size_t i = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)) * 3;
+  const std::size_t i = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                         static_cast<std::size_t>(x)) *
+                        3;
   return {rgb_[i], rgb_[i + 1], rgb_[i + 2]};
 }
 
 void Image::set(int x, int y, Colour colour) {
   if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
-  const std::size_t i = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)) * 3;
+  const std::size_t i = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                         static_cast<std::size_t>(x)) *
+                        3;
   rgb_[i] = colour.r, rgb_[i + 1] = colour.g, rgb_[i + 2] = colour.b;
 }
 
@@ -80,8 +85,10 @@ void Image::paste(const Image& other, int x, int y) {
 }
 
 void Image::fill_rectangle(Point corner, Point opposite, Colour colour) {
-  const int x0 = static_cast<int>(std::floor(corner.x)), x1 = static_cast<int>(std::ceil(opposite.x));
-  const int y0 = static_cast<int>(std::floor(corner.y)), y1 = static_cast<int>(std::ceil(opposite.y));
+  const int x0 = static_cast<int>(std::floor(corner.x)),
+            x1 = static_cast<int>(std::ceil(opposite.x));
+  const int y0 = static_cast<int>(std::floor(corner.y)),
+            y1 = static_cast<int>(std::ceil(opposite.y));
   for (int y = y0; y < y1; ++y) {
     const double rows = std::min(y + 1.0, opposite.y) - std::max(double(y), corner.y);
     for (int x = x0; x < x1; ++x) {

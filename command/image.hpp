@@ -20,8 +20,8 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// An 8-bit RGB picture. Drawing is antialiased and clipped to the picture; (0, 0) is the upper left
-/// corner of the upper left pixel.
+/// An 8-bit RGB picture. Drawing is antialiased and clipped to the picture; (0, 0) is the upper
+/// left corner of the upper left pixel.
 class Image {
  public:
   Image(int width, int height, Colour background = {255, 255, 255});

@@ -31,7 +31,9 @@ void remove_quietly(const std::filesystem::path& path, Unfinished::Removal remov
   }
 }
 
-void say(const char* words) { static_cast<void>(!write(STDERR_FILENO, words, std::char_traits<char>::length(words))); }
+void say(const char* words) {
+  static_cast<void>(!write(STDERR_FILENO, words, std::char_traits<char>::length(words)));
+}
 
 [[noreturn]] void wait_for_interrupt(const sigset_t& signals) {
   int signal = 0;
@@ -61,7 +63,8 @@ void handle_interrupts() {
     sigaddset(&signals, signal);
   }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A reader that is gone and a file that may not grow: writing fails, which is reported like any error.
+  // A reader that is gone and a file that may not grow: writing fails, which is reported like any
+  // error.
   for (const int failed_write : {SIGPIPE, SIGXFSZ}) std::signal(failed_write, SIG_IGN);
   registry();
   std::thread([signals] { wait_for_interrupt(signals); }).detach();

@@ -7,14 +7,15 @@
 
 namespace convladder::command {
 
-/// From now on SIGINT, SIGTERM and SIGHUP remove all Unfinished paths and end the process with status
-/// 130. A thread of its own waits for them, so that what it does needs no async-signal safety. Call it
-/// before any other thread starts. Writing to where nothing can be written fails from now on, instead of
-/// ending the process.
+/// From now on SIGINT, SIGTERM and SIGHUP remove all Unfinished paths and end the process with
+/// status 130. A thread of its own waits for them, so that what it does needs no async-signal
+/// safety. Call it before any other thread starts. Writing to where nothing can be written fails
+/// from now on, instead of ending the process.
 void handle_interrupts();
 
-/// A file or folder that must not outlive an interrupted or failed run. It is removed by the destructor
-/// or an interrupt, unless keep() was called. Construct it before the file or folder itself.
+/// A file or folder that must not outlive an interrupted or failed run. It is removed by the
+/// destructor or an interrupt, unless keep() was called. Construct it before the file or folder
+/// itself.
 class Unfinished {
  public:
   enum class Removal {

@@ -61,7 +61,8 @@ class HeaderParser {
 
  private:
   void skip_space() {
-    while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t' || text_[0] == '\r')) {
+    while (!text_.empty() &&
+           (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t' || text_[0] == '\r')) {
       text_.remove_prefix(1);
     }
   }
@@ -137,7 +138,8 @@ T element(std::span<const std::byte> data, std::size_t i) {
   return value;
 }
 
-/// The place in the file's data of element i in row-major order, counted along the first axis first.
+/// The place in the file's data of element i in row-major order, counted along the first axis
+/// first.
 class FortranOrder {
  public:
   explicit FortranOrder(const Shape& shape) : shape_(shape), index_(shape.size(), 0) {}
@@ -197,7 +199,8 @@ class Reader {
     }
     const std::size_t major = byte(6), minor = byte(7);
     if (major < 1 || major > 3 || minor != 0) {
-      fail(text("has version ", major, ".", minor, " of the .npy format; versions 1.0 to 3.0 are read"));
+      fail(text("has version ", major, ".", minor,
+                " of the .npy format; versions 1.0 to 3.0 are read"));
     }
     std::size_t begin = 10, length = byte(8) | byte(9) << 8;
     if (major > 1) {
@@ -282,11 +285,13 @@ std::vector<std::byte> npy_bytes(const Array& array) {
   header.append((kAlignment - (before + header.size() + 1) % kAlignment) % kAlignment, ' ');
   header += '\n';
   std::string start(kMagic);
-  start += {'\x01', '\x00', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  start += {'\x01', '\x00', static_cast<char>(header.size() & 255),
+            static_cast<char>(header.size() >> 8)};
   start += header;
   std::vector<std::byte> bytes(start.size() + array.size_bytes());
   std::memcpy(bytes.data(), start.data(), start.size());
-  if (array.size_bytes() != 0) std::memcpy(bytes.data() + start.size(), array.data(), array.size_bytes());
+  if (array.size_bytes() != 0)
+    std::memcpy(bytes.data() + start.size(), array.data(), array.size_bytes());
   return bytes;
 }
 

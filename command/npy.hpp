@@ -22,11 +22,11 @@ struct NpyFile {
   std::string converted;  ///< "float64 converted to float32", or empty.
 };
 
-/// Reads versions 1 to 3, little-endian float32 and int32; converts float64 and float16 to float32, and
-/// int64 to int32 where every value fits.
+/// Reads versions 1 to 3, little-endian float32 and int32; converts float64 and float16 to float32,
+/// and int64 to int32 where every value fits.
 /// @param parameter what the array is for, for messages
-/// @throws BadInput that names the file: anything else, also a file that is shorter or longer than its
-/// header says, or larger than the memory
+/// @throws BadInput that names the file: anything else, also a file that is shorter or longer than
+/// its header says, or larger than the memory
 NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path);
 
 /// The same from memory. @param file its name, for messages

@@ -19,7 +19,8 @@ struct ProblemOption {
 };
 
 constexpr const char* kSizes = "Sizes";
-constexpr const char* kArrays = "Arrays, in .npy files (what is not given is made up from the seed)";
+constexpr const char* kArrays =
+    "Arrays, in .npy files (what is not given is made up from the seed)";
 constexpr const char* kImage = "An image (conv2d)";
 constexpr const char* kColumns = "Columns (im2col, col2im)";
 constexpr const char* kTiles = "Tile maps";
@@ -33,7 +34,8 @@ constexpr ProblemOption kProblemOptions[] = {
     {"r", "R", "filter height", kSizes},
     {"s", "S", "filter width", kSizes},
     {"m", "M", "gemm: rows of a", kSizes},
-    {"pad", "P", "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0)", kSizes},
+    {"pad", "P", "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0)",
+     kSizes},
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
     {"groups", "G", "groups of channels; G = C is depthwise (default 1)", kSizes},
@@ -107,7 +109,8 @@ void reject_extras(const CLI::App& command) {
     throw BadInput(text("argument = ", extras.front(), ": nothing more was expected here"));
   }
   const std::string name = option->substr(0, option->find('='));
-  if (name == "-h") throw BadInput("option = -h: the help is --help alone, for --h is a height\nnearest: --help");
+  if (name == "-h")
+    throw BadInput("option = -h: the help is --help alone, for --h is a height\nnearest: --help");
   throw BadInput(text("option = ", name, ": unknown to ", command.get_name(),
                       "\nnearest: ", nearest(name, option_names(command))));
 }
@@ -123,7 +126,8 @@ std::vector<Where> parse_places(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     parse_word("backend", word, {"cpu", "emulated", "gpu"});
     for (const Where where : kEverywhere) {
-      if (word == name_of(where) && std::find(places.begin(), places.end(), where) == places.end()) {
+      if (word == name_of(where) &&
+          std::find(places.begin(), places.end(), where) == places.end()) {
         places.push_back(where);
       }
     }
@@ -139,14 +143,18 @@ void require_command(const std::vector<std::string>& arguments) {
   for (const char* script : {"test", "check", "docs", "notebooks"}) {
     if (word == script) throw BadInput(text("command = ", word, ": is run by the script ./ladder"));
   }
-  throw BadInput(text("command = ", word, ": unknown", "\nnearest: ",
-                      nearest(word, {"compare", "list", "bench", "help", "test", "check", "docs", "notebooks"})));
+  throw BadInput(text(
+      "command = ", word, ": unknown", "\nnearest: ",
+      nearest(word, {"compare", "list", "bench", "help", "test", "check", "docs", "notebooks"})));
 }
 
 /// A repeated option takes one word each time, so that it cannot swallow the ladder's name.
-CLI::Option* add_repeated(CLI::App* command, const std::string& name, std::vector<std::string>& words,
-                          const std::string& help) {
-  return command->add_option(name, words, help)->allow_extra_args(false)->type_size(1)->expected(1, 1 << 20);
+CLI::Option* add_repeated(CLI::App* command, const std::string& name,
+                          std::vector<std::string>& words, const std::string& help) {
+  return command->add_option(name, words, help)
+      ->allow_extra_args(false)
+      ->type_size(1)
+      ->expected(1, 1 << 20);
 }
 
 }  // namespace
@@ -170,35 +178,46 @@ Options parse_options(const std::vector<std::string>& arguments) {
   app.allow_extras();
   app.get_formatter()->column_width(26);
 
-  CLI::App* compare = app.add_subcommand("compare", "Compares the rungs of a ladder on one problem; without a ladder: the tour.");
+  CLI::App* compare = app.add_subcommand(
+      "compare", "Compares the rungs of a ladder on one problem; without a ladder: the tour.");
   compare->allow_extras();
   compare->footer(kExamples);
   compare->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
-  compare->add_option("--data", data, "integer (exact: every rung must give the very same bits) or real")->type_name("KIND");
+  compare
+      ->add_option("--data", data,
+                   "integer (exact: every rung must give the very same bits) or real")
+      ->type_name("KIND");
   compare->add_option("--seed", seed, "for the data that are made up (default 1)")->type_name("N");
-  add_repeated(compare, "--backend", places, "cpu, emulated (CUDA code on the CPU) or gpu; repeatable")->type_name("WHERE");
+  add_repeated(compare, "--backend", places,
+               "cpu, emulated (CUDA code on the CPU) or gpu; repeatable")
+      ->type_name("WHERE");
   for (const ProblemOption& option : kProblemOptions) {
     compare->add_option(std::string("--") + option.name, problem[option.name], option.help)
         ->type_name(option.value)
         ->group(option.group);
   }
 
-  CLI::App* list = app.add_subcommand("list", "Lists the rungs of every ladder, with the idea of each.");
+  CLI::App* list =
+      app.add_subcommand("list", "Lists the rungs of every ladder, with the idea of each.");
   list->allow_extras();
   list->add_option("--ladder", ladder, "only this one")->type_name("LADDER");
 
-  CLI::App* bench = app.add_subcommand("bench", "Times rungs beside vendor libraries. Not available yet.");
+  CLI::App* bench =
+      app.add_subcommand("bench", "Times rungs beside vendor libraries. Not available yet.");
   bench->allow_extras();
   bench->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
-  add_repeated(bench, "--problem", options.benchmarks, "a benchmark problem; repeatable")->type_name("ID");
+  add_repeated(bench, "--problem", options.benchmarks, "a benchmark problem; repeatable")
+      ->type_name("ID");
 
   for (CLI::App* command : {compare, bench}) {
-    add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")->type_name("GLOB");
+    add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")
+        ->type_name("GLOB");
   }
   for (CLI::App* command : {compare, list, bench}) {
     command->add_option("--json", json, "also write the result to this file")->type_name("FILE");
   }
-  compare->add_option("--save", save, "write every result, and pictures, to this folder")->type_name("DIR");
+  compare->add_option("--save", save, "write every result, and pictures, to this folder")
+      ->type_name("DIR");
 
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -211,24 +230,30 @@ Options parse_options(const std::vector<std::string>& arguments) {
   } catch (const CLI::ArgumentMismatch& error) {
     // "--n: 1 required N missing", "--n: At Most 1 required but received 2"
     const std::string message = error.what();
-    throw BadInput(text("option = ", message.substr(0, message.find(':')), ": takes one value, once"));
+    throw BadInput(
+        text("option = ", message.substr(0, message.find(':')), ": takes one value, once"));
   } catch (const CLI::ParseError& error) {
     throw BadInput(error.what());
   }
   for (const CLI::App* command : {compare, list, bench}) reject_extras(*command);
   reject_extras(app);
 
-  options.command = compare->parsed() ? Command::compare : list->parsed() ? Command::list : Command::bench;
+  options.command = compare->parsed() ? Command::compare
+                    : list->parsed()  ? Command::list
+                                      : Command::bench;
   for (const CLI::App* command : app.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
       if (option->count() == 0) continue;
       const std::string name = option->get_name(false, false);
       if (name == "LADDER" || name == "--ladder") options.ladder = ladder;
-      if (name == "--data") options.data = parse_word("data", data, {"integer", "real"}) == "real" ? Data::real : Data::integer;
+      if (name == "--data")
+        options.data =
+            parse_word("data", data, {"integer", "real"}) == "real" ? Data::real : Data::integer;
       if (name == "--seed") options.seed = parse_seed(seed);
       if (name == "--json") options.json = json;
       if (name == "--save") options.save = save;
-      if (name.starts_with("--") && problem.contains(name.substr(2))) options.problem.set(name.substr(2), problem[name.substr(2)]);
+      if (name.starts_with("--") && problem.contains(name.substr(2)))
+        options.problem.set(name.substr(2), problem[name.substr(2)]);
     }
   }
   options.places = parse_places(places);

@@ -18,13 +18,13 @@ enum class Command { help, compare, list, bench };
 /// What the command line asks for.
 struct Options {
   Command command = Command::help;
-  std::string help;                      ///< The text, for Command::help.
+  std::string help;  ///< The text, for Command::help.
   std::optional<std::string> ladder;
-  Parameters problem;                    ///< The options that describe a problem.
-  std::vector<std::string> rungs;        ///< Globs; empty: all rungs.
-  std::vector<Where> places;             ///< Empty: everywhere.
-  std::vector<std::string> benchmarks;   ///< bench: problem names.
-  std::optional<Data> data;              ///< Empty: integer if that is possible.
+  Parameters problem;                   ///< The options that describe a problem.
+  std::vector<std::string> rungs;       ///< Globs; empty: all rungs.
+  std::vector<Where> places;            ///< Empty: everywhere.
+  std::vector<std::string> benchmarks;  ///< bench: problem names.
+  std::optional<Data> data;             ///< Empty: integer if that is possible.
   std::uint64_t seed = 1;
   std::optional<std::string> json, save;
 };

@@ -105,13 +105,14 @@ std::optional<Array> Parameters::array(const std::string& name,
   const bool fits = std::any_of(axes.begin(), axes.end(),
                                 [&](const std::string& form) { return axes_in(form) == rank; });
   require(fits, name, *path,
-          text("has ", rank, rank == 1 ? " axis (" : " axes (", to_string(array.shape()), "); ", name, " is ",
-               joined(axes, " or ")));
+          text("has ", rank, rank == 1 ? " axis (" : " axes (", to_string(array.shape()), "); ",
+               name, " is ", joined(axes, " or ")));
   const auto values = array.as<float>();
-  const auto wrong = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  const auto wrong =
+      std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
   require(wrong == values.end(), name, *path,
-          text("holds ", wrong == values.end() ? 0.0f : *wrong, " at element ", wrong - values.begin(),
-               ", with which nothing can be compared"));
+          text("holds ", wrong == values.end() ? 0.0f : *wrong, " at element ",
+               wrong - values.begin(), ", with which nothing can be compared"));
   for (const std::int64_t extent : array.shape()) {
     require(extent <= kMaxInt, name, *path, text("the extent ", extent, " must be less than 2^31"));
   }
@@ -130,8 +131,8 @@ void Extents::tell(const std::string& name, std::int64_t value, const std::strin
   const auto [entry, added] = values_.emplace(name, Told{value, source});
   const Told& before = entry->second;
   if (added || before.value == value) return;
-  throw BadInput(text(name, " = ", value, " (", source, "): contradicts ", name, " = ", before.value, " (",
-                      before.source, ")"));
+  throw BadInput(text(name, " = ", value, " (", source, "): contradicts ", name, " = ",
+                      before.value, " (", before.source, ")"));
 }
 
 int Extents::value(const std::string& name, int fallback) const {

@@ -1,5 +1,6 @@
 /// @file parameters.hpp
-/// @brief A problem's parameters as they were given on the command line, and reading them one by one.
+/// @brief A problem's parameters as they were given on the command line, and reading them one by
+/// one.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +35,16 @@ class Parameters {
   /// The text; empty if not given.
   std::optional<std::string> word(const std::string& name) const;
   /// The text, one of `words`; empty if not given.
-  std::optional<std::string> word(const std::string& name, const std::vector<std::string>& words) const;
+  std::optional<std::string> word(const std::string& name,
+                                  const std::vector<std::string>& words) const;
   /// A whole number that fits int; empty if not given.
   std::optional<int> number(const std::string& name) const;
   /// Whole numbers with commas between them; empty if not given.
   std::vector<int> numbers(const std::string& name) const;
   /// The float32 array in the .npy file of that name; empty if not given.
   /// @param axes what its axes are, in one or several forms: "[n][c][h][w]"
-  /// @throws BadInput if the file is unusable, has another number of axes or other types of elements, or
-  /// holds an infinity or a NaN, with which nothing can be compared
+  /// @throws BadInput if the file is unusable, has another number of axes or other types of
+  /// elements, or holds an infinity or a NaN, with which nothing can be compared
   std::optional<Array> array(const std::string& name, const std::vector<std::string>& axes);
 
   /// Who says what an array's shape says, for messages: "x = x.npy, 2 x 3 x 5 x 5".

@@ -9,8 +9,9 @@
 namespace convladder::command {
 namespace {
 
-/// The outer product of the binomial coefficients 1 6 15 20 15 6 1, which add up to 64, with themselves:
-/// nearly a Gaussian of standard deviation 1.2. Sums of powers of two, so that products are exact.
+/// The outer product of the binomial coefficients 1 6 15 20 15 6 1, which add up to 64, with
+/// themselves: nearly a Gaussian of standard deviation 1.2. Sums of powers of two, so that products
+/// are exact.
 std::vector<float> binomial() {
   constexpr float kRow[] = {1, 6, 15, 20, 15, 6, 1};
   std::vector<float> weights;
@@ -30,11 +31,25 @@ const std::vector<Filter>& filters() {
   using Look = Filter::Look;
   static const std::vector<Filter> all = {
       {"gaussian", "a soft blur", 7, {binomial()}, Look::plain, 1},
-      {"sharpen", "every pixel away from its neighbours", 3, {{0, -1, 0, -1, 5, -1, 0, -1, 0}}, Look::plain, 1},
+      {"sharpen",
+       "every pixel away from its neighbours",
+       3,
+       {{0, -1, 0, -1, 5, -1, 0, -1, 0}},
+       Look::plain,
+       1},
       {"emboss", "light from the upper left", 3, {{-2, -1, 0, -1, 1, 1, 0, 1, 2}}, Look::plain, 1},
-      {"sobel", "the strength of edges", 3,
-       {{-1, 0, 1, -2, 0, 2, -1, 0, 1}, {-1, -2, -1, 0, 0, 0, 1, 2, 1}}, Look::magnitude, 0.6},
-      {"laplacian", "where brightness bends", 3, {{0, 1, 0, 1, -4, 1, 0, 1, 0}}, Look::around_grey, 3},
+      {"sobel",
+       "the strength of edges",
+       3,
+       {{-1, 0, 1, -2, 0, 2, -1, 0, 1}, {-1, -2, -1, 0, 0, 0, 1, 2, 1}},
+       Look::magnitude,
+       0.6},
+      {"laplacian",
+       "where brightness bends",
+       3,
+       {{0, 1, 0, 1, -4, 1, 0, 1, 0}},
+       Look::around_grey,
+       3},
   };
   return all;
 }
@@ -53,7 +68,8 @@ Array photograph_array(const Samples& samples) {
   const auto channels = static_cast<std::size_t>(samples.channels);
   const std::size_t plane = samples.values.size() / channels;
   for (std::size_t pixel = 0; pixel < plane; ++pixel) {
-    for (std::size_t c = 0; c < channels; ++c) x[c * plane + pixel] = samples.values[pixel * channels + c];
+    for (std::size_t c = 0; c < channels; ++c)
+      x[c * plane + pixel] = samples.values[pixel * channels + c];
   }
   return array;
 }
@@ -72,12 +88,14 @@ Image picture_of(const Samples& samples) {
   Image image(samples.width, samples.height);
   const auto channels = static_cast<std::size_t>(samples.channels);
   const auto byte = [&](std::size_t i) {
-    return static_cast<std::uint8_t>(samples.depth == 16 ? samples.values[i] >> 8 : samples.values[i]);
+    return static_cast<std::uint8_t>(samples.depth == 16 ? samples.values[i] >> 8
+                                                         : samples.values[i]);
   };
   std::size_t i = 0;
   for (int y = 0; y < samples.height; ++y) {
     for (int x = 0; x < samples.width; ++x, i += channels) {
-      image.set(x, y, {byte(i), byte(i + (channels > 1 ? 1 : 0)), byte(i + (channels > 1 ? 2 : 0))});
+      image.set(x, y,
+                {byte(i), byte(i + (channels > 1 ? 1 : 0)), byte(i + (channels > 1 ? 2 : 0))});
     }
   }
   return image;
@@ -92,7 +110,9 @@ Image picture_of(const Filter& filter, const Array& y, int depth) {
   const double gain = depth == 16 ? filter.gain / 257 : filter.gain;
 
   const auto sample = [&](std::size_t channel, std::size_t pixel) {
-    const auto part = [&](std::size_t i) { return double{values[(channel * parts + i) * plane + pixel]}; };
+    const auto part = [&](std::size_t i) {
+      return double{values[(channel * parts + i) * plane + pixel]};
+    };
     switch (filter.look) {
       case Filter::Look::plain: return to_byte(gain * part(0));
       case Filter::Look::magnitude: return to_byte(gain * std::hypot(part(0), part(1)));

@@ -14,8 +14,8 @@ namespace convladder::command {
 /// A filter for photographs. Each channel is filtered by itself: a depthwise convolution.
 struct Filter {
   enum class Look {
-    plain,     ///< the result is a picture
-    magnitude, ///< two results a channel, the parts of a vector: its length
+    plain,       ///< the result is a picture
+    magnitude,   ///< two results a channel, the parts of a vector: its length
     around_grey  ///< positive and negative results, lighter and darker than grey
   };
   std::string name;
@@ -33,10 +33,12 @@ const std::vector<Filter>& filters();
 /// The filter of that name. @throws BadInput that names the nearest.
 const Filter& filter_named(const std::string& name);
 
-/// The photograph as x [1][channels][height][width]; values are its samples, 0 to 255 or 0 to 65535.
+/// The photograph as x [1][channels][height][width]; values are its samples, 0 to 255 or 0 to
+/// 65535.
 Array photograph_array(const Samples& samples);
 
-/// The filter's weights for so many channels: [channels * filters][1][R][S], a channel's side by side.
+/// The filter's weights for so many channels: [channels * filters][1][R][S], a channel's side by
+/// side.
 Array filter_weights(const Filter& filter, int channels);
 
 /// The photograph itself as a picture.

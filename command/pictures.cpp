@@ -15,10 +15,11 @@ constexpr int kTitleHeight = 88;    // above them all
 // Of one panel with the tiles of a map.
 constexpr int kPanelWidth = 416, kPanelHeight = 312;
 
-/// From the first block to the last: light grows all the way, so that the order shows without colours.
+/// From the first block to the last: light grows all the way, so that the order shows without
+/// colours.
 Colour launch_colour(double t) {
-  static constexpr Colour kStops[] = {
-      {44, 24, 96}, {60, 66, 170}, {36, 128, 178}, {38, 174, 148}, {134, 206, 90}, {252, 230, 94}};
+  static constexpr Colour kStops[] = {{44, 24, 96},   {60, 66, 170},  {36, 128, 178},
+                                      {38, 174, 148}, {134, 206, 90}, {252, 230, 94}};
   const double at = std::clamp(t, 0.0, 1.0) * 5;
   const int stop = std::min(static_cast<int>(at), 4);
   return between(kStops[stop], kStops[stop + 1], at - stop);
@@ -51,8 +52,10 @@ Image contact_sheet(const std::string& title, const std::string& subtitle,
   draw_text(sheet, {kMargin + 2.0, kMargin + 46.0}, 8.5, kGrey, subtitle);
   for (std::size_t i = 0; i < exhibits.size(); ++i) {
     const Image& image = exhibits[i].image;
-    const int x = kMargin + static_cast<int>(i) % columns * (width + kMargin) + (width - image.width()) / 2;
-    const int y = kMargin + kTitleHeight - kMargin / 2 + static_cast<int>(i) / columns * (height + kCaptionHeight);
+    const int x =
+        kMargin + static_cast<int>(i) % columns * (width + kMargin) + (width - image.width()) / 2;
+    const int y = kMargin + kTitleHeight - kMargin / 2 +
+                  static_cast<int>(i) / columns * (height + kCaptionHeight);
     sheet.paste(image, x, y + (height - image.height()) / 2);
     const Point baseline{x + 2.0, y + height + 27.0};
     draw_text(sheet, baseline, 10, kInk, exhibits[i].name);
@@ -68,13 +71,16 @@ Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int
   const double across = problem.batch * (problem.tiles_n + gap) - gap;
   const double side = std::min(kPanelWidth / across, double{kPanelHeight} / problem.tiles_m);
   const double top = (kPanelHeight - side * problem.tiles_m) / 2;
-  const double last_block = std::max<double>(1, units.empty() ? 1 : units[units.size() - kUnitColumns]);
+  const double last_block =
+      std::max<double>(1, units.empty() ? 1 : units[units.size() - kUnitColumns]);
 
   struct Place {
     Point corner, opposite;
     Point centre() const { return {(corner.x + opposite.x) / 2, (corner.y + opposite.y) / 2}; }
   };
-  const auto column = [&](std::size_t unit, std::size_t i) { return double(units[unit * kUnitColumns + i]); };
+  const auto column = [&](std::size_t unit, std::size_t i) {
+    return double(units[unit * kUnitColumns + i]);
+  };
   const auto place_of = [&](std::size_t unit) {
     const double x = (column(unit, 1) * (problem.tiles_n + gap) + column(unit, 3)) * side;
     const double y = top + column(unit, 2) * side;
@@ -88,12 +94,14 @@ Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int
   }
   if (side < 6 || count == 0) return image;  // lines would hide the colours
   for (int batch = 0; batch < problem.batch; ++batch) {
-    const double left = batch * (problem.tiles_n + gap) * side, right = left + problem.tiles_n * side;
+    const double left = batch * (problem.tiles_n + gap) * side,
+                 right = left + problem.tiles_n * side;
     for (int m = 1; m < problem.tiles_m; ++m) {
       image.line({left, top + m * side}, {right, top + m * side}, 1, kWhite, 0.25);
     }
     for (int n = 1; n < problem.tiles_n; ++n) {
-      image.line({left + n * side, top}, {left + n * side, top + problem.tiles_m * side}, 1, kWhite, 0.25);
+      image.line({left + n * side, top}, {left + n * side, top + problem.tiles_m * side}, 1, kWhite,
+                 0.25);
     }
   }
   const bool several_units = problem.map == TileMap::stream_k;
@@ -116,9 +124,10 @@ Image tile_order_legend() {
   }
   draw_text(image, {2, y - 12}, 8.5, kInk, "first block");
   draw_text(image, {kBar - text_width(8.5, "last block"), y - 12}, 8.5, kInk, "last block");
-  for (const char* line : {"A square is an output tile, coloured", "by the turn of the block that takes it.",
-                           "The line follows the blocks.", "", "Blocks that share a tile share its",
-                           "k-steps, from left to right."}) {
+  for (const char* line :
+       {"A square is an output tile, coloured", "by the turn of the block that takes it.",
+        "The line follows the blocks.", "", "Blocks that share a tile share its",
+        "k-steps, from left to right."}) {
     y += line[0] == '\0' ? 12 : 26;
     draw_text(image, {2, y + 26}, 8.5, kGrey, line);
   }

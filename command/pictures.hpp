@@ -22,9 +22,10 @@ struct Exhibit {
 Image contact_sheet(const std::string& title, const std::string& subtitle,
                     const std::vector<Exhibit>& exhibits, int columns);
 
-/// The order in which a map's blocks take the tiles: squares are tiles, colours tell a block's turn, a
-/// line joins the blocks' work in that order (stream_k: the work of each block). Where several units share a tile, each has the part of the
-/// square, from left to right, that its k-steps are of the tile's.
+/// The order in which a map's blocks take the tiles: squares are tiles, colours tell a block's
+/// turn, a line joins the blocks' work in that order (stream_k: the work of each block). Where
+/// several units share a tile, each has the part of the square, from left to right, that its
+/// k-steps are of the tile's.
 /// @param units rows as the tile_map ladder gives them
 Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int32_t> units);
 

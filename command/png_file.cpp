@@ -17,8 +17,8 @@ namespace {
 /// No pixel takes less than about 1/1032 byte of a PNG file, the limit of its compression.
 constexpr double kMaxPixelsPerByte = 8 * 1032.0;  // with 1 bit a pixel
 
-/// Reads a PNG with libpng, which reports errors by longjmp(): so nothing that needs a destructor lives
-/// in a function that longjmp() may leave. The object itself outlives them.
+/// Reads a PNG with libpng, which reports errors by longjmp(): so nothing that needs a destructor
+/// lives in a function that longjmp() may leave. The object itself outlives them.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -97,21 +97,29 @@ Samples parse_png(const std::string& parameter, const std::string& file,
   }
   Decoder decoder(bytes);
   if (!decoder.read_header()) fail(text("is not a valid PNG picture: ", decoder.error()));
-  const double pixels = static_cast<double>(decoder.width()) * static_cast<double>(decoder.height());
+  const double pixels =
+      static_cast<double>(decoder.width()) * static_cast<double>(decoder.height());
   if (pixels > kMaxPixelsPerByte * static_cast<double>(bytes.size())) {
-    fail(text("promises ", decoder.width(), " x ", decoder.height(), " pixels, but ends too early"));
+    fail(
+        text("promises ", decoder.width(), " x ", decoder.height(), " pixels, but ends too early"));
   }
-  require_available(static_cast<double>(decoder.row_bytes()) * static_cast<double>(decoder.height()) +
-                        2 * pixels * decoder.channels(),
-                    text(parameter, " = ", file));
+  require_available(
+      static_cast<double>(decoder.row_bytes()) * static_cast<double>(decoder.height()) +
+          2 * pixels * decoder.channels(),
+      text(parameter, " = ", file));
 
   std::vector<png_byte> data(decoder.row_bytes() * decoder.height());
   std::vector<png_bytep> rows(decoder.height());
-  for (std::size_t row = 0; row < rows.size(); ++row) rows[row] = data.data() + row * decoder.row_bytes();
-  if (!decoder.read_pixels(rows.data())) fail(text("is not a valid PNG picture: ", decoder.error()));
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    rows[row] = data.data() + row * decoder.row_bytes();
+  if (!decoder.read_pixels(rows.data()))
+    fail(text("is not a valid PNG picture: ", decoder.error()));
 
-  Samples samples{static_cast<int>(decoder.width()), static_cast<int>(decoder.height()),
-                  decoder.channels(), decoder.depth(), {}};
+  Samples samples{static_cast<int>(decoder.width()),
+                  static_cast<int>(decoder.height()),
+                  decoder.channels(),
+                  decoder.depth(),
+                  {}};
   const std::size_t per_row = decoder.width() * static_cast<std::size_t>(samples.channels);
   samples.values.resize(per_row * decoder.height());
   for (std::size_t row = 0; row < rows.size(); ++row) {

@@ -19,8 +19,8 @@ struct Samples {
   std::vector<std::uint16_t> values;
 };
 
-/// Reads any PNG: palettes become colours, 1 to 4 bits become 8, transparency is left out, samples are
-/// not corrected in any way.
+/// Reads any PNG: palettes become colours, 1 to 4 bits become 8, transparency is left out, samples
+/// are not corrected in any way.
 /// @param parameter what the picture is for, for messages
 /// @throws BadInput that names the file: no PNG, truncated, damaged, or larger than the memory
 Samples read_png(const std::string& parameter, const std::filesystem::path& path);

@@ -17,9 +17,7 @@ namespace {
 
 int run(const Options& options) {
   switch (options.command) {
-    case Command::help:
-      std::fputs(options.help.c_str(), stdout);
-      return kAllAgree;
+    case Command::help: std::fputs(options.help.c_str(), stdout); return kAllAgree;
     case Command::list: return list(options);
     case Command::bench: return bench(options);
     case Command::compare: return options.ladder ? compare(options) : tour(options);
@@ -27,13 +25,14 @@ int run(const Options& options) {
   return kProgramError;
 }
 
-/// The message in one line, and perhaps a second that names the nearest valid word. Control characters
-/// in what the user gave become '?'.
+/// The message in one line, and perhaps a second that names the nearest valid word. Control
+/// characters in what the user gave become '?'.
 std::string error_lines(const std::string& message) {
   static const std::string kNearest = "\nnearest: ";
   const std::size_t second = message.rfind(kNearest);
   std::string lines = printable(message.substr(0, second));
-  if (second != std::string::npos) lines += "\nnearest: " + printable(message.substr(second + kNearest.size()));
+  if (second != std::string::npos)
+    lines += "\nnearest: " + printable(message.substr(second + kNearest.size()));
   return lines;
 }
 

@@ -63,11 +63,12 @@ void Progress::draw() {
   if (elapsed < kPatience) return;
   const std::size_t full = kBarWidth * done_ / steps_;
   const bool utf8 = speaks_utf8();
-  const std::string bar = repeated(utf8 ? "━" : "=", full) +
-                          repeated(utf8 ? "─" : "-", kBarWidth - full);
+  const std::string bar =
+      repeated(utf8 ? "━" : "=", full) + repeated(utf8 ? "─" : "-", kBarWidth - full);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
   std::string words = text(done_, "/", steps_, "  ", seconds, " s  ", what_);
-  const std::size_t room = std::min<std::size_t>(output_width(), 120) - std::min(output_width(), kBarWidth + 5);
+  const std::size_t room =
+      std::min<std::size_t>(output_width(), 120) - std::min(output_width(), kBarWidth + 5);
   if (words.size() > room) words.resize(room);  // a line that wraps could not be erased
   std::fprintf(stderr, "\r\033[K  %s  %s", bar.c_str(), words.c_str());
   std::fflush(stderr);

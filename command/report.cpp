@@ -28,7 +28,8 @@ Declined workspace_too_large(const Comparison& comparison, const Rung& rung, Whe
   double arrays = 0;
   for (const auto* specs : {&signature.inputs, &signature.outputs}) {
     for (const ArraySpec& spec : *specs) {
-      arrays += static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
+      arrays +=
+          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
     }
   }
   const auto workspace = static_cast<double>(code->workspace_bytes(comparison.problem()));
@@ -66,7 +67,8 @@ nlohmann::ordered_json row_json(const Row& row) {
 
 }  // namespace
 
-Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs, const Observer& observer) {
+Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
+           const Observer& observer) {
   if (observer.start) observer.start(prepared);
   const Comparison comparison(*prepared.task.ladder, prepared.task.problem, prepared.data,
                               std::move(prepared.inputs));
@@ -91,7 +93,9 @@ Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
   return report;
 }
 
-bool time_means_something(const Row& row) { return row.outcome.ran && row.where != Where::emulated; }
+bool time_means_something(const Row& row) {
+  return row.outcome.ran && row.where != Where::emulated;
+}
 
 std::optional<double> speed_up(const Row& row, const std::vector<Row>& before) {
   if (!time_means_something(row) || row.outcome.milliseconds <= 0) return {};
@@ -127,10 +131,12 @@ int status_of(const std::vector<Report>& reports) {
     }
   }
   const char* const required = std::getenv("CONVLADDER_REQUIRE_GPU");
-  const bool gpu_required = required != nullptr && *required != '\0' && std::string_view(required) != "0";
+  const bool gpu_required =
+      required != nullptr && *required != '\0' && std::string_view(required) != "0";
   if (gpu_required && without_gpu != 0) {
-    std::fprintf(stderr, "convladder: CONVLADDER_REQUIRE_GPU is set, but %zu %s skipped on the GPU: %s\n", without_gpu,
-                 without_gpu == 1 ? "rung was" : "rungs were", printable(why_no_gpu()).c_str());
+    std::fprintf(
+        stderr, "convladder: CONVLADDER_REQUIRE_GPU is set, but %zu %s skipped on the GPU: %s\n",
+        without_gpu, without_gpu == 1 ? "rung was" : "rungs were", printable(why_no_gpu()).c_str());
     return kSomeDiffer;
   }
   return differ == 0 ? kAllAgree : kSomeDiffer;
@@ -142,9 +148,11 @@ std::string tally(const std::vector<Report>& reports) {
     for (const Row& row : report.rows) ++counts[static_cast<std::size_t>(row.outcome.status)];
   }
   const auto count = [&](Status status) { return counts[static_cast<std::size_t>(status)]; };
-  std::string line = styled(Style::good, text(count(Status::agrees), count(Status::agrees) == 1 ? " agrees" : " agree"));
+  std::string line = styled(
+      Style::good, text(count(Status::agrees), count(Status::agrees) == 1 ? " agrees" : " agree"));
   if (count(Status::differs)) {
-    line += ", " + styled(Style::bad, text(count(Status::differs), count(Status::differs) == 1 ? " differs" : " differ"));
+    line += ", " + styled(Style::bad, text(count(Status::differs),
+                                           count(Status::differs) == 1 ? " differs" : " differ"));
   }
   if (count(Status::declined)) line += text(", ", count(Status::declined), " declined");
   if (count(Status::skipped)) line += text(", ", count(Status::skipped), " skipped");

@@ -37,10 +37,11 @@ struct Observer {
 
 /// Runs all seats on the problem. @param keep_outputs for saving them
 /// @throws BadInput if the problem does not fit into the memory, or its sums exceed float's range
-Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs, const Observer& observer);
+Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
+           const Observer& observer);
 
-/// How many times faster a row is than the rung before it: in the same place or, if the rung before has
-/// only a CPU version, than that. Empty where either has no time that means something.
+/// How many times faster a row is than the rung before it: in the same place or, if the rung before
+/// has only a CPU version, than that. Empty where either has no time that means something.
 std::optional<double> speed_up(const Row& row, const std::vector<Row>& before);
 
 /// True where the time says something about the machine: not on the emulated GPU.
@@ -49,8 +50,8 @@ bool time_means_something(const Row& row);
 /// `compare --json`.
 std::string compare_json(const std::vector<Report>& reports);
 
-/// The exit status: kSomeDiffer if a row differs, or if CONVLADDER_REQUIRE_GPU=1 and a row was skipped
-/// for want of a GPU, which a line on standard error then says.
+/// The exit status: kSomeDiffer if a row differs, or if CONVLADDER_REQUIRE_GPU=1 and a row was
+/// skipped for want of a GPU, which a line on standard error then says.
 int status_of(const std::vector<Report>& reports);
 
 /// "12 agree, 1 differs, 2 declined, 8 skipped".

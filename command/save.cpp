@@ -24,7 +24,8 @@ std::string file_name(const Problem& problem, const std::string& output) {
 
 }  // namespace
 
-void check_folders(const OutputFolder& folder, const Ladder& ladder, const std::vector<Seat>& seats) {
+void check_folders(const OutputFolder& folder, const Ladder& ladder,
+                   const std::vector<Seat>& seats) {
   for (const Seat& seat : seats) folder.check(folder_of(ladder, *seat.rung, seat.where));
 }
 
@@ -45,7 +46,8 @@ void stage_outputs(OutputFolder& folder, const Report& report) {
     const auto y = row.outcome.outputs.find("y");
     if (task.filter != nullptr && y != row.outcome.outputs.end()) {
       const Image image = picture_of(*task.filter, y->second, task.sample_bits);
-      write_bytes(folder.parameter(), folder.stage(picture), png_bytes(image.width(), image.height(), image.rgb()));
+      write_bytes(folder.parameter(), folder.stage(picture),
+                  png_bytes(image.width(), image.height(), image.rgb()));
     } else if (task.ladder->name == "conv2d") {
       folder.stage_removal(picture);
     }

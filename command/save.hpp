@@ -10,10 +10,12 @@
 namespace convladder::command {
 
 /// Throws BadInput if these rows' results could not be written there.
-void check_folders(const OutputFolder& folder, const Ladder& ladder, const std::vector<Seat>& seats);
+void check_folders(const OutputFolder& folder, const Ladder& ladder,
+                   const std::vector<Seat>& seats);
 
-/// Writes the outputs of every rung that ran, and for a photograph also the filtered picture; what an
-/// earlier run left there of the others will be removed. All of it shows up at OutputFolder::commit().
+/// Writes the outputs of every rung that ran, and for a photograph also the filtered picture; what
+/// an earlier run left there of the others will be removed. All of it shows up at
+/// OutputFolder::commit().
 void stage_outputs(OutputFolder& folder, const Report& report);
 
 }  // namespace convladder::command

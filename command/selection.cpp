@@ -63,9 +63,9 @@ Selection::Selection(const Options& options, const std::vector<const Ladder*>& l
 std::vector<Seat> Selection::seats(const Ladder& ladder) const {
   std::vector<Seat> seats;
   for (const Rung& rung : ladder.rungs) {
-    const bool chosen = globs_.empty() || std::any_of(globs_.begin(), globs_.end(), [&](const auto& glob) {
-                          return matches(glob, rung);
-                        });
+    const bool chosen =
+        globs_.empty() || std::any_of(globs_.begin(), globs_.end(),
+                                      [&](const auto& glob) { return matches(glob, rung); });
     if (!chosen) continue;
     for (const Where where : kEverywhere) {
       const bool asked = std::find(places_.begin(), places_.end(), where) != places_.end();

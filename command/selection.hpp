@@ -26,8 +26,8 @@ class Selection {
   /// there, or nothing remains
   Selection(const Options& options, const std::vector<const Ladder*>& ladders);
 
-  /// The rows of a ladder: every chosen rung in every place where it can run and that was asked for,
-  /// also if the place is not there.
+  /// The rows of a ladder: every chosen rung in every place where it can run and that was asked
+  /// for, also if the place is not there.
   std::vector<Seat> seats(const Ladder& ladder) const;
 
  private:

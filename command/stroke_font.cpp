@@ -29,7 +29,8 @@ const std::map<char, const char*>& strokes() {
       {'j', "L 2 10 2 -2.5 A -0.5 -2.5 2.5 2.5 0 -90 L 2 14 2 14"},
       {'k', "L 0 15 0 0 L 7.5 10 0 4 L 2.6 6.1 8 0"},
       {'l', "L 0 15 0 0"},
-      {'m', "L 0 10 0 0 A 3.5 6.5 3.5 3.5 180 0 L 7 6.5 7 0 A 10.5 6.5 3.5 3.5 180 0 L 14 6.5 14 0"},
+      {'m',
+       "L 0 10 0 0 A 3.5 6.5 3.5 3.5 180 0 L 7 6.5 7 0 A 10.5 6.5 3.5 3.5 180 0 L 14 6.5 14 0"},
       {'n', "L 0 10 0 0 A 4.5 5.5 4.5 4.5 180 0 L 9 5.5 9 0"},
       {'o', "A 5 5 5 5 0 360"},
       {'p', "L 0 10 0 -5 A 5 5 5 5 0 360"},
@@ -67,10 +68,10 @@ const std::map<char, const char*>& strokes() {
   return all;
 }
 
-constexpr double kGap = 3.2;    // between the ink of two letters
-constexpr double kSpace = 5;    // the width of a space
-constexpr double kUnits = 10;   // the height of the letter x
-constexpr double kWeight = 1.7; // the thickness of a stroke
+constexpr double kGap = 3.2;     // between the ink of two letters
+constexpr double kSpace = 5;     // the width of a space
+constexpr double kUnits = 10;    // the height of the letter x
+constexpr double kWeight = 1.7;  // the thickness of a stroke
 
 /// Calls draw_line(from, to) for all strokes of a character, in font units.
 template <class DrawLine>

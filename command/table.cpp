@@ -21,7 +21,11 @@ std::string formatted(const char* format, double value) {
 
 /// Three significant digits without an exponent: 0.123, 1.23, 12.3, 123, 1234.
 std::string three_digits(double value) {
-  return formatted(value < 1 ? "%.3f" : value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f", value);
+  return formatted(value < 1       ? "%.3f"
+                   : value < 9.995 ? "%.2f"
+                   : value < 99.95 ? "%.1f"
+                                   : "%.0f",
+                   value);
 }
 
 std::string ratio_text(double value) {
@@ -75,16 +79,19 @@ Table::Table(const std::vector<Seat>& seats) : rung_width_(4) {
 }
 
 std::string Table::header() const {
-  return styled(Style::dim, "  " + left("rung", rung_width_ + 2) + left("where", kWhere) + left("result", kResult) +
-                                right("max error", kError) + right("time", kTime) + right("speed-up", kSpeedUp));
+  return styled(Style::dim, "  " + left("rung", rung_width_ + 2) + left("where", kWhere) +
+                                left("result", kResult) + right("max error", kError) +
+                                right("time", kTime) + right("speed-up", kSpeedUp));
 }
 
 std::string Table::row(const Row& row, const std::vector<Row>& before) const {
   const Outcome& outcome = row.outcome;
   if (outcome.status == Status::skipped) return "";
   // A rung that runs in two places is named once.
-  const bool again = !before.empty() && before.back().rung == row.rung && before.back().outcome.status != Status::skipped;
-  std::string line = "  " + left(again ? "" : row.rung->name, rung_width_ + 2) + left(name_of(row.where), kWhere) +
+  const bool again = !before.empty() && before.back().rung == row.rung &&
+                     before.back().outcome.status != Status::skipped;
+  std::string line = "  " + left(again ? "" : row.rung->name, rung_width_ + 2) +
+                     left(name_of(row.where), kWhere) +
                      styled(style_of(outcome.status), left(name_of(outcome.status), kResult));
   const std::size_t indent = 2 + rung_width_ + 2 + kWhere + kResult;
   if (outcome.ran) {
@@ -111,8 +118,9 @@ std::string Table::skipped(const std::vector<Row>& rows) const {
     }
     if (count == 0) continue;
     const std::string who = text(count, count == 1 ? " rung" : " rungs");
-    lines += (lines.empty() ? "" : "\n") + styled(Style::dim, "  " + left(who, rung_width_ + 2) + left(name_of(where), kWhere) +
-                                                                left("skipped", kResult) + printable(reason));
+    lines += (lines.empty() ? "" : "\n") +
+             styled(Style::dim, "  " + left(who, rung_width_ + 2) + left(name_of(where), kWhere) +
+                                    left("skipped", kResult) + printable(reason));
   }
   return lines;
 }
@@ -132,7 +140,8 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
         sum.status = Status::differs;
         sum.reason = problem_names[p] + ": " + one.reason;
       }
-      if (one.status == Status::agrees && sum.status != Status::differs) sum.status = Status::agrees;
+      if (one.status == Status::agrees && sum.status != Status::differs)
+        sum.status = Status::agrees;
       if (!one.ran) continue;
       ++ran;
       sum.exact = sum.exact && one.exact;
@@ -144,9 +153,10 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
       if (sum.status == Status::skipped) sum.status = Status::declined;
       sum.reason.clear();
       for (const auto& [reason, names] : declined) {
-        const std::string who = names.size() == reports.size() ? ""
-                                : names.size() > 3 ? text("declined for ", names.size(), " of ", reports.size(), ": ")
-                                                   : "declined for " + joined(names, ", ") + ": ";
+        const std::string who =
+            names.size() == reports.size() ? ""
+            : names.size() > 3 ? text("declined for ", names.size(), " of ", reports.size(), ": ")
+                               : "declined for " + joined(names, ", ") + ": ";
         sum.reason += (sum.reason.empty() ? "" : "; ") + who + reason;
       }
     }
@@ -157,7 +167,9 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
 
 std::string title_lines(const Ladder& ladder, const std::string& problem, Data data) {
   return styled(Style::bold, ladder.name) + "  " + ladder.summary + "\n" +
-         styled(Style::dim, printable(problem) + (data == Data::integer ? "; compared bit for bit" : "; compared within a bound on rounding"));
+         styled(Style::dim, printable(problem) + (data == Data::integer
+                                                      ? "; compared bit for bit"
+                                                      : "; compared within a bound on rounding"));
 }
 
 }  // namespace convladder::command

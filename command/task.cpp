@@ -16,8 +16,9 @@ namespace {
 void require_shapes(const Task& task, const Parameters& parameters) {
   const Signature signature = task.ladder->signature(task.problem);
   for (const auto& [name, array] : task.given) {
-    const auto spec = std::find_if(signature.inputs.begin(), signature.inputs.end(),
-                                   [&, &name = name](const ArraySpec& s) { return s.name == name; });
+    const auto spec =
+        std::find_if(signature.inputs.begin(), signature.inputs.end(),
+                     [&, &name = name](const ArraySpec& s) { return s.name == name; });
     if (spec == signature.inputs.end()) throw std::logic_error("no input is called " + name);
     if (array.shape() == spec->shape) continue;
     throw BadInput(text(parameters.source(name, array.shape()), ": does not fit the problem (",
@@ -45,25 +46,28 @@ std::vector<Task> read_tasks(const Options& options) {
   const Ladder& ladder = convladder::ladder(*options.ladder);
   if (ladder.name == "tile_map") return read_tile_map(ladder, options.problem);
   Task task = ladder.name == "gemm" ? read_gemm(ladder, options.problem)
-                    : ladder.name == "im2col" || ladder.name == "col2im"
-                        ? read_im2col(ladder, options.problem)
-                        : read_conv2d(ladder, options.problem);
+              : ladder.name == "im2col" || ladder.name == "col2im"
+                  ? read_im2col(ladder, options.problem)
+                  : read_conv2d(ladder, options.problem);
   require_shapes(task, options.problem);
   return {std::move(task)};
 }
 
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
   const Signature signature = task.ladder->signature(task.problem);
-  // Before anything is allocated: the inputs, and for each output the reference's values and magnitudes
-  // in double, a rung's result, and that result's copy on the host.
+  // Before anything is allocated: the inputs, and for each output the reference's values and
+  // magnitudes in double, a rung's result, and that result's copy on the host.
   double bytes = 0;
-  for (const ArraySpec& spec : signature.inputs) bytes += 2.0 * 4 * static_cast<double>(element_count(spec.shape));
-  for (const ArraySpec& spec : signature.outputs) bytes += (2.0 * 8 + 2.0 * 4) * static_cast<double>(element_count(spec.shape));
+  for (const ArraySpec& spec : signature.inputs)
+    bytes += 2.0 * 4 * static_cast<double>(element_count(spec.shape));
+  for (const ArraySpec& spec : signature.outputs)
+    bytes += (2.0 * 8 + 2.0 * 4) * static_cast<double>(element_count(spec.shape));
   require_available(bytes, text("the problem (", describe(task.problem), ")"));
 
   if (wanted == Data::integer) {
     for (const auto& [name, array] : task.given) {
-      require(all_whole(array), "data", "integer", text("the array ", name, " holds other than whole numbers"));
+      require(all_whole(array), "data", "integer",
+              text("the array ", name, " holds other than whole numbers"));
     }
   }
   Data kind = wanted.value_or(Data::integer);

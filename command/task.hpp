@@ -17,11 +17,11 @@ namespace convladder::command {
 struct Task {
   const Ladder* ladder = nullptr;
   Problem problem;
-  std::string title;               ///< describe(problem), after the photograph's name where there is one.
-  Arrays given = {};               ///< The arrays that came from files.
-  Arrays drawn = {};               ///< The arrays that came from a photograph and its filter.
-  const Filter* filter = nullptr;  ///< That filter; null without a photograph.
-  int sample_bits = 8;             ///< Of the photograph.
+  std::string title;  ///< describe(problem), after the photograph's name where there is one.
+  Arrays given = {};  ///< The arrays that came from files.
+  Arrays drawn = {};  ///< The arrays that came from a photograph and its filter.
+  const Filter* filter = nullptr;       ///< That filter; null without a photograph.
+  int sample_bits = 8;                  ///< Of the photograph.
   std::vector<std::string> notes = {};  ///< Conversions and choices to tell the user.
 };
 
@@ -39,8 +39,8 @@ struct Prepared {
   Data data = Data::integer;
 };
 
-/// Makes up the arrays that were not given, and decides how results are compared: exactly, if the data
-/// are such that no order of summation rounds.
+/// Makes up the arrays that were not given, and decides how results are compared: exactly, if the
+/// data are such that no order of summation rounds.
 /// @throws BadInput if Data::integer is asked for and not possible
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed);
 

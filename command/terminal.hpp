@@ -8,7 +8,8 @@
 
 namespace convladder::command {
 
-/// True if standard error shows a person how far we are: a terminal that understands control sequences.
+/// True if standard error shows a person how far we are: a terminal that understands control
+/// sequences.
 bool can_show_progress();
 
 /// Columns of the terminal that standard output is; a very large number where it is none.

@@ -23,8 +23,9 @@ struct Photograph {
   const char* file;
   const char* credit;
 };
-constexpr Photograph kPhotographs[] = {{"coffee.png", "Coffee, photograph by Rachel Michetti"},
-                                       {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
+constexpr Photograph kPhotographs[] = {
+    {"coffee.png", "Coffee, photograph by Rachel Michetti"},
+    {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
 
 /// A table of the tour.
 struct Stop {
@@ -39,19 +40,22 @@ std::string data_file(const std::string& name) {
     std::error_code error;
     if (fs::exists(folder / name, error)) return (folder / name).string();
   }
-  throw BadInput(text("data/", name, ": not found; the tour is for a folder with the repository's files"));
+  throw BadInput(
+      text("data/", name, ": not found; the tour is for a folder with the repository's files"));
 }
 
-/// The tour's problems, in the order of the ladders: as large as in earnest, and as many as fit into a
-/// minute without a GPU. Data are integers, which find every wrong index, or random numbers where the
-/// size of rounding errors is worth seeing.
+/// The tour's problems, in the order of the ladders: as large as in earnest, and as many as fit
+/// into a minute without a GPU. Data are integers, which find every wrong index, or random numbers
+/// where the size of rounding errors is worth seeing.
 std::vector<Stop> make_stops(const Options& options, const Selection& selection) {
   std::vector<Stop> stops;
   const auto add = [&](const char* name, std::vector<Task> tasks, Data data) {
     Stop stop{{}, selection.seats(*tasks.front().ladder), true};
     if (stop.seats.empty()) return;
-    for (const Stop& before : stops) stop.saved = stop.saved && before.problems.front().task.ladder->name != name;
-    for (Task& task : tasks) stop.problems.push_back(prepare(std::move(task), options.data.value_or(data), options.seed));
+    for (const Stop& before : stops)
+      stop.saved = stop.saved && before.problems.front().task.ladder->name != name;
+    for (Task& task : tasks)
+      stop.problems.push_back(prepare(std::move(task), options.data.value_or(data), options.seed));
     stops.push_back(std::move(stop));
   };
   const auto add_problem = [&](const char* name, const Problem& problem, Data data) {
@@ -64,9 +68,11 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
   std::vector<Task> photograph;
   photograph.push_back(photograph_task(data_file(kPhotographs[0].file), filter_named("sobel"), {}));
   add("conv2d", std::move(photograph), Data::integer);
-  add_problem("conv2d", validated(Conv2dProblem{.C = 6, .H = 768, .W = 512, .K = 6, .R = 6, .S = 6}), Data::real);
-  const Conv2dProblem layer =
-      validated(Conv2dProblem{.N = 2, .C = 32, .H = 56, .W = 56, .K = 32, .R = 3, .S = 3, .pad = {1, 1, 1, 1}});
+  add_problem("conv2d",
+              validated(Conv2dProblem{.C = 6, .H = 768, .W = 512, .K = 6, .R = 6, .S = 6}),
+              Data::real);
+  const Conv2dProblem layer = validated(Conv2dProblem{
+      .N = 2, .C = 32, .H = 56, .W = 56, .K = 32, .R = 3, .S = 3, .pad = {1, 1, 1, 1}});
   add_problem("conv2d_dgrad", layer, Data::integer);
   add_problem("conv2d_wgrad", layer, Data::real);
   add_problem("im2col", columns_of(layer), Data::integer);
@@ -74,27 +80,29 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
   add_problem("gemm", validated(GemmProblem{.M = 512, .N = 512, .K = 512}), Data::real);
   std::vector<Task> maps;
   for (const TileMapName& map : kTileMaps) {
-    const Problem problem = validated(TileMapProblem{.map = map.map,
-                                                     .tiles_m = 12,
-                                                     .tiles_n = 16,
-                                                     .k_steps = 8,
-                                                     .splits = map.map == TileMap::split_k ? kDefaultSplits : 1,
-                                                     .batch = map.map == TileMap::batched ? 2 : 1,
-                                                     .blocks = 27});
+    const Problem problem =
+        validated(TileMapProblem{.map = map.map,
+                                 .tiles_m = 12,
+                                 .tiles_n = 16,
+                                 .k_steps = 8,
+                                 .splits = map.map == TileMap::split_k ? kDefaultSplits : 1,
+                                 .batch = map.map == TileMap::batched ? 2 : 1,
+                                 .blocks = 27});
     maps.push_back({.ladder = &ladder("tile_map"), .problem = problem, .title = describe(problem)});
   }
   add("tile_map", std::move(maps), Data::integer);
   return stops;
 }
 
-/// The seat whose results become pictures: the highest rung that took the photograph, on a GPU if there
-/// is one. Null if there is none.
+/// The seat whose results become pictures: the highest rung that took the photograph, on a GPU if
+/// there is one. Null if there is none.
 const Row* painter(const std::vector<Report>& reports) {
   const Row* best = nullptr;
   for (const Report& report : reports) {
     if (report.task.filter == nullptr) continue;
     for (const Row& row : report.rows) {
-      if (row.outcome.status == Status::agrees && (best == nullptr || row.where >= best->where)) best = &row;
+      if (row.outcome.status == Status::agrees && (best == nullptr || row.where >= best->where))
+        best = &row;
     }
   }
   return best;
@@ -108,11 +116,15 @@ Image filtered_photographs(const Photograph& photograph, const Row& by, Progress
   for (const Filter& filter : filters()) {
     progress.begin(text("picture: ", photograph.file, ", ", filter.name));
     Task task = photograph_task(path, filter, {});
-    const RungRun run = run_guarded(*task.ladder, task.problem, task.drawn, *by.rung->code_at(by.where), by.where);
-    exhibits.push_back({picture_of(filter, run.outputs.at("y"), samples.depth), filter.name, filter.what});
+    const RungRun run =
+        run_guarded(*task.ladder, task.problem, task.drawn, *by.rung->code_at(by.where), by.where);
+    exhibits.push_back(
+        {picture_of(filter, run.outputs.at("y"), samples.depth), filter.name, filter.what});
     progress.step();
   }
-  return contact_sheet(photograph.credit, text("filtered by ", by.rung->name, " (", name_of(by.where), ")"), exhibits, 3);
+  return contact_sheet(photograph.credit,
+                       text("filtered by ", by.rung->name, " (", name_of(by.where), ")"), exhibits,
+                       3);
 }
 
 Image tile_orders(const std::vector<Report>& reports) {
@@ -121,17 +133,20 @@ Image tile_orders(const std::vector<Report>& reports) {
     const auto* problem = std::get_if<TileMapProblem>(&report.task.problem);
     if (problem == nullptr) continue;
     const BlockGrid grid = grid_of(*problem);
-    exhibits.push_back({tile_order_picture(*problem, report.units), std::string(name_of(problem->map)),
+    exhibits.push_back({tile_order_picture(*problem, report.units),
+                        std::string(name_of(problem->map)),
                         text(grid.x * grid.y * grid.z, " blocks")});
   }
   exhibits.push_back({tile_order_legend(), "", ""});
   return contact_sheet("The order in which each map hands out the tiles of a product",
-                       "what runs at the same time shares the rows and columns that it reads", exhibits, 4);
+                       "what runs at the same time shares the rows and columns that it reads",
+                       exhibits, 4);
 }
 
 std::string machine_line() {
   const Device* gpu = device_at(Where::gpu);
-  return text("CPU: ", device_at(Where::cpu)->name(), "; GPU: ", gpu ? gpu->name() : "none (" + why_no_gpu() + ")");
+  return text("CPU: ", device_at(Where::cpu)->name(),
+              "; GPU: ", gpu ? gpu->name() : "none (" + why_no_gpu() + ")");
 }
 
 }  // namespace
@@ -139,14 +154,17 @@ std::string machine_line() {
 int tour(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   if (const auto name = options.problem.first()) {
-    throw BadInput(text(*name, ": describes a problem, which needs a ladder: ./ladder compare LADDER --", *name, " ..."));
+    throw BadInput(text(*name,
+                        ": describes a problem, which needs a ladder: ./ladder compare LADDER --",
+                        *name, " ..."));
   }
   std::vector<const Ladder*> all;
   for (const Ladder& ladder : ladders()) all.push_back(&ladder);
   const Selection selection(options, all);
   Outputs outputs = open_outputs(options, kFolder);
   if (options.save) {
-    for (const Ladder* ladder : all) check_folders(*outputs.folder, *ladder, selection.seats(*ladder));
+    for (const Ladder* ladder : all)
+      check_folders(*outputs.folder, *ladder, selection.seats(*ladder));
   }
   std::vector<Stop> stops = make_stops(options, selection);
 
@@ -157,7 +175,8 @@ int tour(const Options& options) {
   std::vector<std::string> pictures;
   {
     Progress progress(steps);
-    progress.line(styled(Style::bold, "ConvLadder: every rung of every ladder, checked against the same reference"));
+    progress.line(styled(
+        Style::bold, "ConvLadder: every rung of every ladder, checked against the same reference"));
     progress.line(styled(Style::dim, printable(machine_line())) + "\n");
     for (Stop& stop : stops) {
       const bool save = options.save.has_value() && stop.saved;
@@ -169,7 +188,8 @@ int tour(const Options& options) {
       progress.line("");
     }
     const auto add_picture = [&](const std::string& name, const Image& image) {
-      write_bytes("save", outputs.folder->stage(name), png_bytes(image.width(), image.height(), image.rgb()));
+      write_bytes("save", outputs.folder->stage(name),
+                  png_bytes(image.width(), image.height(), image.rgb()));
       pictures.push_back((outputs.folder->path() / name).string());
     };
     if (const Row* by = painter(reports)) {
@@ -177,17 +197,22 @@ int tour(const Options& options) {
         add_picture(photograph.file, filtered_photographs(photograph, *by, progress));
       }
     }
-    if (!selection.seats(ladder("tile_map")).empty()) add_picture("tile_maps.png", tile_orders(reports));
+    if (!selection.seats(ladder("tile_map")).empty())
+      add_picture("tile_maps.png", tile_orders(reports));
     outputs.folder->commit();
   }
   if (outputs.json) outputs.json->write(compare_json(reports));
 
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
   std::printf("%s, in %lld s\n", tally(reports).c_str(), static_cast<long long>(seconds.count()));
   std::printf("%s\n", styled(Style::dim,
-                             "emulated: the CUDA file, run on this CPU; that checks its result, and its time says nothing of a GPU's").c_str());
+                             "emulated: the CUDA file, run on this CPU; that checks its result, "
+                             "and its time says nothing of a GPU's")
+                          .c_str());
   for (const std::string& picture : pictures) {
-    std::printf("%s%s\n", &picture == pictures.data() ? "Pictures: " : "          ", printable(picture).c_str());
+    std::printf("%s%s\n", &picture == pictures.data() ? "Pictures: " : "          ",
+                printable(picture).c_str());
   }
   return status_of(reports);
 }

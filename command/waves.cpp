@@ -23,14 +23,17 @@ std::string megabytes(double bytes) {
 
 std::string wave_table(const std::vector<Report>& reports) {
   const auto& first = std::get<TileMapProblem>(reports.front().task.problem);
-  std::string table = text("  Predicted reads from DRAM: ", first.blocks, first.blocks == 1 ? " block" : " blocks",
-                           " run at once, a tile is ", kTile.m, " x ", kTile.n, " floats, a k-step ", kTile.k,
-                           ";\n  what several blocks of a wave read comes once.\n");
-  table += styled(Style::dim, "  " + left("map", kMap) + right("blocks", kNumber) + right("of them", kNumber) +
-                                  right("waves", kNumber) + right("panels", kNumber) + right("panels", kNumber) +
-                                  right("", kNumber + 2) + "\n  " + left("", kMap) + right("launched", kNumber) +
-                                  right("idle", kNumber) + right("", kNumber) + right("of a", kNumber) +
-                                  right("of b", kNumber) + right("reads", kNumber + 2));
+  std::string table =
+      text("  Predicted reads from DRAM: ", first.blocks, first.blocks == 1 ? " block" : " blocks",
+           " run at once, a tile is ", kTile.m, " x ", kTile.n, " floats, a k-step ", kTile.k,
+           ";\n  what several blocks of a wave read comes once.\n");
+  table +=
+      styled(Style::dim,
+             "  " + left("map", kMap) + right("blocks", kNumber) + right("of them", kNumber) +
+                 right("waves", kNumber) + right("panels", kNumber) + right("panels", kNumber) +
+                 right("", kNumber + 2) + "\n  " + left("", kMap) + right("launched", kNumber) +
+                 right("idle", kNumber) + right("", kNumber) + right("of a", kNumber) +
+                 right("of b", kNumber) + right("reads", kNumber + 2));
   for (const Report& report : reports) {
     const auto& problem = std::get<TileMapProblem>(report.task.problem);
     const std::vector<Wave> waves = simulate_waves(report.units, problem.blocks, kTile);

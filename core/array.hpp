@@ -1,5 +1,6 @@
 /// @file array.hpp
-/// @brief Arrays as programs hold them: an element type, a shape, and row-major elements on the host.
+/// @brief Arrays as programs hold them: an element type, a shape, and row-major elements on the
+/// host.
 #pragma once
 
 #include <cstddef>
@@ -40,12 +41,12 @@ std::int64_t element_count(const Shape& shape);
 
 /// What an input or an output of a rung is.
 struct ArraySpec {
-  std::string name;   ///< As in files and messages: x, weights, y ...
-  std::string axes;   ///< One letter an axis, for messages: "nkpq".
-  Shape shape;        ///< Row-major; for `dynamic` outputs the extent of axis 0 is not known and 0.
+  std::string name;  ///< As in files and messages: x, weights, y ...
+  std::string axes;  ///< One letter an axis, for messages: "nkpq".
+  Shape shape;       ///< Row-major; for `dynamic` outputs the extent of axis 0 is not known and 0.
   DType dtype = DType::f32;  ///< Type of its elements.
-  bool dynamic = false;     ///< The rung creates this output itself, once it knows its size.
-  std::string initial = {}; ///< The input that this output starts as; empty: unwritten (NaN).
+  bool dynamic = false;      ///< The rung creates this output itself, once it knows its size.
+  std::string initial = {};  ///< The input that this output starts as; empty: unwritten (NaN).
 };
 
 /// Everything that a rung reads and writes.
@@ -63,13 +64,13 @@ class Array {
       : dtype_(dtype), shape_(std::move(shape)),
         bytes_(static_cast<std::size_t>(element_count(shape_)) * size_of(dtype)) {}
 
-  DType dtype() const { return dtype_; }          ///< Type of the elements.
-  const Shape& shape() const { return shape_; }   ///< Extents, outermost first.
+  DType dtype() const { return dtype_; }         ///< Type of the elements.
+  const Shape& shape() const { return shape_; }  ///< Extents, outermost first.
   /// Number of elements.
   std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size() / size_of(dtype_)); }
-  std::size_t size_bytes() const { return bytes_.size(); }          ///< Bytes of all elements.
-  std::byte* data() { return bytes_.data(); }                       ///< The first byte.
-  const std::byte* data() const { return bytes_.data(); }           ///< The first byte.
+  std::size_t size_bytes() const { return bytes_.size(); }  ///< Bytes of all elements.
+  std::byte* data() { return bytes_.data(); }               ///< The first byte.
+  const std::byte* data() const { return bytes_.data(); }   ///< The first byte.
 
   /// The elements. @throws std::logic_error if T is not the element type.
   template <class T>

@@ -38,10 +38,17 @@ std::string pair_text(int h, int w) { return h == w ? text(h) : text(h, ",", w);
 
 Conv2dProblem validated(Conv2dProblem p) {
   require(p.N >= 0, "n", p.N, "must be at least 0");
-  for (const auto& [name, value] : {std::pair{"c", p.C}, {"h", p.H}, {"w", p.W}, {"k", p.K},
-                                    {"r", p.R}, {"s", p.S}, {"stride", p.stride.h},
-                                    {"stride", p.stride.w}, {"dilation", p.dilation.h},
-                                    {"dilation", p.dilation.w}, {"groups", p.groups}}) {
+  for (const auto& [name, value] : {std::pair{"c", p.C},
+                                    {"h", p.H},
+                                    {"w", p.W},
+                                    {"k", p.K},
+                                    {"r", p.R},
+                                    {"s", p.S},
+                                    {"stride", p.stride.h},
+                                    {"stride", p.stride.w},
+                                    {"dilation", p.dilation.h},
+                                    {"dilation", p.dilation.w},
+                                    {"groups", p.groups}}) {
     require(value >= 1, name, value, "must be at least 1");
   }
   for (const int pad : {p.pad.top, p.pad.bottom, p.pad.left, p.pad.right}) {
@@ -92,8 +99,7 @@ Signature conv2d_dgrad_signature(const Conv2dProblem& p) {
 }
 
 Signature conv2d_wgrad_signature(const Conv2dProblem& p) {
-  return {{x_spec(p, "x"), y_spec(p, "dy")},
-          {weights_spec(p, "dw"), {"db", "k", {p.K}, p.dtype}}};
+  return {{x_spec(p, "x"), y_spec(p, "dy")}, {weights_spec(p, "dw"), {"db", "k", {p.K}, p.dtype}}};
 }
 
 }  // namespace convladder

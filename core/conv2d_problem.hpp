@@ -25,29 +25,30 @@ enum class Layout { nchw, nhwc };
 /// y[n,k,p,q] = bias[k] + sum over c, r, s of
 ///   x[n, group(k) * C/groups + c, p * stride.h - pad.top + r * dilation.h,
 ///                                 q * stride.w - pad.left + s * dilation.w] * w[k,c,r,s]
-/// with zeros outside of x and group(k) = k / (K/groups). This is cross-correlation, as in every deep
-/// learning library; the "convolution" of signal processing also flips the filter.
+/// with zeros outside of x and group(k) = k / (K/groups). This is cross-correlation, as in every
+/// deep learning library; the "convolution" of signal processing also flips the filter.
 ///
-/// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by value.
+/// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by
+/// value.
 struct Conv2dProblem {
-  int N = 1;           ///< images
-  int C = 1;           ///< input channels
-  int H = 1, W = 1;    ///< input height and width
-  int K = 1;           ///< output channels
-  int R = 1, S = 1;    ///< filter height and width
-  Padding pad = {};    ///< zeros around each image
-  Step stride = {};    ///< from one output's window to the next one's
-  Step dilation = {};  ///< 1 = none
-  int groups = 1;      ///< groups = C is a depthwise convolution
-  bool bias = false;   ///< add bias[k] (forward)
+  int N = 1;                     ///< images
+  int C = 1;                     ///< input channels
+  int H = 1, W = 1;              ///< input height and width
+  int K = 1;                     ///< output channels
+  int R = 1, S = 1;              ///< filter height and width
+  Padding pad = {};              ///< zeros around each image
+  Step stride = {};              ///< from one output's window to the next one's
+  Step dilation = {};            ///< 1 = none
+  int groups = 1;                ///< groups = C is a depthwise convolution
+  bool bias = false;             ///< add bias[k] (forward)
   Layout layout = Layout::nchw;  ///< of x, dy and y
   DType dtype = DType::f32;      ///< of all arrays
-  int P = 0, Q = 0;    ///< output height and width, set by validated()
+  int P = 0, Q = 0;              ///< output height and width, set by validated()
 };
 
 /// The same problem with P and Q.
-/// @throws BadInput if an extent is out of range, C or K is not a multiple of groups, P or Q would be
-/// less than 1, or an array would have more than 2^63 - 1 elements.
+/// @throws BadInput if an extent is out of range, C or K is not a multiple of groups, P or Q would
+/// be less than 1, or an array would have more than 2^63 - 1 elements.
 Conv2dProblem validated(Conv2dProblem problem);
 
 /// One line: "1x6x768x512, 6 filters 6x6, pad 0, stride 1".

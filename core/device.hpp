@@ -44,8 +44,9 @@ class Device {
   virtual void synchronize() = 0;
 };
 
-/// The most blocks along an axis of a grid over which a kernel strides (see blocks_for()). Tests lower it:
-/// then a few blocks must do the work of many, as they do where a grid would exceed CUDA's limits.
+/// The most blocks along an axis of a grid over which a kernel strides (see blocks_for()). Tests
+/// lower it: then a few blocks must do the work of many, as they do where a grid would exceed
+/// CUDA's limits.
 inline std::int64_t max_strided_blocks = std::numeric_limits<std::int64_t>::max();
 
 /// The device of that place; null where there is none (no GPU, or a build without CUDA).

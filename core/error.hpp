@@ -9,7 +9,8 @@
 
 namespace convladder {
 
-/// A request that makes no sense: the message names the parameter, its value and the rule it breaks.
+/// A request that makes no sense: the message names the parameter, its value and the rule it
+/// breaks.
 class BadInput : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

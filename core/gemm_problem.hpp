@@ -11,11 +11,11 @@ namespace convladder {
 
 /// c[m,n] = sum over k of a[m,k] * b[k,n]; all three are row-major. Trivially copyable.
 struct GemmProblem {
-  int M = 1, N = 1, K = 1;           ///< c is M x N, the sums are K long.
+  int M = 1, N = 1, K = 1;  ///< c is M x N, the sums are K long.
   /// Which block computes which tile of c; the result is the same. Rungs whose blocks have no tiles
   /// ignore it, rungs with tiles decline the maps that they cannot work under.
   TileMap map = TileMap::row_major;
-  DType dtype = DType::f32;          ///< Of all three.
+  DType dtype = DType::f32;  ///< Of all three.
 };
 
 /// The same problem. @throws BadInput if an extent is less than 1.

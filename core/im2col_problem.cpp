@@ -35,9 +35,10 @@ WindowAxis validated(WindowAxis axis, const std::string& name) {
           "size and padding together must be less than 2^31");
   const std::int64_t windows = output_extent(axis.size, axis.pad_before, axis.pad_after,
                                              axis.kernel, axis.stride, axis.dilation);
-  require(windows >= 1, "windows (" + name + ")", windows,
-          text("the kernel does not fit: ", padded, " elements with padding are fewer than its extent ",
-               window_extent(axis.kernel, axis.dilation)));
+  require(
+      windows >= 1, "windows (" + name + ")", windows,
+      text("the kernel does not fit: ", padded, " elements with padding are fewer than its extent ",
+           window_extent(axis.kernel, axis.dilation)));
   axis.out = static_cast<int>(windows);
   return axis;
 }
@@ -81,7 +82,8 @@ Im2colProblem validated(Im2colProblem p) {
   p.depth = validated(p.depth, kAxisNames[0]);
   p.height = validated(p.height, kAxisNames[1]);
   p.width = validated(p.width, kAxisNames[2]);
-  checked_product({p.C, p.depth.kernel, p.height.kernel, p.width.kernel}, "rows of a column matrix");
+  checked_product({p.C, p.depth.kernel, p.height.kernel, p.width.kernel},
+                  "rows of a column matrix");
   checked_product({p.depth.out, p.height.out, p.width.out}, "windows");
   element_count(x_spec(p).shape);
   element_count(col_spec(p).shape);
@@ -89,19 +91,19 @@ Im2colProblem validated(Im2colProblem p) {
 }
 
 Im2colProblem columns_of(const Conv2dProblem& p) {
-  return validated(Im2colProblem{
-      .N = p.N,
-      .C = p.C,
-      .rank = 2,
-      .height = {p.H, p.R, p.pad.top, p.pad.bottom, p.stride.h, p.dilation.h},
-      .width = {p.W, p.S, p.pad.left, p.pad.right, p.stride.w, p.dilation.w},
-      .dtype = p.dtype});
+  return validated(
+      Im2colProblem{.N = p.N,
+                    .C = p.C,
+                    .rank = 2,
+                    .height = {p.H, p.R, p.pad.top, p.pad.bottom, p.stride.h, p.dilation.h},
+                    .width = {p.W, p.S, p.pad.left, p.pad.right, p.stride.w, p.dilation.w},
+                    .dtype = p.dtype});
 }
 
 std::string describe(const Im2colProblem& p) {
-  std::string line = text(p.rank, "-D, ", p.N, "x", p.C, "x",
-                          joined(own_axes(p, &WindowAxis::size), "x"), ", kernel ",
-                          joined(own_axes(p, &WindowAxis::kernel), "x"));
+  std::string line =
+      text(p.rank, "-D, ", p.N, "x", p.C, "x", joined(own_axes(p, &WindowAxis::size), "x"),
+           ", kernel ", joined(own_axes(p, &WindowAxis::kernel), "x"));
   const auto before = own_axes(p, &WindowAxis::pad_before);
   const auto after = own_axes(p, &WindowAxis::pad_after);
   const std::vector<int> no_pad(before.size(), 0), unit(before.size(), 1);

@@ -25,26 +25,27 @@ constexpr const char* name_of(Request request) {
 
 /// A window sliding along one axis.
 struct WindowAxis {
-  int size = 1;         ///< input extent
-  int kernel = 1;       ///< taps
+  int size = 1;                       ///< input extent
+  int kernel = 1;                     ///< taps
   int pad_before = 0, pad_after = 0;  ///< zeros at both ends
-  int stride = 1;       ///< from one window to the next
-  int dilation = 1;     ///< 1 = none
-  int out = 1;          ///< number of windows, set by validated()
+  int stride = 1;                     ///< from one window to the next
+  int dilation = 1;                   ///< 1 = none
+  int out = 1;                        ///< number of windows, set by validated()
 };
 
 /// im2col: col[n, (c * kernel volume) + tap, window] = x[n, c, where that tap of that window lies],
-/// zero in the padding. col2im is its adjoint: x[n, c, i] = sum of all col elements that read x[n, c, i].
+/// zero in the padding. col2im is its adjoint: x[n, c, i] = sum of all col elements that read x[n,
+/// c, i].
 ///
 /// Build it with validated(). Fewer than three dimensions are the last ones: a leading axis of the
 /// default WindowAxis changes nothing, so that one kernel serves all ranks. Trivially copyable.
 struct Im2colProblem {
-  int N = 1;                     ///< images
-  int C = 1;                     ///< channels
-  int rank = 2;                  ///< 1, 2 or 3
+  int N = 1;                                       ///< images
+  int C = 1;                                       ///< channels
+  int rank = 2;                                    ///< 1, 2 or 3
   WindowAxis depth = {}, height = {}, width = {};  ///< the axes, outermost first
-  Request request = Request::write;  ///< what happens to the output's old values
-  DType dtype = DType::f32;          ///< of all arrays
+  Request request = Request::write;                ///< what happens to the output's old values
+  DType dtype = DType::f32;                        ///< of all arrays
 
   /// Rows of a column matrix: C * taps of the kernel.
   HOST_DEVICE constexpr std::int64_t rows() const { return C * kernel_volume(); }

@@ -16,8 +16,8 @@
 
 namespace convladder {
 
-/// The arrays of one run, by name, where the rung computes: host memory for a CPU rung, device memory
-/// for a CUDA rung. The caller owns them all; inputs must not be written.
+/// The arrays of one run, by name, where the rung computes: host memory for a CPU rung, device
+/// memory for a CUDA rung. The caller owns them all; inputs must not be written.
 class Arguments {
  public:
   /// An array of the run.
@@ -110,7 +110,9 @@ struct AnyImplementation {
           return code.workspace_bytes ? code.workspace_bytes(std::get<P>(p)) : std::size_t{0};
         }),
         run([=](const Problem& p, const Arguments& arrays) { code.run(std::get<P>(p), arrays); }),
-        tile([=](const Problem& p) { return code.tile ? code.tile(std::get<P>(p)) : OutputTile{}; }) {}
+        tile([=](const Problem& p) {
+          return code.tile ? code.tile(std::get<P>(p)) : OutputTile{};
+        }) {}
 };
 
 /// Where a rung runs: on the host, as a .cu file on the host (cuda_on_cpu), or on a GPU.
@@ -126,10 +128,10 @@ constexpr const char* name_of(Where where) {
 
 /// A row of the rung table.
 struct Rung {
-  std::string name;      ///< Source path from the root without the suffix.
-  std::string source;    ///< Source path from the root.
-  std::string idea;      ///< The one idea, in a line.
-  std::string previous;  ///< The rung that this one improves on; empty at the bottom.
+  std::string name;           ///< Source path from the root without the suffix.
+  std::string source;         ///< Source path from the root.
+  std::string idea;           ///< The one idea, in a line.
+  std::string previous;       ///< The rung that this one improves on; empty at the bottom.
   bool deterministic = true;  ///< The same input gives the same bits, run after run.
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
@@ -144,10 +146,10 @@ struct Rung {
 
 /// A ladder: one operation, and all its rungs in the order of climbing.
 struct Ladder {
-  std::string name;                         ///< As on the command line: "conv2d".
-  std::string summary;                      ///< What is computed, in a line.
-  Signature (*signature)(const Problem&);   ///< The arrays of a problem.
-  std::vector<Rung> rungs;                  ///< From the bottom up.
+  std::string name;                        ///< As on the command line: "conv2d".
+  std::string summary;                     ///< What is computed, in a line.
+  Signature (*signature)(const Problem&);  ///< The arrays of a problem.
+  std::vector<Rung> rungs;                 ///< From the bottom up.
 };
 
 }  // namespace convladder

@@ -68,12 +68,12 @@ inline constexpr int kDefaultSplits = 2;
 /// products, block z takes z, z + gridDim.z, z + 2 * gridDim.z ... one after the other.
 struct TileMapProblem {
   TileMap map = TileMap::row_major;  ///< Which map.
-  int tiles_m = 1, tiles_n = 1;  ///< output tiles down and across
-  int k_steps = 1;               ///< steps of the main loop along k for one tile
-  int splits = 1;                ///< blocks that share a tile (split_k)
-  int batch = 1;                 ///< products
-  int blocks = 132;              ///< blocks that run at once: stream_k shares all work among them
-  int group_rows = 8;            ///< tile rows of a super-row (grouped); Triton's tutorial has 8
+  int tiles_m = 1, tiles_n = 1;      ///< output tiles down and across
+  int k_steps = 1;                   ///< steps of the main loop along k for one tile
+  int splits = 1;                    ///< blocks that share a tile (split_k)
+  int batch = 1;                     ///< products
+  int blocks = 132;    ///< blocks that run at once: stream_k shares all work among them
+  int group_rows = 8;  ///< tile rows of a super-row (grouped); Triton's tutorial has 8
 };
 
 /// The blocks that a map launches along the axes of its grid.

@@ -45,10 +45,10 @@ const Ladder& ladder(const std::string& name) {
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  const auto best = std::min_element(
-      candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
-        return edit_distance(word, a) < edit_distance(word, b);
-      });
+  const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                     [&](const std::string& a, const std::string& b) {
+                                       return edit_distance(word, a) < edit_distance(word, b);
+                                     });
   return best == candidates.end() ? std::string() : *best;
 }
 

@@ -1,8 +1,8 @@
 /// @file ladders.hpp
 /// @brief The rung table: every ladder, with its rungs in the order of climbing.
 ///
-/// Tests, the command, benchmarks, notebooks and the docs all read this table; nothing else selects a
-/// rung. To add a rung, add its file, one row in its ladder's .cpp, and its docs page.
+/// Tests, the command, benchmarks, notebooks and the docs all read this table; nothing else selects
+/// a rung. To add a rung, add its file, one row in its ladder's .cpp, and its docs page.
 #pragma once
 
 #include <string>

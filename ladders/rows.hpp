@@ -2,32 +2,31 @@
 /// @brief How a ladder's table names its rungs' code.
 ///
 /// A rung's file `<folder>/<ladder>/<name>.cpp` or `.cu` defines the function
-/// `Implementation<P> <folder>::<ladder>::<name>()`, a .cu file inside of BACKEND. The table declares it
-/// with CPU_RUNG or CUDA_RUNG, and its row refers to it with cpu_code or cuda_code.
+/// `Implementation<P> <folder>::<ladder>::<name>()`, a .cu file inside of BACKEND. The table
+/// declares it with CPU_RUNG or CUDA_RUNG, and its row refers to it with cpu_code or cuda_code.
 #pragma once
 
 #include "core/rung.hpp"
 
 /// Declares the function of a CPU rung.
-#define CPU_RUNG(P, folder, ladder, name)    \
-  namespace convladder::folder::ladder {     \
-  Implementation<P> name();                  \
+#define CPU_RUNG(P, folder, ladder, name) \
+  namespace convladder::folder::ladder {  \
+  Implementation<P> name();               \
   }
 
 /// Declares the functions of a CUDA rung: the one that nvcc compiles, and the emulated one.
-#define CUDA_RUNG(P, folder, ladder, name)              \
-  namespace convladder::gpu::folder::ladder {           \
-  Implementation<P> name();                             \
-  }                                                     \
-  namespace convladder::emulated::folder::ladder {      \
-  Implementation<P> name();                             \
+#define CUDA_RUNG(P, folder, ladder, name)         \
+  namespace convladder::gpu::folder::ladder {      \
+  Implementation<P> name();                        \
+  }                                                \
+  namespace convladder::emulated::folder::ladder { \
+  Implementation<P> name();                        \
   }
 
 /// The first three members of a CPU rung's row: name, source, ... and its code.
-#define CPU_ROW(folder, ladder, rung, ...)                                           \
-  ::convladder::cpu_row(#folder "/" #ladder "/" #rung,                               \
-                        ::convladder::AnyImplementation(                             \
-                            ::convladder::folder::ladder::rung()),                   \
+#define CPU_ROW(folder, ladder, rung, ...)                                                     \
+  ::convladder::cpu_row(#folder "/" #ladder "/" #rung,                                         \
+                        ::convladder::AnyImplementation(::convladder::folder::ladder::rung()), \
                         __VA_ARGS__)
 
 /// @def GPU_CODE
@@ -39,11 +38,11 @@
 #endif
 
 /// The same for a CUDA rung.
-#define CUDA_ROW(folder, ladder, rung, ...)                                          \
-  ::convladder::cuda_row(#folder "/" #ladder "/" #rung,                              \
-                         ::convladder::AnyImplementation(                            \
-                             ::convladder::emulated::folder::ladder::rung()),        \
-                         GPU_CODE(::convladder::gpu::folder::ladder::rung), __VA_ARGS__)
+#define CUDA_ROW(folder, ladder, rung, ...)                                            \
+  ::convladder::cuda_row(                                                              \
+      #folder "/" #ladder "/" #rung,                                                   \
+      ::convladder::AnyImplementation(::convladder::emulated::folder::ladder::rung()), \
+      GPU_CODE(::convladder::gpu::folder::ladder::rung), __VA_ARGS__)
 
 namespace convladder {
 

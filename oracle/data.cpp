@@ -12,8 +12,8 @@ int integer_range(std::int64_t longest_sum) {
   for (int a = 8; a >= 1; --a) {
     if (longest_sum < (kExactLimit - a) / (std::int64_t{a} * a)) return a;
   }
-  throw BadInput(text("sums of ", longest_sum,
-                      " products: too long to be exact in float; use real data"));
+  throw BadInput(
+      text("sums of ", longest_sum, " products: too long to be exact in float; use real data"));
 }
 
 /// An own generator for each array, so that one array's values do not depend on another's size.

@@ -30,9 +30,9 @@ std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputT
                           const std::vector<std::int64_t>& indices) {
   if (tile.rows == 0 || indices.size() < 2) return "";
   const std::int64_t row = indices[indices.size() - 2], column = indices.back();
-  std::string place = text("; tile (", row / tile.rows, ", ", column / tile.columns, ") of ",
-                           tile.rows, " x ", tile.columns, ", at (", row % tile.rows, ", ",
-                           column % tile.columns, ") in it");
+  std::string place =
+      text("; tile (", row / tile.rows, ", ", column / tile.columns, ") of ", tile.rows, " x ",
+           tile.columns, ", at (", row % tile.rows, ", ", column % tile.columns, ") in it");
   const auto* conv = std::get_if<Conv2dProblem>(&problem);
   if (conv == nullptr || spec.axes != "nkpq") return place;
   const std::int64_t h = row * conv->stride.h - conv->pad.top;

@@ -12,19 +12,19 @@ namespace convladder {
 
 /// The outcome of a comparison.
 struct Verdict {
-  bool agrees = false;       ///< Every element is as expected, within the tolerance.
-  bool exact = false;        ///< Every element equals the reference rounded to its type.
-  double max_error = 0;      ///< Largest |found - expected|; infinity where NaN was found.
-  std::string difference = {};    ///< Where it differs: the first wrong element, expected and found.
+  bool agrees = false;          ///< Every element is as expected, within the tolerance.
+  bool exact = false;           ///< Every element equals the reference rounded to its type.
+  double max_error = 0;         ///< Largest |found - expected|; infinity where NaN was found.
+  std::string difference = {};  ///< Where it differs: the first wrong element, expected and found.
 };
 
 /// Judges `found` against `expected`.
 ///
 /// Data::integer: every element must equal the reference. Data::real: every element must lie within
-/// (4 + 2 sqrt(L)) 2^-24 * (sum of |products|), L = Expected::longest_sum: a bound on float rounding
-/// in any order of summation that random data meet with a wide margin (Higham and Mary, "A new
-/// approach to probabilistic rounding error analysis", 2019). No norm over all elements takes part,
-/// so that one wrong pixel cannot hide.
+/// (4 + 2 sqrt(L)) 2^-24 * (sum of |products|), L = Expected::longest_sum: a bound on float
+/// rounding in any order of summation that random data meet with a wide margin (Higham and Mary, "A
+/// new approach to probabilistic rounding error analysis", 2019). No norm over all elements takes
+/// part, so that one wrong pixel cannot hide.
 ///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,

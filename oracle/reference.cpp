@@ -15,8 +15,11 @@ namespace {
 
 Expected expected_for(const ArraySpec& spec, std::int64_t longest, bool rounds = true) {
   const auto count = static_cast<std::size_t>(element_count(spec.shape));
-  return {spec, std::vector<double>(count),
-          rounds ? std::vector<double>(count) : std::vector<double>(), {}, longest};
+  return {spec,
+          std::vector<double>(count),
+          rounds ? std::vector<double>(count) : std::vector<double>(),
+          {},
+          longest};
 }
 
 /// Adds a product to element i.
@@ -26,7 +29,8 @@ void accumulate(Expected& to, std::int64_t i, double a, double b) {
 }
 
 /// Visits all products of the convolution that belong to image n and output channel k:
-/// visit(x offset, weight offset, y offset). Both gradients and the forward pass sum over these triples.
+/// visit(x offset, weight offset, y offset). Both gradients and the forward pass sum over these
+/// triples.
 template <class Visit>
 void for_each_product(const Conv2dProblem& conv, int n, int k, const Visit& visit) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
@@ -94,11 +98,10 @@ std::vector<Expected> conv2d_wgrad(const Conv2dProblem& conv, const Arrays& inpu
   parallel_for(conv.K, [&](std::int64_t k) {
     const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
     for (int n = 0; n < conv.N; ++n) {
-      for_each_product(conv, n, static_cast<int>(k),
-                       [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-                         accumulate(dw, wi, x[static_cast<std::size_t>(xi)],
-                                    dy[static_cast<std::size_t>(yi)]);
-                       });
+      for_each_product(
+          conv, n, static_cast<int>(k), [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+            accumulate(dw, wi, x[static_cast<std::size_t>(xi)], dy[static_cast<std::size_t>(yi)]);
+          });
       const std::int64_t first = (std::int64_t{n} * conv.K + k) * plane;
       for (std::int64_t i = first; i < first + plane; ++i) {
         accumulate(db, k, dy[static_cast<std::size_t>(i)], 1.0);
@@ -129,8 +132,7 @@ void for_each_column_element(const Im2colProblem& p, std::int64_t n, std::int64_
             const int h = input(p.height, u, r);
             for (int v = 0; v < p.width.out; ++v) {
               const int w = input(p.width, v, s);
-              const std::int64_t col =
-                  (n * p.rows() + row) * p.columns() + window_at(0, o, u, v);
+              const std::int64_t col = (n * p.rows() + row) * p.columns() + window_at(0, o, u, v);
               visit(col, d < 0 || h < 0 || w < 0
                              ? -1
                              : (n * p.C + c) * p.channel_size() + pixel_at(0, d, h, w));
@@ -198,8 +200,8 @@ std::vector<Expected> gemm(const GemmProblem& p, const Arrays& inputs) {
   return {c};
 }
 
-/// The place of a point on a Hilbert curve through a square whose side is a power of two: from the largest
-/// quarter to the smallest, each turned back to the curve's first direction.
+/// The place of a point on a Hilbert curve through a square whose side is a power of two: from the
+/// largest quarter to the smallest, each turned back to the curve's first direction.
 std::int64_t distance_along_hilbert(std::int64_t side, std::int64_t x, std::int64_t y) {
   std::int64_t distance = 0;
   for (std::int64_t half = side / 2; half >= 1; half /= 2) {
@@ -236,11 +238,13 @@ std::int64_t block_of_tile(const TileMapProblem& p, std::int64_t m, std::int64_t
     }
     case TileMap::grouped: {
       const std::int64_t group = m / p.group_rows;
-      const std::int64_t rows = std::min<std::int64_t>(p.group_rows, p.tiles_m - group * p.group_rows);
+      const std::int64_t rows =
+          std::min<std::int64_t>(p.group_rows, p.tiles_m - group * p.group_rows);
       return group * p.group_rows * p.tiles_n + n * rows + m % p.group_rows;
     }
     case TileMap::hilbert: {
-      const std::int64_t along = p.tiles_m > p.tiles_n ? m : n, across = p.tiles_m > p.tiles_n ? n : m;
+      const std::int64_t along = p.tiles_m > p.tiles_n ? m : n,
+                         across = p.tiles_m > p.tiles_n ? n : m;
       std::int64_t side = 1;
       while (side < std::min(p.tiles_m, p.tiles_n)) side *= 2;
       return along / side * side * side + distance_along_hilbert(side, along % side, across);
@@ -250,8 +254,8 @@ std::int64_t block_of_tile(const TileMapProblem& p, std::int64_t m, std::int64_t
   throw std::logic_error("no tile of stream_k belongs to one block");
 }
 
-/// All units, found the other way round than the rungs do: from each tile to its block or blocks. Sorted
-/// afterwards.
+/// All units, found the other way round than the rungs do: from each tile to its block or blocks.
+/// Sorted afterwards.
 std::vector<Expected> tile_map(const TileMapProblem& p) {
   std::vector<std::array<std::int32_t, kUnitColumns>> units;
   const auto add = [&](std::int64_t block, std::int64_t batch, std::int64_t m, std::int64_t n,
@@ -264,9 +268,12 @@ std::vector<Expected> tile_map(const TileMapProblem& p) {
   // stream_k: of all steps, the first `large` blocks have share + 1 each, the others share.
   const std::int64_t steps = std::int64_t{p.batch} * p.tiles_m * p.tiles_n * p.k_steps;
   const std::int64_t share = steps / grid.x, large = steps % grid.x;
-  const auto first_step_of = [&](std::int64_t block) { return block * share + std::min(block, large); };
+  const auto first_step_of = [&](std::int64_t block) {
+    return block * share + std::min(block, large);
+  };
   const auto owner_of = [&](std::int64_t step) {
-    return step < large * (share + 1) ? step / (share + 1) : large + (step - large * (share + 1)) / share;
+    return step < large * (share + 1) ? step / (share + 1)
+                                      : large + (step - large * (share + 1)) / share;
   };
   const std::int64_t part = ceil_div(p.k_steps, p.splits);
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
@@ -274,7 +281,8 @@ std::vector<Expected> tile_map(const TileMapProblem& p) {
       for (std::int64_t n = 0; n < p.tiles_n; ++n) {
         if (p.map == TileMap::stream_k) {
           const std::int64_t tile = ((batch * p.tiles_m + m) * p.tiles_n + n) * p.k_steps;
-          for (std::int64_t block = owner_of(tile); block <= owner_of(tile + p.k_steps - 1); ++block) {
+          for (std::int64_t block = owner_of(tile); block <= owner_of(tile + p.k_steps - 1);
+               ++block) {
             add(block, batch, m, n, std::max(first_step_of(block) - tile, std::int64_t{0}),
                 std::min(first_step_of(block + 1) - tile, std::int64_t{p.k_steps}));
           }

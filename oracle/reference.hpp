@@ -1,8 +1,9 @@
 /// @file reference.hpp
 /// @brief What every rung's result is compared with: plain definitions in double precision.
 ///
-/// These are independent of the rungs: written once more, directly from the formulas, and each along
-/// another way than the rungs of its ladder take (gradients scatter here, where rungs gather).
+/// These are independent of the rungs: written once more, directly from the formulas, and each
+/// along another way than the rungs of its ladder take (gradients scatter here, where rungs
+/// gather).
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,12 @@ namespace convladder {
 
 /// The right values of one output, and what is needed to bound a rung's rounding error.
 struct Expected {
-  ArraySpec spec;                 ///< With its final shape, also where the output is dynamic.
-  std::vector<double> values;     ///< float32 outputs
-  std::vector<double> magnitude;  ///< Sum of the |products| of each value; empty: no rounding at all.
+  ArraySpec spec;              ///< With its final shape, also where the output is dynamic.
+  std::vector<double> values;  ///< float32 outputs
+  std::vector<double>
+      magnitude;  ///< Sum of the |products| of each value; empty: no rounding at all.
   std::vector<std::int32_t> integers;  ///< int32 outputs
-  std::int64_t longest_sum = 1;   ///< Products in the longest sum.
+  std::int64_t longest_sum = 1;        ///< Products in the longest sum.
 };
 
 /// The products in the longest sum of any output of this problem.

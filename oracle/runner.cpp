@@ -97,7 +97,8 @@ class Memory {
     for (GuardedBuffer& buffer : buffers_) {
       if (find_spec(signature_->inputs, buffer.name()) == nullptr) buffer.poison();
       const ArraySpec* output = find_spec(signature_->outputs, buffer.name());
-      if (output != nullptr && !output->initial.empty()) buffer.upload(inputs_->at(output->initial));
+      if (output != nullptr && !output->initial.empty())
+        buffer.upload(inputs_->at(output->initial));
     }
   }
 
@@ -127,9 +128,9 @@ class Memory {
     Arrays outputs;
     for (const ArraySpec& spec : signature_->outputs) {
       Array array(spec.dtype, shapes_.at(spec.name));
-      const auto buffer = std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& candidate) {
-        return candidate.name() == spec.name;
-      });
+      const auto buffer =
+          std::find_if(buffers_.begin(), buffers_.end(),
+                       [&](const auto& candidate) { return candidate.name() == spec.name; });
       buffer->download(array);
       outputs.emplace(spec.name, std::move(array));
     }
@@ -178,8 +179,8 @@ void require_memory(const Device& device, const Signature& signature, std::size_
   double bytes = static_cast<double>(workspace_bytes);
   for (const auto* specs : {&signature.inputs, &signature.outputs}) {
     for (const ArraySpec& spec : *specs) {
-      bytes += static_cast<double>(element_count(spec.shape)) *
-               static_cast<double>(size_of(spec.dtype));
+      bytes +=
+          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
     }
   }
   const auto free = static_cast<double>(device.free_bytes());
@@ -223,9 +224,9 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
 }
 
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed)
-    : Comparison(ladder, problem, data,
-                 make_inputs(ladder.signature(problem), data, seed,
-                             longest_sum(ladder.name, problem))) {}
+    : Comparison(
+          ladder, problem, data,
+          make_inputs(ladder.signature(problem), data, seed, longest_sum(ladder.name, problem))) {}
 
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs)
     : ladder_(&ladder), problem_(problem), data_(data), inputs_(std::move(inputs)),

@@ -81,9 +81,9 @@ class Comparison {
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 
-  const Ladder& ladder() const { return *ladder_; }      ///< As given.
-  const Problem& problem() const { return problem_; }    ///< As given.
-  const Arrays& inputs() const { return inputs_; }       ///< As made, or as given.
+  const Ladder& ladder() const { return *ladder_; }    ///< As given.
+  const Problem& problem() const { return problem_; }  ///< As given.
+  const Arrays& inputs() const { return inputs_; }     ///< As made, or as given.
   /// The right answer, an element for each output.
   const std::vector<Expected>& expected() const { return expected_; }
 

@@ -52,12 +52,13 @@ bool same_bits(const Arrays& a, const Arrays& b) {
 
 /// Compares the rung with the reference in one mode, in all runs. Returns a line for each failure.
 std::vector<std::string> check_mode(const Comparison& comparison, const Rung& rung, Where where,
-                                    Data data, Size size, const RunOptions& run_options,
-                                    const CheckOptions& options, int& comparisons) {
+                                    Data data, const TestProblem& problem,
+                                    const RunOptions& run_options, const CheckOptions& options,
+                                    int& comparisons) {
   Arrays first;
-  for (int run = 0; run < runs_at(where); ++run) {
+  for (int run = 0; run < (problem.once ? 1 : runs_at(where)); ++run) {
     if (where == Where::emulated) set_emulated_thread_order(run, options.seed);
-    const bool few_blocks = with_few_blocks(where, run) && size != Size::huge;
+    const bool few_blocks = with_few_blocks(where, run) && problem.size != Size::huge;
     const StridedBlocks strided(few_blocks ? kFewBlocks : max_strided_blocks);
     Outcome outcome = comparison.run(rung, where, run_options);
     const std::string prefix = text(name_of(data), " data, ", name_of_run(where, run), ": ");
@@ -106,10 +107,10 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
       std::vector<std::string> failures;
       for (const Data data : {Data::integer, Data::real}) {
         const bool has_data = !ladder.signature(problem.problem).inputs.empty();
-        if (data == Data::real && !has_data) break;  // both modes are the same
+        if (data == Data::real && (problem.once || !has_data)) break;  // no data: the same again
         const Comparison comparison(ladder, problem.problem, data, options.seed);
-        failures = check_mode(comparison, rung, where, data, problem.size, run_options,
-                              options, report.comparisons);
+        failures = check_mode(comparison, rung, where, data, problem, run_options, options,
+                              report.comparisons);
         if (!failures.empty()) break;
       }
       ++report.problems;

@@ -25,8 +25,8 @@ struct CheckOptions {
 
 /// What a check found out.
 struct CheckReport {
-  int problems = 0;     ///< On so many problems the rung ran and was judged,
-  int comparisons = 0;  ///< in so many runs: modes, thread orders, repetitions.
+  int problems = 0;                     ///< On so many problems the rung ran and was judged,
+  int comparisons = 0;                  ///< in so many runs: modes, thread orders, repetitions.
   std::map<std::string, int> declined;  ///< Problems by the reason for which the rung declined.
   std::vector<std::string> skipped;     ///< Problems that did not fit here, with the reason.
   std::vector<std::string> failures;    ///< Each a line that names the problem and what is wrong.
@@ -43,7 +43,8 @@ struct CheckReport {
 CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
                        const CheckOptions& options);
 
-/// Sets the order of cuda_on_cpu's threads: run 0 forward, 1 reverse, 2 and later shuffled by the seed.
+/// Sets the order of cuda_on_cpu's threads: run 0 forward, 1 reverse, 2 and later shuffled by the
+/// seed.
 void set_emulated_thread_order(int run, std::uint64_t seed);
 
 /// Like check_rung(), on these problems only, all of which the rung may decline.

@@ -95,7 +95,8 @@ TEST_CASE("checked_product and element_count refuse what 64 bits cannot hold") {
   CHECK(checked_product({}, "x") == 1);
   CHECK(checked_product({std::int64_t{1} << 31, (std::int64_t{1} << 31) - 1}, "x") ==
         4611686016279904256);
-  CHECK_THROWS_AS(checked_product({std::int64_t{1} << 32, std::int64_t{1} << 31}, "rows"), BadInput);
+  CHECK_THROWS_AS(checked_product({std::int64_t{1} << 32, std::int64_t{1} << 31}, "rows"),
+                  BadInput);
   CHECK(element_count({}) == 1);
   CHECK(element_count({0, 5}) == 0);
   CHECK(element_count({70000, 70000}) == 4900000000);
@@ -283,8 +284,11 @@ TEST_CASE("validated(Im2colProblem) names the axis") {
   refuse([](P& p) { p.depth.pad_after = -1; }, "pad (depth) = -1: must be at least 0");
   refuse([](P& p) { p.width.kernel = 7; }, "windows (width) = 0: the kernel does not fit");
   refuse([](P& p) { p.height.size = kMaxInt, p.height.pad_after = 1; }, "must be less than 2^31");
-  refuse([](P& p) { p.C = kMaxInt, p.depth = {kMaxInt, kMaxInt}, p.height = {kMaxInt, kMaxInt}; },
-         "exceeds 2^63 - 1");
+  refuse(
+      [](P& p) {
+        p.C = kMaxInt, p.depth = {kMaxInt, kMaxInt}, p.height = {kMaxInt, kMaxInt};
+      },
+      "exceeds 2^63 - 1");
   check_refusals(cases);
 }
 

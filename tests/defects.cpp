@@ -8,7 +8,8 @@
 /// - "map a", "map b": CUTLASS's tile maps.
 ///
 /// Not tests, because a correct result does not show them:
-/// - im2col 3 (a request of `none` that still adds the bias): the forward pass takes no request here.
+/// - im2col 3 (a request of `none` that still adds the bias): the forward pass takes no request
+/// here.
 /// - im2col 10 (a pointer outside of its array, formed but not used): undefined behaviour that the
 ///   sanitizer build looks for (-fsanitize=pointer-overflow).
 /// - im2col 11 (a document that calls explicit im2col "implicit"): words.
@@ -16,7 +17,8 @@
 ///   channel), 13 (no register blocking): times and counters, which benchmarks show.
 /// - direct 10 ("register" accumulators in local memory): a matter of the compiler's output.
 /// - direct 11 (two threads that own an output): the values agree; counted stores would show it.
-/// - direct 14 (multiply-adds counted as operations, in an int): nothing here counts them in an int.
+/// - direct 14 (multiply-adds counted as operations, in an int): nothing here counts them in an
+/// int.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,7 +37,8 @@ namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-/// Checks every rung of the ladder in every place that is there; at least one must take each problem.
+/// Checks every rung of the ladder in every place that is there; at least one must take each
+/// problem.
 void check_all_rungs(const std::string& ladder_name, const std::vector<Problem>& problems,
                      std::size_t misalignment = 0) {
   std::vector<TestProblem> tests;
@@ -87,7 +90,11 @@ TEST_CASE("defect sizes: truncating division, and a dilated extent without its -
       for (int pad = 0; pad <= 4; ++pad) {
         for (int stride = 1; stride <= 5; ++stride) {
           for (int dilation = 1; dilation <= 4; ++dilation) {
-            Conv2dProblem p{.H = h, .W = 9, .R = r, .pad = {pad, pad, 0, 0}, .stride = {stride, 1},
+            Conv2dProblem p{.H = h,
+                            .W = 9,
+                            .R = r,
+                            .pad = {pad, pad, 0, 0},
+                            .stride = {stride, 1},
                             .dilation = {dilation, 1}};
             int right = 0;  // by counting the windows that fit
             while (right * stride + (r - 1) * dilation < h + 2 * pad) ++right;
@@ -116,7 +123,9 @@ TEST_CASE("defect im2col 1: an empty gather that ignores the request") {
   for (const char* name : {"im2col", "col2im"}) {
     check_all_rungs(name, with_all_requests({.C = 2, .rank = 1, .width = {11, 1, 0, 0, 3, 1}}));
     check_all_rungs(name, with_all_requests({.C = 2, .rank = 1, .width = {12, 3, 0, 0, 5, 1}}));
-    check_all_rungs(name, with_all_requests({.C = 2, .rank = 3, .depth = {5, 1, 0, 0, 3, 1},
+    check_all_rungs(name, with_all_requests({.C = 2,
+                                             .rank = 3,
+                                             .depth = {5, 1, 0, 0, 3, 1},
                                              .height = {4, 1, 0, 0, 3, 1},
                                              .width = {7, 2, 0, 0, 3, 1}}));
   }
@@ -132,15 +141,19 @@ TEST_CASE("defect im2col 2: a short cut for 1x1 that ignores the request") {
 TEST_CASE("defect im2col 4: height, width and channels in another order") {
   for (const char* name : {"im2col", "col2im"}) {
     check_all_rungs(name, with_all_requests({.N = 2, .C = 7, .height = {5, 2}, .width = {11, 3}}));
-    check_all_rungs(name, with_all_requests({.N = 3, .C = 2, .rank = 3, .depth = {3, 2},
-                                             .height = {5, 1}, .width = {7, 3}}));
+    check_all_rungs(
+        name, with_all_requests(
+                  {.N = 3, .C = 2, .rank = 3, .depth = {3, 2}, .height = {5, 1}, .width = {7, 3}}));
   }
 }
 
 TEST_CASE("defect im2col 5: one and three dimensions promised, two done") {
   for (const char* name : {"im2col", "col2im"}) {
-    check_all_rungs(name, with_all_requests({.N = 2, .C = 3, .rank = 1, .width = {9, 3, 1, 0, 2, 2}}));
-    check_all_rungs(name, with_all_requests({.N = 2, .C = 3, .rank = 3,
+    check_all_rungs(name,
+                    with_all_requests({.N = 2, .C = 3, .rank = 1, .width = {9, 3, 1, 0, 2, 2}}));
+    check_all_rungs(name, with_all_requests({.N = 2,
+                                             .C = 3,
+                                             .rank = 3,
                                              .depth = {5, 3, 1, 0, 2, 1},
                                              .height = {6, 2, 0, 1, 1, 2},
                                              .width = {7, 3, 2, 0, 2, 1}}));
@@ -149,8 +162,8 @@ TEST_CASE("defect im2col 5: one and three dimensions promised, two done") {
 
 TEST_CASE("defect im2col 6: sizes beyond 2^31 in 32 bits") {
   // The arrays themselves are problem 30: on a GPU, on request. Their sizes are right everywhere.
-  const Im2colProblem huge = columns_of(validated(Conv2dProblem{
-      .C = 64, .H = 1024, .W = 1024, .R = 7, .S = 7, .pad = {3, 3, 3, 3}}));
+  const Im2colProblem huge = columns_of(
+      validated(Conv2dProblem{.C = 64, .H = 1024, .W = 1024, .R = 7, .S = 7, .pad = {3, 3, 3, 3}}));
   CHECK(huge.rows() * huge.columns() == 3288334336);
   CHECK(im2col_signature(huge).outputs[0].shape == Shape{1, 3136, 1048576});
   const Im2colProblem more = validated(Im2colProblem{.C = 70000, .rank = 1, .width = {70000, 1}});
@@ -163,8 +176,10 @@ TEST_CASE("defect im2col 7: parameters so large that the sizes wrap") {
   CHECK(refused({.H = 5, .W = 5, .R = kMaxInt, .dilation = {kMaxInt, 1}}));
   CHECK(refused({.N = kMaxInt, .C = kMaxInt, .H = kMaxInt}));
   CHECK_FALSE(refused({.H = 5, .W = 5, .stride = {kMaxInt, kMaxInt}}));
-  check_all_rungs("conv2d", {validated(Conv2dProblem{.C = 2, .H = 5, .W = 5, .K = 2, .R = 3, .S = 3,
-                                                     .stride = {kMaxInt, kMaxInt}})});
+  check_all_rungs(
+      "conv2d",
+      {validated(Conv2dProblem{
+          .C = 2, .H = 5, .W = 5, .K = 2, .R = 3, .S = 3, .stride = {kMaxInt, kMaxInt}})});
 }
 
 TEST_CASE("defect im2col 8: no images, no launch, no error") {
@@ -176,27 +191,33 @@ TEST_CASE("defect im2col 8: no images, no launch, no error") {
   }
 }
 
-TEST_CASE("defect im2col 9: a filter dilated twice ends in a negative size, not in an endless loop") {
+TEST_CASE(
+    "defect im2col 9: a filter dilated twice ends in a negative size, not in an endless loop") {
   // A 3x3 filter with dilation 4, handed over expanded to 9x9 and dilated again.
   CHECK(refused({.H = 20, .W = 20, .R = 9, .S = 9, .dilation = {4, 4}}));
   CHECK_FALSE(refused({.H = 20, .W = 20, .R = 3, .S = 3, .dilation = {4, 4}}));
 }
 
 TEST_CASE("defect im2col 12: a flipped filter, and padding of the wrong sign") {
-  // A bright pixel on black, and a filter that is no flip of itself: the answer is the filter, turned.
-  check_all_rungs("conv2d", {validated(Conv2dProblem{.C = 2, .H = 6, .W = 7, .K = 2, .R = 2, .S = 3,
-                                                     .pad = {2, 0, 0, 1}}),
-                             validated(Conv2dProblem{.C = 1, .H = 9, .W = 9, .R = 4, .S = 4,
-                                                     .pad = {3, 0, 1, 2}, .stride = {2, 2}})});
+  // A bright pixel on black, and a filter that is no flip of itself: the answer is the filter,
+  // turned.
+  check_all_rungs(
+      "conv2d",
+      {validated(
+           Conv2dProblem{.C = 2, .H = 6, .W = 7, .K = 2, .R = 2, .S = 3, .pad = {2, 0, 0, 1}}),
+       validated(Conv2dProblem{
+           .C = 1, .H = 9, .W = 9, .R = 4, .S = 4, .pad = {3, 0, 1, 2}, .stride = {2, 2}})});
 }
 
 TEST_CASE("defect direct 1: a weight index that forgets the input channel") {
-  check_all_rungs("conv2d", {validated(Conv2dProblem{.C = 3, .H = 9, .W = 11, .K = 2, .R = 3, .S = 3}),
-                             validated(Conv2dProblem{.C = 2, .H = 5, .W = 5, .K = 3})});
+  check_all_rungs("conv2d",
+                  {validated(Conv2dProblem{.C = 3, .H = 9, .W = 11, .K = 2, .R = 3, .S = 3}),
+                   validated(Conv2dProblem{.C = 2, .H = 5, .W = 5, .K = 3})});
 }
 
 TEST_CASE("defect direct 2: test data in which a wrong index makes no difference") {
-  const Conv2dProblem conv = validated(Conv2dProblem{.C = 6, .H = 12, .W = 12, .K = 6, .R = 6, .S = 6});
+  const Conv2dProblem conv =
+      validated(Conv2dProblem{.C = 6, .H = 12, .W = 12, .K = 6, .R = 6, .S = 6});
   const Arrays inputs = make_inputs(conv2d_signature(conv), Data::integer, settings().seed,
                                     longest_sum("conv2d", conv));
   const auto weights = inputs.at("weights").as<float>();
@@ -217,17 +238,17 @@ TEST_CASE("defect direct 3: an output smaller than a tile, and a grid without bl
   std::vector<Problem> problems;
   for (int h = 1; h <= 9; ++h) {
     for (int w = 1; w <= 5; ++w) {
-      problems.push_back(validated(Conv2dProblem{.C = 2, .H = h + 2, .W = w + 2, .K = 2, .R = 3,
-                                                 .S = 3}));
+      problems.push_back(
+          validated(Conv2dProblem{.C = 2, .H = h + 2, .W = w + 2, .K = 2, .R = 3, .S = 3}));
     }
   }
   check_all_rungs("conv2d", problems);
 }
 
 TEST_CASE("defect direct 4: filters taller than a tile") {
-  check_all_rungs("conv2d", {validated(Conv2dProblem{.C = 2, .H = 21, .W = 23, .K = 2, .R = 9, .S = 9}),
-                             validated(Conv2dProblem{.C = 2, .H = 23, .W = 27, .K = 2, .R = 11,
-                                                     .S = 11})});
+  check_all_rungs("conv2d",
+                  {validated(Conv2dProblem{.C = 2, .H = 21, .W = 23, .K = 2, .R = 9, .S = 9}),
+                   validated(Conv2dProblem{.C = 2, .H = 23, .W = 27, .K = 2, .R = 11, .S = 11})});
 }
 
 TEST_CASE("defect direct 5: float4 at addresses that are no multiple of 16") {
@@ -243,14 +264,16 @@ TEST_CASE("defect direct 5: float4 at addresses that are no multiple of 16") {
 
 TEST_CASE("defect direct 6: rows past the tile, read past the end of the input") {
   // The guard bands around x hold NaN, so that such a read shows in the last rows.
-  check_all_rungs("conv2d", {validated(Conv2dProblem{.C = 6, .H = 13, .W = 12, .K = 6, .R = 6, .S = 6}),
-                             validated(Conv2dProblem{.C = 1, .H = 6, .W = 6, .R = 6, .S = 6})});
+  check_all_rungs("conv2d",
+                  {validated(Conv2dProblem{.C = 6, .H = 13, .W = 12, .K = 6, .R = 6, .S = 6}),
+                   validated(Conv2dProblem{.C = 1, .H = 6, .W = 6, .R = 6, .S = 6})});
 }
 
 TEST_CASE("defect direct 7: shared memory that overflows at some heights") {
   std::vector<Problem> problems;
   for (const int p : {4, 12, 20}) {  // P % 8 = 4
-    problems.push_back(validated(Conv2dProblem{.C = 2, .H = p + 6, .W = 18, .K = 2, .R = 7, .S = 7}));
+    problems.push_back(
+        validated(Conv2dProblem{.C = 2, .H = p + 6, .W = 18, .K = 2, .R = 7, .S = 7}));
   }
   check_all_rungs("conv2d", problems);
 }
@@ -277,8 +300,8 @@ TEST_CASE("defect direct 8: missing barriers, which lock-step execution hides") 
 }
 
 TEST_CASE("defect direct 15: a batch that is ignored, and errors that nobody asks for") {
-  check_all_rungs("conv2d", {validated(Conv2dProblem{.N = 3, .C = 2, .H = 7, .W = 8, .K = 2, .R = 3,
-                                                     .S = 3})});
+  check_all_rungs(
+      "conv2d", {validated(Conv2dProblem{.N = 3, .C = 2, .H = 7, .W = 8, .K = 2, .R = 3, .S = 3})});
   // An error of the device reaches the caller, with its place.
   Device& device = *device_at(Where::emulated);
   std::byte host[4] = {};
@@ -288,16 +311,16 @@ TEST_CASE("defect direct 15: a batch that is ignored, and errors that nobody ask
 
 TEST_CASE("defect map a: a map that divides by N where its grid has less than N columns") {
   std::vector<Problem> problems;
-  for (const TileMap map : {TileMap::identity1, TileMap::identity2, TileMap::identity4,
-                            TileMap::identity8}) {
+  for (const TileMap map :
+       {TileMap::identity1, TileMap::identity2, TileMap::identity4, TileMap::identity8}) {
     for (const auto& [m, n] : {std::pair{10, 6}, {6, 10}, {3, 2}, {2, 3}, {1, 1}, {7, 5}}) {
       problems.push_back(validated(TileMapProblem{.map = map, .tiles_m = m, .tiles_n = n}));
     }
   }
   check_all_rungs("tile_map", problems);
   // CUTLASS's second overload covers 10 of these 60 tiles.
-  const TileMapProblem known = validated(
-      TileMapProblem{.map = TileMap::identity8, .tiles_m = 10, .tiles_n = 6});
+  const TileMapProblem known =
+      validated(TileMapProblem{.map = TileMap::identity8, .tiles_m = 10, .tiles_n = 6});
   const Comparison comparison(ladder("tile_map"), known, Data::integer, 1);
   for (const Rung& rung : ladder("tile_map").rungs) {
     for (const Where where : {Where::cpu, Where::emulated}) {

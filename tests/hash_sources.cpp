@@ -1,6 +1,6 @@
 /// @file hash_sources.cpp
-/// @brief Run by the build: writes the hashes of all CUDA sources for the suite to compile in, so that
-/// a program knows what it was built from, wherever it is carried.
+/// @brief Run by the build: writes the hashes of all CUDA sources for the suite to compile in, so
+/// that a program knows what it was built from, wherever it is carried.
 ///
 ///     hash_sources ROOT OUTPUT SOURCE...
 #include <cstdio>

@@ -36,7 +36,8 @@ class Subject {
   Arrays operator()(const Problem& problem, const Arrays& inputs) const {
     const AnyImplementation& code = *rung_->code_at(where_);
     if (const Declined declined = code.supports(problem)) throw DeclinesProblem{*declined};
-    RungRun run = run_guarded(*ladder_, problem, inputs, code, where_, {.poison = options_->poison});
+    RungRun run =
+        run_guarded(*ladder_, problem, inputs, code, where_, {.poison = options_->poison});
     if (!run.damage.empty()) throw Broken{text(describe(problem), ": ", run.damage)};
     return std::move(run.outputs);
   }
@@ -122,8 +123,9 @@ Array make4(const Shape& shape, const std::function<float(int, int, int, int)>& 
 class View4 {
  public:
   explicit View4(const Array& array)
-      : data_(floats(array)), at_{static_cast<int>(array.shape()[1]), static_cast<int>(array.shape()[2]),
-                            static_cast<int>(array.shape()[3])} {}
+      : data_(floats(array)),
+        at_{static_cast<int>(array.shape()[1]), static_cast<int>(array.shape()[2]),
+            static_cast<int>(array.shape()[3])} {}
   float operator()(int a, int b, int c, int d) const { return data_[at(at_(a, b, c, d))]; }
 
  private:
@@ -156,19 +158,42 @@ std::vector<int> permutation(int count, std::uint64_t seed) {
 
 std::vector<Conv2dProblem> conv_bases() {
   return {
-      validated(Conv2dProblem{.N = 2, .C = 4, .H = 11, .W = 14, .K = 6, .R = 3, .S = 3,
-                              .pad = {1, 0, 2, 1}, .stride = {2, 1}, .dilation = {1, 2}}),
-      validated(Conv2dProblem{.C = 3, .H = 8, .W = 35, .K = 5, .R = 2, .S = 5,
-                              .pad = {0, 1, 3, 2}}),
-      validated(Conv2dProblem{.N = 2, .C = 6, .H = 9, .W = 10, .K = 4, .R = 3, .S = 2,
-                              .stride = {1, 3}, .groups = 2}),
-      validated(Conv2dProblem{.N = 3, .C = 5, .H = 12, .W = 17, .K = 5, .R = 3, .S = 3,
-                              .pad = {2, 2, 2, 2}, .dilation = {2, 2}, .groups = 5}),
+      validated(Conv2dProblem{.N = 2,
+                              .C = 4,
+                              .H = 11,
+                              .W = 14,
+                              .K = 6,
+                              .R = 3,
+                              .S = 3,
+                              .pad = {1, 0, 2, 1},
+                              .stride = {2, 1},
+                              .dilation = {1, 2}}),
+      validated(
+          Conv2dProblem{.C = 3, .H = 8, .W = 35, .K = 5, .R = 2, .S = 5, .pad = {0, 1, 3, 2}}),
+      validated(Conv2dProblem{
+          .N = 2, .C = 6, .H = 9, .W = 10, .K = 4, .R = 3, .S = 2, .stride = {1, 3}, .groups = 2}),
+      validated(Conv2dProblem{.N = 3,
+                              .C = 5,
+                              .H = 12,
+                              .W = 17,
+                              .K = 5,
+                              .R = 3,
+                              .S = 3,
+                              .pad = {2, 2, 2, 2},
+                              .dilation = {2, 2},
+                              .groups = 5}),
       validated(Conv2dProblem{.C = 17, .H = 7, .W = 9, .K = 19}),
-      validated(Conv2dProblem{.C = 5, .H = 20, .W = 36, .K = 7, .R = 3, .S = 3,
-                              .pad = {1, 1, 1, 1}}),
-      validated(Conv2dProblem{.N = 2, .C = 2, .H = 13, .W = 13, .K = 3, .R = 2, .S = 2,
-                              .pad = {0, 3, 1, 0}, .stride = {4, 3}}),
+      validated(
+          Conv2dProblem{.C = 5, .H = 20, .W = 36, .K = 7, .R = 3, .S = 3, .pad = {1, 1, 1, 1}}),
+      validated(Conv2dProblem{.N = 2,
+                              .C = 2,
+                              .H = 13,
+                              .W = 13,
+                              .K = 3,
+                              .R = 2,
+                              .S = 2,
+                              .pad = {0, 3, 1, 0},
+                              .stride = {4, 3}}),
   };
 }
 
@@ -239,8 +264,8 @@ Array subsample(const Conv2dProblem& p, const Array& dense) {
 Array stuff_output(const Conv2dProblem& p, const Array& y) {
   const View4 from(y);
   return make4(y_shape(with_stride_1(p)), [&](int n, int k, int row, int column) {
-    const bool kept = row % p.stride.h == 0 && column % p.stride.w == 0 &&
-                      row / p.stride.h < p.P && column / p.stride.w < p.Q;
+    const bool kept = row % p.stride.h == 0 && column % p.stride.w == 0 && row / p.stride.h < p.P &&
+                      column / p.stride.w < p.Q;
     return kept ? from(n, k, row / p.stride.h, column / p.stride.w) : 0.0f;
   });
 }
@@ -306,12 +331,16 @@ struct Identity {
 std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const CheckOptions& opt) {
   const auto y_of = [&f](const Conv2dProblem& p, const Arrays& in) { return f(p, in).at("y"); };
   const auto strided = [](const Conv2dProblem& p) { return p.stride.h != 1 || p.stride.w != 1; };
-  const auto dilated = [](const Conv2dProblem& p) { return p.dilation.h != 1 || p.dilation.w != 1; };
+  const auto dilated = [](const Conv2dProblem& p) {
+    return p.dilation.h != 1 || p.dilation.w != 1;
+  };
   const auto padded = [](const Conv2dProblem& p) {
     return p.pad.top + p.pad.bottom + p.pad.left + p.pad.right != 0;
   };
   return {
-      {"linear in x", {}, [=, &f](const Conv2dProblem& p) {
+      {"linear in x",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array first = y_of(p, in);
          more["weights"] = in["weights"];
@@ -319,7 +348,9 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
          in["x"] = sum(in["x"], more["x"]);
          expect_same(y_of(p, in), sum(first, second));
        }},
-      {"linear in the weights", {}, [=, &f](const Conv2dProblem& p) {
+      {"linear in the weights",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array first = y_of(p, in);
          more["x"] = in["x"];
@@ -337,7 +368,9 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
            expect_same(y_of(of_one_image(p), one), image(y, n), text("image ", n));
          }
        }},
-      {"bias", {}, [=, &f](const Conv2dProblem& p) {
+      {"bias",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Conv2dProblem biased = p;
          biased.bias = true;
          const Arrays in = f.inputs(biased);
@@ -367,11 +400,13 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
          in["weights"] = permute_axis(in["weights"], 0, order);
          expect_same(y_of(p, in), permute_axis(y, 1, order));
        }},
-      {"stride = subsampling", strided, [=, &f](const Conv2dProblem& p) {
+      {"stride = subsampling", strided,
+       [=, &f](const Conv2dProblem& p) {
          const Arrays in = f.inputs(p);
          expect_same(y_of(p, in), subsample(p, y_of(with_stride_1(p), in)));
        }},
-      {"dilation = zeros in the filter", dilated, [=, &f](const Conv2dProblem& p) {
+      {"dilation = zeros in the filter", dilated,
+       [=, &f](const Conv2dProblem& p) {
          const Arrays in = f.inputs(p);
          Arrays stuffed = in;
          stuffed["weights"] = stuff_filter(p, in.at("weights"));
@@ -384,13 +419,16 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
          dense["weights"] = block_diagonal(p, in.at("weights"));
          expect_same(y_of(p, in), y_of(without_groups(p), dense));
        }},
-      {"padding by hand", padded, [=, &f](const Conv2dProblem& p) {
+      {"padding by hand", padded,
+       [=, &f](const Conv2dProblem& p) {
          const Arrays in = f.inputs(p);
          Arrays by_hand = in;
          by_hand["x"] = pad_by_hand(p, in.at("x"));
          expect_same(y_of(p, in), y_of(unpadded(p), by_hand));
        }},
-      {"a filter of one tap shifts", {}, [=, &f](const Conv2dProblem& p) {
+      {"a filter of one tap shifts",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p);
          const int group_c = p.C / p.groups, group_k = p.K / p.groups;
          // Another channel and another tap for each filter.
@@ -409,7 +447,9 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
                        return x(n, k / group_k * group_c + c, h, w);
                      }));
        }},
-      {"flipping everything flips the output", {}, [=, &f](const Conv2dProblem& base) {
+      {"flipping everything flips the output",
+       {},
+       [=, &f](const Conv2dProblem& base) {
          const Conv2dProblem p = with_stride_1(base);
          const auto flip = [](const Array& array) {
            const View4 from(array);
@@ -441,7 +481,9 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
                        return total;
                      }));
        }},
-      {"adjoint of the input gradient", {}, [=, &f](const Conv2dProblem& p) {
+      {"adjoint of the input gradient",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Subject dgrad = first_cpu_rung("conv2d_dgrad", opt);
          const Arrays in = f.inputs(p);
          Arrays back = dgrad.inputs(p, 1);
@@ -449,7 +491,9 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
          expect_equal_inner(inner(y_of(p, in), back.at("dy")),
                             inner(in.at("x"), dgrad(p, back).at("dx")));
        }},
-      {"adjoint of the weight gradient", {}, [=, &f](const Conv2dProblem& p) {
+      {"adjoint of the weight gradient",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Subject wgrad = first_cpu_rung("conv2d_wgrad", opt);
          const Arrays in = f.inputs(p);
          Arrays back = wgrad.inputs(p, 1);
@@ -463,7 +507,9 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
 std::vector<Identity<Conv2dProblem>> dgrad_identities(const Subject& f, const CheckOptions& opt) {
   const auto dx_of = [&f](const Conv2dProblem& p, const Arrays& in) { return f(p, in).at("dx"); };
   return {
-      {"linear in dy", {}, [=, &f](const Conv2dProblem& p) {
+      {"linear in dy",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array first = dx_of(p, in);
          more["weights"] = in["weights"];
@@ -471,7 +517,9 @@ std::vector<Identity<Conv2dProblem>> dgrad_identities(const Subject& f, const Ch
          in["dy"] = sum(in["dy"], more["dy"]);
          expect_same(dx_of(p, in), sum(first, second));
        }},
-      {"linear in the weights", {}, [=, &f](const Conv2dProblem& p) {
+      {"linear in the weights",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array first = dx_of(p, in);
          more["dy"] = in["dy"];
@@ -529,7 +577,9 @@ std::vector<Identity<Conv2dProblem>> dgrad_identities(const Subject& f, const Ch
          dense["weights"] = block_diagonal(p, in.at("weights"));
          expect_same(dx_of(p, in), dx_of(without_groups(p), dense));
        }},
-      {"padding by hand", {}, [=, &f](const Conv2dProblem& p) {
+      {"padding by hand",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Arrays in = f.inputs(p);
          expect_same(dx_of(p, in), crop_by_hand(p, dx_of(unpadded(p), in)));
        }},
@@ -542,14 +592,15 @@ std::vector<Identity<Conv2dProblem>> dgrad_identities(const Subject& f, const Ch
          });
          const View4 dy(in.at("dy"));
          expect_same(dx_of(p, in), make4(x_shape(p), [&](int n, int c, int h, int w) {
-                       const int row =
-                           output_of(h, p.pad.top, r0, p.stride.h, p.dilation.h, p.P);
+                       const int row = output_of(h, p.pad.top, r0, p.stride.h, p.dilation.h, p.P);
                        const int column =
                            output_of(w, p.pad.left, s0, p.stride.w, p.dilation.w, p.Q);
                        return c != c0 || row < 0 || column < 0 ? 0.0f : dy(n, k0, row, column);
                      }));
        }},
-      {"adjoint of the forward pass", {}, [=, &f](const Conv2dProblem& p) {
+      {"adjoint of the forward pass",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Subject forward = first_cpu_rung("conv2d", opt);
          const Arrays back = f.inputs(p);
          Arrays in = forward.inputs(p, 1);
@@ -583,7 +634,9 @@ std::vector<Identity<Conv2dProblem>> dgrad_identities(const Subject& f, const Ch
 std::vector<Identity<Conv2dProblem>> wgrad_identities(const Subject& f, const CheckOptions& opt) {
   const auto dw_of = [&f](const Conv2dProblem& p, const Arrays& in) { return f(p, in).at("dw"); };
   return {
-      {"linear in x", {}, [=, &f](const Conv2dProblem& p) {
+      {"linear in x",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array first = dw_of(p, in);
          more["dy"] = in["dy"];
@@ -591,7 +644,9 @@ std::vector<Identity<Conv2dProblem>> wgrad_identities(const Subject& f, const Ch
          in["x"] = sum(in["x"], more["x"]);
          expect_same(dw_of(p, in), sum(first, second));
        }},
-      {"linear in dy", {}, [=, &f](const Conv2dProblem& p) {
+      {"linear in dy",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Arrays first = f(p, in);
          more["x"] = in["x"];
@@ -606,8 +661,8 @@ std::vector<Identity<Conv2dProblem>> wgrad_identities(const Subject& f, const Ch
          const Arrays in = f.inputs(p);
          Array total = zeros(w_shape(p)), total_db = zeros({p.K});
          for (int n = 0; n < p.N; ++n) {
-           const Arrays one = f(of_one_image(p), {{"x", image(in.at("x"), n)},
-                                                  {"dy", image(in.at("dy"), n)}});
+           const Arrays one =
+               f(of_one_image(p), {{"x", image(in.at("x"), n)}, {"dy", image(in.at("dy"), n)}});
            total = sum(total, one.at("dw"));
            total_db = sum(total_db, one.at("db"));
          }
@@ -615,7 +670,9 @@ std::vector<Identity<Conv2dProblem>> wgrad_identities(const Subject& f, const Ch
          expect_same(batch.at("dw"), total, "dw");
          expect_same(batch.at("db"), total_db, "db");
        }},
-      {"bias gradient = sums of dy", {}, [=, &f](const Conv2dProblem& p) {
+      {"bias gradient = sums of dy",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Arrays in = f.inputs(p);
          Array db = zeros({p.K});
          const View4 dy(in.at("dy"));
@@ -665,13 +722,17 @@ std::vector<Identity<Conv2dProblem>> wgrad_identities(const Subject& f, const Ch
          const Arrays in = f.inputs(p);
          expect_same(dw_of(p, in), diagonal_blocks(p, dw_of(without_groups(p), in)));
        }},
-      {"padding by hand", {}, [=, &f](const Conv2dProblem& p) {
+      {"padding by hand",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Arrays in = f.inputs(p);
          Arrays by_hand = in;
          by_hand["x"] = pad_by_hand(p, in.at("x"));
          expect_same(dw_of(p, in), dw_of(unpadded(p), by_hand));
        }},
-      {"adjoint of the forward pass", {}, [=, &f](const Conv2dProblem& p) {
+      {"adjoint of the forward pass",
+       {},
+       [=, &f](const Conv2dProblem& p) {
          const Subject forward = first_cpu_rung("conv2d", opt);
          const Arrays back = f.inputs(p);
          Arrays in = forward.inputs(p, 1);
@@ -713,7 +774,11 @@ std::vector<Im2colProblem> column_bases() {
       make({.C = 4, .rank = 2, .height = {7, 1}, .width = {5, 1}}),
       make({.N = 2, .C = 3, .rank = 1, .width = {20, 4, 2, 3, 2, 3}}),
       make({.C = 2, .rank = 1, .width = {11, 1, 0, 0, 3, 1}}),
-      make({.N = 2, .C = 2, .rank = 3, .depth = {5, 2, 1, 0, 2, 1}, .height = {6, 3, 1, 1, 1, 2},
+      make({.N = 2,
+            .C = 2,
+            .rank = 3,
+            .depth = {5, 2, 1, 0, 2, 1},
+            .height = {6, 3, 1, 1, 1, 2},
             .width = {7, 3, 0, 2, 3, 1}}),
   };
 }
@@ -764,8 +829,8 @@ void for_each_point(const std::array<int, 3>& small, const std::array<int, 3>& l
   for (int a = 0; a < small[0]; ++a) {
     for (int b = 0; b < small[1]; ++b) {
       for (int c = 0; c < small[2]; ++c) {
-        visit(i++, large_at(0, first[0] + a * step[0], first[1] + b * step[1],
-                            first[2] + c * step[2]));
+        visit(i++,
+              large_at(0, first[0] + a * step[0], first[1] + b * step[1], first[2] + c * step[2]));
       }
     }
   }
@@ -813,14 +878,13 @@ Embedding dilated_rows(const Im2colProblem& p) {
   const Im2colProblem large = undilated(p);
   Embedding result;
   for (std::int64_t nc = 0; nc < std::int64_t{p.N} * p.C; ++nc) {
-    for_each_point(over_axes(p, &WindowAxis::kernel), over_axes(large, &WindowAxis::kernel),
-                   {0, 0, 0}, over_axes(p, &WindowAxis::dilation),
-                   [&](std::int64_t, std::int64_t tap) {
-                     for (std::int64_t window = 0; window < p.columns(); ++window) {
-                       result.place.push_back((nc * large.kernel_volume() + tap) * p.columns() +
-                                              window);
-                     }
-                   });
+    for_each_point(
+        over_axes(p, &WindowAxis::kernel), over_axes(large, &WindowAxis::kernel), {0, 0, 0},
+        over_axes(p, &WindowAxis::dilation), [&](std::int64_t, std::int64_t tap) {
+          for (std::int64_t window = 0; window < p.columns(); ++window) {
+            result.place.push_back((nc * large.kernel_volume() + tap) * p.columns() + window);
+          }
+        });
   }
   return result;
 }
@@ -841,7 +905,9 @@ Embedding strided_columns(const Im2colProblem& p) {
 std::vector<Identity<Im2colProblem>> im2col_identities(const Subject& f, const CheckOptions& opt) {
   const auto col_of = [&f](const Im2colProblem& p, const Arrays& in) { return f(p, in).at("col"); };
   return {
-      {"linear", {}, [=, &f](const Im2colProblem& p) {
+      {"linear",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p), more = f.inputs(p, 1);
          expect_same(col_of(p, {{"x", sum(in.at("x"), more.at("x"))}}),
                      sum(col_of(p, in), col_of(p, more)));
@@ -854,23 +920,30 @@ std::vector<Identity<Im2colProblem>> im2col_identities(const Subject& f, const C
            expect_same(col_of(of_one_image(p), {{"x", image(in.at("x"), n)}}), image(col, n));
          }
        }},
-      {"padding by hand", {}, [=, &f](const Im2colProblem& p) {
+      {"padding by hand",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p);
          const Im2colProblem large = unpadded(p);
          const Array x = inside_padding(p).scatter(in.at("x"), x_shape(large));
          expect_same(col_of(p, in), col_of(large, {{"x", x}}));
        }},
-      {"dilation = rows of a larger kernel", {}, [=, &f](const Im2colProblem& p) {
+      {"dilation = rows of a larger kernel",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p);
-         expect_same(col_of(p, in),
-                     dilated_rows(p).gather(col_of(undilated(p), in), col_shape(p)));
+         expect_same(col_of(p, in), dilated_rows(p).gather(col_of(undilated(p), in), col_shape(p)));
        }},
-      {"stride = every few windows", {}, [=, &f](const Im2colProblem& p) {
+      {"stride = every few windows",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p);
          expect_same(col_of(p, in),
                      strided_columns(p).gather(col_of(with_stride_1(p), in), col_shape(p)));
        }},
-      {"add = old + write, and twice is 2x", {}, [=, &f](const Im2colProblem& p) {
+      {"add = old + write, and twice is 2x",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Im2colProblem adding = with_request(p, Request::add);
          Arrays in = f.inputs(adding);
          const Array col = col_of(p, {{"x", in.at("x")}});
@@ -879,12 +952,16 @@ std::vector<Identity<Im2colProblem>> im2col_identities(const Subject& f, const C
          in["into"] = col;
          expect_same(col_of(adding, in), sum(col, col), "twice:");
        }},
-      {"none touches nothing", {}, [=, &f](const Im2colProblem& p) {
+      {"none touches nothing",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Im2colProblem nothing = with_request(p, Request::none);
          const Arrays in = f.inputs(nothing);
          expect_same(col_of(nothing, in), in.at("into"));
        }},
-      {"adjoint of col2im", {}, [=, &f](const Im2colProblem& p) {
+      {"adjoint of col2im",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Subject back = first_cpu_rung("col2im", opt);
          const Arrays in = f.inputs(p), col = back.inputs(p, 1);
          expect_equal_inner(inner(col_of(p, in), col.at("col")),
@@ -896,7 +973,9 @@ std::vector<Identity<Im2colProblem>> im2col_identities(const Subject& f, const C
 std::vector<Identity<Im2colProblem>> col2im_identities(const Subject& f, const CheckOptions& opt) {
   const auto x_of = [&f](const Im2colProblem& p, const Arrays& in) { return f(p, in).at("x"); };
   return {
-      {"linear", {}, [=, &f](const Im2colProblem& p) {
+      {"linear",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p), more = f.inputs(p, 1);
          expect_same(x_of(p, {{"col", sum(in.at("col"), more.at("col"))}}),
                      sum(x_of(p, in), x_of(p, more)));
@@ -909,23 +988,31 @@ std::vector<Identity<Im2colProblem>> col2im_identities(const Subject& f, const C
            expect_same(x_of(of_one_image(p), {{"col", image(in.at("col"), n)}}), image(x, n));
          }
        }},
-      {"padding by hand", {}, [=, &f](const Im2colProblem& p) {
+      {"padding by hand",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p);
          expect_same(x_of(p, in), inside_padding(p).gather(x_of(unpadded(p), in), x_shape(p)));
        }},
-      {"dilation = zero rows of a larger kernel", {}, [=, &f](const Im2colProblem& p) {
+      {"dilation = zero rows of a larger kernel",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p);
          const Im2colProblem large = undilated(p);
          const Array col = dilated_rows(p).scatter(in.at("col"), col_shape(large));
          expect_same(x_of(p, in), x_of(large, {{"col", col}}));
        }},
-      {"stride = zero windows between", {}, [=, &f](const Im2colProblem& p) {
+      {"stride = zero windows between",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Arrays in = f.inputs(p);
          const Im2colProblem large = with_stride_1(p);
          const Array col = strided_columns(p).scatter(in.at("col"), col_shape(large));
          expect_same(x_of(p, in), x_of(large, {{"col", col}}));
        }},
-      {"add = old + write, and twice is 2x", {}, [=, &f](const Im2colProblem& p) {
+      {"add = old + write, and twice is 2x",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Im2colProblem adding = with_request(p, Request::add);
          Arrays in = f.inputs(adding);
          const Array x = x_of(p, {{"col", in.at("col")}});
@@ -933,18 +1020,24 @@ std::vector<Identity<Im2colProblem>> col2im_identities(const Subject& f, const C
          in["into"] = x;
          expect_same(x_of(adding, in), sum(x, x), "twice:");
        }},
-      {"none touches nothing", {}, [=, &f](const Im2colProblem& p) {
+      {"none touches nothing",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Im2colProblem nothing = with_request(p, Request::none);
          const Arrays in = f.inputs(nothing);
          expect_same(x_of(nothing, in), in.at("into"));
        }},
-      {"adjoint of im2col", {}, [=, &f](const Im2colProblem& p) {
+      {"adjoint of im2col",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Subject forward = first_cpu_rung("im2col", opt);
          const Arrays col = f.inputs(p), in = forward.inputs(p, 1);
          expect_equal_inner(inner(forward(p, in).at("col"), col.at("col")),
                             inner(in.at("x"), x_of(p, col)));
        }},
-      {"col2im(im2col(x)) = x times the number of windows", {}, [=, &f](const Im2colProblem& p) {
+      {"col2im(im2col(x)) = x times the number of windows",
+       {},
+       [=, &f](const Im2colProblem& p) {
          const Subject forward = first_cpu_rung("im2col", opt);
          const Array x = forward.inputs(p).at("x");
          Array ones = zeros(col_shape(p));
@@ -959,7 +1052,9 @@ std::vector<Identity<Im2colProblem>> col2im_identities(const Subject& f, const C
 // --- gemm ----------------------------------------------------------------------------------------
 
 std::vector<GemmProblem> gemm_bases() {
-  return {{.M = 37, .N = 29, .K = 41}, {.M = 1, .N = 65, .K = 7}, {.M = 64, .N = 32, .K = 16},
+  return {{.M = 37, .N = 29, .K = 41},
+          {.M = 1, .N = 65, .K = 7},
+          {.M = 64, .N = 32, .K = 16},
           {.M = 129, .N = 130, .K = 33, .map = TileMap::hilbert},
           {.M = 70, .N = 150, .K = 18, .map = TileMap::identity8}};
 }
@@ -987,56 +1082,75 @@ Array permute_rows(const Array& a, const std::vector<int>& order) {
 
 std::vector<Identity<GemmProblem>> gemm_identities(const Subject& f, const CheckOptions& opt) {
   const auto product = [&f](const Array& a, const Array& b, TileMap map) {
-    const GemmProblem p{.M = static_cast<int>(a.shape()[0]), .N = static_cast<int>(b.shape()[1]),
-                        .K = static_cast<int>(a.shape()[1]), .map = map};
+    const GemmProblem p{.M = static_cast<int>(a.shape()[0]),
+                        .N = static_cast<int>(b.shape()[1]),
+                        .K = static_cast<int>(a.shape()[1]),
+                        .map = map};
     return f(validated(p), {{"a", a}, {"b", b}}).at("c");
   };
   return {
-      {"linear in a", {}, [=, &f](const GemmProblem& p) {
+      {"linear in a",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array& b = in.at("b");
          expect_same(product(sum(in.at("a"), more.at("a")), b, p.map),
                      sum(product(in.at("a"), b, p.map), product(more.at("a"), b, p.map)));
        }},
-      {"linear in b", {}, [=, &f](const GemmProblem& p) {
+      {"linear in b",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p), more = f.inputs(p, 1);
          const Array& a = in.at("a");
          expect_same(product(a, sum(in.at("b"), more.at("b")), p.map),
                      sum(product(a, in.at("b"), p.map), product(a, more.at("b"), p.map)));
        }},
-      {"the unit matrix", {}, [=, &f](const GemmProblem& p) {
+      {"the unit matrix",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p);
          Array unit = zeros({p.K, p.K});
          for (std::int64_t i = 0; i < p.K; ++i) unit.as<float>()[at(i * p.K + i)] = 1;
          expect_same(product(in.at("a"), unit, p.map), in.at("a"), "a 1");
          expect_same(product(unit, in.at("b"), p.map), in.at("b"), "1 b");
        }},
-      {"(a b)^T = b^T a^T", {}, [=, &f](const GemmProblem& p) {
+      {"(a b)^T = b^T a^T",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p);
          expect_same(product(transposed(in.at("b")), transposed(in.at("a")), p.map),
                      transposed(product(in.at("a"), in.at("b"), p.map)));
        }},
-      {"(a b) c = a (b c)", {}, [=, &f](const GemmProblem& p) {
+      {"(a b) c = a (b c)",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p);
          const Array c = f.inputs(GemmProblem{.M = 1, .N = 7, .K = p.N}, 2).at("b");
          const Array& a = in.at("a");
          const Array& b = in.at("b");
-         expect_same(product(product(a, b, p.map), c, p.map), product(a, product(b, c, p.map), p.map));
+         expect_same(product(product(a, b, p.map), c, p.map),
+                     product(a, product(b, c, p.map), p.map));
        }},
-      {"permuted rows of a", {}, [=, &f](const GemmProblem& p) {
+      {"permuted rows of a",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p);
          const std::vector<int> order = permutation(p.M, opt.seed);
          expect_same(product(permute_rows(in.at("a"), order), in.at("b"), p.map),
                      permute_rows(product(in.at("a"), in.at("b"), p.map), order));
        }},
-      {"permuted k", {}, [=, &f](const GemmProblem& p) {
+      {"permuted k",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p);
          const std::vector<int> order = permutation(p.K, opt.seed);
          const Array a = transposed(permute_rows(transposed(in.at("a")), order));
          expect_same(product(a, permute_rows(in.at("b"), order), p.map),
                      product(in.at("a"), in.at("b"), p.map));
        }},
-      {"the same under every map", {}, [=, &f](const GemmProblem& p) {
+      {"the same under every map",
+       {},
+       [=, &f](const GemmProblem& p) {
          const Arrays in = f.inputs(p);
          const Array c = product(in.at("a"), in.at("b"), TileMap::row_major);
          for (const TileMapName& map : kTileMaps) {
@@ -1057,17 +1171,19 @@ void expect_exact_cover(const TileMapProblem& p, const Array& units) {
   for (std::int64_t unit = 0; unit < units.shape()[0]; ++unit) {
     const auto row = rows.subspan(at(unit * kUnitColumns), kUnitColumns);
     const int block = row[0], batch = row[1], m = row[2], n = row[3], first = row[4], last = row[5];
-    const std::string name = text("unit ", unit, " (", joined(row, ", "), ")");
-    if (block < last_block) throw Broken{name + ": not sorted by block"};
+    const auto broken = [&](const std::string& what) {
+      return Broken{text("unit ", unit, " (", joined(row, ", "), "): ", what)};
+    };
+    if (block < last_block) throw broken("not sorted by block");
     last_block = block;
     if (!(batch >= 0 && batch < p.batch && m >= 0 && m < p.tiles_m && n >= 0 && n < p.tiles_n &&
           first >= 0 && first < last && last <= p.k_steps)) {
-      throw Broken{name + ": out of range or empty"};
+      throw broken("out of range or empty");
     }
     for (int k = first; k < last; ++k) {
       const Index4 place{p.tiles_m, p.tiles_n, p.k_steps};
       if (++visits[at(place(batch, m, n, k))] > 1) {
-        throw Broken{text(name, ": k-step ", k, " is in another unit too")};
+        throw broken(text("k-step ", k, " is in another unit too"));
       }
     }
   }

@@ -21,8 +21,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// The convolution that the faulty rungs below start from: y has 4 x 5 x 6 elements.
-const Conv2dProblem kConv = validated(Conv2dProblem{.C = 3, .H = 6, .W = 7, .K = 4, .R = 3, .S = 3,
-                                                    .pad = {1, 0, 1, 0}, .bias = true});
+const Conv2dProblem kConv = validated(Conv2dProblem{
+    .C = 3, .H = 6, .W = 7, .K = 4, .R = 3, .S = 3, .pad = {1, 0, 1, 0}, .bias = true});
 constexpr std::int64_t kSizeOfY = 4 * 5 * 6;
 
 void compute(const Conv2dProblem& conv, const Arguments& arrays) {
@@ -127,13 +127,15 @@ TEST_CASE("judge without magnitudes allows no rounding at all") {
   Expected expected = expected_values({0.5}, {1}, "k");
   expected.magnitude.clear();
   CHECK(judge(expected, array_of({0.5f}, {1}), Data::real, GemmProblem{}, {}).agrees);
-  CHECK_FALSE(judge(expected, array_of({std::nextafter(0.5f, 1.0f)}, {1}), Data::real,
-                    GemmProblem{}, {}).agrees);
+  CHECK_FALSE(
+      judge(expected, array_of({std::nextafter(0.5f, 1.0f)}, {1}), Data::real, GemmProblem{}, {})
+          .agrees);
 }
 
 TEST_CASE("judge rejects another shape or element type") {
   const Expected expected = expected_values({1, 2}, {2}, "k");
-  const Verdict longer = judge(expected, array_of({1, 2, 3}, {3}), Data::integer, GemmProblem{}, {});
+  const Verdict longer =
+      judge(expected, array_of({1, 2, 3}, {3}), Data::integer, GemmProblem{}, {});
   CHECK_FALSE(longer.agrees);
   CHECK(contains(longer.difference, "y has shape 3"));
   CHECK_FALSE(judge(expected, array_of({1, 2}, {1, 2}), Data::integer, GemmProblem{}, {}).agrees);
@@ -156,17 +158,20 @@ TEST_CASE("judge compares integers exactly, also beyond what a float holds") {
 TEST_CASE("judge tells float from products rounded or truncated to TF32") {
   const GemmProblem gemm = validated(GemmProblem{.M = 4, .N = 4, .K = 256});
   const Comparison comparison(ladder("gemm"), gemm, Data::real, 3);
-  const auto a = comparison.inputs().at("a").as<float>(), b = comparison.inputs().at("b").as<float>();
+  const auto a = comparison.inputs().at("a").as<float>(),
+             b = comparison.inputs().at("b").as<float>();
   const auto product = [&](std::uint32_t add) {
-    const auto tf32 = [&](float value) {  // 13 bits fewer; `add` decides between rounding and truncation
-      return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + add) & 0xffffe000u);
-    };
+    const auto tf32 =
+        [&](float value) {  // 13 bits fewer; `add` decides between rounding and truncation
+          return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + add) & 0xffffe000u);
+        };
     Array c(DType::f32, {4, 4});
     for (std::size_t m = 0; m < 4; ++m) {
       for (std::size_t n = 0; n < 4; ++n) {
         float sum = 0;
         for (std::size_t k = 0; k < 256; ++k) {
-          sum += add == 1 ? a[m * 256 + k] * b[k * 4 + n] : tf32(a[m * 256 + k]) * tf32(b[k * 4 + n]);
+          sum +=
+              add == 1 ? a[m * 256 + k] * b[k * 4 + n] : tf32(a[m * 256 + k]) * tf32(b[k * 4 + n]);
         }
         c.as<float>()[m * 4 + n] = sum;
       }
@@ -181,11 +186,15 @@ TEST_CASE("judge tells float from products rounded or truncated to TF32") {
 TEST_CASE("a message names the element, both values, the tile and the halo") {
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
   const Implementation<Conv2dProblem> code{
-      .run = [](const Conv2dProblem& conv, const Arguments& arrays) {
-        compute(conv, arrays);
-        arrays.out<float>("y")[(2 * 5 + 1) * 6 + 3] += 1;  // k = 2, p = 1, q = 3
-      },
-      .tile = [](const Conv2dProblem&) { return OutputTile{2, 4}; }};
+      .run =
+          [](const Conv2dProblem& conv, const Arguments& arrays) {
+            compute(conv, arrays);
+            arrays.out<float>("y")[(2 * 5 + 1) * 6 + 3] += 1;  // k = 2, p = 1, q = 3
+          },
+      .tile =
+          [](const Conv2dProblem&) {
+            return OutputTile{2, 4};
+          }};
   const Outcome outcome = comparison.run(rung_of(code), Where::cpu);
   const auto right = static_cast<int>(comparison.expected()[0].values[(2 * 5 + 1) * 6 + 3]);
   CAPTURE(outcome.reason);
@@ -234,12 +243,11 @@ TEST_CASE("an output that is not written is rejected") {
 TEST_CASE("an element that is not written is rejected") {
   check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
                   std::vector<float> y(kSizeOfY);
-                  const Arguments here({{"x", DType::f32, const_cast<float*>(arrays.in<float>("x"))},
-                                        {"weights", DType::f32,
-                                         const_cast<float*>(arrays.in<float>("weights"))},
-                                        {"bias", DType::f32,
-                                         const_cast<float*>(arrays.in<float>("bias"))}},
-                                       {{"y", DType::f32, y.data()}}, nullptr, nullptr);
+                  const Arguments here(
+                      {{"x", DType::f32, const_cast<float*>(arrays.in<float>("x"))},
+                       {"weights", DType::f32, const_cast<float*>(arrays.in<float>("weights"))},
+                       {"bias", DType::f32, const_cast<float*>(arrays.in<float>("bias"))}},
+                      {{"y", DType::f32, y.data()}}, nullptr, nullptr);
                   compute(conv, here);
                   std::copy(y.begin(), y.end() - 1, arrays.out<float>("y"));
                 }),
@@ -284,15 +292,16 @@ TEST_CASE("writes before and past an array are rejected, for each array") {
                 }),
                 "wrote past the end of x");
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
-  check_differs(comparison.run(rung_of({.workspace_bytes = [](const Conv2dProblem&) {
-                                          return std::size_t{12};
-                                        },
-                                        .run = [](const Conv2dProblem& conv, const Arguments& arrays) {
-                                          compute(conv, arrays);
-                                          arrays.workspace<float>()[3] = 0;
-                                        }}),
-                               Where::cpu),
-                "wrote past the end of the workspace");
+  check_differs(
+      comparison.run(
+          rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{12}; },
+                   .run =
+                       [](const Conv2dProblem& conv, const Arguments& arrays) {
+                         compute(conv, arrays);
+                         arrays.workspace<float>()[3] = 0;
+                       }}),
+          Where::cpu),
+      "wrote past the end of the workspace");
 }
 
 TEST_CASE("a read past an array yields NaN, which is rejected") {
@@ -320,10 +329,10 @@ TEST_CASE("an error of the device is a difference, with its text") {
 
 TEST_CASE("declined and skipped are told apart, with a reason") {
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
-  const Outcome declined = comparison.run(
-      rung_of({.supports = [](const Conv2dProblem&) { return Declined("no bias"); },
-               .run = compute}),
-      Where::cpu);
+  const Outcome declined =
+      comparison.run(rung_of({.supports = [](const Conv2dProblem&) { return Declined("no bias"); },
+                              .run = compute}),
+                     Where::cpu);
   CHECK(declined.status == Status::declined);
   CHECK(declined.reason == "no bias");
   CHECK_FALSE(declined.ran);
@@ -351,8 +360,9 @@ TEST_CASE("arrays begin where RunOptions::misalignment says") {
 }
 
 TEST_CASE("a problem that does not fit into memory is bad input before anything runs") {
-  const Rung rung = rung_of(
-      {.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{1} << 60; }, .run = compute});
+  const Rung rung =
+      rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{1} << 60; },
+               .run = compute});
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
   CHECK_THROWS_AS(comparison.run(rung, Where::cpu), BadInput);
 }
@@ -362,8 +372,8 @@ TEST_CASE("outputs of unknown size: missing, of a wrong shape, created twice") {
   const Comparison comparison(ladder("tile_map"), problem, Data::integer, 1);
   const auto run = [&](void (*code)(const TileMapProblem&, const Arguments&)) {
     const Implementation<TileMapProblem> implementation{.run = code};
-    return comparison.run(cpu_row("test/tile_map/faulty", AnyImplementation(implementation), "", ""),
-                          Where::cpu);
+    return comparison.run(
+        cpu_row("test/tile_map/faulty", AnyImplementation(implementation), "", ""), Where::cpu);
   };
   check_differs(run([](const TileMapProblem&, const Arguments&) {}),
                 "did not create its output units");
@@ -407,8 +417,8 @@ TEST_CASE("data: integers whose sums stay exact") {
     CHECK(largest <= 8);
     CHECK(static_cast<double>(longest) * largest * largest + largest < 16777216.0);
   }
-  CHECK_THROWS_AS(make_inputs(gemm_signature({.M = 1, .N = 1, .K = 1}), Data::integer, 1, 1LL << 24),
-                  BadInput);
+  CHECK_THROWS_AS(
+      make_inputs(gemm_signature({.M = 1, .N = 1, .K = 1}), Data::integer, 1, 1LL << 24), BadInput);
 }
 
 TEST_CASE("data: reals on both sides of zero, no two arrays alike") {
@@ -450,10 +460,10 @@ TEST_CASE("data: one array does not depend on another's size") {
 }
 
 TEST_CASE("reference: a convolution by hand, with padding, stride and dilation") {
-  // x = 1 2 3 4 5, w = 1 10, dilation 2, padding 1 before and 2 after, stride 2: columns -1, 1, 3, 5.
-  const Conv2dProblem conv = validated(Conv2dProblem{.W = 5, .S = 2, .pad = {0, 0, 1, 2},
-                                                     .stride = {1, 2}, .dilation = {1, 2},
-                                                     .bias = true});
+  // x = 1 2 3 4 5, w = 1 10, dilation 2, padding 1 before and 2 after, stride 2: columns -1, 1,
+  // 3, 5.
+  const Conv2dProblem conv = validated(Conv2dProblem{
+      .W = 5, .S = 2, .pad = {0, 0, 1, 2}, .stride = {1, 2}, .dilation = {1, 2}, .bias = true});
   REQUIRE(conv.Q == 3);
   const Arrays inputs = {{"x", array_of({1, 2, 3, 4, 5}, {1, 1, 1, 5})},
                          {"weights", array_of({1, 10}, {1, 1, 1, 2})},
@@ -465,15 +475,15 @@ TEST_CASE("reference: a convolution by hand, with padding, stride and dilation")
 }
 
 TEST_CASE("reference: both gradients of the same convolution by hand") {
-  const Conv2dProblem conv = validated(Conv2dProblem{.W = 5, .S = 2, .pad = {0, 0, 1, 2},
-                                                     .stride = {1, 2}, .dilation = {1, 2}});
+  const Conv2dProblem conv = validated(
+      Conv2dProblem{.W = 5, .S = 2, .pad = {0, 0, 1, 2}, .stride = {1, 2}, .dilation = {1, 2}});
   const Array dy = array_of({1, 2, 3}, {1, 1, 1, 3});
-  const auto dx = reference("conv2d_dgrad", conv, {{"dy", dy},
-                                                   {"weights", array_of({1, 10}, {1, 1, 1, 2})}});
+  const auto dx =
+      reference("conv2d_dgrad", conv, {{"dy", dy}, {"weights", array_of({1, 10}, {1, 1, 1, 2})}});
   // Window q reads columns 2q - 1 and 2q + 1: column 1 is read by q = 0 (tap 1) and q = 1 (tap 0).
   CHECK(dx[0].values == std::vector<double>{0, 10 * 1 + 1 * 2, 0, 10 * 2 + 1 * 3, 0});
-  const auto dw = reference("conv2d_wgrad", conv, {{"dy", dy},
-                                                   {"x", array_of({1, 2, 3, 4, 5}, {1, 1, 1, 5})}});
+  const auto dw =
+      reference("conv2d_wgrad", conv, {{"dy", dy}, {"x", array_of({1, 2, 3, 4, 5}, {1, 1, 1, 5})}});
   CHECK(dw[0].values == std::vector<double>{2 * 2 + 3 * 4, 1 * 2 + 2 * 4});
   CHECK(dw[1].values == std::vector<double>{6});
 }
@@ -501,8 +511,9 @@ TEST_CASE("reference: im2col and col2im by hand, with each request") {
 
 TEST_CASE("reference: a matrix product by hand") {
   const GemmProblem p = validated(GemmProblem{.M = 2, .N = 2, .K = 3});
-  const auto c = reference("gemm", p, {{"a", array_of({1, 2, 3, 4, 5, 6}, {2, 3})},
-                                       {"b", array_of({1, 0, -1, 1, 2, 2}, {3, 2})}});
+  const auto c = reference(
+      "gemm", p,
+      {{"a", array_of({1, 2, 3, 4, 5, 6}, {2, 3})}, {"b", array_of({1, 0, -1, 1, 2, 2}, {3, 2})}});
   CHECK(c[0].values == std::vector<double>{5, 8, 11, 17});
   CHECK(c[0].magnitude == std::vector<double>{9, 8, 21, 17});
 }

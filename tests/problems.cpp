@@ -14,6 +14,7 @@ struct ConvTestProblem {
   Size size = Size::small;
   std::size_t misalignment = 0;
   bool only_conv2d = false;  ///< Nothing for im2col and col2im.
+  bool once = false;
 };
 
 constexpr Padding pad_all(int h, int w) { return {h, h, w, w}; }
@@ -30,82 +31,161 @@ std::vector<ConvTestProblem> conv_problems() {
       {5, "R < S", P{.C = 2, .H = 7, .W = 9, .K = 3, .R = 1, .S = 5, .pad = pad_all(0, 2)}},
       {6, "R > S", P{.N = 2, .C = 3, .H = 9, .W = 7, .K = 4, .R = 5, .S = 1, .pad = pad_all(2, 0)}},
       {7, "even filter", P{.C = 3, .H = 8, .W = 8, .K = 4, .R = 2, .S = 2, .stride = {2, 2}}},
-      {8, "primes", P{.N = 3, .C = 5, .H = 13, .W = 17, .K = 7, .R = 3, .S = 3, .pad = pad_all(1),
-                      .stride = {2, 2}}},
-      {9, "uncovered tail pixels", P{.C = 2, .H = 10, .W = 10, .K = 3, .R = 3, .S = 3,
-                                     .stride = {3, 3}}},
+      {8, "primes",
+       P{.N = 3,
+         .C = 5,
+         .H = 13,
+         .W = 17,
+         .K = 7,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .stride = {2, 2}}},
+      {9, "uncovered tail pixels",
+       P{.C = 2, .H = 10, .W = 10, .K = 3, .R = 3, .S = 3, .stride = {3, 3}}},
       {10, "stride > filter 1x1", P{.C = 2, .H = 9, .W = 9, .K = 3, .stride = {3, 3}}},
-      {11, "stride > filter 2x2", P{.C = 2, .H = 9, .W = 9, .K = 3, .R = 2, .S = 2,
-                                    .stride = {5, 5}}},
-      {12, "dilation 2", P{.C = 3, .H = 9, .W = 9, .K = 2, .R = 3, .S = 3, .pad = pad_all(2),
-                           .dilation = {2, 2}}},
-      {13, "gcd(stride, dilation) = 1", P{.C = 3, .H = 15, .W = 15, .K = 2, .R = 3, .S = 3,
-                                          .stride = {2, 2}, .dilation = {3, 3}}},
-      {14, "gcd(stride, dilation) = 2", P{.C = 2, .H = 16, .W = 16, .K = 2, .R = 3, .S = 3,
-                                          .pad = pad_all(4), .stride = {4, 4}, .dilation = {2, 2}}},
-      {15, "gcd 2, dilation > stride", P{.C = 2, .H = 16, .W = 16, .K = 2, .R = 3, .S = 3,
-                                         .pad = pad_all(3), .stride = {2, 2}, .dilation = {4, 4}}},
-      {16, "output larger than the input", P{.C = 2, .H = 5, .W = 5, .K = 2, .R = 5, .S = 5,
-                                             .pad = pad_all(4)}},
+      {11, "stride > filter 2x2",
+       P{.C = 2, .H = 9, .W = 9, .K = 3, .R = 2, .S = 2, .stride = {5, 5}}},
+      {12, "dilation 2",
+       P{.C = 3, .H = 9, .W = 9, .K = 2, .R = 3, .S = 3, .pad = pad_all(2), .dilation = {2, 2}}},
+      {13, "gcd(stride, dilation) = 1",
+       P{.C = 3, .H = 15, .W = 15, .K = 2, .R = 3, .S = 3, .stride = {2, 2}, .dilation = {3, 3}}},
+      {14, "gcd(stride, dilation) = 2",
+       P{.C = 2,
+         .H = 16,
+         .W = 16,
+         .K = 2,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(4),
+         .stride = {4, 4},
+         .dilation = {2, 2}}},
+      {15, "gcd 2, dilation > stride",
+       P{.C = 2,
+         .H = 16,
+         .W = 16,
+         .K = 2,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(3),
+         .stride = {2, 2},
+         .dilation = {4, 4}}},
+      {16, "output larger than the input",
+       P{.C = 2, .H = 5, .W = 5, .K = 2, .R = 5, .S = 5, .pad = pad_all(4)}},
       {17, "windows wholly in the padding", P{.H = 3, .W = 3, .R = 3, .S = 3, .pad = pad_all(7)}},
       // 18 and 19: rejected_problems().
-      {20, "empty batch", P{.N = 0, .C = 3, .H = 8, .W = 8, .K = 4, .R = 3, .S = 3,
-                            .pad = pad_all(1)}},
+      {20, "empty batch",
+       P{.N = 0, .C = 3, .H = 8, .W = 8, .K = 4, .R = 3, .S = 3, .pad = pad_all(1)}},
       {21, "W % 4 = 1", P{.C = 3, .H = 17, .W = 513, .K = 5, .R = 3, .S = 3, .pad = pad_all(1)},
        Size::full},
-      {24, "C*R*S = 45", P{.N = 2, .C = 5, .H = 11, .W = 11, .K = 6, .R = 3, .S = 3,
-                           .pad = pad_all(1)}},
-      {25, "two groups", P{.N = 2, .C = 4, .H = 9, .W = 9, .K = 6, .R = 3, .S = 3,
-                           .pad = pad_all(1), .groups = 2}},
-      {26, "depthwise, stride 2", P{.N = 2, .C = 32, .H = 9, .W = 9, .K = 32, .R = 3, .S = 3,
-                                    .pad = pad_all(1), .stride = {2, 2}, .groups = 32}},
+      {24, "C*R*S = 45",
+       P{.N = 2, .C = 5, .H = 11, .W = 11, .K = 6, .R = 3, .S = 3, .pad = pad_all(1)}},
+      {25, "two groups",
+       P{.N = 2, .C = 4, .H = 9, .W = 9, .K = 6, .R = 3, .S = 3, .pad = pad_all(1), .groups = 2}},
+      {26, "depthwise, stride 2",
+       P{.N = 2,
+         .C = 32,
+         .H = 9,
+         .W = 9,
+         .K = 32,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .stride = {2, 2},
+         .groups = 32}},
       {27, "depthwise, multiplier 2, dilation 2",
-       P{.C = 8, .H = 9, .W = 9, .K = 16, .R = 3, .S = 3, .pad = pad_all(1), .dilation = {2, 2},
+       P{.C = 8,
+         .H = 9,
+         .W = 9,
+         .K = 16,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .dilation = {2, 2},
          .groups = 8}},
-      {28, "1-D as 2-D", P{.C = 16, .H = 1, .W = 100, .K = 8, .R = 1, .S = 3,
-                           .pad = pad_all(0, 1)}},
+      {28, "1-D as 2-D",
+       P{.C = 16, .H = 1, .W = 100, .K = 8, .R = 1, .S = 3, .pad = pad_all(0, 1)}},
       {29, "even filter, 'same' padding",
        P{.N = 2, .C = 3, .H = 9, .W = 10, .K = 4, .R = 2, .S = 2, .pad = {0, 1, 0, 1}}},
-      {29, "asymmetric padding", P{.N = 2, .C = 3, .H = 9, .W = 10, .K = 4, .R = 2, .S = 2,
-                                   .pad = {0, 1, 2, 0}}},
-      {29, "11x11, stride 4", P{.C = 3, .H = 227, .W = 227, .K = 6, .R = 11, .S = 11,
-                                .stride = {4, 4}}, Size::full},
-      {30, "C*R*S*P*Q over 2^31", P{.C = 64, .H = 1024, .W = 1024, .R = 7, .S = 7,
-                                    .pad = pad_all(3)}, Size::huge},
-      {30, "more images than grid.z", P{.N = 70000, .H = 4, .W = 4, .R = 3, .S = 3,
-                                        .pad = pad_all(1)}, Size::huge},
+      {29, "asymmetric padding",
+       P{.N = 2, .C = 3, .H = 9, .W = 10, .K = 4, .R = 2, .S = 2, .pad = {0, 1, 2, 0}}},
+      {29, "11x11, stride 4",
+       P{.C = 3, .H = 227, .W = 227, .K = 6, .R = 11, .S = 11, .stride = {4, 4}}, Size::full},
+      {30, "C*R*S*P*Q over 2^31",
+       P{.C = 64, .H = 1024, .W = 1024, .R = 7, .S = 7, .pad = pad_all(3)}, Size::huge},
+      {30, "more images than grid.z",
+       P{.N = 70000, .H = 4, .W = 4, .R = 3, .S = 3, .pad = pad_all(1)}, Size::huge},
 
-      {0, "each parameter another", P{.N = 3, .C = 6, .H = 23, .W = 31, .K = 8, .R = 4, .S = 3,
-                                      .pad = {1, 3, 2, 0}, .stride = {3, 2}, .dilation = {2, 3},
-                                      .groups = 2}},
-      {0, "vertical stride and dilation", P{.C = 2, .H = 29, .W = 11, .K = 3, .R = 3, .S = 2,
-                                            .pad = pad_all(2, 0), .stride = {4, 1},
-                                            .dilation = {3, 1}}},
-      {0, "horizontal stride and dilation", P{.C = 2, .H = 11, .W = 29, .K = 3, .R = 2, .S = 3,
-                                              .pad = pad_all(0, 2), .stride = {1, 4},
-                                              .dilation = {1, 3}}},
+      {0, "each parameter another",
+       P{.N = 3,
+         .C = 6,
+         .H = 23,
+         .W = 31,
+         .K = 8,
+         .R = 4,
+         .S = 3,
+         .pad = {1, 3, 2, 0},
+         .stride = {3, 2},
+         .dilation = {2, 3},
+         .groups = 2}},
+      {0, "vertical stride and dilation",
+       P{.C = 2,
+         .H = 29,
+         .W = 11,
+         .K = 3,
+         .R = 3,
+         .S = 2,
+         .pad = pad_all(2, 0),
+         .stride = {4, 1},
+         .dilation = {3, 1}}},
+      {0, "horizontal stride and dilation",
+       P{.C = 2,
+         .H = 11,
+         .W = 29,
+         .K = 3,
+         .R = 2,
+         .S = 3,
+         .pad = pad_all(0, 2),
+         .stride = {1, 4},
+         .dilation = {1, 3}}},
       {0, "one tall filter", P{.C = 1, .H = 40, .W = 3, .K = 1, .R = 33, .S = 1}},
       {0, "one row", P{.N = 5, .C = 3, .H = 1, .W = 37, .K = 5, .R = 1, .S = 7}},
-      {0, "one column", P{.N = 2, .C = 3, .H = 37, .W = 1, .K = 5, .R = 7, .S = 1,
-                          .pad = pad_all(3, 0)}},
+      {0, "one column",
+       P{.N = 2, .C = 3, .H = 37, .W = 1, .K = 5, .R = 7, .S = 1, .pad = pad_all(3, 0)}},
       {0, "filter 9x9", P{.C = 2, .H = 20, .W = 19, .K = 2, .R = 9, .S = 9, .pad = pad_all(4)}},
       {0, "filter 6x6, six channels", P{.C = 6, .H = 27, .W = 38, .K = 6, .R = 6, .S = 6}},
       {0, "many channels", P{.C = 65, .H = 6, .W = 7, .K = 33, .R = 3, .S = 3, .pad = pad_all(1)},
        Size::full},
       {0, "1x1 filter, many channels", P{.N = 2, .C = 37, .H = 5, .W = 9, .K = 41}},
-      {0, "groups of 3 and 5 channels", P{.N = 2, .C = 9, .H = 12, .W = 10, .K = 15, .R = 3, .S = 3,
-                                          .pad = pad_all(1), .groups = 3}},
-      {0, "padding wider than the filter", P{.C = 2, .H = 6, .W = 5, .K = 3, .R = 3, .S = 2,
-                                             .pad = {5, 0, 0, 6}, .stride = {2, 3}}},
+      {0, "groups of 3 and 5 channels",
+       P{.N = 2,
+         .C = 9,
+         .H = 12,
+         .W = 10,
+         .K = 15,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .groups = 3}},
+      {0, "padding wider than the filter",
+       P{.C = 2, .H = 6, .W = 5, .K = 3, .R = 3, .S = 2, .pad = {5, 0, 0, 6}, .stride = {2, 3}}},
       {0, "weights larger than 64 KB for one filter",
        P{.C = 1850, .H = 3, .W = 5, .K = 2, .R = 3, .S = 3}, Size::full, 0, true},
-      {0, "a filter larger than 64 KB alone", P{.H = 130, .W = 131, .R = 129, .S = 129},
-       Size::full, 0, true},
+      {0, "a filter larger than 64 KB alone", P{.H = 130, .W = 131, .R = 129, .S = 129}, Size::full,
+       0, true},
       {0, "a tile of inputs larger than shared memory",
-       P{.C = 2, .H = 130, .W = 250, .K = 2, .R = 5, .S = 5, .stride = {5, 5}, .dilation = {20, 20}},
+       P{.C = 2,
+         .H = 130,
+         .W = 250,
+         .K = 2,
+         .R = 5,
+         .S = 5,
+         .stride = {5, 5},
+         .dilation = {20, 20}},
        Size::full, 0, true},
-      {0, "columns of 13 MB an image, two of three images in 32 MB",
-       P{.N = 3, .H = 200, .W = 200, .R = 9, .S = 9, .pad = pad_all(4)}, Size::full, 0, true},
+      {0, "columns of 12 MB an image, two of three images in 32 MB",
+       P{.N = 3, .H = 210, .W = 216, .R = 8, .S = 8, .pad = {4, 3, 3, 4}}, Size::full, 0, true,
+       true},
       {0, "deep and narrow", P{.N = 7, .C = 130, .H = 2, .W = 2, .K = 3, .R = 2, .S = 2}},
   };
   for (const std::size_t offset : {0u, 4u, 8u, 12u}) {
@@ -116,13 +196,15 @@ std::vector<ConvTestProblem> conv_problems() {
   for (const int out_w : {31, 32, 33, 127, 128, 129}) {
     for (const int k : {1, 3, 63, 64, 65, 129}) {
       // One row more than 8 in P, so that the tiles end inside of the output along both axes.
-      list.push_back({23, "tile sweep", P{.C = 2, .H = 9, .W = out_w + 2, .K = k, .R = 3, .S = 3,
-                                          .pad = {1, 1, 0, 0}},
-                      out_w < 127 && k < 63 ? Size::small : Size::full});
+      list.push_back(
+          {23, "tile sweep",
+           P{.C = 2, .H = 9, .W = out_w + 2, .K = k, .R = 3, .S = 3, .pad = {1, 1, 0, 0}},
+           out_w < 127 && k < 63 ? Size::small : Size::full});
     }
   }
   for (const int w : {6, 7, 8}) {
-    list.push_back({0, "W % 4 = " + std::to_string(w % 4) + ", H*W % 4 = " + std::to_string(3 * w % 4),
+    list.push_back({0,
+                    "W % 4 = " + std::to_string(w % 4) + ", H*W % 4 = " + std::to_string(3 * w % 4),
                     P{.C = 3, .H = 3, .W = w, .K = 2, .R = 2, .S = 3, .pad = pad_all(1)}});
   }
   bool bias = true;  // every other problem, so that both branches meet all kinds
@@ -148,18 +230,31 @@ std::vector<TestProblem> column_problems() {
   // Axes: size, kernel, pad before, pad after, stride, dilation.
   std::vector<ColumnsTestProblem> list = {
       {28, "3-D", P{.C = 2, .rank = 3, .depth = {5, 3}, .height = {6, 3}, .width = {7, 3}}},
-      {0, "3-D, padded", P{.C = 2, .rank = 3, .depth = {5, 3, 1, 1}, .height = {6, 3, 1, 1},
-                           .width = {7, 3, 1, 1}}},
+      {0, "3-D, padded",
+       P{.C = 2, .rank = 3, .depth = {5, 3, 1, 1}, .height = {6, 3, 1, 1}, .width = {7, 3, 1, 1}}},
       {0, "3-D, each parameter another",
-       P{.N = 2, .C = 3, .rank = 3, .depth = {7, 2, 0, 2, 3, 1}, .height = {9, 3, 2, 1, 2, 2},
+       P{.N = 2,
+         .C = 3,
+         .rank = 3,
+         .depth = {7, 2, 0, 2, 3, 1},
+         .height = {9, 3, 2, 1, 2, 2},
          .width = {11, 4, 1, 3, 1, 3}}},
-      {0, "3-D, stride > kernel", P{.C = 2, .rank = 3, .depth = {5, 1, 0, 0, 2, 1},
-                                    .height = {6, 1, 0, 0, 3, 1}, .width = {7, 2, 0, 0, 4, 1}}},
-      {0, "3-D, uncovered tails", P{.N = 2, .rank = 3, .depth = {8, 3, 0, 0, 3, 1},
-                                    .height = {7, 2, 0, 0, 4, 1}, .width = {10, 3, 0, 0, 5, 1}}},
-      {0, "3-D, one plane", P{.C = 3, .rank = 3, .depth = {1, 1}, .height = {6, 3}, .width = {5, 2}}},
-      {0, "3-D, empty batch", P{.N = 0, .C = 2, .rank = 3, .depth = {4, 2}, .height = {4, 2},
-                                .width = {4, 2}}},
+      {0, "3-D, stride > kernel",
+       P{.C = 2,
+         .rank = 3,
+         .depth = {5, 1, 0, 0, 2, 1},
+         .height = {6, 1, 0, 0, 3, 1},
+         .width = {7, 2, 0, 0, 4, 1}}},
+      {0, "3-D, uncovered tails",
+       P{.N = 2,
+         .rank = 3,
+         .depth = {8, 3, 0, 0, 3, 1},
+         .height = {7, 2, 0, 0, 4, 1},
+         .width = {10, 3, 0, 0, 5, 1}}},
+      {0, "3-D, one plane",
+       P{.C = 3, .rank = 3, .depth = {1, 1}, .height = {6, 3}, .width = {5, 2}}},
+      {0, "3-D, empty batch",
+       P{.N = 0, .C = 2, .rank = 3, .depth = {4, 2}, .height = {4, 2}, .width = {4, 2}}},
       {0, "1-D, stride > kernel", P{.C = 2, .rank = 1, .width = {11, 1, 0, 0, 3, 1}}},
       {0, "1-D, minimal", P{.rank = 1}},
       {0, "1-D, long", P{.N = 2, .C = 3, .rank = 1, .width = {1000, 5, 2, 2, 1, 1}}},
@@ -173,15 +268,16 @@ std::vector<TestProblem> column_problems() {
   for (const ConvTestProblem& conv : conv_problems()) {
     // The columns do not depend on K.
     if (conv.only_conv2d || (conv.number == 23 && conv.problem.K != 3)) continue;
-    list.push_back({conv.number, conv.name, columns_of(conv.problem), conv.size, conv.misalignment});
+    list.push_back(
+        {conv.number, conv.name, columns_of(conv.problem), conv.size, conv.misalignment});
   }
   std::vector<TestProblem> all;
   for (ColumnsTestProblem& entry : list) {
     for (const Request request : {Request::write, Request::add, Request::none}) {
       if (entry.size == Size::huge && request != Request::write) continue;
       entry.problem.request = request;
-      all.push_back({entry.number, entry.name, validated(entry.problem), entry.size,
-                     entry.misalignment});
+      all.push_back(
+          {entry.number, entry.name, validated(entry.problem), entry.size, entry.misalignment});
     }
   }
   return all;
@@ -222,12 +318,12 @@ std::vector<TestProblem> gemm_problems() {
   for (const TileMapName& map : kTileMaps) {
     if (!hands_out_whole_tiles(map.map)) continue;
     // K is short: the order of the tiles is what counts.
-    for (const auto& [m, n, k] : {std::array{1, 1, 1}, {33, 17, 9}, {161, 97, 5}, {97, 161, 5},
-                                  {65, 129, 17}}) {
+    for (const auto& [m, n, k] :
+         {std::array{1, 1, 1}, {33, 17, 9}, {161, 97, 5}, {97, 161, 5}, {65, 129, 17}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map});
     }
-    for (const auto& [m, n, k] : {std::array{320, 40, 3}, {40, 320, 3}, {640, 384, 2},
-                                  {513, 257, 4}}) {
+    for (const auto& [m, n, k] :
+         {std::array{320, 40, 3}, {40, 320, 3}, {640, 384, 2}, {513, 257, 4}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map}, Size::full);
     }
   }
@@ -240,8 +336,19 @@ std::vector<TestProblem> tile_map_problems() {
     list.push_back({0, name, validated(problem), size});
   };
   for (const TileMapName& map : kTileMaps) {
-    for (const auto& [m, n] : {std::array{1, 1}, {1, 9}, {9, 1}, {10, 6}, {6, 10}, {5, 9}, {9, 5},
-                               {17, 17}, {7, 13}, {32, 32}, {3, 40}, {33, 2}, {40, 40}}) {
+    for (const auto& [m, n] : {std::array{1, 1},
+                               {1, 9},
+                               {9, 1},
+                               {10, 6},
+                               {6, 10},
+                               {5, 9},
+                               {9, 5},
+                               {17, 17},
+                               {7, 13},
+                               {32, 32},
+                               {3, 40},
+                               {33, 2},
+                               {40, 40}}) {
       TileMapProblem problem{.map = map.map, .tiles_m = m, .tiles_n = n};
       const Size size = m * n <= 200 ? Size::small : Size::full;
       add("one k-step", problem, size);
@@ -274,10 +381,10 @@ std::vector<TestProblem> tile_map_problems() {
   add("more products than grid.z", {.map = TileMap::row_major, .tiles_n = 2, .batch = 65536},
       Size::full);
   add("many splits", {.map = TileMap::split_k, .tiles_m = 2, .k_steps = 1000, .splits = 999});
-  add("splits that do not divide", {.map = TileMap::split_k, .tiles_m = 3, .k_steps = 10,
-                                    .splits = 4});
-  add("more products than grid.z, split", {.map = TileMap::split_k, .k_steps = 5, .splits = 3,
-                                           .batch = 22000}, Size::full);
+  add("splits that do not divide",
+      {.map = TileMap::split_k, .tiles_m = 3, .k_steps = 10, .splits = 4});
+  add("more products than grid.z, split",
+      {.map = TileMap::split_k, .k_steps = 5, .splits = 3, .batch = 22000}, Size::full);
   add("tall", {.map = TileMap::row_major, .tiles_m = 70000}, Size::full);
   add("wide", {.map = TileMap::row_major, .tiles_n = 70000}, Size::full);
   add("tall", {.map = TileMap::identity1, .tiles_m = 70000}, Size::full);
@@ -320,8 +427,9 @@ Conv2dProblem random_conv(Dice& dice) {
     } catch (const BadInput&) {
       continue;
     }
-    const std::int64_t products = std::int64_t{p.N} * p.K * p.P * p.Q * (p.C / p.groups) * p.R * p.S;
-    if (products <= 1'000'000) return p;
+    const std::int64_t products =
+        std::int64_t{p.N} * p.K * p.P * p.Q * (p.C / p.groups) * p.R * p.S;
+    if (products <= 400'000) return p;
   }
 }
 
@@ -329,7 +437,8 @@ Im2colProblem random_columns(Dice& dice) {
   while (true) {
     Im2colProblem p{.N = dice(1, 3), .C = dice(1, 9), .rank = dice(1, 3)};
     const auto axis = [&](int longest) {
-      return WindowAxis{dice(1, longest), dice(1, 5), dice(0, 4), dice(0, 4), dice(1, 5), dice(1, 4)};
+      return WindowAxis{dice(1, longest), dice(1, 5), dice(0, 4),
+                        dice(0, 4),       dice(1, 5), dice(1, 4)};
     };
     p.width = axis(40);
     if (p.rank >= 2) p.height = axis(20);
@@ -347,14 +456,18 @@ Im2colProblem random_columns(Dice& dice) {
 GemmProblem random_gemm(Dice& dice) {
   constexpr std::array whole = {TileMap::row_major, TileMap::identity1, TileMap::identity2,
                                 TileMap::identity4, TileMap::identity8, TileMap::horizontal,
-                                TileMap::grouped, TileMap::hilbert};
-  return validated(GemmProblem{.M = dice(1, 200), .N = dice(1, 200), .K = dice(1, 70),
+                                TileMap::grouped,   TileMap::hilbert};
+  return validated(GemmProblem{.M = dice(1, 200),
+                               .N = dice(1, 200),
+                               .K = dice(1, 70),
                                .map = whole[static_cast<std::size_t>(dice(0, 7))]});
 }
 
 TileMapProblem random_tile_map(Dice& dice) {
   TileMapProblem p{.map = kTileMaps[static_cast<std::size_t>(dice(0, 10))].map,
-                   .tiles_m = dice(1, 70), .tiles_n = dice(1, 70), .k_steps = dice(1, 20)};
+                   .tiles_m = dice(1, 70),
+                   .tiles_n = dice(1, 70),
+                   .k_steps = dice(1, 20)};
   if (p.map == TileMap::split_k) p.splits = dice(1, p.k_steps);
   if (p.map == TileMap::grouped) p.group_rows = dice(1, 20);
   if (dice(0, 1) == 0) p.batch = dice(1, 5);
@@ -375,7 +488,8 @@ std::vector<TestProblem> problems_of(const std::string& ladder) {
   if (ladder.starts_with("conv2d")) {
     std::vector<TestProblem> list;
     for (const ConvTestProblem& conv : conv_problems()) {
-      list.push_back({conv.number, conv.name, conv.problem, conv.size, conv.misalignment});
+      list.push_back(
+          {conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
     }
     return list;
   }
@@ -401,16 +515,19 @@ std::vector<TestProblem> random_problems(const std::string& ladder, int count, s
     } else {
       throw std::logic_error("no random problems for the ladder " + ladder);
     }
-    list.push_back({0, text("random ", i, " of seed ", seed), problem, Size::small,
-                    ladder == "tile_map" ? std::size_t{0} : static_cast<std::size_t>(dice(0, 3)) * 4});
+    list.push_back(
+        {0, text("random ", i, " of seed ", seed), problem, Size::small,
+         ladder == "tile_map" ? std::size_t{0} : static_cast<std::size_t>(dice(0, 3)) * 4});
   }
   return list;
 }
 
 std::vector<RejectedProblem> rejected_problems() {
   return {{18, "no output column", {.C = 2, .H = 4, .W = 5, .K = 2, .R = 3, .S = 6}, "q = 0"},
-          {19, "C's division makes an output of none",
-           {.H = 5, .W = 5, .R = 6, .S = 6, .stride = {2, 2}}, "p = 0"}};
+          {19,
+           "C's division makes an output of none",
+           {.H = 5, .W = 5, .R = 6, .S = 6, .stride = {2, 2}},
+           "p = 0"}};
 }
 
 }  // namespace convladder::testing

@@ -25,6 +25,7 @@ struct TestProblem {
   Problem problem;   ///< Validated.
   Size size = Size::small;
   std::size_t misalignment = 0;  ///< Bytes between a 256-byte boundary and each array.
+  bool once = false;             ///< Takes long: one run in exact mode is enough.
 };
 
 /// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".

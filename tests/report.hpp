@@ -1,5 +1,6 @@
 /// @file report.hpp
-/// @brief On how many problems each rung was checked: collected while tests run, printed at the end.
+/// @brief On how many problems each rung was checked: collected while tests run, printed at the
+/// end.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +14,16 @@ namespace convladder::testing {
 /// What one test of one rung did.
 struct ReportEntry {
   std::string ladder, rung, where;
-  std::string kind;             ///< "problems" or "identities"
-  std::string status;           ///< "passed", "failed" or "skipped"
-  int checked = 0;              ///< Problems or identities.
+  std::string kind;    ///< "problems" or "identities"
+  std::string status;  ///< "passed", "failed" or "skipped"
+  int checked = 0;     ///< Problems or identities.
   int comparisons = 0;
   std::vector<std::string> declined = {};  ///< "3 x the reason"
   std::vector<std::string> skipped = {};
 };
 
-/// Remembers it, and writes it to a file of its own in the folder CONVLADDER_REPORT_DIR, if that is set.
+/// Remembers it, and writes it to a file of its own in the folder CONVLADDER_REPORT_DIR, if that is
+/// set.
 void add_to_report(const ReportEntry& entry);
 
 /// All that this process remembers.

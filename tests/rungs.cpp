@@ -40,17 +40,22 @@ const RungTest& current_test() {
 
 void run_rung_test() {
   const RungTest& test = current_test();
-  ReportEntry entry{.ladder = test.ladder->name, .rung = test.rung->name,
+  ReportEntry entry{.ladder = test.ladder->name,
+                    .rung = test.rung->name,
                     .where = name_of(test.where),
-                    .kind = test.identities ? "identities" : "problems", .status = "skipped"};
+                    .kind = test.identities ? "identities" : "problems",
+                    .status = "skipped"};
   if (device_at(test.where) == nullptr) {
     skip_for_want_of_a_gpu();
     add_to_report(entry);
     return;
   }
   const Settings& set = settings();
-  CheckOptions options{.largest = set.small ? Size::small : set.huge ? Size::huge : Size::full,
-                       .seed = set.seed, .poison = set.poison};
+  CheckOptions options{.largest = set.small  ? Size::small
+                                  : set.huge ? Size::huge
+                                             : Size::full,
+                       .seed = set.seed,
+                       .poison = set.poison};
   if (set.small) options.random_problems = 6;
   const CheckReport report = test.identities
                                  ? check_identities(*test.ladder, *test.rung, test.where, options)

@@ -4,8 +4,8 @@
 
 namespace convladder::testing {
 
-/// Registers the tests, named "<rung>.<where>" and "<rung>.<where>.identities", in the doctest suites
-/// `cpu`, `emulated` and `gpu`. They follow the rung table: a new row has its tests at once.
+/// Registers the tests, named "<rung>.<where>" and "<rung>.<where>.identities", in the doctest
+/// suites `cpu`, `emulated` and `gpu`. They follow the rung table: a new row has its tests at once.
 void register_rung_tests();
 
 }  // namespace convladder::testing

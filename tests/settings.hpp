@@ -7,11 +7,11 @@
 namespace convladder::testing {
 
 struct Settings {
-  bool small = false;        ///< CONVLADDER_SMALL=1: every rung on the small problems, for sanitizers
-  bool huge = false;         ///< CONVLADDER_HUGE=1: also the problems of many GB, on a GPU
+  bool small = false;  ///< CONVLADDER_SMALL=1: every rung on the small problems, for sanitizers
+  bool huge = false;   ///< CONVLADDER_HUGE=1: also the problems of many GB, on a GPU
   bool require_gpu = false;  ///< CONVLADDER_REQUIRE_GPU=1: a missing GPU is a failure
-  bool poison = true;        ///< CONVLADDER_POISON=0: no NaN fill, for compute-sanitizer's initcheck
-  std::uint64_t seed = 0;    ///< CONVLADDER_SEED; without it, another one in each run
+  bool poison = true;      ///< CONVLADDER_POISON=0: no NaN fill, for compute-sanitizer's initcheck
+  std::uint64_t seed = 0;  ///< CONVLADDER_SEED; without it, another one in each run
 };
 
 /// Read once, when first asked for.

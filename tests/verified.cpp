@@ -14,7 +14,8 @@
 
 namespace convladder::testing {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VerifiedRung, rung, source_hash, problems, comparisons, identities)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VerifiedRung, rung, source_hash, problems, comparisons,
+                                   identities)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verification, gpu, driver, toolkit, date, commit, rungs)
 
 namespace {
@@ -143,8 +144,9 @@ Staleness staleness(const std::optional<Verification>& record,
     }
     if (verified != nullptr && verified->source_hash == state.source_hash) continue;
     if (state.only_on_gpu) {
-      result.failures.push_back(state.rung + (verified == nullptr ? ": never verified on a GPU"
-                                                                  : ": changed since a GPU verified it"));
+      result.failures.push_back(state.rung + (verified == nullptr
+                                                  ? ": never verified on a GPU"
+                                                  : ": changed since a GPU verified it"));
     } else {
       (verified == nullptr ? result.never : result.changed).push_back(state.rung);
     }

@@ -1,9 +1,9 @@
 /// @file verified.hpp
 /// @brief What was verified on a GPU, and whether it has changed since.
 ///
-/// Machines with a GPU are rare, so the outcome of a run on one is kept in tests/verified_on_gpu.json.
-/// A rung that cuda_on_cpu can run is tested everywhere; one that it cannot run must not change
-/// without another run on a GPU.
+/// Machines with a GPU are rare, so the outcome of a run on one is kept in
+/// tests/verified_on_gpu.json. A rung that cuda_on_cpu can run is tested everywhere; one that it
+/// cannot run must not change without another run on a GPU.
 #pragma once
 
 #include <filesystem>
@@ -35,8 +35,8 @@ const std::map<std::string, std::string>& built_source_hashes();
 std::vector<VerifiedRung> verified_rungs(const std::vector<ReportEntry>& entries,
                                          const std::map<std::string, std::string>& hashes);
 
-/// Writes the rungs that this process verified, and where; a file that cannot be written, or nothing
-/// verified, is said on standard error. @returns false then.
+/// Writes the rungs that this process verified, and where; a file that cannot be written, or
+/// nothing verified, is said on standard error. @returns false then.
 bool write_record(const std::filesystem::path& file, const std::vector<ReportEntry>& entries);
 
 /// Nothing if there is no such file. @throws std::exception if it cannot be understood.
@@ -50,9 +50,10 @@ struct RungState {
 
 /// What has not been verified on a GPU as it is now.
 struct Staleness {
-  std::vector<std::string> failures;  ///< Rungs that only a GPU can verify: changed, or never verified.
-  std::vector<std::string> changed;   ///< Others that changed since.
-  std::vector<std::string> never;     ///< Others that are not in the record.
+  std::vector<std::string>
+      failures;  ///< Rungs that only a GPU can verify: changed, or never verified.
+  std::vector<std::string> changed;  ///< Others that changed since.
+  std::vector<std::string> never;    ///< Others that are not in the record.
 };
 
 Staleness staleness(const std::optional<Verification>& record, const std::vector<RungState>& rungs);

@@ -1,5 +1,7 @@
 /// @file verified_test.cpp
 /// @brief The fingerprints of sources, and the check against the last run on a GPU.
+#include "tests/verified.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -8,7 +10,6 @@
 
 #include "ladders/ladders.hpp"
 #include "tests/source_hash.hpp"
-#include "tests/verified.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -92,11 +93,14 @@ TEST_CASE("source_hash refuses a missing file") {
 }
 
 TEST_CASE("staleness: a rung that only a GPU verifies fails when it changed or is new") {
-  const Verification record{.rungs = {{"same", "1"}, {"changed", "1"}, {"gpu_same", "1"},
-                                      {"gpu_changed", "1"}}};
-  const Staleness found = staleness(record, {{"same", "1", false}, {"changed", "2", false},
-                                             {"new", "1", false}, {"gpu_same", "1", true},
-                                             {"gpu_changed", "2", true}, {"gpu_new", "1", true}});
+  const Verification record{
+      .rungs = {{"same", "1"}, {"changed", "1"}, {"gpu_same", "1"}, {"gpu_changed", "1"}}};
+  const Staleness found = staleness(record, {{"same", "1", false},
+                                             {"changed", "2", false},
+                                             {"new", "1", false},
+                                             {"gpu_same", "1", true},
+                                             {"gpu_changed", "2", true},
+                                             {"gpu_new", "1", true}});
   CHECK(found.failures == std::vector<std::string>{"gpu_changed: changed since a GPU verified it",
                                                    "gpu_new: never verified on a GPU"});
   CHECK(found.changed == std::vector<std::string>{"changed"});
@@ -167,8 +171,8 @@ TEST_CASE("no rung that only a GPU can verify has changed since a GPU verified i
   const std::optional<Verification> record = read_record(CONVLADDER_VERIFIED_FILE);
   const Staleness stale = staleness(record, states);
   if (record) {
-    std::printf("last run on a GPU: %s, %s, %zu rungs\n", record->gpu.c_str(),
-                record->date.c_str(), record->rungs.size());
+    std::printf("last run on a GPU: %s, %s, %zu rungs\n", record->gpu.c_str(), record->date.c_str(),
+                record->rungs.size());
   } else {
     std::printf("no run on a GPU is recorded in tests/verified_on_gpu.json\n");
   }

@@ -12,8 +12,8 @@ namespace convladder::BACKEND {
 /// and column_stride, one that all images share has image_stride 0.
 template <class T>
 struct BatchedMatrix {
-  T* data;                                   ///< First element of the first image's first group.
-  std::int64_t row_stride, column_stride;    ///< From a row, or column, to the next.
+  T* data;                                 ///< First element of the first image's first group.
+  std::int64_t row_stride, column_stride;  ///< From a row, or column, to the next.
   std::int64_t image_stride = 0, group_stride = 0;  ///< From an image, or group, to the next.
 
   /// An element.
@@ -30,8 +30,8 @@ struct BatchedGemm {
   int images = 1, groups = 1;       ///< There are images * groups products.
   BatchedMatrix<const float> a, b;  ///< The factors.
   BatchedMatrix<float> c;           ///< The results.
-  const float* bias = nullptr;  ///< [groups * M] or null
-  bool accumulate = false;      ///< Add to c instead of overwriting it.
+  const float* bias = nullptr;      ///< [groups * M] or null
+  bool accumulate = false;          ///< Add to c instead of overwriting it.
 };
 
 }  // namespace convladder::BACKEND

@@ -1,9 +1,9 @@
 /// @file device.cu
 /// @brief A CUDA device as programs see it: compiled by nvcc for the GPU, and for cuda_on_cpu.
+#include <new>
+
 #include "core/cuda/devices.hpp"
 #include "core/cuda/launch.hpp"
-
-#include <new>
 
 namespace convladder::BACKEND {
 namespace {

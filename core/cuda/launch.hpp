@@ -1,8 +1,8 @@
 /// @file launch.hpp
 /// @brief What every .cu file uses: checked calls and launches, dynamic shared memory.
 ///
-/// A .cu file is compiled up to twice: by nvcc for a GPU, and by the C++ compiler against cuda_on_cpu,
-/// which runs it without one. BACKEND is the namespace that keeps the two apart.
+/// A .cu file is compiled up to twice: by nvcc for a GPU, and by the C++ compiler against
+/// cuda_on_cpu, which runs it without one. BACKEND is the namespace that keeps the two apart.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -78,11 +78,13 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&.
   cuda_config.blockDim = config.block;
   cuda_config.dynamicSmemBytes = config.shared_bytes;
   cuda_config.stream = config.stream;
-  check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...), config.caller);
+  check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...),
+        config.caller);
 }
 
-/// Blocks of `threads` for `work` items, at most `limit`: with more work than threads in the grid, a
-/// kernel strides over it by gridDim. grid.x takes up to 2^31 - 1 blocks, grid.y and grid.z 65535.
+/// Blocks of `threads` for `work` items, at most `limit`: with more work than threads in the grid,
+/// a kernel strides over it by gridDim. grid.x takes up to 2^31 - 1 blocks, grid.y and grid.z
+/// 65535.
 inline unsigned blocks_for(std::int64_t work, int threads, std::int64_t limit = kMaxGridX) {
   if (limit < kMaxGridX) limit = std::min(limit, max_strided_blocks);
   return static_cast<unsigned>(std::min(ceil_div<std::int64_t>(work, threads), limit));

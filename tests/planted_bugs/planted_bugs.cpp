@@ -27,9 +27,9 @@ using tile_map_problem = TileMapProblem;
 }  // namespace
 }  // namespace convladder::testing
 
-#define PLANTED_DECLARATION(ladder, space, function)                             \
-  namespace convladder::space {                                                  \
-  Implementation<::convladder::testing::ladder##_problem> function();            \
+#define PLANTED_DECLARATION(ladder, space, function)                  \
+  namespace convladder::space {                                       \
+  Implementation<::convladder::testing::ladder##_problem> function(); \
   }
 #include "planted_declarations.inc"
 
@@ -37,18 +37,23 @@ namespace convladder::testing {
 namespace {
 
 struct Copy {
-  std::string name;   ///< Of the test.
-  std::string bug;    ///< "control" for none.
+  std::string name;  ///< Of the test.
+  std::string bug;   ///< "control" for none.
   std::string ladder, rung;
   Where where;
   AnyImplementation code;
   std::string teaches;
 };
 
-#define PLANTED_ROW(bug, ladder, rung, where, function, teaches)                 \
-  {std::string(std::string(bug) == "control" ? "planted_bug.none." : "planted_bug.") +         \
-       (std::string(bug) == "control" ? rung : bug),                             \
-   bug, #ladder, rung, Where::where, AnyImplementation(function()), teaches},
+#define PLANTED_ROW(bug, ladder, rung, where, function, teaches)                       \
+  {std::string(std::string(bug) == "control" ? "planted_bug.none." : "planted_bug.") + \
+       (std::string(bug) == "control" ? rung : bug),                                   \
+   bug,                                                                                \
+   #ladder,                                                                            \
+   rung,                                                                               \
+   Where::where,                                                                       \
+   AnyImplementation(function()),                                                      \
+   teaches},
 
 std::deque<Copy>& copies() {
   static std::deque<Copy> all = {
@@ -80,8 +85,8 @@ void find_planted_bug() {
   const Copy& copy = current_copy();
   const CheckReport report = check_rung(ladder(copy.ladder), row_of(copy), copy.where,
                                         {.random_problems = 0, .max_failures = 1});
-  REQUIRE_MESSAGE(!report.failures.empty(), "not found on " << report.problems << " problems: "
-                                                            << copy.teaches);
+  REQUIRE_MESSAGE(!report.failures.empty(),
+                  "not found on " << report.problems << " problems: " << copy.teaches);
   std::printf("%s\n  found after %d problems: %s\n  %s\n", copy.name.c_str(), report.problems,
               report.failures.front().c_str(), copy.teaches.c_str());
 }

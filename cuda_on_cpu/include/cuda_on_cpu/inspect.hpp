@@ -11,9 +11,9 @@ namespace cuda_on_cpu::inspect {
 
 /// The CUDA thread that runs on the calling OS thread.
 struct ThreadPosition {
-  std::uint64_t block;  ///< linear index of the block in the grid
-  unsigned thread;      ///< linear index of the thread in its block
-  unsigned interval;    ///< barriers that the block has passed
+  std::uint64_t block;                           ///< linear index of the block in the grid
+  unsigned thread;                               ///< linear index of the thread in its block
+  unsigned interval;                             ///< barriers that the block has passed
   unsigned warp() const { return thread / 32; }  ///< its warp in the block
   unsigned lane() const { return thread % 32; }  ///< its lane in the warp
 };
