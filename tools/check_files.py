@@ -23,7 +23,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
-NOT_OURS = {".git", "build", "out", "__pycache__", ".ipynb_checkpoints"}
+NOT_OURS = {"build", "out", "__pycache__"}
 
 problems = []
 
@@ -34,9 +34,18 @@ def problem(path, line, says):
 
 
 def our_files():
-    for path in sorted(ROOT.rglob("*")):
-        if path.is_file() and not NOT_OURS.intersection(path.relative_to(ROOT).parts):
-            yield path
+    """What git knows or would add; outside of a repository, what is neither hidden nor built."""
+    command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        return [ROOT / name for name in sorted(listed) if name and (ROOT / name).is_file()]
+    except (OSError, subprocess.CalledProcessError):
+        names = (path.relative_to(ROOT).parts for path in sorted(ROOT.rglob("*")) if path.is_file())
+        return [
+            ROOT.joinpath(*parts)
+            for parts in names
+            if not NOT_OURS.intersection(parts) and not any(part.startswith(".") for part in parts)
+        ]
 
 
 def check_text(path, text):
@@ -134,15 +143,15 @@ def ladder_table(rows):
 def check_readme(rows, fix):
     path = ROOT / "README.md"
     text = path.read_text()
-    marked = re.compile(r"(<!-- ladders: made by tools/check_files.py --fix -->\n).*?(\n<!-- end -->)", re.DOTALL)
+    marked = re.compile(r"(<!-- ladders: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
     if not marked.search(text):
         problem(path, 0, "the markers of the table of ladders are gone")
         return
-    fresh = marked.sub(lambda found: found.group(1) + ladder_table(rows) + found.group(2), text)
+    fresh = marked.sub(lambda found: found.group(1) + ladder_table(rows) + "\n" + found.group(2), text)
     if fresh != text and fix:
         path.write_text(fresh)
     elif fresh != text:
-        problem(path, 0, "the table of ladders is not the rung table's: tools/check_files.py --fix")
+        problem(path, 0, "the table of ladders is not the rung table's: run ./ladder format")
     for row in rows:
         if not (ROOT / "docs" / "ladders" / f"{row['ladder']}.md").exists():
             problem(ROOT / "docs/ladders", 0, f"there is no page {row['ladder']}.md")
