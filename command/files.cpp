@@ -65,12 +65,6 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 
 std::size_t available_memory() { return device_at(Where::cpu)->free_bytes(); }
 
-std::string gigabytes(double bytes) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, bytes < 1e14 ? "%.1f GB" : "%.1e GB", bytes / 1e9);
-  return buffer;
-}
-
 void require_available(double bytes, const std::string& what) {
   const double available = static_cast<double>(available_memory());
   require(

@@ -21,9 +21,6 @@ std::size_t available_memory();
 /// @param what what needs them, for the message
 void require_available(double bytes, const std::string& what);
 
-/// "1.5 GB".
-std::string gigabytes(double bytes);
-
 /// A regular file's size. @throws BadInput "`parameter` = `path`: ..." if it is none or cannot be
 /// read.
 std::size_t size_of_file(const std::string& parameter, const std::filesystem::path& path);

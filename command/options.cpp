@@ -59,20 +59,21 @@ constexpr ProblemOption kProblemOptions[] = {
     {"map", "NAME", "the order of the tiles (default: all; gemm: row_major)", kTiles},
 };
 
-constexpr const char* kHelp =
-    R"(ConvLadder: convolution on GPUs, step by step. Every algorithm is a ladder of versions, from a plain
-definition on the CPU to fast CUDA kernels; each is checked against the same reference.
+constexpr const char* kHelp = R"(ConvLadder: convolution on GPUs, step by step.
 
-  ./ladder compare                  the tour: every rung of every ladder, and pictures
-  ./ladder compare LADDER ...       the rungs of one ladder on a problem of your own
-  ./ladder list                     the rungs, and the idea of each
-  ./ladder bench                    times beside those of vendor libraries
+Every algorithm is a ladder of versions, from a plain definition on the CPU to fast CUDA kernels;
+each is compared with the same reference.
+
+  ./ladder compare                     the tour: every rung of every ladder, and pictures
+  ./ladder compare LADDER [problem]    the rungs of one ladder on a problem of your own
+  ./ladder list [--ladder LADDER]      all rungs, each with its one idea
+  ./ladder bench [LADDER]              times beside the vendor's libraries (not available yet)
   ./ladder test | check | docs | notebooks
-                                    the test suite; what a contributor runs; the pages; the lessons
+                                       the suite, a contributor's checks, the pages, the lessons
 
-  ./ladder compare --help           all options, with examples
+  ./ladder compare --help              all options, with examples
 
-The ladders: )";
+Ladders: )";
 
 constexpr const char* kExamples = R"(Examples:
   ./ladder compare conv2d --image data/coffee.png --filter sobel --save out/sobel
@@ -81,13 +82,21 @@ constexpr const char* kExamples = R"(Examples:
   ./ladder compare col2im --size 16,20,24 --kernel 3 --request add
   ./ladder compare tile_map --tiles 10,6,4 --map hilbert
 
-Exit status: 0 all agree, 1 some rung differs, 2 bad input, 4 an error of the program, 130 interrupted.
+Exit status: 0 all agree, 1 some rung differs, 2 bad input, 4 an error of the program itself,
+130 interrupted. In the environment: CONVLADDER_REQUIRE_GPU=1 makes it a failure to skip a GPU that is
+not there; NO_COLOR.
 )";
 
 std::vector<std::string> ladder_names() {
   std::vector<std::string> names;
   for (const Ladder& ladder : ladders()) names.push_back(ladder.name);
   return names;
+}
+
+/// CLI11 leaves two empty lines between groups of options.
+std::string without_double_gaps(std::string help) {
+  for (std::size_t gap; (gap = help.find("\n\n\n")) != std::string::npos;) help.erase(gap, 1);
+  return help;
 }
 
 /// All "--name"s of a command.
@@ -222,7 +231,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    options.help = app.get_subcommands().empty() ? help : app.help();
+    options.help = app.get_subcommands().empty() ? help : without_double_gaps(app.help());
     return options;
   } catch (const CLI::CallForVersion& version) {
     options.help = std::string(version.what()) + "\n";

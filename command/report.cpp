@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "command/files.hpp"
 #include "command/program.hpp"
 #include "command/terminal.hpp"
 #include "core/device.hpp"
@@ -18,25 +17,6 @@ namespace convladder::command {
 namespace {
 
 constexpr int kGpuWarmUpRuns = 2;  // a GPU's first launch loads the kernel's code
-
-/// Why the problem fits there, but not together with the rung's workspace; nothing otherwise.
-Declined workspace_too_large(const Comparison& comparison, const Rung& rung, Where where) {
-  const auto& code = rung.code_at(where);
-  const Device* device = device_at(where);
-  if (!code || device == nullptr || code->supports(comparison.problem())) return {};
-  const Signature signature = comparison.ladder().signature(comparison.problem());
-  double arrays = 0;
-  for (const auto* specs : {&signature.inputs, &signature.outputs}) {
-    for (const ArraySpec& spec : *specs) {
-      arrays +=
-          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
-    }
-  }
-  const auto workspace = static_cast<double>(code->workspace_bytes(comparison.problem()));
-  const auto free = static_cast<double>(device->free_bytes());
-  if (arrays > free || arrays + workspace <= free) return {};
-  return text("its workspace of ", gigabytes(workspace), " does not fit into the memory");
-}
 
 /// Sums beyond float's range would differ in every rung.
 void require_float_range(const Comparison& comparison) {
@@ -80,12 +60,8 @@ Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
   for (const Seat& seat : seats) {
     if (observer.begin) observer.begin(seat);
     Row row{seat.rung, seat.where, {}};
-    if (const Declined reason = workspace_too_large(comparison, *seat.rung, seat.where)) {
-      row.outcome = {.status = Status::declined, .reason = *reason};
-    } else {
-      row.outcome = comparison.run(*seat.rung, seat.where,
-                                   {.warm_up_runs = seat.where == Where::gpu ? kGpuWarmUpRuns : 0});
-    }
+    row.outcome = comparison.run(*seat.rung, seat.where,
+                                 {.warm_up_runs = seat.where == Where::gpu ? kGpuWarmUpRuns : 0});
     if (!keep_outputs) row.outcome.outputs.clear();
     if (observer.end) observer.end(row, report.rows);
     report.rows.push_back(std::move(row));

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "command/npy.hpp"
+#include "command/pictures.hpp"
 #include "command/png_file.hpp"
 
 namespace convladder::command {
@@ -20,6 +21,27 @@ fs::path folder_of(const Ladder& ladder, const Rung& rung, Where where) {
 std::string file_name(const Problem& problem, const std::string& output) {
   const auto* tiles = std::get_if<TileMapProblem>(&problem);
   return tiles == nullptr ? output : std::string(name_of(tiles->map));
+}
+
+void stage_image(OutputFolder& folder, const fs::path& file, const Image& image) {
+  write_bytes(folder.parameter(), folder.stage(file),
+              png_bytes(image.width(), image.height(), image.rgb()));
+}
+
+/// The filtered photograph, or the order of the tiles.
+void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task,
+                   const Arrays& outputs) {
+  if (const auto* tiles = std::get_if<TileMapProblem>(&task.problem)) {
+    const fs::path file = place / (file_name(task.problem, "") + ".png");
+    const auto units = outputs.find("units");
+    if (units == outputs.end()) return folder.stage_removal(file);
+    stage_image(folder, file, tile_order_picture(*tiles, units->second.as<std::int32_t>()));
+  } else if (task.ladder->name == "conv2d") {
+    const fs::path file = place / "y.png";
+    const auto y = outputs.find("y");
+    if (task.filter == nullptr || y == outputs.end()) return folder.stage_removal(file);
+    stage_image(folder, file, picture_of(*task.filter, y->second, task.sample_bits));
+  }
 }
 
 }  // namespace
@@ -42,15 +64,7 @@ void stage_outputs(OutputFolder& folder, const Report& report) {
         write_bytes(folder.parameter(), folder.stage(file), npy_bytes(output->second));
       }
     }
-    const fs::path picture = place / "y.png";
-    const auto y = row.outcome.outputs.find("y");
-    if (task.filter != nullptr && y != row.outcome.outputs.end()) {
-      const Image image = picture_of(*task.filter, y->second, task.sample_bits);
-      write_bytes(folder.parameter(), folder.stage(picture),
-                  png_bytes(image.width(), image.height(), image.rgb()));
-    } else if (task.ladder->name == "conv2d") {
-      folder.stage_removal(picture);
-    }
+    stage_picture(folder, place, task, row.outcome.outputs);
   }
 }
 

@@ -13,8 +13,8 @@ namespace convladder::command {
 void check_folders(const OutputFolder& folder, const Ladder& ladder,
                    const std::vector<Seat>& seats);
 
-/// Writes the outputs of every rung that ran, and for a photograph also the filtered picture; what
-/// an earlier run left there of the others will be removed. All of it shows up at
+/// Writes the outputs of every rung that ran, and pictures of filtered photographs and tile maps;
+/// what an earlier run left there of the others will be removed. All of it shows up at
 /// OutputFolder::commit().
 void stage_outputs(OutputFolder& folder, const Report& report);
 

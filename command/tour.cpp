@@ -1,5 +1,6 @@
 #include "command/tour.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -94,28 +95,42 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
   return stops;
 }
 
-/// The seat whose results become pictures: the highest rung that took the photograph, on a GPU if
-/// there is one. Null if there is none.
-const Row* painter(const std::vector<Report>& reports) {
+/// A photograph under each of the filters.
+std::vector<Task> filter_tasks(const Photograph& photograph) {
+  std::vector<Task> tasks;
+  for (const Filter& filter : filters()) {
+    tasks.push_back(photograph_task(data_file(photograph.file), filter, {}));
+  }
+  return tasks;
+}
+
+/// The seat whose results become pictures: the highest rung that agreed on the photograph and takes
+/// all filters, on a GPU if there is one. Null if there is none.
+const Row* painter(const std::vector<Report>& reports, const std::vector<Task>& tasks) {
   const Row* best = nullptr;
   for (const Report& report : reports) {
     if (report.task.filter == nullptr) continue;
     for (const Row& row : report.rows) {
-      if (row.outcome.status == Status::agrees && (best == nullptr || row.where >= best->where))
+      const auto takes = [&](const Task& task) {
+        return !row.rung->code_at(row.where)->supports(task.problem);
+      };
+      if (row.outcome.status == Status::agrees && (best == nullptr || row.where >= best->where) &&
+          std::all_of(tasks.begin(), tasks.end(), takes)) {
         best = &row;
+      }
     }
   }
   return best;
 }
 
 /// A photograph under all filters.
-Image filtered_photographs(const Photograph& photograph, const Row& by, Progress& progress) {
-  const std::string path = data_file(photograph.file);
-  const Samples samples = read_png("image", path);
+Image filtered_photographs(const Photograph& photograph, const std::vector<Task>& tasks,
+                           const Row& by, Progress& progress) {
+  const Samples samples = read_png("image", data_file(photograph.file));
   std::vector<Exhibit> exhibits = {{picture_of(samples), "input", "the photograph"}};
-  for (const Filter& filter : filters()) {
+  for (const Task& task : tasks) {
+    const Filter& filter = *task.filter;
     progress.begin(text("picture: ", photograph.file, ", ", filter.name));
-    Task task = photograph_task(path, filter, {});
     const RungRun run =
         run_guarded(*task.ladder, task.problem, task.drawn, *by.rung->code_at(by.where), by.where);
     exhibits.push_back(
@@ -192,10 +207,11 @@ int tour(const Options& options) {
                   png_bytes(image.width(), image.height(), image.rgb()));
       pictures.push_back((outputs.folder->path() / name).string());
     };
-    if (const Row* by = painter(reports)) {
-      for (const Photograph& photograph : kPhotographs) {
-        add_picture(photograph.file, filtered_photographs(photograph, *by, progress));
-      }
+    for (const Photograph& photograph : kPhotographs) {
+      const std::vector<Task> tasks = filter_tasks(photograph);
+      const Row* by = painter(reports, tasks);
+      if (by == nullptr) continue;
+      add_picture(photograph.file, filtered_photographs(photograph, tasks, *by, progress));
     }
     if (!selection.seats(ladder("tile_map")).empty())
       add_picture("tile_maps.png", tile_orders(reports));

@@ -2,6 +2,7 @@
 /// @brief Puts values together into a message.
 #pragma once
 
+#include <cstdio>
 #include <sstream>
 #include <string>
 
@@ -26,6 +27,13 @@ std::string joined(const Range& values, const char* separator) {
     between = separator;
   }
   return stream.str();
+}
+
+/// "1.5 GB".
+inline std::string gigabytes(double bytes) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, bytes < 1e14 ? "%.1f GB" : "%.1e GB", bytes / 1e9);
+  return buffer;
 }
 
 }  // namespace convladder

@@ -7,7 +7,8 @@ LIST.json is what `convladder list --json` wrote. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung: its header comment as prose, its program, and what changed since
   the rung before;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
-  `<!-- ladders -->` the table of all ladders, and `<!-- file: PATH -->` a Markdown file without its title;
+  `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
+  `<!-- planted bugs -->`, `<!-- verified -->` and `<!-- measured -->` what tests and runs left;
 - programs/: the sources as the pages show them.
 """
 
@@ -181,6 +182,57 @@ class Pages:
             lines.append(f"| \\subpage ladder_{ladder} \"{ladder}\" | {len(rows)} | {' | '.join(cells)} |")
         return lines
 
+    def planted_bugs(self):
+        """What the bugs are that the suite must find, from the file that plants them."""
+        text = (self.root / "tests" / "planted_bugs" / "bugs.cmake").read_text()
+        found = re.findall(r'^planted_bug\((\w+)\s+RUNG (\S+).*?TEACHES "(.*?)"\)', text, re.DOTALL | re.MULTILINE)
+        if not found:
+            raise SystemExit("make_pages.py: no planted bug in tests/planted_bugs/bugs.cmake")
+        lines = ["| planted in a copy of | the mistake | what finding it takes |", "|---|---|---|"]
+        for name, rung, teaches in found:
+            lines.append(f"| {self.link(rung)} | {name.replace('_', ' ')} | {teaches} |")
+        return lines
+
+    def verified(self):
+        """The last run of the suite on a GPU."""
+        path = self.root / "tests" / "verified_on_gpu.json"
+        if not path.exists():
+            return ["No run has been recorded yet."]
+        run = json.loads(path.read_text())
+        lines = [
+            f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}, {run['date']}, at commit"
+            f" {run['commit']}:",
+            "",
+            "| rung | problems | comparisons | identities |",
+            "|---|---|---|---|",
+        ]
+        verified = {row["rung"]: row for row in run["rungs"]}
+        for rung in self.rows:
+            if rung in verified:
+                row = verified[rung]
+                counts = " | ".join(str(row[key]) for key in ("problems", "comparisons", "identities"))
+                lines.append(f"| {self.link(rung)} | {counts} |")
+        return lines
+
+    def measured(self):
+        """The committed tables of `compare --json`, from docs/measured/."""
+        lines = []
+        for path in sorted((self.root / "docs" / "measured").glob("*.json")):
+            run = json.loads(path.read_text())
+            lines += [f"## {path.stem}", "", f"GPU: {run['gpu'] or 'none'}.", ""]
+            for table in run["ladders"]:
+                lines += [f"**{table['ladder']}**: {table['problem']}", "", "| rung | where | result | time |", "|---|---|---|---|"]
+                lines += [self.measured_row(row) for row in table["rungs"] if row["where"] != "emulated"]
+                lines.append("")
+        return lines or ["No run has been committed yet."]
+
+    def measured_row(self, row):
+        if row["milliseconds"] is None:
+            return f"| {self.link(row['rung'])} | {row['where']} | {row['status']}: {row['reason']} | |"
+        result = "exact" if row["exact"] else f"largest error {row['max_error']:.2g}"
+        result = result if row["status"] == "agrees" else f"{row['status']}: {row['reason']}"
+        return f"| {self.link(row['rung'])} | {row['where']} | {result} | {row['milliseconds']:.4g} ms |"
+
     def filled(self, page):
         """A hand-written page with its generated parts."""
 
@@ -193,7 +245,16 @@ class Pages:
 
         page = re.sub(r"<!-- rungs: (\w+) -->", rungs, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)
-        return page.replace("<!-- ladders -->", "\n".join(self.ladder_table()))
+        tables = {
+            "ladders": self.ladder_table,
+            "planted bugs": self.planted_bugs,
+            "verified": self.verified,
+            "measured": self.measured,
+        }
+        for name, make in tables.items():
+            if f"<!-- {name} -->" in page:
+                page = page.replace(f"<!-- {name} -->", "\n".join(make()))
+        return page
 
     def program(self, rung):
         """The source as the page shows it: Doxygen leaves out `///` comments but counts their lines, so the

@@ -23,8 +23,8 @@ struct Verdict {
 /// Data::integer: every element must equal the reference. Data::real: every element must lie within
 /// (4 + 2 sqrt(L)) 2^-24 * (sum of |products|), L = Expected::longest_sum: a bound on float
 /// rounding in any order of summation that random data meet with a wide margin (Higham and Mary, "A
-/// new approach to probabilistic rounding error analysis", 2019). No norm over all elements takes
-/// part, so that one wrong pixel cannot hide.
+/// new approach to probabilistic rounding error analysis", 2019); and L 2^-149 for underflow. No
+/// norm over all elements takes part, so that one wrong pixel cannot hide.
 ///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,

@@ -174,19 +174,34 @@ class Memory {
   std::byte* workspace_ = nullptr;
 };
 
-/// What a run needs at least. @throws BadInput if the place has less.
-void require_memory(const Device& device, const Signature& signature, std::size_t workspace_bytes) {
-  double bytes = static_cast<double>(workspace_bytes);
+double array_bytes(const Signature& signature) {
+  double bytes = 0;
   for (const auto* specs : {&signature.inputs, &signature.outputs}) {
     for (const ArraySpec& spec : *specs) {
       bytes +=
           static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
     }
   }
+  return bytes;
+}
+
+/// @throws BadInput if the place has less memory than the problem's arrays take.
+void require_memory(const Device& device, const Signature& signature) {
+  const double bytes = array_bytes(signature);
   const auto free = static_cast<double>(device.free_bytes());
-  require(bytes <= free, "memory", text(bytes / 1e9, " GB"),
-          text("the problem needs more than the ", free / 1e9, " GB that are free (",
+  require(bytes <= free, "memory", gigabytes(bytes),
+          text("the problem needs more than the ", gigabytes(free), " that are free (",
                name_of(device.where()), ")"));
+}
+
+/// Why a rung cannot run where the arrays alone would fit.
+Declined workspace_too_large(const Device& device, const Signature& signature,
+                             std::size_t workspace_bytes) {
+  const auto workspace = static_cast<double>(workspace_bytes);
+  const double free = static_cast<double>(device.free_bytes()) - array_bytes(signature);
+  if (workspace <= free) return {};
+  return text("needs a workspace of ", gigabytes(workspace), ", more than the ", gigabytes(free),
+              " that the arrays leave free");
 }
 
 Outcome differs(std::string reason) {
@@ -200,7 +215,10 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   Device& device = *device_at(where);
   const Signature signature = ladder.signature(problem);
   const std::size_t workspace_bytes = code.workspace_bytes(problem);
-  require_memory(device, signature, workspace_bytes);
+  require_memory(device, signature);
+  if (const Declined declined = workspace_too_large(device, signature, workspace_bytes)) {
+    throw BadInput("memory: the rung " + *declined);
+  }
   RungRun result;
   try {
     Memory memory(device, signature, inputs, workspace_bytes, options);
@@ -240,9 +258,13 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
             .reason = where == Where::gpu && rung.is_cuda() ? why_no_gpu()
                                                             : "this rung does not run there"};
   }
-  if (const Declined declined = code->supports(problem_)) {
-    return {.status = Status::declined, .reason = *declined};
+  Declined declined = code->supports(problem_);
+  if (!declined) {
+    const Signature signature = ladder_->signature(problem_);
+    require_memory(*device, signature);
+    declined = workspace_too_large(*device, signature, code->workspace_bytes(problem_));
   }
+  if (declined) return {.status = Status::declined, .reason = *declined};
   Outcome outcome;
   try {
     RungRun run = run_guarded(*ladder_, problem_, inputs_, *code, where, options);

@@ -18,7 +18,7 @@ namespace convladder {
 enum class Status {
   agrees,
   differs,   ///< A wrong value, a write outside of the outputs, a failed call: `reason` says which.
-  declined,  ///< The rung does not take this problem: `reason` says why.
+  declined,  ///< The rung does not take this problem, or not there: `reason` says why.
   skipped,   ///< This place is not there (no GPU): `reason` says why.
 };
 
@@ -65,7 +65,8 @@ struct RungRun {
 /// Runs a rung that supports the problem, on memory where stray accesses show:
 /// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
 /// - inputs must be unchanged afterwards.
-/// @throws BadInput if the problem does not fit into the memory there, DeviceError if a call fails.
+/// @throws BadInput if the problem or the rung's workspace does not fit into the memory there,
+/// DeviceError if a call fails.
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                     const AnyImplementation& code, Where where, const RunOptions& options = {});
 
@@ -77,7 +78,8 @@ class Comparison {
   /// Takes the caller's arrays, which must fit the problem's signature.
   Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs);
 
-  /// Runs one rung there with run_guarded(), and judges it.
+  /// Runs one rung there with run_guarded(), and judges it. A rung whose workspace does not fit
+  /// beside the arrays declines.
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 

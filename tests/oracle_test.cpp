@@ -359,12 +359,26 @@ TEST_CASE("arrays begin where RunOptions::misalignment says") {
   }
 }
 
-TEST_CASE("a problem that does not fit into memory is bad input before anything runs") {
+TEST_CASE("a rung whose workspace does not fit beside the arrays declines") {
   const Rung rung =
       rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{1} << 60; },
                .run = compute});
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
-  CHECK_THROWS_AS(comparison.run(rung, Where::cpu), BadInput);
+  const Outcome outcome = comparison.run(rung, Where::cpu);
+  CHECK(outcome.status == Status::declined);
+  CHECK(outcome.reason.find("needs a workspace of 1.2e+09 GB, more than the ") == 0);
+  CHECK_FALSE(outcome.ran);
+  CHECK_THROWS_AS(run_guarded(ladder("conv2d"), kConv, comparison.inputs(),
+                              *rung.code_at(Where::cpu), Where::cpu),
+                  BadInput);
+}
+
+TEST_CASE("a problem that does not fit into memory is bad input before anything runs") {
+  // a alone would take 8 PB.
+  const GemmProblem large = validated(GemmProblem{.M = 2'000'000'000, .N = 1, .K = 1'000'000});
+  const Rung& rung = ladder("gemm").rungs.front();
+  CHECK_THROWS_AS(run_guarded(ladder("gemm"), large, {}, *rung.code_at(Where::cpu), Where::cpu),
+                  BadInput);
 }
 
 TEST_CASE("outputs of unknown size: missing, of a wrong shape, created twice") {

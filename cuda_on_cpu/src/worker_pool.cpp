@@ -48,8 +48,8 @@ void WorkerPool::run(GridLaunch& launch) {
   if (wanted_ > 0) wake_.notify_all();
   run_blocks(launch, false);
   std::unique_lock lock(mutex_);
+  left_.wait(lock, [this] { return helpers_ == 0; });  // their blocks may yet ask for launch_
   launch_ = nullptr;
-  left_.wait(lock, [this] { return helpers_ == 0; });
 }
 
 bool WorkerPool::start_missing_helpers() {

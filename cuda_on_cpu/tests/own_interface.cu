@@ -1,5 +1,6 @@
 #include <cooperative_groups.h>
 
+#include <chrono>
 #include <cuda_on_cpu/inspect.hpp>
 
 #include "own_interface.hpp"
@@ -38,6 +39,17 @@ __global__ void wait_for_own_block(int* flag) {
 __global__ void wait_for_ever(int* flag) {
   if (blockIdx.x == 0) return;
   wait_until([&] { return atomicAdd(flag, 0) == 1; });  // [for ever]
+}
+
+__global__ void wait_after_the_launching_thread(std::thread::id launching, int* helping) {
+  if (std::this_thread::get_id() == launching) {
+    while (atomicAdd(helping, 0) == 0) std::this_thread::yield();
+  } else {
+    atomicAdd(helping, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    int looks = 0;
+    wait_until([&] { return ++looks == 3; });
+  }
 }
 
 __global__ void spin_with_nanosleep(volatile int* flag) {

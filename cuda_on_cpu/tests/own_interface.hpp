@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <thread>
+
 __global__ void dynamic_shared_is_fresh(unsigned* stale, unsigned bytes,
                                         unsigned long long* address);
 __global__ void write_dynamic_shared(unsigned offset);
@@ -12,6 +14,8 @@ __global__ void pass_backwards(unsigned* next);
 __global__ void wait_for_own_block(int* flag);
 /// All blocks but the first.
 __global__ void wait_for_ever(int* flag);
+/// Of two blocks, the one on a helper begins to wait when the one on the launching thread has ended.
+__global__ void wait_after_the_launching_thread(std::thread::id launching, int* helping);
 __global__ void spin_with_nanosleep(volatile int* flag);
 /// Each block adds its number in each round, and all see the sum of a whole round.
 __global__ void grid_rounds(unsigned* sums, unsigned rounds, unsigned* mistakes);

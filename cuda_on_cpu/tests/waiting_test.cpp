@@ -25,6 +25,17 @@ TEST_CASE("a thread can wait for a thread of its own block") {
   CHECK(flag.first() == 31);
 }
 
+TEST_CASE("a block can wait when the launching thread has no block any more") {
+  const Defaults defaults;
+  const unsigned workers = control::worker_threads();
+  control::set_worker_threads(2);
+  DeviceArray<int> helping(std::vector<int>{0});
+  CHECK(launch(wait_after_the_launching_thread, {2, 1}, std::this_thread::get_id(),
+               helping.data()) == cudaSuccess);
+  CHECK(helping.first() == 1);
+  control::set_worker_threads(workers);
+}
+
 TEST_CASE("a spin with __nanosleep lets the other blocks run") {
   const Defaults defaults;
   const unsigned workers = control::worker_threads();

@@ -253,7 +253,7 @@ Declined supports(const Conv2dProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   if (std::int64_t{conv.R} * conv.S > kConstantFloats) return too_large_for_constant_memory(conv);
   if (fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes)) return {};
-  return too_large_for_shared_memory(conv, kSmallestTile);
+  return too_large_for_shared_memory(conv, kSmallestTile, shared_bytes(conv, kSmallestTile));
 }
 
 OutputTile tile_of(const Conv2dProblem& conv) {

@@ -61,11 +61,13 @@ std::optional<OutputTile> fitting_tile(const Conv2dProblem& conv, OutputTile til
 }
 
 /// Why a problem is declined for which fitting_tile() found nothing.
-inline Declined too_large_for_shared_memory(const Conv2dProblem& conv, OutputTile smallest) {
+/// @param bytes what the smallest tile takes, or less where InputTile::bytes() cut it off
+inline Declined too_large_for_shared_memory(const Conv2dProblem& conv, OutputTile smallest,
+                                            std::int64_t bytes) {
   const InputTile in = input_of(conv, smallest);
   return text("the inputs of ", smallest.rows, " x ", smallest.columns, " outputs, ", in.rows,
-              " x ", in.columns, " floats, do not fit into ", kMaxSharedBytes / 1024,
-              " KB of shared memory");
+              " x ", in.columns, " floats a channel, take at least ", bytes,
+              " bytes of shared memory, more than ", kMaxSharedBytes);
 }
 
 /// Constant memory: 64 KB for each .cu file.
