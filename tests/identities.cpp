@@ -1037,7 +1037,7 @@ std::vector<Identity<Im2colProblem>> col2im_identities(const Subject& f, const C
        }},
       {"col2im(im2col(x)) = x times the number of windows",
        {},
-       [=, &f](const Im2colProblem& p) {
+       [=](const Im2colProblem& p) {
          const Subject forward = first_cpu_rung("im2col", opt);
          const Array x = forward.inputs(p).at("x");
          Array ones = zeros(col_shape(p));

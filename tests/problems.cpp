@@ -399,7 +399,7 @@ class Dice {
   explicit Dice(std::uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15u + 7) {}
   /// From [low, high].
   int operator()(int low, int high) {
-    const auto range = static_cast<std::uint64_t>(high - low + 1);
+    const auto range = static_cast<std::uint64_t>(std::int64_t{high} - low + 1);
     return low + static_cast<int>((engine_() >> 32) * range >> 32);
   }
 

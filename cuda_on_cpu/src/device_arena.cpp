@@ -152,8 +152,11 @@ void DeviceArena::free(const Allocation& allocation) {
   const Allocation a = allocation;  // erase() below ends the original
   sanitizer::unpoison(reinterpret_cast<void*>(a.extent), a.extent_bytes);
   // A new mapping in its place gives the pages back and faults from now on.
-  mmap(reinterpret_cast<void*>(a.extent), a.extent_bytes, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  void* const extent = reinterpret_cast<void*>(a.extent);
+  if (mmap(extent, a.extent_bytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    mprotect(extent, a.extent_bytes, PROT_NONE);
+  }
   used_ -= a.bytes;
   live_.erase(a.extent);
   freed_.insert_or_assign(a.extent, a);

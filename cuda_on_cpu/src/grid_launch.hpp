@@ -15,8 +15,8 @@ namespace cuda_on_cpu {
 
 class GridLaunch {
  public:
-  GridLaunch(const cudaLaunchConfig_t& config, const detail::BoundKernel& kernel,
-             const Settings& settings);
+  GridLaunch(const cudaLaunchConfig_t& config, const detail::BoundKernel& bound,
+             const Settings& how);
 
   const dim3 grid;
   const dim3 block;

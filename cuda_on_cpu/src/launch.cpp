@@ -71,8 +71,9 @@ Refusal check_attributes(const cudaLaunchConfig_t& config) {
         const dim3& g = config.gridDim;
         const dim3& b = config.blockDim;
         const std::size_t blocks = std::size_t{g.x} * g.y * g.z;
-        const auto resident = static_cast<std::size_t>(
-            model::kSms * model::blocks_per_sm(b.x * b.y * b.z, config.dynamicSmemBytes));
+        const int blocks_per_sm = model::blocks_per_sm(b.x * b.y * b.z, config.dynamicSmemBytes);
+        const std::size_t resident =
+            std::size_t{model::kSms} * static_cast<unsigned>(blocks_per_sm);
         if (blocks <= resident) break;
         return {cudaErrorCooperativeLaunchTooLarge,
                 std::to_string(blocks) + " blocks cannot be resident at once, only " +

@@ -93,7 +93,7 @@ class SignalStack {
   SignalStack& operator=(const SignalStack&) = delete;
 
  private:
-  static constexpr std::size_t kBytes = 64 * 1024;
+  static constexpr std::size_t kBytes = std::size_t{64} * 1024;
   std::unique_ptr<unsigned char[]> memory_;
 };
 
