@@ -14,7 +14,8 @@ __global__ void pass_backwards(unsigned* next);
 __global__ void wait_for_own_block(int* flag);
 /// All blocks but the first.
 __global__ void wait_for_ever(int* flag);
-/// Of two blocks, the one on a helper begins to wait when the one on the launching thread has ended.
+/// Of two blocks, the one on a helper begins to wait when the one on the launching thread has
+/// ended.
 __global__ void wait_after_the_launching_thread(std::thread::id launching, int* helping);
 __global__ void spin_with_nanosleep(volatile int* flag);
 /// Each block adds its number in each round, and all see the sum of a whole round.
