@@ -62,13 +62,13 @@ std::vector<ReportEntry> read_report(const std::filesystem::path& folder) {
 
 std::string report_table(const std::vector<ReportEntry>& entries) {
   std::ostringstream out;
-  std::size_t width = 0;
-  for (const ReportEntry& entry : entries) width = std::max(width, entry.rung.size());
   for (const Ladder& ladder : ladders()) {
     const bool any = std::any_of(entries.begin(), entries.end(), [&](const ReportEntry& entry) {
       return entry.ladder == ladder.name;
     });
     if (!any) continue;
+    std::size_t width = 0;
+    for (const Rung& rung : ladder.rungs) width = std::max(width, rung.name.size());
     out << ladder.name << ": problems (and identities) that each rung was checked on\n";
     out << std::left << std::setw(static_cast<int>(width) + 2) << "" << std::right;
     for (const Where where : kEverywhere) out << std::setw(16) << name_of(where);
