@@ -215,23 +215,48 @@ class Pages:
         return lines
 
     def measured(self):
-        """The committed tables of `compare --json`, from docs/measured/."""
+        """The GPU times that tools/record_times.py put into docs/measured/."""
+        now = json.loads((self.root / "tests" / "verified_on_gpu.json").read_text())
+        hashes = {row["rung"]: row["source_hash"] for row in now["rungs"]}
         lines = []
         for path in sorted((self.root / "docs" / "measured").glob("*.json")):
             run = json.loads(path.read_text())
-            lines += [f"## {path.stem}", "", f"GPU: {run['gpu'] or 'none'}.", ""]
+            lines += [
+                f"## {run['gpu']}, {run['date']} {{#measured_{path.stem.replace('-', '_')}}}",
+                "",
+                f"Driver {run['driver']}, CUDA {run['toolkit']}, commit {run['commit']}.",
+                "",
+            ]
             for table in run["ladders"]:
-                lines += [f"**{table['ladder']}**: {table['problem']}", "", "| rung | where | result | time |", "|---|---|---|---|"]
-                lines += [self.measured_row(row) for row in table["rungs"] if row["where"] != "emulated"]
-                lines.append("")
+                if table["ladder"] != "tile_map":  # launches of microseconds, which say nothing of a map
+                    lines += self.measured_table(table, run["source_hashes"], hashes)
         return lines or ["No run has been committed yet."]
 
-    def measured_row(self, row):
-        if row["milliseconds"] is None:
-            return f"| {self.link(row['rung'])} | {row['where']} | {row['status']}: {row['reason']} | |"
-        result = "exact" if row["exact"] else f"largest error {row['max_error']:.2g}"
-        result = result if row["status"] == "agrees" else f"{row['status']}: {row['reason']}"
-        return f"| {self.link(row['rung'])} | {row['where']} | {result} | {row['milliseconds']:.4g} ms |"
+    def measured_table(self, table, hashes_then, hashes_now):
+        times = {
+            row["rung"]: row["milliseconds"]
+            for row in table["rungs"]
+            if row["where"] == "gpu" and row["milliseconds"] is not None
+        }
+        lines = [
+            f"**{table['ladder']}**, {table['problem']}:",
+            "",
+            "| rung | result | time | speed-up over the rung before |",
+            "|---|---|---|---|",
+        ]
+        for row in table["rungs"]:
+            rung = row["rung"]
+            if row["where"] != "gpu":
+                continue
+            if rung not in times:
+                lines.append(f"| {self.link(rung)} | {row['status']}: {row['reason']} | | |")
+                continue
+            before = times.get(self.rows[rung]["previous"]) if rung in self.rows else None
+            result = "exact" if row["exact"] else f"largest error {row['max_error']:.2g}"
+            stale = "" if hashes_then.get(rung) == hashes_now.get(rung) else " (the rung has changed since)"
+            speed_up = f"{before / times[rung]:.2f} x" if before else ""
+            lines.append(f"| {self.link(rung)} | {result}{stale} | {1000 * times[rung]:.4g} us | {speed_up} |")
+        return [*lines, ""]
 
     def filled(self, page):
         """A hand-written page with its generated parts."""
