@@ -43,10 +43,11 @@ std::int64_t element_count(const Shape& shape);
 struct ArraySpec {
   std::string name;  ///< As in files and messages: x, weights, y ...
   std::string axes;  ///< One letter an axis, for messages: "nkpq".
-  Shape shape;       ///< Row-major; for `dynamic` outputs the extent of axis 0 is not known and 0.
+  Shape shape;       ///< Row-major; for `dynamic` outputs the extent that is not known is 0.
   DType dtype = DType::f32;  ///< Type of its elements.
   bool dynamic = false;      ///< The rung creates this output itself, once it knows its size.
   std::string initial = {};  ///< The input that this output starts as; empty: unwritten (NaN).
+  bool optional = false;     ///< A dynamic output that a rung may leave out.
 };
 
 /// Everything that a rung reads and writes.

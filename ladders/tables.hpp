@@ -13,5 +13,9 @@ Ladder im2col_ladder();        ///< ladders/im2col.cpp
 Ladder col2im_ladder();        ///< ladders/col2im.cpp
 Ladder gemm_ladder();          ///< ladders/gemm.cpp
 Ladder tile_map_ladder();      ///< ladders/tile_map.cpp
+Ladder rulebook_ladder();      ///< ladders/rulebook.cpp
+Ladder sparse_conv_ladder();   ///< ladders/sparse_conv.cpp
+Ladder sparse_dgrad_ladder();  ///< ladders/sparse_dgrad.cpp
+Ladder sparse_wgrad_ladder();  ///< ladders/sparse_wgrad.cpp
 
 }  // namespace convladder

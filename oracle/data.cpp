@@ -27,9 +27,10 @@ std::mt19937_64 generator(std::uint64_t seed, const std::string& name) {
 }  // namespace
 
 Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
-                   std::int64_t longest_sum) {
-  Arrays inputs;
+                   std::int64_t longest_sum, Arrays given) {
+  Arrays inputs = std::move(given);
   for (const ArraySpec& spec : signature.inputs) {
+    if (inputs.contains(spec.name)) continue;
     if (spec.dtype != DType::f32) throw std::logic_error("no generator for " + spec.name);
     Array array(spec.dtype, spec.shape);
     std::mt19937_64 random = generator(seed, spec.name);

@@ -22,11 +22,12 @@ enum class Data {
 /// As on the command line: "integer".
 constexpr const char* name_of(Data data) { return data == Data::integer ? "integer" : "real"; }
 
-/// Values for all inputs of a problem. Integers are drawn from [-a, a] with a at most 8 and chosen
-/// so that `longest_sum` products of two of them stay below 2^24, where float is exact; real
-/// numbers from [-1, 1). The same seed gives the same data on every machine.
+/// Values for all inputs of a problem but those `given`, which are taken over. Integers are drawn
+/// from [-a, a] with a at most 8 and chosen so that `longest_sum` products of two of them stay
+/// below 2^24, where float is exact; real numbers from [-1, 1). The same seed gives the same data
+/// on every machine.
 /// @throws BadInput if no a >= 1 keeps the sums exact.
 Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
-                   std::int64_t longest_sum);
+                   std::int64_t longest_sum, Arrays given = {});
 
 }  // namespace convladder

@@ -9,6 +9,7 @@
 #include "core/arithmetic.hpp"
 #include "core/parallel.hpp"
 #include "ladders/ladders.hpp"
+#include "oracle/rulebook.hpp"
 
 namespace convladder {
 namespace {
@@ -200,6 +201,69 @@ std::vector<Expected> gemm(const GemmProblem& p, const Arrays& inputs) {
   return {c};
 }
 
+Expected integers_of(const ArraySpec& spec, const Array& array) {
+  Expected expected;
+  expected.spec = spec;
+  expected.spec.shape = array.shape();
+  const auto numbers = array.as<std::int32_t>();
+  expected.integers.assign(numbers.begin(), numbers.end());
+  return expected;
+}
+
+std::vector<Expected> rulebook(const RulebookProblem& book, const Arrays& inputs) {
+  const Rulebook right = make_rulebook(book, inputs.at("coords"));
+  const std::vector<ArraySpec> outputs = rulebook_signature(book).outputs;
+  return {integers_of(outputs[0], right.out_coords), integers_of(outputs[1], right.pairs),
+          integers_of(outputs[2], right.nbr), integers_of(outputs[3], right.mask)};
+}
+
+/// Visits all products of a sparse convolution or of one of its gradients: visit(features offset,
+/// weights offset, y offset).
+template <class Visit>
+void for_each_sparse_product(const SparseConvProblem& conv, const Arrays& inputs,
+                             const Visit& visit) {
+  const auto pairs = inputs.at("pairs").as<std::int32_t>();
+  for (std::size_t i = 0; i < pairs.size(); i += kPairColumns) {
+    const std::int64_t k = pairs[i], in = pairs[i + 1], out = pairs[i + 2];
+    for (std::int64_t ci = 0; ci < conv.Cin; ++ci) {
+      for (std::int64_t co = 0; co < conv.Cout; ++co) {
+        visit(in * conv.Cin + ci, (k * conv.Cin + ci) * conv.Cout + co, out * conv.Cout + co);
+      }
+    }
+  }
+}
+
+std::vector<Expected> sparse(const std::string& ladder, const SparseConvProblem& conv,
+                             const Arrays& inputs) {
+  const auto of = [&](const char* name) {
+    const auto found = inputs.find(name);
+    return found == inputs.end() ? std::span<const float>() : found->second.as<float>();
+  };
+  const auto features = of("features"), weights = of("weights"), dy = of("dy");
+  const auto at = [](std::span<const float> values, std::int64_t i) {
+    return double{values[static_cast<std::size_t>(i)]};
+  };
+  const std::int64_t longest = longest_sum(ladder, conv);
+  Expected expected;
+  if (ladder == "sparse_conv") {
+    expected = expected_for(sparse_conv_signature(conv).outputs[0], longest);
+    for_each_sparse_product(conv, inputs, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+      accumulate(expected, y, at(features, x), at(weights, w));
+    });
+  } else if (ladder == "sparse_dgrad") {
+    expected = expected_for(sparse_dgrad_signature(conv).outputs[0], longest);
+    for_each_sparse_product(conv, inputs, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+      accumulate(expected, x, at(dy, y), at(weights, w));
+    });
+  } else {
+    expected = expected_for(sparse_wgrad_signature(conv).outputs[0], longest);
+    for_each_sparse_product(conv, inputs, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+      accumulate(expected, w, at(features, x), at(dy, y));
+    });
+  }
+  return {expected};
+}
+
 /// The place of a point on a Hilbert curve through a square whose side is a power of two: from the
 /// largest quarter to the smallest, each turned back to the curve's first direction.
 std::int64_t distance_along_hilbert(std::int64_t side, std::int64_t x, std::int64_t y) {
@@ -320,6 +384,10 @@ std::int64_t longest_sum(const std::string& ladder, const Problem& problem) {
     return ladder == "im2col" ? 2 : columns->kernel_volume() + 1;  // and the old value
   }
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->K;
+  if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) {
+    if (ladder == "sparse_wgrad") return std::max<std::int64_t>(1, conv->most_pairs);
+    return std::int64_t{conv->book.KV} * (ladder == "sparse_conv" ? conv->Cin : conv->Cout);
+  }
   return 1;
 }
 
@@ -332,6 +400,9 @@ std::vector<Expected> reference(const std::string& ladder, const Problem& proble
   if (ladder == "col2im") return col2im(std::get<Im2colProblem>(problem), inputs);
   if (ladder == "gemm") return gemm(std::get<GemmProblem>(problem), inputs);
   if (ladder == "tile_map") return tile_map(std::get<TileMapProblem>(problem));
+  if (ladder == "rulebook") return rulebook(std::get<RulebookProblem>(problem), inputs);
+  if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
+    return sparse(ladder, *conv, inputs);
   throw std::logic_error("no reference for the ladder " + ladder);
 }
 

@@ -41,7 +41,7 @@ struct Outcome {
   bool exact = false;               ///< Every output has the reference's very bits.
   double max_error = 0;             ///< The largest of any output; infinity where NaN was found.
   double milliseconds = 0;          ///< The rung's own run, host clock, without copies.
-  Arrays outputs = {};              ///< By name.
+  Arrays outputs = {};              ///< By name, as the rung left them.
 };
 
 /// How to run a rung.
@@ -73,8 +73,9 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
 /// A problem with its data and the right answer, to compare any number of rungs on.
 class Comparison {
  public:
-  /// Makes data by `data` and `seed`.
-  Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed);
+  /// Makes data by `data` and `seed`, but for the arrays that are `given`.
+  Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed,
+             Arrays given = {});
   /// Takes the caller's arrays, which must fit the problem's signature.
   Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs);
 

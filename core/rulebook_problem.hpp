@@ -1,0 +1,200 @@
+/// @file rulebook_problem.hpp
+/// @brief Rulebooks of sparse convolution: which input site meets which output site at which tap.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/arithmetic.hpp"
+#include "core/array.hpp"
+
+namespace convladder {
+
+/// Sites lie on a grid of up to this many axes, beside the batch.
+inline constexpr int kMaxAxes = 4;
+
+/// One number for each axis, outermost first (z, y, x); those beyond the problem's axes are unused.
+struct PerAxis {
+  int value[kMaxAxes] = {};  ///< By axis.
+  /// The number of an axis.
+  HOST_DEVICE constexpr int operator[](int axis) const { return value[axis]; }
+  /// The number of an axis, to set.
+  HOST_DEVICE constexpr int& operator[](int axis) { return value[axis]; }
+};
+
+/// All axes alike.
+constexpr PerAxis every_axis(int value) { return {{value, value, value, value}}; }
+
+/// Which sites a sparse convolution has outputs at.
+enum class SparseMode {
+  subm,     ///< submanifold: at the input's sites, and nowhere else
+  strided,  ///< at every site whose window holds an input: in = out * stride - pad + k * dilation
+  transposed,  ///< at every site that an input reaches: out = in * stride - pad + k * dilation
+  inverse      ///< back from the outputs of `strided` to the sites that they were made of
+};
+
+/// Every mode, by its name on the command line.
+inline constexpr std::array<std::string_view, 4> kSparseModes = {"subm", "strided", "transposed",
+                                                                 "inverse"};
+
+/// As on the command line: "subm".
+constexpr std::string_view name_of(SparseMode mode) {
+  return kSparseModes[static_cast<std::size_t>(mode)];
+}
+
+/// The parameters of a rulebook. The sites themselves are data: `coords` [sites][1 + ndim], int32,
+/// batch first, distinct and inside of `batch` and `shape`, in any order. Trivially copyable.
+///
+/// A pair (k, in, out) says that input row `in` meets output row `out` at tap k; taps are numbered
+/// row-major, last axis fastest. Both sites exist, are of one sample of the batch, and their
+/// coordinates obey the equation of the mode (Graham and van der Maaten, "Submanifold Sparse
+/// Convolutional Networks", 2017; spconv has all four modes).
+///
+/// Rows: output row m of `subm` is input row m. The outputs of `strided` and `transposed` are
+/// numbered in the order of their sites (batch, then outermost axis first). `inverse` is the
+/// rulebook of `strided` with its two roles swapped: its inputs are the sites that `strided` found,
+/// its outputs the rows of `coords`.
+struct RulebookProblem {
+  SparseMode mode = SparseMode::subm;   ///< Where the outputs are.
+  int ndim = 3;                         ///< Axes beside the batch, 1 to 4.
+  int batch = 1;                        ///< Samples; batch ids may have gaps.
+  int sites = 0;                        ///< Rows of `coords`; 0 is legal.
+  PerAxis shape = every_axis(1);        ///< Extents of the grid that `coords` lie in.
+  PerAxis kernel = every_axis(3);       ///< Taps; odd under `subm`, where one must be the centre.
+  PerAxis stride = every_axis(1);       ///< 1 under `subm`.
+  PerAxis pad = every_axis(0);          ///< Before and after; set by validated() under `subm`.
+  PerAxis dilation = every_axis(1);     ///< Distance of two taps.
+  PerAxis out_padding = every_axis(0);  ///< More output extent at the end, under `transposed`.
+
+  // Set by validated().
+
+  /// Extents of the grid of the sites that the rulebook finds: its outputs, but under `inverse`,
+  /// which swaps the roles afterwards, its inputs.
+  PerAxis out_shape = every_axis(0);
+  int KV = 0;  ///< The kernel volume: all taps.
+};
+
+/// A site: which sample of the batch, and where.
+struct Site {
+  int batch = 0;  ///< The sample.
+  PerAxis at;     ///< The coordinates.
+};
+
+/// Row `row` of coords [rows][1 + ndim].
+HOST_DEVICE inline Site site_of(const RulebookProblem& book, const std::int32_t* coords,
+                                std::int64_t row) {
+  const std::int32_t* from = coords + row * (1 + book.ndim);
+  Site site{from[0], {}};
+  for (int axis = 0; axis < book.ndim; ++axis) site.at[axis] = from[1 + axis];
+  return site;
+}
+
+/// Writes a site to row `row` of coords [rows][1 + ndim].
+HOST_DEVICE inline void write_site(const RulebookProblem& book, const Site& site,
+                                   std::int32_t* coords, std::int64_t row) {
+  std::int32_t* to = coords + row * (1 + book.ndim);
+  to[0] = site.batch;
+  for (int axis = 0; axis < book.ndim; ++axis) to[1 + axis] = site.at[axis];
+}
+
+/// Tap k, axis by axis.
+HOST_DEVICE inline PerAxis tap_of(const RulebookProblem& book, int k) {
+  PerAxis tap;
+  for (int axis = book.ndim - 1; axis >= 0; --axis) {
+    tap[axis] = k % book.kernel[axis];
+    k /= book.kernel[axis];
+  }
+  return tap;
+}
+
+/// The site that an input meets at a tap, if it lies in out_shape: one test a tap, for any stride,
+/// dilation and padding together. `inverse` asks as `strided` does.
+HOST_DEVICE inline bool output_of(const RulebookProblem& book, const Site& in, const PerAxis& tap,
+                                  Site* out) {
+  out->batch = in.batch;
+  for (int axis = 0; axis < book.ndim; ++axis) {
+    const std::int64_t shift = std::int64_t{tap[axis]} * book.dilation[axis] -
+                               book.pad[axis];  // in = out * stride + shift
+    std::int64_t at = in.at[axis];
+    if (book.mode == SparseMode::transposed) {
+      at = at * book.stride[axis] + shift;
+    } else {
+      at -= shift;
+      if (at < 0 || at % book.stride[axis] != 0) return false;
+      at /= book.stride[axis];
+    }
+    if (at < 0 || at >= book.out_shape[axis]) return false;
+    out->at[axis] = static_cast<int>(at);
+  }
+  return true;
+}
+
+/// The site that an output meets at a tap, if it lies in `shape`: output_of() the other way.
+HOST_DEVICE inline bool input_of(const RulebookProblem& book, const Site& out, const PerAxis& tap,
+                                 Site* in) {
+  in->batch = out.batch;
+  for (int axis = 0; axis < book.ndim; ++axis) {
+    const std::int64_t shift = std::int64_t{tap[axis]} * book.dilation[axis] - book.pad[axis];
+    std::int64_t at = out.at[axis];
+    if (book.mode == SparseMode::transposed) {
+      at -= shift;
+      if (at < 0 || at % book.stride[axis] != 0) return false;
+      at /= book.stride[axis];
+    } else {
+      at = at * book.stride[axis] + shift;
+    }
+    if (at < 0 || at >= book.shape[axis]) return false;
+    in->at[axis] = static_cast<int>(at);
+  }
+  return true;
+}
+
+/// The place of a site in a dense grid of `extents` for each sample, row-major: a 64-bit key that
+/// sorts as the sites do.
+HOST_DEVICE inline std::int64_t key_of(const RulebookProblem& book, const PerAxis& extents,
+                                       const Site& site) {
+  std::int64_t key = site.batch;
+  for (int axis = 0; axis < book.ndim; ++axis) key = key * extents[axis] + site.at[axis];
+  return key;
+}
+
+/// The site of a key: key_of() the other way.
+HOST_DEVICE inline Site site_of_key(const RulebookProblem& book, const PerAxis& extents,
+                                    std::int64_t key) {
+  Site site;
+  for (int axis = book.ndim - 1; axis >= 0; --axis) {
+    site.at[axis] = static_cast<int>(key % extents[axis]);
+    key /= extents[axis];
+  }
+  site.batch = static_cast<int>(key);
+  return site;
+}
+
+/// All keys in a grid of `extents` are less than this.
+HOST_DEVICE inline std::int64_t key_count(const RulebookProblem& book, const PerAxis& extents) {
+  std::int64_t count = book.batch;
+  for (int axis = 0; axis < book.ndim; ++axis) count *= extents[axis];
+  return count;
+}
+
+/// Words of a row's mask: bit k % 32 of word k / 32 is set where the row has a pair at tap k.
+HOST_DEVICE constexpr int mask_words(int KV) { return (KV + 31) / 32; }
+
+/// Columns of `pairs`: k, in, out.
+inline constexpr int kPairColumns = 3;
+
+/// The same problem with pad (under `subm`), out_shape and KV. @throws BadInput if a parameter is
+/// out of range, the kernel does not fit, or keys or rows would not fit their integers.
+RulebookProblem validated(RulebookProblem problem);
+
+/// One line: "subm, 125562 sites in 80x1600x1600, kernel 3x3x3".
+std::string describe(const RulebookProblem& problem);
+
+/// The arrays: coords [sites][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3], all int32,
+/// and for rungs that have them the output-stationary forms nbr [KV][M] (the input row of output m
+/// at tap k, or -1) and mask [M][mask_words(KV)].
+Signature rulebook_signature(const RulebookProblem& problem);
+
+}  // namespace convladder

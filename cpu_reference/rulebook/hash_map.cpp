@@ -1,0 +1,98 @@
+/// @file hash_map.cpp
+/// @brief rulebook, CPU: a hash map from sites to rows, asked once for each tap of each site.
+///
+/// - After: sorted_search.cpp (the same, with a sorted list instead of a hash map)
+///
+/// **The idea.** A sparse convolution visits only what is there. Of each input site, every tap k
+/// leads to at most one output site; a hash map says whether that site exists, and in which row it
+/// stands.
+///
+///     x . x x .    the window of the site in the middle: it meets
+///     . . X . .    itself at the centre tap, and each other x at
+///     . x . . .    the tap that points there
+///
+/// Three steps: the sites get rows in a hash map (`subm`: the input's; otherwise all sites that
+/// some input reaches, numbered in their order); every tap of every input is looked up; each hit is
+/// a pair. That there is *no* site at a tap is the common answer: in a LiDAR sweep four of five.
+///
+/// **Expect.** KV look-ups a site. **Costs.** Hash maps jump through memory; nothing is parallel.
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+#include "core/rung.hpp"
+#include "core/site_errors.hpp"
+
+namespace convladder::cpu_reference::rulebook {
+namespace {
+
+/// k, out, in: the order in which pairs are sorted.
+using Pair = std::array<std::int32_t, 3>;
+
+/// coords [sites][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  const std::span all(coords, static_cast<std::size_t>(book.sites) * (1 + book.ndim));
+  require_no_errors(book, find_site_errors(book, all), all);
+
+  // Rows by key, of the sites that the taps lead to.
+  std::unordered_map<std::int64_t, std::int32_t> rows;
+  std::vector<std::int64_t> keys;  // of the found sites, ascending
+  if (book.mode == SparseMode::subm) {
+    for (std::int32_t row = 0; row < book.sites; ++row)
+      rows.emplace(key_of(book, book.shape, site_of(book, coords, row)), row);
+  } else {
+    for (std::int32_t row = 0; row < book.sites; ++row) {
+      for (int k = 0; k < book.KV; ++k) {
+        Site out;
+        if (!output_of(book, site_of(book, coords, row), tap_of(book, k), &out)) continue;
+        const std::int64_t key = key_of(book, book.out_shape, out);
+        if (rows.emplace(key, 0).second) keys.push_back(key);
+      }
+    }
+    std::sort(keys.begin(), keys.end());
+    for (std::size_t row = 0; row < keys.size(); ++row)
+      rows[keys[row]] = static_cast<std::int32_t>(row);
+  }
+
+  std::vector<Pair> pairs;
+  for (int k = 0; k < book.KV; ++k) {
+    const PerAxis tap = tap_of(book, k);
+    for (std::int32_t in = 0; in < book.sites; ++in) {
+      Site out;
+      if (!output_of(book, site_of(book, coords, in), tap, &out)) continue;
+      const auto found = rows.find(key_of(book, book.out_shape, out));
+      if (found == rows.end()) continue;
+      // Under `inverse` the rulebook of `strided` changes its roles.
+      pairs.push_back(book.mode == SparseMode::inverse ? Pair{k, in, found->second}
+                                                       : Pair{k, found->second, in});
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+
+  const bool rows_are_given = book.mode == SparseMode::subm || book.mode == SparseMode::inverse;
+  const std::int64_t M = rows_are_given ? book.sites : static_cast<std::int64_t>(keys.size());
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  if (rows_are_given) {
+    std::copy(all.begin(), all.end(), out_coords);
+  } else {
+    for (std::int64_t row = 0; row < M; ++row)
+      write_site(book, site_of_key(book, book.out_shape, keys[static_cast<std::size_t>(row)]),
+                 out_coords, row);
+  }
+  auto* to =
+      arrays.create<std::int32_t>("pairs", {static_cast<std::int64_t>(pairs.size()), kPairColumns});
+  for (const auto& [k, out, in] : pairs) {
+    *to++ = k;
+    *to++ = in;
+    *to++ = out;
+  }
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> hash_map() { return {.run = run}; }
+
+}  // namespace convladder::cpu_reference::rulebook
