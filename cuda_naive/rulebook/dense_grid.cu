@@ -30,7 +30,7 @@
 /// bytes; one atomic addition a pair, on KV counters that all threads share.
 /// **Costs.** 4 bytes a cell, present or not: a grid of 1600 x 1600 x 80 takes 0.8 GB, and larger
 /// ones do not fit. Lists of 8 * KV * N bytes, most of them left empty. The order of a tap's pairs
-/// is that of the atomics, another in each run. Declined: other modes than subm, grids of 2^40
+/// is that of the atomics, another in each run. Declined: other modes than subm, grids of 2^30
 /// cells and more.
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
@@ -42,7 +42,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::int32_t kEmpty = 0x7fffffff;  ///< A cell without a site: more than any row.
-constexpr std::int64_t kMaxCells = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
 /// Tap and site of a thread's work: neighbouring threads have neighbouring sites at the same tap.
 struct Item {
@@ -124,7 +124,7 @@ __global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const 
 
 Declined supports(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm) return "mode subm only: other modes make new sites";
-  if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^40 cells only";
+  if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
   return {};
 }
 

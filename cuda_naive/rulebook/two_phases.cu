@@ -30,7 +30,7 @@
 /// **Costs.** Temporary memory of 24 * KV * N bytes or more, most of it for fillers; a grid of 4
 /// bytes for each cell of the outputs' extents. The inputs are sorted once more, to find
 /// duplicates. The order of a tap's pairs is that of the atomics, another in each run. Declined:
-/// mode subm, 2^31 candidates and more, grids of 2^40 cells and more.
+/// mode subm, 2^31 candidates and more, grids of 2^30 cells (4 GB) and more.
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
@@ -40,7 +40,7 @@ namespace convladder::BACKEND::cuda_naive::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxCells = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
 /// The candidate of a tap that leads nowhere: greater than every key.
@@ -107,7 +107,7 @@ Declined supports(const RulebookProblem& book) {
   if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
   if (std::int64_t{book.KV} * book.sites >= kMaxCandidates)
     return "fewer than 2^31 candidates (taps times sites) only";
-  if (key_count(book, book.out_shape) >= kMaxCells) return "grids of fewer than 2^40 cells only";
+  if (key_count(book, book.out_shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
   return {};
 }
 

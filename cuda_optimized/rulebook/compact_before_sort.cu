@@ -29,7 +29,7 @@
 /// **Costs.** The host waits once more, for the number of candidates. Temporary memory of 32 bytes
 /// a pair or so; still a grid of 4 bytes for each cell of the outputs' extents, a sort of the
 /// inputs to find duplicates, and an order that depends on the atomics. Declined: mode subm, 2^31
-/// candidates and more, grids of 2^40 cells and more.
+/// candidates and more, grids of 2^30 cells (4 GB) and more.
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
@@ -39,7 +39,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxCells = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
 /// Counts the sites that tap k leads somewhere: counts [KV], which must be zero. Any
@@ -114,7 +114,7 @@ Declined supports(const RulebookProblem& book) {
   if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
   if (std::int64_t{book.KV} * book.sites >= kMaxCandidates)
     return "fewer than 2^31 candidates (taps times sites) only";
-  if (key_count(book, book.out_shape) >= kMaxCells) return "grids of fewer than 2^40 cells only";
+  if (key_count(book, book.out_shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
   return {};
 }
 

@@ -26,7 +26,7 @@
 /// **Expect.** (KV-1)/2 look-ups and a centre that costs none: 13 of 27. Half of the atomics, half
 /// of the lists, nearly half of the cells to clear.
 /// **Costs.** As dense_grid: 4 bytes a cell, lists with room for all, an order that depends on the
-/// atomics. Declined: other modes than subm, grids of 2^40 cells and more.
+/// atomics. Declined: other modes than subm, grids of 2^30 cells (4 GB) and more.
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::int32_t kEmpty = 0x7fffffff;  ///< A cell without a site: more than any row.
-constexpr std::int64_t kMaxCells = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
 /// Taps before the centre, which is tap number half_of() itself.
 __host__ __device__ int half_of(const RulebookProblem& book) { return book.KV / 2; }
@@ -134,7 +134,7 @@ __global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const 
 
 Declined supports(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm) return "mode subm only: no other is symmetric";
-  if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^40 cells only";
+  if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
   return {};
 }
 
