@@ -9,6 +9,7 @@ namespace convladder::BACKEND {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
 
 /// coords [sites][1 + ndim]; one thread a row. Any one-dimensional grid.
 __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
@@ -62,7 +63,8 @@ SiteCheck::SiteCheck(const RulebookProblem& book, const std::int32_t* coords)
   const SiteErrors none;
   check(cudaMemcpy(errors(), &none, sizeof none, cudaMemcpyHostToDevice));
   if (book.sites == 0) return;
-  launch(count_outside, {blocks_for(book.sites, kThreads), kThreads}, book, coords, errors());
+  launch(count_outside, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, book, coords,
+         errors());
   require_none(book_, coords_, errors());
 }
 
@@ -72,7 +74,7 @@ void sort_sites(const RulebookProblem& book, const std::int32_t* coords, std::in
                 std::int32_t* rows, SiteErrors* errors) {
   const DeviceArray<std::int64_t> unsorted_keys(book.sites);
   const DeviceArray<std::int32_t> unsorted_rows(book.sites);
-  const unsigned blocks = blocks_for(book.sites, kThreads);
+  const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   launch(number_sites, {blocks, kThreads}, book, coords, unsorted_keys.data(),
          unsorted_rows.data());
   sort_pairs(unsorted_keys.data(), unsorted_rows.data(), keys, rows, book.sites,

@@ -41,7 +41,8 @@ namespace convladder::BACKEND::cuda_naive::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int32_t kEmpty = 0x7fffffff;  ///< A cell without a site: more than any row.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
 /// Tap and site of a thread's work: neighbouring threads have neighbouring sites at the same tap.
@@ -146,8 +147,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   std::int32_t* outs = ins + items;
 
   const SiteCheck sites(book, coords);
-  const unsigned row_blocks = blocks_for(book.sites, kThreads);
-  const unsigned item_blocks = blocks_for(items, kThreads);
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned item_blocks = blocks_for(items, kThreads, kMaxBlocks);
   launch(clear_cells, {item_blocks, kThreads}, book, coords, grid);
   launch(fill_cells, {row_blocks, kThreads}, book, coords, grid);
   launch(find_duplicates, {row_blocks, kThreads}, book, coords, grid, sites.errors());

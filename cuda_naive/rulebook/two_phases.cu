@@ -40,6 +40,7 @@ namespace convladder::BACKEND::cuda_naive::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
@@ -139,15 +140,16 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const DeviceArray<std::int64_t> candidates(items), sorted(items), keys(items), key_total(1);
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
   check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));
-  launch(list_candidates, {blocks_for(items, kThreads), kThreads}, book, coords, candidates.data(),
-         counts);
+  launch(list_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, coords,
+         candidates.data(), counts);
   exclusive_sum(counts, offsets.data(), book.KV);
   sort_keys(candidates.data(), sorted.data(), items, key_bits(filler_of(book)));
   unique(sorted.data(), keys.data(), key_total.data(), items);
   std::int64_t found = downloaded(key_total.data());
   if (found > 0 && downloaded(keys.data() + found - 1) == filler_of(book)) --found;
 
-  launch(number_sites, {blocks_for(found, kThreads), kThreads}, found, keys.data(), grid);
+  launch(number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, found, keys.data(),
+         grid);
   if (book.mode == SparseMode::inverse) {
     auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
     check(cudaMemcpyAsync(out_coords, coords,
@@ -156,13 +158,13 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
                           cudaMemcpyDeviceToDevice));
   } else {
     auto* out_coords = arrays.create<std::int32_t>("out_coords", {found, 1 + book.ndim});
-    launch(write_sites, {blocks_for(found, kThreads), kThreads}, book, found, keys.data(),
-           out_coords);
+    launch(write_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, book, found,
+           keys.data(), out_coords);
   }
   const std::int64_t P = downloaded(offsets.data() + book.KV);
   auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
-  launch(write_pairs, {blocks_for(items, kThreads), kThreads}, book, candidates.data(), grid,
-         offsets.data(), pairs);
+  launch(write_pairs, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, candidates.data(),
+         grid, offsets.data(), pairs);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
@@ -145,21 +146,23 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
   check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));
-  launch(count_candidates, {blocks_for(items, kThreads), kThreads}, book, coords, counts);
+  launch(count_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, coords,
+         counts);
   exclusive_sum(counts, offsets.data(), book.KV);
   const std::int64_t P = downloaded(offsets.data() + book.KV);
 
   auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
   const DeviceArray<std::int64_t> candidates(P), sorted(P), keys(P), key_total(1);
-  launch(list_candidates, {blocks_for(items, kThreads), kThreads}, book, coords, offsets.data(),
-         candidates.data(), pairs);
+  launch(list_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, coords,
+         offsets.data(), candidates.data(), pairs);
   sort_keys(candidates.data(), sorted.data(), P, key_bits(key_count(book, book.out_shape) - 1));
   unique(sorted.data(), keys.data(), key_total.data(), P);
   const std::int64_t found = downloaded(key_total.data());
 
-  launch(number_sites, {blocks_for(found, kThreads), kThreads}, found, keys.data(), grid);
-  launch(finish_pairs, {blocks_for(P, kThreads), kThreads}, book, P, candidates.data(), grid,
-         pairs);
+  launch(number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, found, keys.data(),
+         grid);
+  launch(finish_pairs, {blocks_for(P, kThreads, kMaxBlocks), kThreads}, book, P, candidates.data(),
+         grid, pairs);
   if (book.mode == SparseMode::inverse) {
     auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
     check(cudaMemcpyAsync(out_coords, coords,
@@ -168,8 +171,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
                           cudaMemcpyDeviceToDevice));
   } else {
     auto* out_coords = arrays.create<std::int32_t>("out_coords", {found, 1 + book.ndim});
-    launch(write_sites, {blocks_for(found, kThreads), kThreads}, book, found, keys.data(),
-           out_coords);
+    launch(write_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, book, found,
+           keys.data(), out_coords);
   }
 }
 

@@ -43,7 +43,8 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-constexpr int kThreads = 256;  ///< Also the places of a tile. A multiple of 32.
+constexpr int kThreads = 256;                 ///< Also the places of a tile. A multiple of 32.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
 constexpr int kWarps = kThreads / 32;
 constexpr unsigned kWholeWarp = 0xffffffff;
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
@@ -183,7 +184,7 @@ struct FoundSites {
 };
 
 FoundSites find_sites(const RulebookProblem& book, const std::int32_t* coords) {
-  const unsigned blocks = blocks_for(book.sites, kThreads);
+  const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const DeviceArray<std::int32_t> counts(book.sites);
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.sites} + 1), distinct_count(1);
   launch(count_candidates, {blocks, kThreads}, book, coords, counts.data());
@@ -223,7 +224,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
         static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
         cudaMemcpyDeviceToDevice));
   } else {
-    launch(write_sites, {blocks_for(M, kThreads), kThreads}, book, M, found.keys.data(),
+    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, found.keys.data(),
            out_coords);
   }
 
@@ -231,12 +232,13 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
   const SiteIndex inputs = inverse ? SiteIndex{found.keys.data(), nullptr, found.count}
                                    : SiteIndex{given_keys.data(), given_rows.data(), book.sites};
-  launch(fill_table, {blocks_for(M, kThreads), kThreads}, book, M, out_coords, inputs, nbr, mask);
+  launch(fill_table, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, out_coords, inputs,
+         nbr, mask);
 
   const std::int64_t places = book.KV * M, tiles = ceil_div<std::int64_t>(places, kThreads);
   const DeviceArray<std::int32_t> counts(tiles);
   const DeviceArray<std::int64_t> offsets(tiles + 1);
-  const unsigned blocks = blocks_for(tiles, 1);
+  const unsigned blocks = blocks_for(tiles, 1, kMaxBlocks);
   launch(count_pairs, {blocks, kThreads}, places, nbr, counts.data());
   exclusive_sum(counts.data(), offsets.data(), tiles);
   const std::int64_t P = downloaded(offsets.data() + tiles);

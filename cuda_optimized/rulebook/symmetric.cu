@@ -36,7 +36,8 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int32_t kEmpty = 0x7fffffff;  ///< A cell without a site: more than any row.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
 /// Taps before the centre, which is tap number half_of() itself.
@@ -157,9 +158,9 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   std::int32_t* outs = ins + items;
 
   const SiteCheck sites(book, coords);
-  const unsigned row_blocks = blocks_for(book.sites, kThreads);
-  const unsigned item_blocks = blocks_for(items, kThreads);
-  const unsigned with_centre = blocks_for(items + book.sites, kThreads);
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned item_blocks = blocks_for(items, kThreads, kMaxBlocks);
+  const unsigned with_centre = blocks_for(items + book.sites, kThreads, kMaxBlocks);
   launch(clear_cells, {with_centre, kThreads}, book, coords, grid);
   launch(fill_cells, {row_blocks, kThreads}, book, coords, grid);
   launch(find_duplicates, {row_blocks, kThreads}, book, coords, grid, sites.errors());
