@@ -9,6 +9,7 @@
 
 namespace convladder::cpu_reference::sparse_conv {
 
+/// A row-major matrix that owns its elements.
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using MatrixMap = Eigen::Map<Matrix>;             ///< A row-major matrix that lies elsewhere.
 using ConstMatrixMap = Eigen::Map<const Matrix>;  ///< The same, to read.

@@ -53,8 +53,7 @@ int main() {
   const std::vector<std::int32_t> sites = {0, 0, 0, 0, 1, 1, 0, 1, 2, 0, 3, 1, 0, 4, 4};
   std::copy(sites.begin(), sites.end(), coords.as<std::int32_t>().begin());
 
-  RulebookProblem problem{
-      .mode = SparseMode::subm, .ndim = 2, .sites = 5, .shape = every_axis(5)};
+  RulebookProblem problem{.mode = SparseMode::subm, .ndim = 2, .sites = 5, .shape = every_axis(5)};
   print_grid("Five sites, numbered in the order of the input:", problem.shape, coords);
   std::printf("Submanifold, kernel 3 x 3: input row -> output row, tap by tap.\n\n");
   print_pairs(make_rulebook(validated(problem), coords));
