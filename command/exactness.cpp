@@ -47,9 +47,16 @@ std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
     terms = {product(grid("x"), grid("dy")), grid("dy")};  // dw and db
   } else if (ladder == "gemm") {
     terms = {product(grid("a"), grid("b"))};
+  } else if (ladder == "sparse_conv") {
+    terms = {product(grid("features"), grid("weights"))};
+  } else if (ladder == "sparse_dgrad") {
+    terms = {product(grid("dy"), grid("weights"))};
+  } else if (ladder == "sparse_wgrad") {
+    terms = {product(grid("features"), grid("dy"))};
   } else {
-    for (const auto& [name, array] : inputs)
-      terms.push_back(grid_of(array));  // copies and plain sums
+    for (const auto& [name, array] : inputs) {
+      if (array.dtype() == DType::f32) terms.push_back(grid_of(array));  // copies and plain sums
+    }
   }
   return terms;
 }

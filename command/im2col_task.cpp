@@ -33,23 +33,12 @@ std::size_t rank_of(const Parameters& parameters, const Array* array) {
   return rank > 1 ? rank : 2;
 }
 
-/// One number for each axis; a single number counts for all.
-std::vector<int> for_each_axis(const Parameters& parameters, const std::string& name,
-                               std::size_t rank, int fallback) {
-  std::vector<int> values = parameters.numbers(name);
-  if (values.empty()) values = {fallback};
-  if (values.size() == 1) values.assign(rank, values.front());
-  require(values.size() == rank, name, joined(values, ","),
-          text("must be one number, or one an axis of this ", axes_text(rank), " problem"));
-  return values;
-}
-
 /// Padding before and after, axis by axis.
 std::vector<int> read_pad(const Parameters& parameters, std::size_t rank) {
   const std::vector<int> given = parameters.numbers("pad");
   if (given.size() == 2 * rank) return given;  // before and after, as top,bottom,left,right
   std::vector<int> pad;
-  for (const int both : for_each_axis(parameters, "pad", rank, 0))
+  for (const int both : parameters.for_each_axis("pad", rank, 0))
     pad.insert(pad.end(), {both, both});
   return pad;
 }
@@ -109,7 +98,7 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
     for (std::size_t axis = 0; axis < rank; ++axis)
       extents.tell(axes[axis], image->shape()[axis + 2], source);
   }
-  const std::vector<int> kernel = for_each_axis(parameters, "kernel", rank, kExampleKernel);
+  const std::vector<int> kernel = parameters.for_each_axis("kernel", rank, kExampleKernel);
   if (columns != nullptr) {
     const Shape& shape = columns->shape();
     const std::string source = parameters.source(forward ? "into" : "col", shape);
@@ -133,8 +122,8 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
   }
 
   const std::vector<int> example = example_sizes(rank);
-  const std::vector<int> stride = for_each_axis(parameters, "stride", rank, 1);
-  const std::vector<int> dilation = for_each_axis(parameters, "dilation", rank, 1);
+  const std::vector<int> stride = parameters.for_each_axis("stride", rank, 1);
+  const std::vector<int> dilation = parameters.for_each_axis("dilation", rank, 1);
   const std::vector<int> pad = read_pad(parameters, rank);
   problem.N = extents.value("n", kExampleN);
   problem.C = extents.value("c", kExampleC);

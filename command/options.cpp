@@ -16,6 +16,7 @@ struct ProblemOption {
   const char* value;
   const char* help;
   const char* group;
+  bool bare = false;  ///< The value may be left out.
 };
 
 constexpr const char* kSizes = "Sizes";
@@ -24,6 +25,7 @@ constexpr const char* kArrays =
 constexpr const char* kImage = "An image (conv2d)";
 constexpr const char* kColumns = "Columns (im2col, col2im)";
 constexpr const char* kTiles = "Tile maps";
+constexpr const char* kSparse = "Sparse (rulebook, sparse_conv, sparse_dgrad, sparse_wgrad)";
 
 constexpr ProblemOption kProblemOptions[] = {
     {"n", "N", "images; gemm: columns of b", kSizes},
@@ -40,9 +42,9 @@ constexpr ProblemOption kProblemOptions[] = {
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
     {"groups", "G", "groups of channels; G = C is depthwise (default 1)", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
-    {"weights", "FILE", "filters [k][c/groups][r][s]", kArrays},
+    {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},
     {"bias", "FILE", "one number an output channel [k] (without it: no bias)", kArrays},
-    {"dy", "FILE", "gradient of the output [n][k][p][q]", kArrays},
+    {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
     {"a", "FILE", "left matrix [m][k]", kArrays},
     {"b", "FILE", "right matrix [k][n]", kArrays},
@@ -54,9 +56,25 @@ constexpr ProblemOption kProblemOptions[] = {
     {"request", "NAME", "write, add or none: what happens to the output's old values", kColumns},
     {"tiles", "TM,TN[,STEPS]", "output tiles down and across, steps along k of a tile", kTiles},
     {"splits", "S", "blocks that share a tile (split_k)", kTiles},
-    {"batch", "B", "products", kTiles},
+    {"batch", "B", "products; sparse: samples (default: largest batch id + 1)", kTiles},
     {"blocks", "N", "blocks that run at once (stream_k, and the waves of the prediction)", kTiles},
     {"map", "NAME", "the order of the tiles (default: all; gemm: row_major)", kTiles},
+    {"mode", "NAME", "subm (default), strided, transposed or inverse: where the outputs are",
+     kSparse},
+    {"coords", "FILE", "the sites, int32 [site][1 + axes]: batch first, then outermost axis first",
+     kSparse},
+    {"shape", "L", "extents of the grid, one an axis (default: the smallest for the sites)",
+     kSparse},
+    {"features", "FILE", "one row a site [site][cin]", kSparse},
+    {"cin", "C", "input channels, where no array tells them", kSparse},
+    {"cout", "C", "output channels, likewise", kSparse},
+    {"out-padding", "P", "more output extent at the end (transposed): one number, or one an axis",
+     kSparse},
+    {"points", "FILE", "a sweep: .bin (x,y,z,intensity in float32) or .npy [n][3] or [n][4]",
+     kSparse},
+    {"voxel", "V", "side of a voxel, for points", kSparse},
+    {"range", "X0,..", "x0,y0,z0,x1,y1,z1: where points count", kSparse},
+    {"lidar", "[VOXELS]", "a simulated sweep: one turn, or about that many voxels", kSparse, true},
 };
 
 constexpr const char* kHelp = R"(ConvLadder: convolution on GPUs, step by step.
@@ -81,6 +99,8 @@ constexpr const char* kExamples = R"(Examples:
   ./ladder compare conv2d --x x.npy --weights w.npy --stride 2 --save out/mine --json out/mine.json
   ./ladder compare col2im --size 16,20,24 --kernel 3 --request add
   ./ladder compare tile_map --tiles 10,6,4 --map hilbert
+  ./ladder compare rulebook --lidar --mode strided --kernel 3 --stride 2 --pad 1
+  ./ladder compare sparse_conv --coords c.npy --shape 41,400,352 --features f.npy --cout 32
 
 Exit status: 0 all agree, 1 some rung differs, 2 bad input, 4 an error of the program itself,
 130 interrupted. In the environment: CONVLADDER_REQUIRE_GPU=1 makes it a failure to skip a GPU that is
@@ -203,6 +223,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   for (const ProblemOption& option : kProblemOptions) {
     compare->add_option(std::string("--") + option.name, problem[option.name], option.help)
         ->type_name(option.value)
+        ->expected(option.bare ? 0 : 1, 1)
         ->group(option.group);
   }
 

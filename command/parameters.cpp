@@ -92,27 +92,61 @@ std::vector<int> Parameters::numbers(const std::string& name) const {
   }
 }
 
+std::vector<int> Parameters::for_each_axis(const std::string& name, std::size_t rank,
+                                           int fallback) const {
+  std::vector<int> values = numbers(name);
+  if (values.empty()) values = {fallback};
+  if (values.size() == 1) values.assign(rank, values.front());
+  require(values.size() == rank, name, joined(values, ","),
+          text("must be one number, or one an axis of this ", rank, "-D problem"));
+  return values;
+}
+
+std::vector<float> Parameters::reals(const std::string& name) const {
+  std::vector<float> values;
+  const auto found = word(name);
+  if (!found) return values;
+  for (std::string_view rest = *found;;) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    float value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    const bool number = end == part.data() + part.size() && !part.empty();
+    require(error != std::errc::result_out_of_range || !number, name, *found,
+            text(part, " does not fit float32"));
+    require(error == std::errc() && number && std::isfinite(value), name, *found,
+            text("'", part, "' is not a finite number"));
+    values.push_back(value);
+    if (part.size() == rest.size()) return values;
+    rest.remove_prefix(part.size() + 1);
+  }
+}
+
 std::optional<Array> Parameters::array(const std::string& name,
-                                       const std::vector<std::string>& axes) {
+                                       const std::vector<std::string>& axes, DType dtype) {
   const auto path = word(name);
   if (!path) return {};
   NpyFile file = read_npy(name, *path);
-  if (!file.converted.empty()) notes_.push_back(text(name, " = ", *path, ": ", file.converted));
   Array& array = file.array;
-  require(array.dtype() == DType::f32, name, *path,
-          text("holds ", name_of(array.dtype()), "; ", name, " must be float32"));
+  const std::string stored = file.converted.empty()
+                                 ? name_of(array.dtype())
+                                 : file.converted.substr(0, file.converted.find(' '));
+  require(array.dtype() == dtype, name, *path,
+          text("holds ", stored, "; ", name, " must be ", name_of(dtype)));
+  if (!file.converted.empty()) note(text(name, " = ", *path, ": ", file.converted));
   const std::size_t rank = array.shape().size();
   const bool fits = std::any_of(axes.begin(), axes.end(),
                                 [&](const std::string& form) { return axes_in(form) == rank; });
   require(fits, name, *path,
           text("has ", rank, rank == 1 ? " axis (" : " axes (", to_string(array.shape()), "); ",
                name, " is ", joined(axes, " or ")));
-  const auto values = array.as<float>();
-  const auto wrong =
-      std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-  require(wrong == values.end(), name, *path,
-          text("holds ", wrong == values.end() ? 0.0f : *wrong, " at element ",
-               wrong - values.begin(), ", with which nothing can be compared"));
+  if (dtype == DType::f32) {
+    const auto values = array.as<float>();
+    const auto wrong =
+        std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+    require(wrong == values.end(), name, *path,
+            text("holds ", wrong == values.end() ? 0.0f : *wrong, " at element ",
+                 wrong - values.begin(), ", with which nothing can be compared"));
+  }
   for (const std::int64_t extent : array.shape()) {
     require(extent <= kMaxInt, name, *path, text("the extent ", extent, " must be less than 2^31"));
   }

@@ -41,16 +41,25 @@ class Parameters {
   std::optional<int> number(const std::string& name) const;
   /// Whole numbers with commas between them; empty if not given.
   std::vector<int> numbers(const std::string& name) const;
-  /// The float32 array in the .npy file of that name; empty if not given.
+  /// The same, one for each of `rank` axes: a single number counts for all.
+  /// @param fallback for every axis, if not given
+  std::vector<int> for_each_axis(const std::string& name, std::size_t rank, int fallback) const;
+  /// Finite numbers with commas between them, in float; empty if not given.
+  std::vector<float> reals(const std::string& name) const;
+  /// The array in the .npy file of that name; empty if not given.
   /// @param axes what its axes are, in one or several forms: "[n][c][h][w]"
+  /// @param dtype of its elements
   /// @throws BadInput if the file is unusable, has another number of axes or other types of
   /// elements, or holds an infinity or a NaN, with which nothing can be compared
-  std::optional<Array> array(const std::string& name, const std::vector<std::string>& axes);
+  std::optional<Array> array(const std::string& name, const std::vector<std::string>& axes,
+                             DType dtype = DType::f32);
 
   /// Who says what an array's shape says, for messages: "x = x.npy, 2 x 3 x 5 x 5".
   std::string source(const std::string& name, const Shape& shape) const;
 
-  /// What reading the arrays had to convert, a line each.
+  /// Something to tell the user.
+  void note(const std::string& line) { notes_.push_back(line); }
+  /// What reading the arrays had to convert, and what else was noted, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

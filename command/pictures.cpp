@@ -115,6 +115,38 @@ Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int
   return image;
 }
 
+Image bird_view(std::span<const std::int32_t> coords, const PerAxis& shape, double part) {
+  constexpr int kSide = 480;
+  constexpr std::size_t kColumns = 4;
+  // Of each pixel; the sites of a sweep are low, so that colours end at the grid's middle.
+  std::vector<double> height(std::size_t{kSide} * kSide, -1);
+  const auto pixel = [part](double cell, int cells) {
+    return static_cast<int>(std::floor(((cell / cells - 0.5) / part + 0.5) * kSide));
+  };
+  for (std::size_t i = 0; i < coords.size(); i += kColumns) {
+    const double z = std::min(1.0, 2.0 * coords[i + 1] / shape[0]);
+    // A site may cover several pixels.
+    const int top = kSide - pixel(coords[i + 2] + 1.0, shape[1]),
+              bottom = std::max(top + 1, kSide - pixel(coords[i + 2], shape[1]));
+    const int left = pixel(coords[i + 3], shape[2]),
+              right = std::max(left + 1, pixel(coords[i + 3] + 1.0, shape[2]));
+    for (int y = std::max(0, top); y < std::min(bottom, kSide); ++y) {
+      for (int x = std::max(0, left); x < std::min(right, kSide); ++x) {
+        double& at = height[static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x)];
+        at = std::max(at, z);
+      }
+    }
+  }
+  Image image(kSide, kSide, {28, 29, 40});
+  for (int y = 0; y < kSide; ++y) {
+    for (int x = 0; x < kSide; ++x) {
+      const double z = height[static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x)];
+      if (z >= 0) image.set(x, y, launch_colour(0.25 + 0.75 * z));
+    }
+  }
+  return image;
+}
+
 Image tile_order_legend() {
   Image image(kPanelWidth, kPanelHeight, kPaper);
   constexpr double kBar = 300;

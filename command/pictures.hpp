@@ -1,5 +1,6 @@
 /// @file pictures.hpp
-/// @brief The tour's pictures: photographs under all filters, and the tile order of every map.
+/// @brief The tour's pictures: photographs under all filters, the tile order of every map, and a
+/// LiDAR sweep.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "command/image.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder::command {
@@ -28,6 +30,12 @@ Image contact_sheet(const std::string& title, const std::string& subtitle,
 /// k-steps are of the tile's.
 /// @param units rows as the tile_map ladder gives them
 Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int32_t> units);
+
+/// Sites from above: the first axis points at the beholder, the last to the right, the one between
+/// them up. Each pixel has the colour of the topmost site in it.
+/// @param coords rows of batch, z, y, x @param shape of their grid
+/// @param part of the grid's width and depth to show, around its middle
+Image bird_view(std::span<const std::int32_t> coords, const PerAxis& shape, double part);
 
 /// What tile_order_picture()'s colours and lines mean.
 Image tile_order_legend();

@@ -6,6 +6,7 @@
 #include "command/npy.hpp"
 #include "command/pictures.hpp"
 #include "command/png_file.hpp"
+#include "oracle/canonical.hpp"
 
 namespace convladder::command {
 namespace fs = std::filesystem;
@@ -44,6 +45,11 @@ void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task
   }
 }
 
+void stage_array(OutputFolder& folder, const fs::path& file, const Array* array) {
+  if (array == nullptr) return folder.stage_removal(file);
+  write_bytes(folder.parameter(), folder.stage(file), npy_bytes(*array));
+}
+
 }  // namespace
 
 void check_folders(const OutputFolder& folder, const Ladder& ladder,
@@ -55,16 +61,17 @@ void stage_outputs(OutputFolder& folder, const Report& report) {
   const Task& task = report.task;
   for (const Row& row : report.rows) {
     const fs::path place = folder_of(*task.ladder, *row.rung, row.where);
+    // Two rungs' files are then the same where their results are, whatever order each has.
+    const Arrays outputs = canonical(task.problem, row.outcome.outputs);
     for (const ArraySpec& spec : task.ladder->signature(task.problem).outputs) {
-      const fs::path file = place / (file_name(task.problem, spec.name) + ".npy");
-      const auto output = row.outcome.outputs.find(spec.name);
-      if (output == row.outcome.outputs.end()) {
-        folder.stage_removal(file);
-      } else {
-        write_bytes(folder.parameter(), folder.stage(file), npy_bytes(output->second));
-      }
+      if (spec.optional) continue;
+      const auto output = outputs.find(spec.name);
+      stage_array(folder, place / (file_name(task.problem, spec.name) + ".npy"),
+                  output == outputs.end() ? nullptr : &output->second);
     }
-    stage_picture(folder, place, task, row.outcome.outputs);
+    if (task.out_coords)
+      stage_array(folder, place / "out_coords.npy", outputs.empty() ? nullptr : &*task.out_coords);
+    stage_picture(folder, place, task, outputs);
   }
 }
 

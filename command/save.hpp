@@ -13,7 +13,8 @@ namespace convladder::command {
 void check_folders(const OutputFolder& folder, const Ladder& ladder,
                    const std::vector<Seat>& seats);
 
-/// Writes the outputs of every rung that ran, and pictures of filtered photographs and tile maps;
+/// Writes the outputs of every rung that ran, in the canonical order where their own is free and
+/// without the optional ones, and pictures of filtered photographs and tile maps;
 /// what an earlier run left there of the others will be removed. All of it shows up at
 /// OutputFolder::commit().
 void stage_outputs(OutputFolder& folder, const Report& report);

@@ -36,6 +36,7 @@ Arrays made_up(const Signature& signature, const Task& task, Data data, std::uin
 }
 
 bool all_whole(const Array& array) {
+  if (array.dtype() != DType::f32) return true;
   const auto values = array.as<float>();
   return std::all_of(values.begin(), values.end(), [](float v) { return v == std::nearbyint(v); });
 }
@@ -48,7 +49,8 @@ std::vector<Task> read_tasks(const Options& options) {
   Task task = ladder.name == "gemm" ? read_gemm(ladder, options.problem)
               : ladder.name == "im2col" || ladder.name == "col2im"
                   ? read_im2col(ladder, options.problem)
-                  : read_conv2d(ladder, options.problem);
+              : is_sparse(ladder) ? read_sparse(ladder, options.problem, options.seed)
+                                  : read_conv2d(ladder, options.problem);
   require_shapes(task, options.problem);
   return {std::move(task)};
 }

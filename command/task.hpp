@@ -18,8 +18,10 @@ struct Task {
   const Ladder* ladder = nullptr;
   Problem problem;
   std::string title;  ///< describe(problem), after the photograph's name where there is one.
-  Arrays given = {};  ///< The arrays that came from files.
+  Arrays given = {};  ///< The arrays that came from files, and those that follow from them.
   Arrays drawn = {};  ///< The arrays that came from a photograph and its filter.
+  /// Sparse convolutions: the sites of the rulebook's output rows, saved beside the result.
+  std::optional<Array> out_coords = {};
   const Filter* filter = nullptr;       ///< That filter; null without a photograph.
   int sample_bits = 8;                  ///< Of the photograph.
   std::vector<std::string> notes = {};  ///< Conversions and choices to tell the user.
@@ -49,5 +51,15 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters);
 Task read_im2col(const Ladder& ladder, Parameters parameters);
 Task read_gemm(const Ladder& ladder, Parameters parameters);
 std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& parameters);
+Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed);
+
+/// True for the ladders that read_sparse() knows.
+bool is_sparse(const Ladder& ladder);
+
+/// The rulebook problem as it is, or a sparse convolution over it.
+/// @param book validated; its `sites` are the rows of `coords`
+/// @throws BadInput if sites repeat, or the rulebook does not fit into the memory
+Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords, int Cin,
+                 int Cout);
 
 }  // namespace convladder::command

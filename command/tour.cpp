@@ -13,6 +13,8 @@
 #include "command/terminal.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
+#include "oracle/lidar_sweep.hpp"
+#include "oracle/rulebook.hpp"
 
 namespace convladder::command {
 namespace fs = std::filesystem;
@@ -27,6 +29,21 @@ struct Photograph {
 constexpr Photograph kPhotographs[] = {
     {"coffee.png", "Coffee, photograph by Rachel Michetti"},
     {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
+
+/// The sweep under sparse convolutions: a part of a turn, which the emulated kernels are done with
+/// soon.
+constexpr std::int64_t kConvolvedVoxels = 4000;
+constexpr int kSweepChannels = 16;
+
+/// A rulebook over a sweep. Strided ones halve the grid, as the encoders of detectors do.
+RulebookProblem sweep_rulebook(SparseMode mode, const Array& coords) {
+  const bool strided = mode == SparseMode::strided;
+  return validated(RulebookProblem{.mode = mode,
+                                   .sites = static_cast<int>(coords.shape()[0]),
+                                   .shape = kLidarShape,
+                                   .stride = every_axis(strided ? 2 : 1),
+                                   .pad = every_axis(strided ? 1 : 0)});
+}
 
 /// A table of the tour.
 struct Stop {
@@ -92,6 +109,22 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     maps.push_back({.ladder = &ladder("tile_map"), .problem = problem, .title = describe(problem)});
   }
   add("tile_map", std::move(maps), Data::integer);
+
+  const auto add_sweep = [&](const char* name, SparseMode mode, std::int64_t voxels, Data data) {
+    if (selection.seats(ladder(name)).empty()) return;
+    Array coords = lidar_sweep(voxels, options.seed);
+    const RulebookProblem book = sweep_rulebook(mode, coords);
+    std::vector<Task> tasks;
+    tasks.push_back(
+        sparse_task(ladder(name), book, std::move(coords), kSweepChannels, kSweepChannels));
+    tasks.front().title = "simulated LiDAR sweep, " + tasks.front().title;
+    add(name, std::move(tasks), data);
+  };
+  add_sweep("rulebook", SparseMode::subm, kOneTurn, Data::integer);
+  add_sweep("rulebook", SparseMode::strided, kOneTurn, Data::integer);
+  add_sweep("sparse_conv", SparseMode::subm, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_dgrad", SparseMode::strided, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_wgrad", SparseMode::subm, kConvolvedVoxels, Data::real);
   return stops;
 }
 
@@ -158,6 +191,33 @@ Image tile_orders(const std::vector<Report>& reports) {
                        exhibits, 4);
 }
 
+/// The sites of a sweep from above: before, after a submanifold and after a strided convolution,
+/// and a detail of each.
+Image sweep_from_above(std::uint64_t seed) {
+  const Array sweep = lidar_sweep(kOneTurn, seed);
+  const Rulebook same = make_rulebook(sweep_rulebook(SparseMode::subm, sweep), sweep);
+  const Rulebook half = make_rulebook(sweep_rulebook(SparseMode::strided, sweep), sweep);
+  const auto sites = [](const Array& coords) { return text(coords.shape()[0], " sites"); };
+  std::vector<Exhibit> exhibits;
+  for (const bool detail : {false, true}) {
+    const auto view = [&](const Array& coords, const PerAxis& shape) {
+      return bird_view(coords.as<std::int32_t>(), shape, detail ? 0.16 : 1);
+    };
+    const auto remark = [&](const Array& coords) {
+      return detail ? std::string("in the middle") : sites(coords);
+    };
+    exhibits.push_back({view(sweep, same.problem.shape), "input", remark(sweep)});
+    exhibits.push_back(
+        {view(same.out_coords, same.problem.out_shape), "submanifold", remark(same.out_coords)});
+    exhibits.push_back(
+        {view(half.out_coords, half.problem.out_shape), "strided by 2", remark(half.out_coords)});
+  }
+  return contact_sheet("A simulated LiDAR sweep from above, 160 m x 160 m",
+                       "sites that hold something, coloured by the height of the topmost: a "
+                       "submanifold convolution adds none",
+                       exhibits, 3);
+}
+
 std::string machine_line() {
   const Device* gpu = device_at(Where::gpu);
   return text("CPU: ", device_at(Where::cpu)->name(),
@@ -185,7 +245,7 @@ int tour(const Options& options) {
 
   std::size_t steps = 0;
   for (const Stop& stop : stops) steps += steps_of(stop.seats, stop.problems.size());
-  steps += std::size(kPhotographs) * filters().size();
+  steps += std::size(kPhotographs) * filters().size() + 1;
   std::vector<Report> reports;
   std::vector<std::string> pictures;
   {
@@ -215,6 +275,11 @@ int tour(const Options& options) {
     }
     if (!selection.seats(ladder("tile_map")).empty())
       add_picture("tile_maps.png", tile_orders(reports));
+    if (!selection.seats(ladder("rulebook")).empty()) {
+      progress.begin("picture: lidar.png");
+      add_picture("lidar.png", sweep_from_above(options.seed));
+      progress.step();
+    }
     outputs.folder->commit();
   }
   if (outputs.json) outputs.json->write(compare_json(reports));

@@ -11,14 +11,17 @@ namespace {
 
 constexpr const char* kThreadOrders[] = {"forward", "reverse", "shuffled"};
 
-/// Blocks an axis in the second run of CUDA rungs, so that every loop over a grid goes round (as
+/// Blocks an axis in the last run of CUDA rungs, so that every loop over a grid goes round (as
 /// Caffe's tests do, which launch a half to an eighth of the blocks).
 constexpr int kFewBlocks = 3;
 
 /// How often each problem runs in each mode, and what tells the runs apart.
 int runs_at(Where where) { return where == Where::emulated ? 3 : 2; }
 
-bool with_few_blocks(Where where, int run) { return where != Where::cpu && run == 1; }
+/// In the last run: on cuda_on_cpu that is the one in which any thread may run on before others.
+bool with_few_blocks(Where where, int run) {
+  return where != Where::cpu && run == runs_at(where) - 1;
+}
 
 std::string name_of_run(Where where, int run) {
   std::string name = text("run ", run + 1);

@@ -78,3 +78,85 @@ def conv2d_wgrad(x, dy, kernel, pad=((0, 0), (0, 0)), stride=(1, 1), dilation=(1
     gradient = dy.astype(np.float64).reshape(n, groups, k // groups, windows)
     dw = np.einsum("ngkw,ngrw->gkr", gradient, col).reshape(k, c // groups, *kernel)
     return dw, dy.astype(np.float64).sum(axis=(0, 2, 3))
+
+
+def per_axis(value, ndim):
+    return (value,) * ndim if isinstance(value, int) else tuple(value)
+
+
+def rulebook(coords, shape, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0):
+    """out_coords [M][1 + ndim] and pairs [n][3] (k, in, out), by dictionaries of sites."""
+    ndim = len(shape)
+    kernel, stride, pad, dilation, out_padding = (
+        per_axis(value, ndim) for value in (kernel, stride, pad, dilation, out_padding))
+    if mode == "subm":
+        pad = tuple(d * (extent // 2) for d, extent in zip(dilation, kernel))
+    reach = [d * (extent - 1) for d, extent in zip(dilation, kernel)]
+    if mode == "transposed":
+        out_shape = [(extent - 1) * s - 2 * p + r + 1 + more for extent, s, p, r, more
+                     in zip(shape, stride, pad, reach, out_padding)]
+    else:
+        out_shape = [(extent + 2 * p - r - 1) // s + 1
+                     for extent, s, p, r in zip(shape, stride, pad, reach)]
+
+    meetings = []  # tap, row of coords, the site that it meets
+    for row, (batch, *at) in enumerate(coords.tolist()):
+        for k, tap in enumerate(taps(kernel)):
+            met = []
+            for x, t, s, p, d, extent in zip(at, tap, stride, pad, dilation, out_shape):
+                if mode == "transposed":
+                    out = x * s - p + t * d
+                else:
+                    out, rest = divmod(x + p - t * d, s)
+                    if rest:
+                        break
+                if not 0 <= out < extent:
+                    break
+                met.append(out)
+            else:
+                meetings.append((k, row, (batch, *met)))
+    if mode == "subm":
+        rows = {tuple(site): row for row, site in enumerate(coords.tolist())}
+    else:
+        rows = {site: row for row, site in enumerate(sorted({site for _, _, site in meetings}))}
+    pairs = [(k, row, rows[site]) for k, row, site in meetings if site in rows]
+    out_coords = coords
+    if mode == "inverse":
+        pairs = [(k, out, row) for k, row, out in pairs]
+    elif mode != "subm":
+        out_coords = np.array(sorted(rows), np.int32).reshape(len(rows), 1 + ndim)
+    pairs.sort(key=lambda pair: (pair[0], pair[2]))
+    inputs = len(rows) if mode == "inverse" else len(coords)
+    return out_coords, np.array(pairs, np.int32).reshape(len(pairs), 3), inputs
+
+
+def sparse_conv(features, weights, pairs, outputs):
+    y = np.zeros((outputs, weights.shape[2]))
+    for k, i, o in pairs:
+        y[o] += features[i].astype(np.float64) @ weights[k]
+    return y
+
+
+def sparse_dgrad(dy, weights, pairs, inputs):
+    dx = np.zeros((inputs, weights.shape[1]))
+    for k, i, o in pairs:
+        dx[i] += weights[k].astype(np.float64) @ dy[o]
+    return dx
+
+
+def sparse_wgrad(features, dy, pairs, taps_of_kernel):
+    dw = np.zeros((taps_of_kernel, features.shape[1], dy.shape[1]))
+    for k, i, o in pairs:
+        dw[k] += np.outer(features[i].astype(np.float64), dy[o])
+    return dw
+
+
+def voxels(points, low, high, voxel):
+    """Sites [n][4] of points [n][3], and the grid's shape, in float32."""
+    points, low, high = (np.asarray(values, np.float32) for values in (points, low, high))
+    shape = np.ceil((high - low) / np.float32(voxel)).astype(np.int64)
+    inside = ((points >= low) & (points < high)).all(axis=1)
+    places = np.floor((points[inside] - low) / np.float32(voxel)).astype(np.int64)
+    places = places[(places < shape).all(axis=1)]
+    sites = sorted({(0, z, y, x) for x, y, z in places.tolist()})
+    return np.array(sites, np.int32).reshape(len(sites), 4), tuple(shape[::-1].tolist())

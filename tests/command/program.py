@@ -63,7 +63,8 @@ class ProgramTest(unittest.TestCase):
         return json.loads(pathlib.Path(path).read_text(encoding="utf-8"), parse_constant=refuse)
 
     def check_saved(self, ladder, out, report, expected):
-        """Every rung that ran has saved `expected` (name -> array), to the bit; the others nothing."""
+        """Every rung that ran has saved `expected` (name -> array), to the bit, and no other array;
+        the others nothing."""
         rows = [row for entry in report["ladders"] for row in entry["rungs"]]
         ran = 0
         for row in rows:
@@ -73,9 +74,11 @@ class ProgramTest(unittest.TestCase):
                 self.assertFalse(list(place.glob("*.npy")), f"{place} was not to be there")
                 continue
             ran += 1
+            self.assertEqual(sorted(path.stem for path in place.glob("*.npy")), sorted(expected))
             for name, array in expected.items():
                 found = np.load(place / f"{name}.npy", allow_pickle=False)
-                self.assertEqual(found.dtype, np.float32, place)
+                integer = np.issubdtype(array.dtype, np.integer)
+                self.assertEqual(found.dtype, np.int32 if integer else np.float32, place)
                 self.assertEqual(found.shape, array.shape, f"{place}/{name}")
                 np.testing.assert_array_equal(found.astype(np.float64), array, f"{place}/{name}")
         self.assertGreater(ran, 0)

@@ -19,8 +19,10 @@ import numpy as np
 
 import numpy_reference as reference
 from program import (AGREE, DIFFER, HAS_GPU, INTERRUPTED, PROGRAM, ProgramTest, integers, run)
+from sparse_problems import SparseTest, sites
 
-LADDERS = ["conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im", "gemm", "tile_map"]
+LADDERS = ["conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im", "gemm", "tile_map", "rulebook",
+           "sparse_conv", "sparse_dgrad", "sparse_wgrad"]
 MAPS = ["row_major", "identity1", "identity2", "identity4", "identity8", "horizontal", "grouped",
         "hilbert", "split_k", "batched", "stream_k"]
 SMALL_GEMM = ["gemm", "--m", "5", "--n", "6", "--k", "7"]
@@ -145,7 +147,11 @@ class CompareJson(ProgramTest):
                     "conv2d_wgrad": ["--c", 2, "--h", 6, "--w", 7, "--k", 2],
                     "im2col": ["--size", "6,7"], "col2im": ["--size", "6,7"],
                     "gemm": ["--m", 5, "--n", 6, "--k", 7],
-                    "tile_map": ["--tiles", "4,3", "--map", "hilbert"]}
+                    "tile_map": ["--tiles", "4,3", "--map", "hilbert"],
+                    "rulebook": ["--shape", "5,6,7"],
+                    "sparse_conv": ["--shape", "5,6,7", "--cin", 3, "--cout", 2],
+                    "sparse_dgrad": ["--shape", "5,6,7", "--cin", 3, "--cout", 2],
+                    "sparse_wgrad": ["--shape", "5,6,7", "--cin", 3, "--cout", 2]}
         self.assertEqual(sorted(problems), sorted(LADDERS))
         for ladder, problem in problems.items():
             path = self.folder / f"{ladder}.json"
@@ -371,6 +377,355 @@ class GemmFiles(ProgramTest):
                 out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b",
                                            self.write("b.npy", b), "--map", name)
                 self.check_saved("gemm", out, report, {"c": a.astype(np.float64) @ b})
+
+
+class RulebookFiles(SparseTest):
+    """pairs and out_coords, saved by every rung, against NumPy."""
+
+    def test_every_mode_in_one_to_four_dimensions(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                words, _, (out_coords, pairs, _) = self.problem(case)
+                out, report, _ = self.save("rulebook", *words)
+                self.check_saved("rulebook", out, report, {"out_coords": out_coords, "pairs": pairs})
+
+    def check(self, words, coords, shape, out_coords, pairs, **steps):
+        """A case by hand: the program and the NumPy reference both give it."""
+        coords, out_coords, pairs = (np.array(rows, np.int32) for rows in (coords, out_coords, pairs))
+        found = reference.rulebook(coords, shape, **steps)
+        np.testing.assert_array_equal(found[0], out_coords)
+        np.testing.assert_array_equal(found[1], pairs)
+        out, report, _ = self.save("rulebook", "--coords", self.write("coords.npy", coords), "--shape",
+                                   ",".join(map(str, shape)), *words)
+        self.check_saved("rulebook", out, report, {"out_coords": out_coords, "pairs": pairs})
+
+    def test_cases_by_hand(self):
+        # Three sites in a row of five, the first two neighbours; the rows are not in order.
+        line = [[0, 4], [0, 1], [0, 0]]
+        self.check([], line, (5,), line, [(0, 2, 1), (1, 0, 0), (1, 1, 1), (1, 2, 2), (2, 1, 2)])
+        # Windows of two, side by side: sites 0 and 1 share output 0, site 4 has output 2.
+        self.check(["--mode", "strided", "--kernel", 2, "--stride", 2], line, (6,), [[0, 0], [0, 2]],
+                   [(0, 2, 0), (0, 0, 1), (1, 1, 0)], mode="strided", kernel=2, stride=2)
+        self.check(["--mode", "inverse", "--kernel", 2, "--stride", 2], line, (6,), line,
+                   [(0, 1, 0), (0, 0, 2), (1, 0, 1)], mode="inverse", kernel=2, stride=2)
+        # Each site becomes two.
+        self.check(["--mode", "transposed", "--kernel", 2, "--stride", 2], line[:2], (5,),
+                   [[0, 2], [0, 3], [0, 8], [0, 9]],
+                   [(0, 1, 0), (0, 0, 2), (1, 1, 1), (1, 0, 3)], mode="transposed", kernel=2, stride=2)
+        # The same place in two samples of a batch never meets.
+        both = [[3, 1, 1], [1, 1, 1], [1, 1, 2]]
+        self.check([], both, (3, 3), both,
+                   [(3, 1, 2), (4, 0, 0), (4, 1, 1), (4, 2, 2), (5, 2, 1)])
+
+    def test_shape_and_batch_are_taken_from_the_sites(self):
+        coords = np.array([[0, 2, 3], [4, 1, 5]], np.int32)
+        out, report, result = self.save("rulebook", "--coords", self.write("coords.npy", coords),
+                                        "--mode", "strided", "--kernel", 2)
+        out_coords, pairs, _ = reference.rulebook(coords, (3, 6), "strided", 2)
+        self.check_saved("rulebook", out, report, {"out_coords": out_coords, "pairs": pairs})
+        self.assertIn("3,6", result.stdout)
+        self.assertIn("batch 5", result.stdout)
+        # No sites: still a problem.
+        empty = self.write("empty.npy", np.zeros((0, 3), np.int32))
+        for mode in ("subm", "strided", "transposed", "inverse"):
+            self.agree("compare", "rulebook", "--coords", empty, "--mode", mode)
+
+    def test_orders_and_types_of_the_file(self):
+        coords = sites(self.rng, (4, 5, 6), 2, 40)
+        out_coords, pairs, _ = reference.rulebook(coords, (4, 5, 6))
+        for array in (np.asfortranarray(coords), coords.astype(np.int64)):
+            out, report, _ = self.save("rulebook", "--coords", self.write("coords.npy", array),
+                                       "--shape", "4,5,6")
+            self.check_saved("rulebook", out, report, {"out_coords": out_coords, "pairs": pairs})
+
+    def test_the_example_and_the_kind_of_data(self):
+        for words in ([], ["--mode", "strided"], ["--shape", "30"], ["--shape", "3,3,3,3"],
+                      ["--batch", 3], ["--data", "real"], ["--data", "integer"], ["--stride", "1"],
+                      ["--shape", "2,2"], ["--kernel", "3,5"]):
+            _, report, _ = self.save("rulebook", *words)
+            for row in report["ladders"][0]["rungs"]:
+                self.assertIn(row["exact"], (True, None))
+
+
+class SparseConvFiles(SparseTest):
+    """y, dx and dw, saved by every rung, against NumPy."""
+
+    def channels(self, case):
+        index = self.CASES.index(case)
+        return 1 + 3 * index % 7, 1 + 5 * index % 6
+
+    def test_forward(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                words, _, (out_coords, pairs, inputs) = self.problem(case)
+                cin, cout = self.channels(case)
+                features = integers(self.rng, inputs, cin)
+                weights = integers(self.rng, self.volume(case), cin, cout)
+                out, report, _ = self.save(
+                    "sparse_conv", *words, "--features", self.write("f.npy", features), "--weights",
+                    self.write("w.npy", weights))
+                y = reference.sparse_conv(features, weights, pairs, len(out_coords))
+                self.check_saved("sparse_conv", out, report, {"y": y, "out_coords": out_coords})
+
+    def test_input_gradient(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                words, _, (out_coords, pairs, inputs) = self.problem(case)
+                cin, cout = self.channels(case)
+                dy = integers(self.rng, len(out_coords), cout)
+                weights = integers(self.rng, self.volume(case), cin, cout)
+                out, report, _ = self.save("sparse_dgrad", *words, "--dy", self.write("dy.npy", dy),
+                                           "--weights", self.write("w.npy", weights))
+                dx = reference.sparse_dgrad(dy, weights, pairs, inputs)
+                self.check_saved("sparse_dgrad", out, report, {"dx": dx, "out_coords": out_coords})
+
+    def test_weight_gradient(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                words, _, (out_coords, pairs, inputs) = self.problem(case)
+                cin, cout = self.channels(case)
+                features = integers(self.rng, inputs, cin)
+                dy = integers(self.rng, len(out_coords), cout)
+                out, report, _ = self.save("sparse_wgrad", *words, "--features",
+                                           self.write("f.npy", features), "--dy",
+                                           self.write("dy.npy", dy))
+                dw = reference.sparse_wgrad(features, dy, pairs, self.volume(case))
+                self.check_saved("sparse_wgrad", out, report, {"dw": dw, "out_coords": out_coords})
+
+    def test_what_is_not_given_is_made_up(self):
+        for ladder in ("sparse_conv", "sparse_dgrad", "sparse_wgrad"):
+            for words in ([], ["--cin", 5, "--cout", 3], ["--mode", "inverse", "--data", "real"],
+                          ["--mode", "transposed", "--stride", 2]):
+                self.agree("compare", ladder, *words)
+
+    def test_real_numbers_are_close(self):
+        coords = sites(self.rng, (6, 6, 6), 1, 80)
+        _, pairs, _ = reference.rulebook(coords, (6, 6, 6))
+        features = self.rng.standard_normal((80, 8)).astype(np.float32)
+        weights = self.rng.standard_normal((27, 8, 4)).astype(np.float32)
+        out, _, _ = self.save("sparse_conv", "--coords", self.write("c.npy", coords), "--features",
+                              self.write("f.npy", features), "--weights", self.write("w.npy", weights))
+        saved = list(out.rglob("y.npy"))
+        self.assertTrue(saved)
+        for path in saved:
+            np.testing.assert_allclose(np.load(path),
+                                       reference.sparse_conv(features, weights, pairs, 80), rtol=0,
+                                       atol=2e-5, err_msg=str(path))
+
+
+class Sweeps(SparseTest):
+    """Sites from points, and from the simulated LiDAR."""
+
+    RANGE = "-4,-2.5,-1,4.25,2.5,1"
+    LOW, HIGH = (-4, -2.5, -1), (4.25, 2.5, 1)
+
+    def points(self, count):
+        """Points, a few outside, many of them two in a voxel or on a voxel's border."""
+        points = self.rng.uniform((-4.5, -3, -1.2), (4.5, 3, 1.2), size=(count, 3))
+        points[::5] = np.round(points[::5] * 4) / 4
+        return points.astype(np.float32)
+
+    def check(self, path, voxel, expected, shape, *words):
+        out, report, result = self.save("rulebook", "--points", path, "--voxel", voxel, "--range",
+                                        self.RANGE, *words)
+        found = np.load(next(out.rglob("out_coords.npy")))
+        np.testing.assert_array_equal(found, expected)
+        out_coords, pairs, _ = reference.rulebook(expected, shape)
+        self.check_saved("rulebook", out, report, {"out_coords": out_coords, "pairs": pairs})
+        self.assertIn("x".join(map(str, shape)), result.stdout)
+        return result.stdout
+
+    def test_points(self):
+        for voxel in (0.25, 0.1, 0.3, 3):
+            points = self.points(400)
+            expected, shape = reference.voxels(points, self.LOW, self.HIGH, voxel)
+            four = np.concatenate([points, self.points(400)[:, :1]], axis=1)
+            for path in (self.write("p3.npy", points), self.write("p4.npy", four)):
+                with self.subTest(voxel=voxel, path=path.name):
+                    said = self.check(path, voxel, expected, shape)
+                    self.assertIn("outside", said)
+                    self.assertIn(f"{len(expected)} voxels", said)
+            path = self.folder / "sweep.bin"
+            four[:, 3] = np.nan  # nobody reads the intensity
+            path.write_bytes(four.astype("<f4").tobytes())
+            with self.subTest(voxel=voxel, path=path.name):
+                self.check(path, voxel, expected, shape)
+
+    def test_no_points(self):
+        path = self.folder / "none.bin"
+        path.write_bytes(b"")
+        self.check(path, 1, np.zeros((0, 4), np.int32), (2, 5, 9))
+
+    def test_points_under_a_convolution(self):
+        points = self.points(200)
+        expected, _ = reference.voxels(points, self.LOW, self.HIGH, 0.25)
+        out, _, _ = self.save("sparse_conv", "--points", self.write("p.npy", points), "--voxel", 0.25,
+                              "--range", self.RANGE, "--cin", 4, "--cout", 3)
+        np.testing.assert_array_equal(np.load(next(out.rglob("out_coords.npy"))), expected)
+
+    def sweep(self, *words):
+        out, _, _ = self.save("rulebook", "--lidar", *words, "--backend", "cpu", "--rung",
+                              "*/hash_map")
+        return np.load(next(out.rglob("out_coords.npy"))), np.load(next(out.rglob("pairs.npy")))
+
+    def check_sites(self, coords):
+        self.assertEqual(coords.dtype, np.int32)
+        self.assertTrue(((coords >= 0) & (coords < (1, 80, 1600, 1600))).all())
+        keys = np.ravel_multi_index(tuple(coords.T), (1, 80, 1600, 1600))
+        self.assertTrue((np.diff(keys) > 0).all(), "ascending, each once")
+
+    def test_lidar(self):
+        coords, pairs = self.sweep()
+        self.check_sites(coords)
+        self.assertAlmostEqual(len(coords), 120000, delta=6000)
+        self.assertAlmostEqual(len(pairs) / len(coords), 6.5, delta=0.5)
+        for count in (1, 1000, 20000, 150000):
+            coords, _ = self.sweep(count)
+            self.check_sites(coords)
+            self.assertEqual(len(coords), count)
+
+    def test_the_seed_is_the_scene(self):
+        first, again, other = (self.sweep(2000, "--seed", seed)[0] for seed in (1, 1, 2))
+        np.testing.assert_array_equal(first, again)
+        self.assertFalse(np.array_equal(first, other))
+
+    def test_lidar_in_every_ladder(self):
+        for ladder in ("sparse_conv", "sparse_dgrad", "sparse_wgrad"):
+            result = self.agree("compare", ladder, "--lidar", 300, "--cin", 3, "--cout", 4, "--mode",
+                                "strided", "--stride", 2, "--pad", 1)
+            self.assertIn("300 sites", result.stdout)
+
+
+class BadSparse(SparseTest):
+    """Sparse problems that make no sense: each refused in a line that names the culprit."""
+
+    def refuse(self, *words, says=(), ladder="rulebook"):
+        with self.subTest(ladder=ladder, words=words):
+            self.bad_input("compare", ladder, *words, "--save", self.folder / "out", "--json",
+                           self.folder / "out.json", says=says)
+
+    def test_parameters(self):
+        for words, says in (
+                (["--pad", 1], ["pad = 1", "subm"]),
+                (["--mode", "subm", "--pad", 0], ["pad = 0", "subm"]),
+                (["--kernel", 2], ["kernel = 2", "odd"]),
+                (["--kernel", "3,4,3"], ["kernel = 4", "odd"]),
+                (["--stride", 2], ["stride = 2"]),
+                (["--out-padding", 1], ["out-padding = 1", "transposed"]),
+                (["--mode", "transposed", "--stride", 2, "--out-padding", 2], ["out-padding = 2"]),
+                (["--mode", "transposed", "--kernel", 1, "--shape", 1, "--pad", 3], ["pad = 3"]),
+                (["--mode", "stridd"], ["stridd", "nearest", "strided"]),
+                (["--mode", "strided", "--shape", "2,2", "--kernel", 3], ["does not fit"]),
+                (["--shape", "1,2,3,4,5"], ["shape = 1,2,3,4,5", "5 axes"]),
+                (["--shape", "3,0"], ["shape = 0"]), (["--shape", "3,-1"], ["shape = -1"]),
+                (["--shape", "a"], ["shape", "a"]), (["--shape", "3000000,3000000,3000000"], ["2^63"]),
+                (["--shape", "3,3", "--kernel", "3,3,3"], ["kernel = 3,3,3"]),
+                (["--kernel", "1,1,1,1,1"], ["5"]),
+                (["--kernel", 0], ["kernel = 0"]), (["--dilation", 0], ["dilation = 0"]),
+                (["--mode", "strided", "--stride", 0], ["stride = 0"]),
+                (["--mode", "strided", "--pad", -1], ["pad = -1"]),
+                (["--batch", 0], ["batch = 0"]), (["--batch", "two"], ["two"]),
+                (["--cin", 3], ["cin"]), (["--h", 3], ["h = 3", "rulebook"]),
+                (["--features", "f.npy"], ["features"]), (["--size", 3], ["size"]),
+                (["--kernel", 1291], []), (["--kernel", 1001], ["memory"]),
+                (["--lidar", 0], ["lidar = 0"]), (["--lidar", "many"], ["many"]),
+                (["--lidar", 100000000], ["lidar"]), (["--lidar", "--shape", "3,3,3"], ["shape"]),
+                (["--voxel", 1], ["voxel", "points"]), (["--lidar", "--range", "0,0,0,1,1,1"],
+                                                        ["range", "points"])):
+            self.refuse(*words, says=says)
+        for ladder, words, says in (
+                ("sparse_conv", ["--cin", 0], ["cin = 0"]), ("sparse_conv", ["--cout", -1], ["cout"]),
+                ("sparse_conv", ["--dy", "dy.npy"], ["dy"]), ("sparse_conv", ["--c", 3], ["c = 3"]),
+                ("sparse_dgrad", ["--features", "f.npy"], ["features"]),
+                ("sparse_wgrad", ["--weights", "w.npy"], ["weights"]),
+                ("conv2d", ["--coords", "c.npy"], ["coords"]), ("gemm", ["--lidar"], ["lidar"])):
+            self.refuse(*words, says=says, ladder=ladder)
+
+    def coords(self, rows, dtype=np.int32):
+        return self.write("coords.npy", np.array(rows, dtype))
+
+    def test_sites(self):
+        for rows, words, says in (
+                ([[0, 1, 2], [0, 3, 4], [0, 1, 2], [0, 1, 2]], [], ["2 of 4", "row 2", "0,1,2"]),
+                ([[0, 1, 2], [0, -3, 4], [0, 1, -2]], [], ["2 of 3", "row 1", "0,-3,4"]),
+                ([[0, 1, 2], [0, 3, 9]], ["--shape", "9,9"], ["1 of 2", "row 1", "0,3,9"]),
+                ([[0, 1, 2], [2, 3, 4]], ["--batch", 2], ["1 of 2", "row 1", "2,3,4"]),
+                ([[-1, 1, 2]], [], ["1 of 1", "-1,1,2"]),
+                ([[0, 2**31 - 1]], [], ["2147483647"]),
+                ([[0, 1, 2]], ["--shape", "3"], ["shape = 3"]),
+                ([[0, 1, 2]], ["--shape", "3,3,3"], ["shape = 3,3,3"]),
+                ([[0]], [], ["coords.npy", "1 column"]), ([0, 1], [], ["coords.npy", "1 axis"]),
+                ([[0, 1, 2, 3, 4, 5]], [], ["coords.npy", "6 columns"]),
+                ([[[0, 1]]], [], ["coords.npy", "3 axes"])):
+            self.refuse("--coords", self.coords(rows), *words, says=says)
+            self.refuse("--coords", self.coords(rows), *words, says=says, ladder="sparse_conv")
+        for dtype in (np.float32, np.float64):
+            self.refuse("--coords", self.coords([[0, 1]], dtype),
+                        says=["coords.npy", np.dtype(dtype).name, "int32"])
+        self.refuse("--coords", self.coords([[0, 2**40]], np.int64), says=["coords.npy", "int32"])
+        for dtype in (np.int16, np.uint32, np.bool_):
+            self.refuse("--coords", self.coords([[0, 1]], dtype), says=["coords.npy"])
+        self.refuse("--coords", self.folder / "none.npy", says=["none.npy"])
+        self.refuse("--coords", self.coords([[0, 1]]), "--lidar", says=["coords", "lidar"])
+
+    def test_arrays(self):
+        coords = self.coords([[0, 1, 2], [0, 1, 3], [0, 4, 2]])
+        def file(name, *shape, dtype=np.float32):
+            return self.write(name + ".npy", np.zeros(shape, dtype))
+        for ladder, words, says in (
+                ("sparse_conv", ["--features", file("f", 2, 4)], ["f.npy", "2 x 4", "3 x 4"]),
+                ("sparse_conv", ["--features", file("g", 3)], ["g.npy"]),
+                ("sparse_conv", ["--features", file("h", 3, 4, dtype=np.int32)], ["h.npy", "int32"]),
+                ("sparse_conv", ["--features", file("i", 3, 4), "--cin", 5], ["cin", "i.npy"]),
+                ("sparse_conv", ["--features", file("j", 3, 4), "--weights", file("w", 9, 5, 2)],
+                 ["cin", "w.npy", "j.npy"]),
+                ("sparse_conv", ["--weights", file("v", 8, 4, 2)], ["v.npy", "9 taps"]),
+                ("sparse_conv", ["--weights", file("u", 9, 4, 2), "--cout", 3], ["cout", "u.npy"]),
+                ("sparse_conv", ["--features", file("z", 3, 0)], ["cin = 0"]),
+                ("sparse_dgrad", ["--dy", file("dy", 4, 2)], ["dy.npy", "3 x 2"]),
+                ("sparse_dgrad", ["--dy", file("dy2", 3, 2), "--weights", file("t", 9, 4, 3)],
+                 ["cout", "dy2.npy"]),
+                ("sparse_wgrad", ["--features", file("k", 3, 4), "--dy", file("dy3", 2, 4)],
+                 ["dy3.npy"])):
+            self.refuse("--coords", coords, *words, says=says, ladder=ladder)
+        bad = self.write("nan.npy", np.full((3, 4), np.nan, np.float32))
+        self.refuse("--coords", coords, "--features", bad, says=["nan.npy"], ladder="sparse_conv")
+
+    def test_points(self):
+        def points(rows, dtype=np.float32):
+            return self.write("points.npy", np.array(rows, dtype))
+        good, box = [[0.5, 0.5, 0.5]], ["--range", "0,0,0,1,1,1"]
+        for rows, words, says in (
+                (good, box, ["voxel"]), (good, ["--voxel", 1], ["range"]),
+                (good, ["--voxel", 0, *box], ["voxel = 0"]),
+                (good, ["--voxel", -1, *box], ["voxel = -1"]),
+                (good, ["--voxel", "nan", *box], ["voxel = nan"]),
+                (good, ["--voxel", "inf", *box], ["voxel = inf"]),
+                (good, ["--voxel", "1e99", *box], ["voxel = 1e99"]),
+                (good, ["--voxel", "x", *box], ["voxel = x"]),
+                (good, ["--voxel", "1,2", *box], ["voxel = 1,2"]),
+                (good, ["--voxel", "1e-30", *box], ["voxel"]),
+                (good, ["--voxel", "1e-7", *box], ["2^63"]),
+                (good, ["--voxel", 1, "--range", "0,0,0,1,1"], ["range = 0,0,0,1,1"]),
+                (good, ["--voxel", 1, "--range", "0,0,2,1,1,1"], ["range", "z", "2 to 1"]),
+                (good, ["--voxel", 1, "--range", "0,1,0,1,1,1"], ["range", "y"]),
+                (good, ["--voxel", 1, "--range", "0,0,0,1,1,nan"], ["range"]),
+                (good, ["--voxel", 1, "--range", "0,0,0,1,1,"], ["range"]),
+                (good, ["--voxel", 1, *box, "--shape", "1,1,1"], ["shape"]),
+                (good, ["--voxel", 1, *box, "--lidar"], ["lidar", "points"]),
+                ([[0, 0, 0], [0, np.nan, 0]], ["--voxel", 1, *box], ["points", "point 1", "finite"]),
+                ([[0, 0, np.inf]], ["--voxel", 1, *box], ["points", "point 0", "finite"]),
+                ([[0, 0]], ["--voxel", 1, *box], ["points.npy", "1 x 2"]),
+                ([0, 0, 0], ["--voxel", 1, *box], ["points.npy"])):
+            self.refuse("--points", points(rows), *words, says=says)
+        self.refuse("--points", points(good, np.int32), "--voxel", 1, *box, says=["points.npy", "int32"])
+        cut = self.folder / "cut.bin"
+        cut.write_bytes(b"\0" * 30)
+        self.refuse("--points", cut, "--voxel", 1, *box, says=["cut.bin", "30 bytes"])
+        self.refuse("--points", self.folder / "none.bin", "--voxel", 1, *box, says=["none.bin"])
+        other = self.folder / "points.txt"
+        other.write_text("0 0 0")
+        self.refuse("--points", other, "--voxel", 1, *box, says=["points.txt", ".bin"])
 
 
 class NpyFormats(ProgramTest):

@@ -1,0 +1,283 @@
+/// @file sparse_task.cpp
+/// @brief Problems of rulebooks and sparse convolutions from options.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "command/files.hpp"
+#include "command/points.hpp"
+#include "command/task.hpp"
+#include "core/error.hpp"
+#include "core/site_errors.hpp"
+#include "oracle/lidar_sweep.hpp"
+#include "oracle/rulebook.hpp"
+#include "oracle/voxels.hpp"
+
+namespace convladder::command {
+namespace {
+
+constexpr std::int64_t kExampleSites = 200;
+constexpr int kExampleKernel = 3, kExampleChannels = 16;
+constexpr int kExampleExtents[kMaxAxes] = {400, 24, 10, 6};  // by the number of axes
+
+/// Where the sites of a problem come from.
+struct Sites {
+  std::optional<Array> coords = {};  ///< Empty: to be drawn, once the grid is known.
+  std::vector<int> shape = {};       ///< Empty: not told.
+  std::string name = {};             ///< For the title, where it is no file of coordinates.
+};
+
+/// Only one of several options may be given.
+void require_one_of(const Parameters& parameters, const std::vector<std::string>& names) {
+  std::string first;
+  for (const std::string& name : names) {
+    if (!parameters.given(name)) continue;
+    require(first.empty(), name, parameters.word(name).value_or(""),
+            text("the sites come from ", first, " already"));
+    first = name;
+  }
+}
+
+void require_not_given(const Parameters& parameters, const std::string& name,
+                       const std::string& rule) {
+  require(!parameters.given(name), name, parameters.word(name).value_or(""), rule);
+}
+
+Sites read_point_sites(Parameters& parameters) {
+  const std::string file = parameters.word("points").value_or("");
+  for (const char* name : {"voxel", "range"})
+    require(parameters.given(name), "points", file, text("needs --", name, " beside it"));
+  const std::vector<float> side = parameters.reals("voxel"), range = parameters.reals("range");
+  require(side.size() == 1, "voxel", joined(side, ","), "must be one number");
+  require(range.size() == 6, "range", joined(range, ","), "must be six numbers: x0,y0,z0,x1,y1,z1");
+  std::array<float, 6> corners{};
+  std::copy(range.begin(), range.end(), corners.begin());
+  const VoxelGrid grid = voxel_grid(corners, side.front());
+  const Points points = read_points(parameters);
+  Voxels voxels = voxels_of(grid, points.numbers, points.columns);
+  const std::int64_t count = static_cast<std::int64_t>(points.numbers.size()) / points.columns;
+  if (voxels.outside != 0) {
+    parameters.note(text("points = ", file, ": ", voxels.outside, " of ", count,
+                         " points lie outside of the range and are dropped"));
+  }
+  parameters.note(text("points = ", file, ": ", count - voxels.outside, " points lie in ",
+                       voxels.coords.shape()[0], " voxels"));
+  return {std::move(voxels.coords),
+          {grid.shape[0], grid.shape[1], grid.shape[2]},
+          std::filesystem::path(file).filename().string()};
+}
+
+Sites read_lidar_sites(const Parameters& parameters, std::uint64_t seed) {
+  std::int64_t voxels = kOneTurn;
+  if (const std::string word = parameters.word("lidar").value_or(""); !word.empty()) {
+    voxels = parse_whole("lidar", word);
+    require(voxels >= 1 && voxels <= kMostLidarVoxels, "lidar", word,
+            text("must be 1 to ", kMostLidarVoxels, " voxels"));
+  }
+  return {lidar_sweep(voxels, seed),
+          {kLidarShape[0], kLidarShape[1], kLidarShape[2]},
+          "simulated LiDAR sweep"};
+}
+
+Sites read_sites(Parameters& parameters, std::uint64_t seed) {
+  require_one_of(parameters, {"coords", "points", "lidar"});
+  if (!parameters.given("points")) {
+    for (const char* name : {"voxel", "range"})
+      require_not_given(parameters, name, "goes with --points");
+  }
+  Sites sites;
+  if (parameters.given("points")) {
+    require_not_given(parameters, "shape", "the grid of points comes from --range and --voxel");
+    return read_point_sites(parameters);
+  }
+  if (parameters.given("lidar")) {
+    require_not_given(parameters, "shape", "the simulated sweep has its own grid");
+    return read_lidar_sites(parameters, seed);
+  }
+  sites.shape = parameters.numbers("shape");
+  require(sites.shape.size() <= kMaxAxes, "shape", joined(sites.shape, ","),
+          text("has ", sites.shape.size(), " axes; there may be 1 to ", kMaxAxes));
+  if (!parameters.given("coords")) return sites;
+  sites.coords = parameters.array("coords", {"[sites][1 + axes]"}, DType::i32);
+  const Shape& table = sites.coords->shape();
+  const std::string file = parameters.word("coords").value_or("");
+  require(table[1] >= 2 && table[1] <= 1 + kMaxAxes, "coords", file,
+          text("has ", table[1], table[1] == 1 ? " column" : " columns",
+               "; a batch id and 1 to 4 coordinates are 2 to 5"));
+  require(sites.shape.empty() || static_cast<std::int64_t>(sites.shape.size()) == table[1] - 1,
+          "shape", joined(sites.shape, ","),
+          text("must be ", table[1] - 1, table[1] == 2 ? " extent" : " extents",
+               ", one an axis of ", parameters.source("coords", table)));
+  return sites;
+}
+
+/// The number of axes where neither sites nor a shape tell it: as the longest list has numbers.
+std::size_t rank_of_lists(const Parameters& parameters) {
+  std::size_t rank = 1;
+  for (const char* name : {"kernel", "stride", "pad", "dilation", "out-padding"})
+    rank = std::max(rank, parameters.numbers(name).size());
+  require(rank <= kMaxAxes, "axes", rank, text("must be 1 to ", kMaxAxes));
+  return rank > 1 ? rank : 3;
+}
+
+/// The largest number in a column of coords, plus 1; at least `least`.
+int extent_of(const Array& coords, int column, int least) {
+  const auto numbers = coords.as<std::int32_t>();
+  const auto columns = static_cast<std::size_t>(coords.shape()[1]);
+  std::int32_t largest = least - 1;
+  for (auto i = static_cast<std::size_t>(column); i < numbers.size(); i += columns)
+    largest = std::max(largest, numbers[i]);
+  require(largest < std::numeric_limits<std::int32_t>::max(), "coords", largest,
+          "must be less than 2^31 - 1");
+  return largest + 1;
+}
+
+/// Fills in the axes, and the grid if nobody told its extents.
+void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters) {
+  const std::size_t rank = sites.coords ? static_cast<std::size_t>(sites.coords->shape()[1]) - 1
+                           : sites.shape.empty() ? rank_of_lists(parameters)
+                                                 : sites.shape.size();
+  book.ndim = static_cast<int>(rank);
+  const auto set = [&](PerAxis& to, const char* name, int fallback) {
+    const std::vector<int> values = parameters.for_each_axis(name, rank, fallback);
+    std::copy(values.begin(), values.end(), to.value);
+  };
+  set(book.kernel, "kernel", kExampleKernel);
+  set(book.stride, "stride", 1);
+  set(book.pad, "pad", 0);
+  set(book.dilation, "dilation", 1);
+  set(book.out_padding, "out-padding", 0);
+  std::copy(sites.shape.begin(), sites.shape.end(), book.shape.value);
+  if (!sites.shape.empty()) return;
+  for (int axis = 0; axis < book.ndim; ++axis) {
+    if (!sites.coords) {
+      book.shape[axis] = kExampleExtents[rank - 1];
+    } else if (sites.coords->size() != 0) {
+      book.shape[axis] = extent_of(*sites.coords, 1 + axis, 1);
+    } else {  // no site, and yet a grid in which the kernel has room
+      const std::int64_t window = window_extent(book.kernel[axis], book.dilation[axis]);
+      book.shape[axis] =
+          static_cast<int>(std::clamp<std::int64_t>(window, 1, std::numeric_limits<int>::max()));
+    }
+  }
+  if (sites.coords) {
+    parameters.note(text(
+        "shape: ", joined(std::vector<int>(book.shape.value, book.shape.value + book.ndim), ","),
+        sites.coords->size() != 0 ? ", the smallest that holds all sites"
+                                  : ", for there are no sites to tell it"));
+  }
+}
+
+/// The most memory that building a rulebook takes: all meetings of sites and taps, twice, and the
+/// tables [KV][rows].
+double rulebook_bytes(const RulebookProblem& book) {
+  constexpr double kBytesOfMeeting = 100, kBytesOfEntry = 4;
+  const double meetings = static_cast<double>(book.sites) * book.KV;
+  double found = book.sites;
+  if (book.mode != SparseMode::subm) {
+    double reached = meetings;  // at most as many as there are taps in reach of each stride
+    if (book.mode != SparseMode::transposed) {
+      reached = book.sites;
+      for (int axis = 0; axis < book.ndim; ++axis)
+        reached *= std::ceil(static_cast<double>(book.kernel[axis]) / book.stride[axis]);
+    }
+    found = std::min(reached, static_cast<double>(key_count(book, book.out_shape)));
+  }
+  return kBytesOfMeeting * meetings + kBytesOfEntry * book.KV * (book.sites + found);
+}
+
+}  // namespace
+
+bool is_sparse(const Ladder& ladder) {
+  return ladder.name == "rulebook" || ladder.name.starts_with("sparse_");
+}
+
+Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords, int Cin,
+                 int Cout) {
+  const auto numbers = coords.as<std::int32_t>();
+  require_no_errors(book, find_site_errors(book, numbers), numbers);
+  require_available(rulebook_bytes(book), text("the rulebook (", describe(book), ")"));
+  Task task{.ladder = &ladder, .problem = book, .title = {}};
+  if (ladder.name == "rulebook") {
+    task.given.emplace("coords", std::move(coords));
+  } else {
+    Rulebook rulebook = make_rulebook(book, coords);
+    const SparseConvProblem conv = convolution_over(rulebook, Cin, Cout);
+    task.problem = conv;
+    task.given = rulebook_inputs(rulebook, ladder.signature(conv));
+    task.out_coords = std::move(rulebook.out_coords);
+  }
+  task.title = describe(task.problem);
+  return task;
+}
+
+Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed) {
+  std::vector<std::string> names = {"coords", "points",   "voxel",      "range",  "lidar",
+                                    "shape",  "batch",    "mode",       "kernel", "stride",
+                                    "pad",    "dilation", "out-padding"};
+  // The arrays of floats among the ladder's inputs.
+  std::vector<std::string> floats;
+  if (ladder.name != "rulebook") {
+    for (const char* name : {"features", "weights", "dy"}) {
+      const bool missing = (ladder.name == "sparse_conv" && name == std::string("dy")) ||
+                           (ladder.name == "sparse_dgrad" && name == std::string("features")) ||
+                           (ladder.name == "sparse_wgrad" && name == std::string("weights"));
+      if (!missing) floats.push_back(name);
+    }
+    names.insert(names.end(), floats.begin(), floats.end());
+    names.insert(names.end(), {"cin", "cout"});
+  }
+  parameters.require_only(ladder.name, names);
+
+  RulebookProblem book;
+  const std::vector<std::string> modes(kSparseModes.begin(), kSparseModes.end());
+  const std::string mode = parameters.word("mode", modes).value_or("subm");
+  book.mode = static_cast<SparseMode>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
+  if (book.mode == SparseMode::subm) {
+    require_not_given(parameters, "pad",
+                      "mode subm has its own, which puts the kernel's centre on the site");
+  }
+  Sites sites = read_sites(parameters, seed);
+  set_grid(book, sites, parameters);
+  if (const auto batch = parameters.number("batch")) {
+    book.batch = *batch;
+  } else if (sites.coords) {
+    book.batch = extent_of(*sites.coords, 0, 1);
+  }
+  if (sites.coords) {
+    book.sites = static_cast<int>(sites.coords->shape()[0]);
+  } else {
+    book = validated(book);
+    book.sites = static_cast<int>(std::min(kExampleSites, key_count(book, book.shape)));
+    sites.coords = random_sites(book, book.sites, seed);
+  }
+  book = validated(book);
+
+  Extents extents;
+  Arrays given;
+  for (const char* name : {"cin", "cout"}) extents.tell_option(parameters, name);
+  for (const std::string& name : floats) {
+    if (!parameters.given(name)) continue;
+    const bool weights = name == "weights";
+    Array array = *parameters.array(name, {weights        ? "[taps][cin][cout]"
+                                           : name == "dy" ? "[output row][cout]"
+                                                          : "[input row][cin]"});
+    const Shape& shape = array.shape();
+    const std::string source = parameters.source(name, shape);
+    if (name != "dy") extents.tell("cin", shape[1], source);
+    if (name != "features") extents.tell("cout", shape.back(), source);
+    if (weights && shape[0] != book.KV) {
+      throw BadInput(text(source, ": must have ", book.KV, " taps, as the kernel has"));
+    }
+    given.emplace(name, std::move(array));
+  }
+  Task task =
+      sparse_task(ladder, book, std::move(*sites.coords), extents.value("cin", kExampleChannels),
+                  extents.value("cout", kExampleChannels));
+  task.given.merge(given);
+  if (!sites.name.empty()) task.title = sites.name + ", " + task.title;
+  task.notes = parameters.notes();
+  return task;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,43 @@
+/// @file lidar_sweep.hpp
+/// @brief A simulated LiDAR sweep: sites as a car in a street sees them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/array.hpp"
+#include "core/rulebook_problem.hpp"
+
+namespace convladder {
+
+/// Voxels along z, y, x, of 0.1 m: from 80 m behind to 80 m ahead of the sensor, as much to its
+/// sides, and from 3 m below to 5 m above it.
+inline constexpr PerAxis kLidarShape = {{80, 1600, 1600, 0}};
+
+/// Side of a voxel in metres.
+inline constexpr double kLidarVoxel = 0.1;
+
+/// As many voxels as one whole turn of the sensor hits.
+inline constexpr std::int64_t kOneTurn = 0;
+
+/// No more voxels may be asked for: the street has not many more.
+inline constexpr std::int64_t kMostLidarVoxels = 1'000'000;
+
+/// Sites of a sweep, int32 [voxels][4], batch 0 first, ascending.
+///
+/// It imitates the 64-beam sensors on the roofs of cars that the public data sets were recorded
+/// with (KITTI: Geiger et al., "Vision meets robotics", 2013; Waymo: Sun et al., "Scalability in
+/// perception for autonomous driving", 2020, with 64 beams and some thousand directions a turn), in
+/// a scene of simple solids, as driving simulators do (CARLA: Dosovitskiy et al., 2017): a street
+/// with pavements, buildings and cars (boxes) and poles (cylinders) beside it. Each ray ends at the
+/// first surface, up to 75 m away, with some noise in its length, or finds nothing.
+///
+/// Everything is computed in whole millimetres, so that the same seed gives the same sweep on every
+/// machine.
+///
+/// @param voxels kOneTurn, or how many: the sensor stops in the middle of a turn as soon as it has
+/// hit so many, or goes on turning, 1 m further ahead with every turn. There are fewer only if
+/// turn after turn finds hardly any new ones.
+/// @param seed of the scene and the noise
+Array lidar_sweep(std::int64_t voxels, std::uint64_t seed);
+
+}  // namespace convladder

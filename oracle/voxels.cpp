@@ -1,0 +1,80 @@
+#include "oracle/voxels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace convladder {
+
+VoxelGrid voxel_grid(const std::array<float, 6>& range, float voxel) {
+  require(std::isfinite(voxel) && voxel > 0, "voxel", voxel, "must be a size above 0");
+  VoxelGrid grid{.voxel = voxel};
+  constexpr const char* kNames[] = {"x", "y", "z"};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const float low = range[axis], high = range[axis + 3];
+    require(low < high, "range", joined(range, ","),
+            text("must go up along every axis; along ", kNames[axis], " it goes from ", low, " to ",
+                 high));
+    const float extent = std::ceil((high - low) / voxel);
+    require(extent < 2147483648.0f, "voxel", voxel,
+            text("is so small that the range holds ", extent, " voxels along ", kNames[axis],
+                 ", 2^31 or more"));
+    grid.low[axis] = low;
+    grid.high[axis] = high;
+    grid.shape[2 - static_cast<int>(axis)] = static_cast<int>(extent);
+  }
+  return grid;
+}
+
+Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int64_t columns) {
+  Voxels result;
+  std::vector<std::array<std::int32_t, 3>> voxels;  // z, y, x
+  const auto width = static_cast<std::size_t>(columns);
+  for (std::size_t row = 0; row < points.size() / width; ++row) {
+    const std::span<const float> point = points.subspan(row * width, 3);
+    std::array<std::int32_t, 3> voxel{};
+    bool inside = true;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      require(std::isfinite(point[axis]), "points", text("(", joined(point, ", "), ")"),
+              text("point ", row, " must be finite"));
+      const float at = std::floor((point[axis] - grid.low[axis]) / grid.voxel);
+      inside = inside && point[axis] >= grid.low[axis] && point[axis] < grid.high[axis] &&
+               at < static_cast<float>(grid.shape[2 - static_cast<int>(axis)]);
+      if (inside) voxel[2 - axis] = static_cast<std::int32_t>(at);
+    }
+    if (inside) {
+      voxels.push_back(voxel);
+    } else {
+      ++result.outside;
+    }
+  }
+  std::sort(voxels.begin(), voxels.end());
+  voxels.erase(std::unique(voxels.begin(), voxels.end()), voxels.end());
+  result.coords = Array(DType::i32, {static_cast<std::int64_t>(voxels.size()), 4});
+  auto to = result.coords.as<std::int32_t>().begin();
+  for (const auto& voxel : voxels) to = std::copy(voxel.begin(), voxel.end(), to + 1);
+  return result;
+}
+
+Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_t seed) {
+  // Floyd's algorithm: the j-th number comes from [0, total - count + j], or is the largest of
+  // them if it came before. ("Programming Pearls", 1987: a sample of distinct numbers.)
+  std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 1);
+  const auto total = static_cast<std::uint64_t>(key_count(book, book.shape));
+  Array coords(DType::i32, {count, std::int64_t{1} + book.ndim});
+  std::set<std::uint64_t> taken;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::uint64_t largest = total - static_cast<std::uint64_t>(count - row);
+    std::uint64_t key = random() % (largest + 1);
+    if (!taken.insert(key).second) taken.insert(key = largest);
+    write_site(book, site_of_key(book, book.shape, static_cast<std::int64_t>(key)),
+               coords.as<std::int32_t>().data(), row);
+  }
+  return coords;
+}
+
+}  // namespace convladder
