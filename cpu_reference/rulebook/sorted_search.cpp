@@ -74,7 +74,7 @@ std::vector<Entry> found_sites(const RulebookProblem& book, const std::int32_t* 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void run(const RulebookProblem& book, const Arguments& arrays) {
   const auto* coords = arrays.in<std::int32_t>("coords");
-  const std::span all(coords, static_cast<std::size_t>(book.sites) * (1 + book.ndim));
+  const std::span all(coords, static_cast<std::size_t>(book.sites * std::int64_t{1 + book.ndim}));
   require_no_errors(book, find_site_errors(book, all), all);
 
   const bool inverse = book.mode == SparseMode::inverse;

@@ -12,7 +12,7 @@
 ///     tap 0       .  0  .  2       read row by     (0, 0, 1) (0, 2, 3)
 ///     tap 1       0  1  2  3       row, without    (1, 0, 0) (1, 1, 1) (1, 2, 2) (1, 3, 3)
 ///     tap 2       1  .  3  .       its holes       (2, 1, 0) (2, 3, 2)
-///     mask      110 11 110 11  (tap 2 first)
+///     mask      110 011 110 011  (tap 2 first)
 ///
 /// Read along its rows, the table *is* the list of pairs in their order, by tap and then by output.
 /// To take out the holes, each tile of 256 places counts its pairs, a running sum tells each tile
