@@ -44,7 +44,12 @@ void add_file(const std::filesystem::path& root, const std::string& source,
     // As the compiler looks: beside the file first, then from the root.
     const std::string beside =
         (std::filesystem::path(source).parent_path() / name).lexically_normal().generic_string();
-    add_file(root, std::filesystem::exists(root / beside) ? beside : name, seen, hash);
+    const std::string included = std::filesystem::exists(root / beside) ? beside : name;
+    add_file(root, included, seen, hash);
+    // A header's kernels stand in the .cu file of its name.
+    const std::string kernels =
+        std::filesystem::path(included).replace_extension(".cu").generic_string();
+    if (std::filesystem::exists(root / kernels)) add_file(root, kernels, seen, hash);
   }
 }
 

@@ -13,7 +13,8 @@ namespace convladder::testing {
 std::string without_comments(std::string_view source);
 
 /// Sixteen hexadecimal digits (64-bit FNV-1a) over the file `source`, relative to `root`, and over
-/// every file under `root` that it includes with quotes, directly or not, each without comments.
+/// every file under `root` that it includes with quotes, directly or not, each without comments;
+/// with a header also over the .cu file of its name, where its kernels are.
 /// @throws std::runtime_error if the source, or one that it includes, cannot be read.
 std::string source_hash(const std::filesystem::path& root, const std::string& source);
 

@@ -85,6 +85,16 @@ TEST_CASE("source_hash follows includes, beside the file and from the root, each
   CHECK(tree.hash("naive/rung.cu") != hash);
 }
 
+TEST_CASE("source_hash sees the kernels behind a header") {
+  const SourceTree tree;
+  tree.write("core/sort.hpp", "void sort();\n");
+  tree.write("core/sort.cu", "void sort() { up(); }\n");
+  tree.write("naive/rung.cu", "#include \"core/sort.hpp\"\n");
+  const std::string hash = tree.hash("naive/rung.cu");
+  tree.write("core/sort.cu", "void sort() { down(); }\n");
+  CHECK(tree.hash("naive/rung.cu") != hash);
+}
+
 TEST_CASE("source_hash refuses a missing file") {
   const SourceTree tree;
   CHECK_THROWS_AS(tree.hash("absent.cu"), std::runtime_error);
