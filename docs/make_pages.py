@@ -8,6 +8,7 @@ LIST.json is what `convladder list --json` wrote. Into DIR go, for Doxygen:
   the rung before;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
+  `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->` and `<!-- measured -->` what tests and runs left;
 - programs/: the sources as the pages show them.
 """
@@ -57,8 +58,9 @@ def brief_and_prose(header):
 
 
 class Pages:
-    def __init__(self, rows, root):
+    def __init__(self, rows, root, out):
         self.root = root
+        self.out = out
         self.rows = {row["rung"]: row for row in rows}
         self.by_source = {row["source"]: row["rung"] for row in rows}
         self.ladders = {}
@@ -258,6 +260,10 @@ class Pages:
             lines.append(f"| {self.link(rung)} | {result}{stale} | {1000 * times[rung]:.4g} us | {speed_up} |")
         return [*lines, ""]
 
+    def output(self, match):
+        """What a program of docs/examples printed, as a block of code."""
+        return f"```\n{(self.out / (match.group(1) + '.txt')).read_text().rstrip()}\n```"
+
     def filled(self, page):
         """A hand-written page with its generated parts."""
 
@@ -270,6 +276,7 @@ class Pages:
 
         page = re.sub(r"<!-- rungs: (\w+) -->", rungs, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)
+        page = re.sub(r"<!-- output: (\w+) -->", self.output, page)
         tables = {
             "ladders": self.ladder_table,
             "planted bugs": self.planted_bugs,
@@ -300,7 +307,7 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
 
-    pages = Pages(json.loads(arguments.list.read_text()), arguments.root)
+    pages = Pages(json.loads(arguments.list.read_text()), arguments.root, arguments.out)
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text()))

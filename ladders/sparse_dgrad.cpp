@@ -2,6 +2,9 @@
 #include "ladders/tables.hpp"
 
 CPU_RUNG(SparseConvProblem, cpu_reference, sparse_dgrad, direct)
+CPU_RUNG(SparseConvProblem, cpu_reference, sparse_dgrad, gather_gemm_scatter)
+CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_dgrad, scatter)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, output_stationary)
 
 convladder::Ladder convladder::sparse_dgrad_ladder() {
   return {"sparse_dgrad",
@@ -12,5 +15,14 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
           {
               CPU_ROW(cpu_reference, sparse_dgrad, direct, "",
                       "pair after pair, as the rulebook lists them"),
+              CPU_ROW(cpu_reference, sparse_dgrad, gather_gemm_scatter,
+                      "cpu_reference/sparse_dgrad/direct",
+                      "rows of a tap's pairs copied together, one matrix product, rows added back"),
+              CUDA_ROW(cuda_naive, sparse_dgrad, scatter, "cpu_reference/sparse_dgrad/direct",
+                       "one thread a pair and input channel, which adds to dx atomically",
+                       /*deterministic=*/false),
+              CUDA_ROW(cuda_optimized, sparse_dgrad, output_stationary,
+                       "cuda_naive/sparse_dgrad/scatter",
+                       "the forward kernel over the mirrored table, with transposed weights"),
           }};
 }

@@ -2,15 +2,28 @@
 #include "ladders/tables.hpp"
 
 CPU_RUNG(SparseConvProblem, cpu_reference, sparse_wgrad, direct)
+CPU_RUNG(SparseConvProblem, cpu_reference, sparse_wgrad, gather_gemm_scatter)
+CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_wgrad, scatter)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, output_stationary)
 
 convladder::Ladder convladder::sparse_wgrad_ladder() {
-  return {"sparse_wgrad",
-          "gradient of a sparse convolution with respect to its weights",
-          [](const Problem& problem) {
-            return sparse_wgrad_signature(std::get<SparseConvProblem>(problem));
-          },
-          {
-              CPU_ROW(cpu_reference, sparse_wgrad, direct, "",
-                      "pair after pair, as the rulebook lists them"),
-          }};
+  return {
+      "sparse_wgrad",
+      "gradient of a sparse convolution with respect to its weights",
+      [](const Problem& problem) {
+        return sparse_wgrad_signature(std::get<SparseConvProblem>(problem));
+      },
+      {
+          CPU_ROW(cpu_reference, sparse_wgrad, direct, "",
+                  "pair after pair, as the rulebook lists them"),
+          CPU_ROW(cpu_reference, sparse_wgrad, gather_gemm_scatter,
+                  "cpu_reference/sparse_wgrad/direct",
+                  "both rows of a tap's pairs copied together, then one matrix product a tap"),
+          CUDA_ROW(cuda_naive, sparse_wgrad, scatter, "cpu_reference/sparse_wgrad/direct",
+                   "one thread a pair and output channel, which adds to dw atomically",
+                   /*deterministic=*/false),
+          CUDA_ROW(cuda_optimized, sparse_wgrad, output_stationary,
+                   "cuda_naive/sparse_wgrad/scatter",
+                   "a block owns a tile of a tap's gradient and goes through its pairs in order"),
+      }};
 }

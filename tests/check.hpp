@@ -37,7 +37,7 @@ struct CheckReport {
 /// - real mode: every element within its bound on rounding, and, if the row says so, the same bits
 ///   in every run;
 /// - on cuda_on_cpu with the threads of a block in three orders, elsewhere twice;
-/// - CUDA rungs in the second run with few blocks, so that every loop over a grid goes round.
+/// - CUDA rungs in the last run with few blocks, so that every loop over a grid goes round.
 /// Never throws for what a rung does: an exception is a failure too. A rung that declines without a
 /// reason, or that declines everything, fails.
 CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,

@@ -1,8 +1,10 @@
 #include "tests/problems.hpp"
 
 #include <array>
-#include <random>
 #include <stdexcept>
+
+#include "tests/dice.hpp"
+#include "tests/sparse_problems.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -393,20 +395,6 @@ std::vector<TestProblem> tile_map_problems() {
   return list;
 }
 
-/// Draws numbers that are the same on every machine.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15u + 7) {}
-  /// From [low, high].
-  int operator()(int low, int high) {
-    const auto range = static_cast<std::uint64_t>(std::int64_t{high} - low + 1);
-    return low + static_cast<int>((engine_() >> 32) * range >> 32);
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
 Conv2dProblem random_conv(Dice& dice) {
   while (true) {
     Conv2dProblem p;
@@ -496,10 +484,12 @@ std::vector<TestProblem> problems_of(const std::string& ladder) {
   if (ladder == "im2col" || ladder == "col2im") return column_problems();
   if (ladder == "gemm") return gemm_problems();
   if (ladder == "tile_map") return tile_map_problems();
+  if (is_sparse(ladder)) return sparse_problems(ladder);
   throw std::logic_error("no test problems for the ladder " + ladder);
 }
 
 std::vector<TestProblem> random_problems(const std::string& ladder, int count, std::uint64_t seed) {
+  if (is_sparse(ladder)) return random_sparse_problems(ladder, count, seed);
   Dice dice(seed);
   std::vector<TestProblem> list;
   for (int i = 1; i <= count; ++i) {

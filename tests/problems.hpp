@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "oracle/data.hpp"
 
 namespace convladder::testing {
 
@@ -26,6 +27,7 @@ struct TestProblem {
   Size size = Size::small;
   std::size_t misalignment = 0;  ///< Bytes between a 256-byte boundary and each array.
   bool once = false;             ///< Takes long: one run in exact mode is enough.
+  Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
 };
 
 /// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".

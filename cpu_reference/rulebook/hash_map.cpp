@@ -1,7 +1,8 @@
 /// @file hash_map.cpp
 /// @brief rulebook, CPU: a hash map from sites to rows, asked once for each tap of each site.
 ///
-/// - After: sorted_search.cpp (the same, with a sorted list instead of a hash map)
+/// - After: sorted_search.cpp (a sorted list instead of a hash map)
+/// - On the GPU: cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu
 ///
 /// **The idea.** A sparse convolution visits only what is there. Of each input site, every tap k
 /// leads to at most one output site; a hash map says whether that site exists, and in which row it

@@ -201,6 +201,7 @@ void BlockRunner::make_all_ready() {
 
 void BlockRunner::run_ready_threads() {
   while (!ready_.empty() && !failed()) {
+    choose_next();
     make_current(ready_.pop());
     Fiber* fiber = threads_[current_].fiber;
     if (fiber == nullptr) {
@@ -213,6 +214,11 @@ void BlockRunner::run_ready_threads() {
     }
     resume(*fiber);
   }
+}
+
+void BlockRunner::choose_next() {
+  if (launch_->settings.order == control::ThreadOrder::shuffled && ready_.size() > 1)
+    ready_.bring_to_front(random_.below(ready_.size()));
 }
 
 void BlockRunner::make_current(unsigned thread) {
@@ -253,7 +259,9 @@ void BlockRunner::run_current_thread(Fiber& self) {
 }
 
 bool BlockRunner::make_next_fresh_thread_current() {
-  if (failed() || ready_.empty() || threads_[ready_.front()].state != State::fresh) return false;
+  if (failed() || ready_.empty()) return false;
+  choose_next();
+  if (threads_[ready_.front()].state != State::fresh) return false;
   make_current(ready_.pop());
   return true;
 }

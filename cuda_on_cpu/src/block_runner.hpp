@@ -88,6 +88,11 @@ class BlockRunner {
     bool empty() const { return head_ == tail_; }
     void push(unsigned thread) { ring_[tail_++ & mask_] = static_cast<std::uint16_t>(thread); }
     unsigned front() const { return ring_[head_ & mask_]; }
+    unsigned size() const { return tail_ - head_; }
+    /// The thread at `place` and the one in front change places.
+    void bring_to_front(unsigned place) {
+      std::swap(ring_[head_ & mask_], ring_[(head_ + place) & mask_]);
+    }
     unsigned pop() { return ring_[head_++ & mask_]; }
 
    private:
@@ -99,6 +104,9 @@ class BlockRunner {
   void end_block();
   void schedule();
   void run_ready_threads();
+  /// Where the order is shuffled: brings any ready thread to the front, so that a warp may run on
+  /// while others have not run yet.
+  void choose_next();
   /// Makes all threads ready, in the order that the settings ask for.
   void make_all_ready();
   void make_current(unsigned thread);

@@ -264,3 +264,96 @@ planted_bug(remainder_of_the_steps_lost
   FIND [==[const std::int64_t end = step + share + (blockIdx.x < more ? 1 : 0);]==]
   REPLACE [==[const std::int64_t end = step + share;]==]
   TEACHES "k-steps that the number of blocks does not divide")
+
+# --- Rulebooks
+
+set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)
+
+planted_bug(grid_not_cleared
+  RUNG cuda_naive/rulebook/dense_grid
+  WITH ${algorithms}
+  FIND [==[launch(clear_cells, {item_blocks, kThreads}, book, coords, grid);]==]
+  REPLACE [==[]==]
+  TEACHES "memory that nobody cleared holds the rows of an earlier call: it must not start as what one hopes for")
+
+planted_bug(mirror_not_exchanged
+  RUNG cuda_optimized/rulebook/symmetric
+  WITH ${algorithms}
+  FIND [==[book.KV - 1 - k, outs[i], ins[i]);]==]
+  REPLACE [==[book.KV - 1 - k, ins[i], outs[i]);]==]
+  TEACHES "at the opposite tap input and output change places: counts alone do not show it")
+
+planted_bug(mirrored_list_one_tap_off
+  RUNG cuda_optimized/rulebook/symmetric
+  WITH ${algorithms}
+  FIND [==[P - offsets[k + 1] + place]==]
+  REPLACE [==[P - offsets[k] + place]==]
+  TEACHES "lists in reverse order begin where the next one's ends; guard bands see what is written behind the last")
+
+planted_bug(output_taken_for_the_filler
+  RUNG cuda_naive/rulebook/two_phases
+  WITH ${algorithms}
+  FIND [==[if (found > 0 && downloaded(keys.data() + found - 1) == filler_of(book)) --found;]==]
+  REPLACE [==[if (found > 0) --found;]==]
+  TEACHES "spconv's unique - 1, without its extra filler: the output with the largest key is lost where every tap finds one")
+
+planted_bug(inverse_keeps_the_roles
+  RUNG cuda_naive/rulebook/two_phases
+  WITH ${algorithms}
+  FIND [==[pair[1] = book.mode == SparseMode::inverse ? found : given;]==]
+  REPLACE [==[pair[1] = given;]==]
+  TEACHES "an inverse convolution is the strided one with its roles exchanged")
+
+planted_bug(keys_of_32_bits
+  RUNG cuda_optimized/rulebook/neighbour_table
+  WITH ${algorithms}
+  FIND [==[candidates[place++] = key_of(book, book.out_shape, out);]==]
+  REPLACE [==[candidates[place++] = static_cast<std::uint32_t>(key_of(book, book.out_shape, out));]==]
+  TEACHES "spconv issue 745: a grid of 2448 x 2448 x 2448 outputs has keys that 32 bits do not hold")
+
+planted_bug(one_word_a_mask
+  RUNG cuda_optimized/rulebook/neighbour_table
+  WITH ${algorithms}
+  FIND [==[if (k % 32 == 31 || k == book.KV - 1) {]==]
+  REPLACE [==[if (k == book.KV - 1) {]==]
+  TEACHES "kernels of more than 32 taps need more than one word")
+
+planted_bug(ranks_read_too_late
+  RUNG cuda_optimized/rulebook/neighbour_table
+  WITH ${algorithms}
+  FIND [==[__syncthreads();  // all have added up before the next tile's counts overwrite these]==]
+  REPLACE [==[]==]
+  TEACHES "a second barrier in a loop: it only matters when the loop goes round, which few blocks make it do")
+
+# --- Sparse convolutions
+
+planted_bug(sums_onto_old_rows
+  RUNG cuda_naive/sparse_conv/scatter
+  FIND [==[check(cudaMemsetAsync(y, 0, static_cast<std::size_t>(outputs) * sizeof(float)));]==]
+  REPLACE [==[static_cast<void>(outputs);]==]
+  TEACHES "what adds needs a zero to start from")
+
+planted_bug(missing_row_read_as_the_first
+  RUNG cuda_optimized/sparse_conv/output_stationary
+  FIND [==[from[r] = met >= 0 ? conv.from + met * summed : nullptr;]==]
+  REPLACE [==[from[r] = conv.from + (met >= 0 ? met : 0) * summed;]==]
+  TEACHES "-1 is no row: a tap that meets nothing adds nothing")
+
+planted_bug(weights_not_transposed
+  RUNG cuda_optimized/sparse_dgrad/output_stationary
+  WITH cuda_optimized/sparse_conv/output_stationary.cu
+  FIND [==[transposed[to] = weights[(k * Cin + ci) * Cout + co];]==]
+  REPLACE [==[transposed[to] = weights[to];]==]
+  TEACHES "with as many input as output channels the shapes fit all the same")
+
+planted_bug(last_chunk_as_long_as_the_others
+  RUNG cuda_optimized/sparse_wgrad/output_stationary
+  FIND [==[const int count = left < kChunk ? static_cast<int>(left) : kChunk;]==]
+  REPLACE [==[const int count = kChunk; static_cast<void>(left);]==]
+  TEACHES "pairs of the next tap, or memory behind the last pair, flow into the sum")
+
+planted_bug(chunk_read_before_it_is_there
+  RUNG cuda_optimized/sparse_wgrad/output_stationary
+  FIND [==[__syncthreads();  // the chunk is complete before anybody reads it]==]
+  REPLACE [==[]==]
+  TEACHES "a missing barrier: the thread order shows it without a GPU")

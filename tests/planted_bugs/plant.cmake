@@ -1,7 +1,7 @@
 # Writes the copy of a source with one planted bug:
 #
 #   cmake -D ROOT=<repository> -D BUG=<id, or "control"> -D RUNG=<rung's source> -D NAME=<namespace>
-#         -D WITH=<a source to add> -D FOLDER=<where to> -P plant.cmake
+#         -D WITH=<sources to add, with commas between them> -D FOLDER=<where to> -P plant.cmake
 #
 # The rung's copy is <FOLDER>/rung<suffix>. It begins with a macro that puts all of it into namespace
 # convladder::<NAME>, apart from the real rung. If the bug is in a file that the rung includes, that
@@ -54,7 +54,8 @@ if(suffix STREQUAL ".cu")
 else()
   set(macro cpu_reference)  # convladder::cpu_reference::<ladder>
 endif()
-if(WITH)
-  set(rung_text "${rung_text}\n#include \"${WITH}\"\n")
-endif()
+string(REPLACE "," ";" sources "${WITH}")
+foreach(source IN LISTS sources)
+  string(APPEND rung_text "\n#include \"${source}\"\n")
+endforeach()
 file(WRITE ${FOLDER}/rung${suffix} "#define ${macro} ${NAME}\n${rung_text}")

@@ -23,6 +23,10 @@ using im2col_problem = Im2colProblem;
 using col2im_problem = Im2colProblem;
 using gemm_problem = GemmProblem;
 using tile_map_problem = TileMapProblem;
+using rulebook_problem = RulebookProblem;
+using sparse_conv_problem = SparseConvProblem;
+using sparse_dgrad_problem = SparseConvProblem;
+using sparse_wgrad_problem = SparseConvProblem;
 
 }  // namespace
 }  // namespace convladder::testing

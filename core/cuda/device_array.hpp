@@ -1,0 +1,54 @@
+/// @file device_array.hpp
+/// @brief Device memory for what a rung learns the size of only while it runs.
+#pragma once
+
+#include <new>
+
+#include "core/cuda/launch.hpp"
+
+namespace convladder::BACKEND {
+
+/// Uninitialised elements on the device, freed with this object. Allocated and freed in the order
+/// of the default stream, so a kernel that still reads them is waited for, but not by the host.
+template <class T>
+class DeviceArray {
+ public:
+  /// @param count elements; 0 is legal, data() is null then.
+  /// @throws std::bad_alloc when there is not enough memory
+  explicit DeviceArray(std::int64_t count) {
+    if (count == 0) return;
+    void* memory = nullptr;
+    const cudaError_t code =
+        cudaMallocAsync(&memory, static_cast<std::size_t>(count) * sizeof(T), nullptr);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw std::bad_alloc();
+    }
+    check(code);
+    data_ = static_cast<T*>(memory);
+  }
+  /// Takes over the memory of `other`, which is empty then.
+  DeviceArray(DeviceArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() {
+    // A failure here is that of an earlier call, which was reported where it happened.
+    if (data_ != nullptr) static_cast<void>(cudaFreeAsync(data_, nullptr));
+  }
+
+  /// The first element, on the device.
+  T* data() const { return data_; }
+
+ private:
+  T* data_ = nullptr;
+};
+
+/// One element from the device. The host waits for all work before.
+template <class T>
+T downloaded(const T* from_device) {
+  T value;
+  check(cudaMemcpy(&value, from_device, sizeof value, cudaMemcpyDeviceToHost));
+  return value;
+}
+
+}  // namespace convladder::BACKEND

@@ -1,0 +1,85 @@
+/// @file site_check.cu
+/// @brief The kernels behind site_check.hpp.
+#include <vector>
+
+#include "core/cuda/algorithms.hpp"
+#include "core/cuda/site_check.hpp"
+
+namespace convladder::BACKEND {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+
+/// coords [sites][1 + ndim]; one thread a row. Any one-dimensional grid.
+__global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
+                              SiteErrors* errors) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < book.sites; row += grid_threads) {
+    if (is_inside(book, site_of(book, coords, row))) continue;
+    atomicAdd(&errors->outside, 1);
+    atomicMin(&errors->first_outside, static_cast<std::int32_t>(row));
+  }
+}
+
+/// keys [sites], rows [sites]: 0, 1, 2 ... Any one-dimensional grid.
+__global__ void number_sites(RulebookProblem book, const std::int32_t* coords, std::int64_t* keys,
+                             std::int32_t* rows) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < book.sites; row += grid_threads) {
+    keys[row] = key_of(book, book.shape, site_of(book, coords, row));
+    rows[row] = static_cast<std::int32_t>(row);
+  }
+}
+
+/// keys [sites], ascending, and their rows. Any one-dimensional grid.
+__global__ void count_equal_neighbours(std::int64_t sites, const std::int64_t* keys,
+                                       const std::int32_t* rows, SiteErrors* errors) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = 1 + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < sites; i += grid_threads) {
+    if (keys[i] == keys[i - 1]) count_duplicate(errors, rows[i]);
+  }
+}
+
+/// Reads the errors back. @throws BadInput if there are any; then coords come back, too, as the
+/// message shows a row of them.
+void require_none(const RulebookProblem& book, const std::int32_t* coords,
+                  const SiteErrors* errors) {
+  const SiteErrors found = downloaded(errors);
+  if (found.outside == 0 && found.duplicates == 0) return;
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(book.sites) *
+                                 static_cast<std::size_t>(1 + book.ndim));
+  check(cudaMemcpy(rows.data(), coords, rows.size() * sizeof rows[0], cudaMemcpyDeviceToHost));
+  require_no_errors(book, found, rows);
+}
+
+}  // namespace
+
+SiteCheck::SiteCheck(const RulebookProblem& book, const std::int32_t* coords)
+    : book_(book), coords_(coords), errors_(1) {
+  const SiteErrors none;
+  check(cudaMemcpy(errors(), &none, sizeof none, cudaMemcpyHostToDevice));
+  if (book.sites == 0) return;
+  launch(count_outside, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, book, coords,
+         errors());
+  require_none(book_, coords_, errors());
+}
+
+void SiteCheck::require_distinct() const { require_none(book_, coords_, errors()); }
+
+void sort_sites(const RulebookProblem& book, const std::int32_t* coords, std::int64_t* keys,
+                std::int32_t* rows, SiteErrors* errors) {
+  const DeviceArray<std::int64_t> unsorted_keys(book.sites);
+  const DeviceArray<std::int32_t> unsorted_rows(book.sites);
+  const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  launch(number_sites, {blocks, kThreads}, book, coords, unsorted_keys.data(),
+         unsorted_rows.data());
+  sort_pairs(unsorted_keys.data(), unsorted_rows.data(), keys, rows, book.sites,
+             key_bits(key_count(book, book.shape) - 1));
+  launch(count_equal_neighbours, {blocks, kThreads}, std::int64_t{book.sites}, keys, rows, errors);
+}
+
+}  // namespace convladder::BACKEND

@@ -1,0 +1,73 @@
+/// @file gather_gemm_scatter.cpp
+/// @brief sparse_conv, rung 2: the pairs of a tap become one matrix product.
+///
+/// - Before: direct.cpp (one pair after the other)
+/// - On the GPU: cuda_naive/sparse_conv/scatter.cu (without the copies)
+///
+/// **The idea.** All pairs of a tap multiply by the same matrix. So copy their input rows together
+/// (gather), multiply them all at once (GEMM: Eigen), and add the rows of the product to the output
+/// rows that they belong to (scatter). SparseConvNet and the first spconv work this way.
+///
+///     features        gathered                      product          y
+///     row 0 ---.   .-> [ Cin ]                    [ Cout ] -.    ,-> row 0
+///     row 1     `--|-> [ Cin ]  x  [Cin x Cout] = [ Cout ] --|--`    row 1
+///     row 2 -------`                   W_k                    `----> row 2
+///
+/// Taps follow one another. At one tap no row occurs in two pairs, so an output row receives at
+/// most one addend a tap, and its sum runs over the taps in their order, whatever the order of the
+/// pairs inside of a tap.
+///
+/// **Expect.** The product runs near the core's arithmetic peak for many channels. A pair moves
+/// 3 Cin + 4 Cout floats beside it: rows are read and written to gather, read to multiply; written
+/// by the product, read to scatter, and y is read and written.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. For few channels the
+/// copies cost more than the product. Declines other types than float32.
+#include <algorithm>
+
+#include "core/rung.hpp"
+#include "cpu_reference/sparse_conv/gather_scatter.hpp"
+
+namespace convladder::cpu_reference::sparse_conv {
+namespace {
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return static_cast<std::size_t>(
+      checked_product({conv.most_pairs, std::int64_t{conv.Cin} + conv.Cout, sizeof(float)},
+                      "bytes of gathered rows"));
+}
+
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const float* features = arrays.in<float>("features");
+  const float* weights = arrays.in<float>("weights");
+  const auto* pairs = arrays.in<std::int32_t>("pairs");
+  const auto* offsets = arrays.in<std::int32_t>("offsets");
+  float* y = arrays.out<float>("y");
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+
+  std::fill_n(y, conv.M * Cout, 0.0f);
+  for (std::int64_t k = 0; k < conv.book.KV; ++k) {
+    const std::int64_t count = offsets[k + 1] - offsets[k];
+    if (count == 0) continue;
+    const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
+    const MatrixMap gathered(arrays.workspace<float>(), count, Cin);
+    MatrixMap product(arrays.workspace<float>() + count * Cin, count, Cout);
+
+    gather_rows(features, pairs_k, Side::in, gathered);
+    product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout);
+    scatter_add_rows(ConstMatrixMap(product.data(), count, Cout), pairs_k, Side::out, y);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> gather_gemm_scatter() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::cpu_reference::sparse_conv

@@ -1,0 +1,71 @@
+/// @file gather_gemm_scatter.cpp
+/// @brief sparse_dgrad, rung 2: the pairs of a tap become one product with the transposed matrix.
+///
+/// - Before: direct.cpp (one pair after the other)
+/// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu (without the copies)
+///
+/// **The idea.** As forward, from the other end: gather the gradients of the output rows of a tap's
+/// pairs, multiply them by the tap's matrix transposed, and add the rows of the product to the
+/// input rows.
+///
+///     dy              gathered                      product          dx
+///     row out ------>  [ Cout ]  x  [Cout x Cin] =  [ Cin ] ------>  row in   +=
+///                                      W_k^T
+///
+/// Nothing is transposed in memory: Eigen reads W_k by columns. At one tap no input row occurs in
+/// two pairs either, so here too each row receives at most one addend a tap.
+///
+/// **Expect.** As forward, with Cin and Cout exchanged: 3 Cout + 4 Cin floats a pair beside the
+/// product. **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Declines
+/// other types than float32.
+#include <algorithm>
+
+#include "core/rung.hpp"
+#include "cpu_reference/sparse_conv/gather_scatter.hpp"
+
+namespace convladder::cpu_reference::sparse_dgrad {
+namespace {
+
+using namespace sparse_conv;  // gather_scatter.hpp
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return static_cast<std::size_t>(
+      checked_product({conv.most_pairs, std::int64_t{conv.Cin} + conv.Cout, sizeof(float)},
+                      "bytes of gathered rows"));
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], dx [N][Cin].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const float* dy = arrays.in<float>("dy");
+  const float* weights = arrays.in<float>("weights");
+  const auto* pairs = arrays.in<std::int32_t>("pairs");
+  const auto* offsets = arrays.in<std::int32_t>("offsets");
+  float* dx = arrays.out<float>("dx");
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+
+  std::fill_n(dx, conv.N * Cin, 0.0f);
+  for (std::int64_t k = 0; k < conv.book.KV; ++k) {
+    const std::int64_t count = offsets[k + 1] - offsets[k];
+    if (count == 0) continue;
+    const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
+    const MatrixMap gathered(arrays.workspace<float>(), count, Cout);
+    MatrixMap product(arrays.workspace<float>() + count * Cout, count, Cin);
+
+    gather_rows(dy, pairs_k, Side::out, gathered);
+    product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout).transpose();
+    scatter_add_rows(ConstMatrixMap(product.data(), count, Cin), pairs_k, Side::in, dx);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> gather_gemm_scatter() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::cpu_reference::sparse_dgrad

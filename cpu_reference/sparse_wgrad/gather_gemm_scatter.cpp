@@ -1,0 +1,72 @@
+/// @file gather_gemm_scatter.cpp
+/// @brief sparse_wgrad, rung 2: both sides of a tap's pairs gathered, then one matrix product.
+///
+/// - Before: direct.cpp (one outer product after the other)
+/// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu (without the copies)
+///
+/// **The idea.** The sum of a tap's outer products is a matrix product whose inner extent is the
+/// number of its pairs. Gather the rows of features and the rows of dy, and multiply:
+///
+///            pairs of k               Cout                Cout
+///     Cin [ features^T ]  x  pairs [   dy   ]  =  Cin [  dw_k  ]
+///
+/// There is nothing to scatter, despite the name that this rung shares with its neighbours: each
+/// tap writes its own dw_k, and nobody else does.
+///
+/// **Expect.** A pair moves 3 (Cin + Cout) floats beside the product. The product is small and its
+/// sum long: Eigen cuts the sum into blocks that fit the caches.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. The order in which
+/// pairs are listed is the order of the sum: another order, other rounding. Declines other types
+/// than float32.
+#include "core/rung.hpp"
+#include "cpu_reference/sparse_conv/gather_scatter.hpp"
+
+namespace convladder::cpu_reference::sparse_wgrad {
+namespace {
+
+using namespace sparse_conv;  // gather_scatter.hpp
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return static_cast<std::size_t>(
+      checked_product({conv.most_pairs, std::int64_t{conv.Cin} + conv.Cout, sizeof(float)},
+                      "bytes of gathered rows"));
+}
+
+/// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const float* features = arrays.in<float>("features");
+  const float* dy = arrays.in<float>("dy");
+  const auto* pairs = arrays.in<std::int32_t>("pairs");
+  const auto* offsets = arrays.in<std::int32_t>("offsets");
+  float* dw = arrays.out<float>("dw");
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+
+  for (std::int64_t k = 0; k < conv.book.KV; ++k) {
+    const std::int64_t count = offsets[k + 1] - offsets[k];
+    MatrixMap dw_k(dw + k * Cin * Cout, Cin, Cout);
+    if (count == 0) {
+      dw_k.setZero();  // a tap that no pair uses
+      continue;
+    }
+    const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
+    const MatrixMap inputs(arrays.workspace<float>(), count, Cin);
+    const MatrixMap gradients(arrays.workspace<float>() + count * Cin, count, Cout);
+
+    gather_rows(features, pairs_k, Side::in, inputs);
+    gather_rows(dy, pairs_k, Side::out, gradients);
+    dw_k.noalias() = inputs.transpose() * gradients;
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> gather_gemm_scatter() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::cpu_reference::sparse_wgrad

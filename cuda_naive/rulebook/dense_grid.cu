@@ -1,0 +1,177 @@
+/// @file dense_grid.cu
+/// @brief rulebook, first on the GPU: a dense grid from cells to rows, and a counter for each tap.
+///
+/// - Before: cpu_reference/rulebook/hash_map.cpp (a hash map, one site after the other)
+/// - After: cuda_optimized/rulebook/symmetric.cu (half of the look-ups)
+/// - The same maths: cpu_reference/rulebook/hash_map.cpp
+///
+/// **The idea.** The simplest map from a cell to a row is an array with an element for every cell
+/// of the batch's grid. Storing a site is one store, looking it up one load. All look-ups are
+/// independent, so each (tap, site) is a thread's work.
+///
+///     sites               grid: row or empty      at the tap to the right, site 1 finds row 2:
+///     . 0 . .             .  0  .  .              the pair goes to place counts[k]++ of tap k
+///     . 1 2 .     ->      .  1  2  .
+///     . . . .             .  .  .  .              counts[k]:  4 0 1 ...     (atomic)
+///
+/// How many pairs a tap has is not known beforehand, so each tap has a list with room for all N
+/// sites, as in spconv 1.x, and an atomic counter that gives out its places. When the counts are
+/// known, the lists are packed one behind the other.
+///
+/// spconv 1.x fills the whole grid with -1 at each call; in the example of its best known
+/// walk-through, 4 x 41 x 1440 x 1440, that is 1.36 GB of stores for a few hundred thousand sites.
+/// Here **only cells that will be looked up are cleared**: those that the taps of the sites lead
+/// to, their own among them, at most KV * N. The others keep what was in memory before.
+///
+/// A cell keeps the *smallest* row that wanted it (atomicMin). So a site that was given twice is
+/// found: its later row reads back another row than its own.
+///
+/// **Expect.** KV * N loads and as many stores of single cells, each a memory transaction of 32
+/// bytes; one atomic addition a pair, on KV counters that all threads share.
+/// **Costs.** 4 bytes a cell, present or not: a grid of 1600 x 1600 x 80 takes 0.8 GB, and larger
+/// ones do not fit. Lists of 8 * KV * N bytes, most of them left empty. The order of a tap's pairs
+/// is that of the atomics, another in each run. Declined: other modes than subm, grids of 2^30
+/// cells and more.
+#include "core/cuda/algorithms.hpp"
+#include "core/cuda/device_array.hpp"
+#include "core/cuda/site_check.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::rulebook {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
+
+/// Tap and site of a thread's work: neighbouring threads have neighbouring sites at the same tap.
+struct Item {
+  int k;
+  std::int32_t row;
+};
+__device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
+  return {static_cast<int>(i / book.sites), static_cast<std::int32_t>(i % book.sites)};
+}
+
+/// Empties each cell that a tap of a site leads to; the centre tap leads to the site's own.
+/// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
+__global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < std::int64_t{book.KV} * book.sites; i += grid_threads) {
+    const Item item = item_of(book, i);
+    Site out;
+    if (output_of(book, site_of(book, coords, item.row), tap_of(book, item.k), &out))
+      grid[key_of(book, book.shape, out)] = kEmpty;
+  }
+}
+
+/// Writes each row to its site's cell. Any one-dimensional grid.
+__global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < book.sites; row += grid_threads) {
+    atomicMin(&grid[key_of(book, book.shape, site_of(book, coords, row))],
+              static_cast<std::int32_t>(row));
+  }
+}
+
+/// Counts the rows whose cell holds another row, before them. Any one-dimensional grid.
+__global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
+                                const std::int32_t* grid, SiteErrors* errors) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < book.sites; row += grid_threads) {
+    if (grid[key_of(book, book.shape, site_of(book, coords, row))] != row)
+      count_duplicate(errors, static_cast<std::int32_t>(row));
+  }
+}
+
+/// Looks up each (tap, site). counts [KV] must be zero; ins, outs [KV][N] get the rows of each
+/// tap's pairs. Any one-dimensional grid.
+__global__ void find_pairs(RulebookProblem book, const std::int32_t* coords,
+                           const std::int32_t* grid, std::int32_t* counts, std::int32_t* ins,
+                           std::int32_t* outs) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < std::int64_t{book.KV} * book.sites; i += grid_threads) {
+    const Item item = item_of(book, i);
+    Site out;
+    if (!output_of(book, site_of(book, coords, item.row), tap_of(book, item.k), &out)) continue;
+    const std::int32_t out_row = grid[key_of(book, book.shape, out)];
+    if (out_row == kEmpty) continue;
+    const std::int64_t place = std::int64_t{item.k} * book.sites + atomicAdd(&counts[item.k], 1);
+    ins[place] = item.row;
+    outs[place] = out_row;
+  }
+}
+
+/// Writes the lists of all taps to pairs [P][3], one behind the other; offsets [KV + 1].
+/// Any one-dimensional grid.
+__global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const std::int32_t* outs,
+                           const std::int64_t* offsets, std::int32_t* pairs) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < std::int64_t{book.KV} * book.sites; i += grid_threads) {
+    const auto [k, place] = item_of(book, i);
+    if (place >= offsets[k + 1] - offsets[k]) continue;  // the list ends before
+    std::int32_t* pair = pairs + (offsets[k] + place) * kPairColumns;
+    pair[0] = k;
+    pair[1] = ins[i];
+    pair[2] = outs[i];
+  }
+}
+
+Declined supports(const RulebookProblem& book) {
+  if (book.mode != SparseMode::subm) return "mode subm only: other modes make new sites";
+  if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
+  return {};
+}
+
+/// Elements of the grid, the counters, and the two lists of each tap.
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return static_cast<std::size_t>(key_count(book, book.shape) + book.KV +
+                                  2 * std::int64_t{book.KV} * book.sites) *
+         sizeof(std::int32_t);
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  const std::int64_t items = std::int64_t{book.KV} * book.sites;
+  auto* grid = arrays.workspace<std::int32_t>();
+  std::int32_t* counts = grid + key_count(book, book.shape);
+  std::int32_t* ins = counts + book.KV;
+  std::int32_t* outs = ins + items;
+
+  const SiteCheck sites(book, coords);
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned item_blocks = blocks_for(items, kThreads, kMaxBlocks);
+  launch(clear_cells, {item_blocks, kThreads}, book, coords, grid);
+  launch(fill_cells, {row_blocks, kThreads}, book, coords, grid);
+  launch(find_duplicates, {row_blocks, kThreads}, book, coords, grid, sites.errors());
+  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));
+  launch(find_pairs, {item_blocks, kThreads}, book, coords, grid, counts, ins, outs);
+  const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
+  exclusive_sum(counts, offsets.data(), book.KV);
+  sites.require_distinct();
+
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  check(cudaMemcpyAsync(out_coords, coords,
+                        static_cast<std::size_t>(book.sites) *
+                            static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
+                        cudaMemcpyDeviceToDevice));
+  const std::int64_t P = downloaded(offsets.data() + book.KV);
+  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  launch(pack_pairs, {item_blocks, kThreads}, book, ins, outs, offsets.data(), pairs);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> dense_grid() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_naive::rulebook

@@ -1,0 +1,176 @@
+/// @file two_phases.cu
+/// @brief rulebook, first on the GPU for new sites: all candidates are sorted, then numbered.
+///
+/// - Before: cpu_reference/rulebook/hash_map.cpp (one hash map, one site after the other)
+/// - After: cuda_optimized/rulebook/compact_before_sort.cu (only real candidates are sorted)
+/// - The same maths: cpu_reference/rulebook/hash_map.cpp
+///
+/// **The idea.** Where outputs are new sites, nobody can look up their rows before all are known.
+/// So there are two phases with a sort between them, as in spconv 1.x.
+///
+///     phase 1: the key that each site leads to      phase 2: keys become rows, through a grid
+///     tap 0    12   #   7   #                       tap 0    2   .   0   .
+///     tap 1    15  12   9   7                       tap 1    3   2   1   0
+///              # = leads nowhere: the filler
+///     sorted:  7 7 9 12 12 15 # #    distinct: 7 9 12 15 (#)    row of each: 0 1 2 3
+///
+/// The filler is greater than every key. So in the sorted list it comes last, and there at most
+/// once: the last distinct key is the filler or an output, and a look tells which. (spconv 1.x
+/// takes it for granted, and provides one more filler so that it is right. Programs that copied the
+/// subtraction without the extra one lose an output. And when every candidate is a filler, it has
+/// no output, launches no block, and calls that an error; here an empty result is a result.)
+///
+/// Each tap of each site is asked by a single test (see output_of()), for any stride and dilation
+/// together; a list of a site's outputs, with a bound on its length, is not needed. The grid need
+/// not be cleared: only cells that were filled are read.
+///
+/// **Expect.** KV * N keys of 8 bytes are written, sorted, and read again; the sort passes over
+/// them once for each 8 bits of a key and is most of the time. One atomic addition a pair in phase
+/// 1 (to count), and one in phase 2 (for its place).
+/// **Costs.** Temporary memory of 24 * KV * N bytes or more, most of it for fillers; a grid of 4
+/// bytes for each cell of the outputs' extents. The inputs are sorted once more, to find
+/// duplicates. The order of a tap's pairs is that of the atomics, another in each run. Declined:
+/// mode subm, 2^31 candidates and more, grids of 2^30 cells (4 GB) and more.
+#include "core/cuda/algorithms.hpp"
+#include "core/cuda/device_array.hpp"
+#include "core/cuda/site_check.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::rulebook {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
+constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
+
+/// The candidate of a tap that leads nowhere: greater than every key.
+__host__ __device__ std::int64_t filler_of(const RulebookProblem& book) {
+  return key_count(book, book.out_shape);
+}
+
+/// Phase 1: candidates [KV][N], and how many of each tap are none of the fillers: counts [KV],
+/// which must be zero. Any one-dimensional grid.
+__global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
+                                std::int64_t* candidates, std::int32_t* counts) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < std::int64_t{book.KV} * book.sites; i += grid_threads) {
+    const int k = static_cast<int>(i / book.sites);
+    Site out;
+    if (output_of(book, site_of(book, coords, i % book.sites), tap_of(book, k), &out)) {
+      candidates[i] = key_of(book, book.out_shape, out);
+      atomicAdd(&counts[k], 1);
+    } else {
+      candidates[i] = filler_of(book);
+    }
+  }
+}
+
+/// Writes the rows 0, 1, 2 ... to the cells of keys [count]. Any one-dimensional grid.
+__global__ void number_sites(std::int64_t count, const std::int64_t* keys, std::int32_t* grid) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < count; row += grid_threads) grid[keys[row]] = static_cast<std::int32_t>(row);
+}
+
+/// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
+__global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
+                            std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < count; row += grid_threads)
+    write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
+}
+
+/// Phase 2: pairs [P][3], from candidates [KV][N] and their rows in the grid. next [KV]: the first
+/// place of each tap; ends as that of the tap behind. Any one-dimensional grid.
+__global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates,
+                            const std::int32_t* grid, std::int64_t* next, std::int32_t* pairs) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < std::int64_t{book.KV} * book.sites; i += grid_threads) {
+    if (candidates[i] == filler_of(book)) continue;
+    const int k = static_cast<int>(i / book.sites);
+    const auto given = static_cast<std::int32_t>(i % book.sites);
+    const std::int32_t found = grid[candidates[i]];
+    // CUDA's 64-bit addition is for unsigned numbers.
+    const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
+    std::int32_t* pair = pairs + place * kPairColumns;
+    pair[0] = k;
+    // Under `inverse` the rulebook of `strided` changes its roles.
+    pair[1] = book.mode == SparseMode::inverse ? found : given;
+    pair[2] = book.mode == SparseMode::inverse ? given : found;
+  }
+}
+
+Declined supports(const RulebookProblem& book) {
+  if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
+  if (std::int64_t{book.KV} * book.sites >= kMaxCandidates)
+    return "fewer than 2^31 candidates (taps times sites) only";
+  if (key_count(book, book.out_shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
+  return {};
+}
+
+/// The grid, and a counter for each tap.
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return static_cast<std::size_t>(key_count(book, book.out_shape) + book.KV) * sizeof(std::int32_t);
+}
+
+/// Finds duplicates of coords. The index is of no other use here.
+void check_distinct(const RulebookProblem& book, const std::int32_t* coords,
+                    const SiteCheck& sites) {
+  const DeviceArray<std::int64_t> keys(book.sites);
+  const DeviceArray<std::int32_t> rows(book.sites);
+  sort_sites(book, coords, keys.data(), rows.data(), sites.errors());
+  sites.require_distinct();
+}
+
+/// coords [N][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  const std::int64_t items = std::int64_t{book.KV} * book.sites;
+  auto* grid = arrays.workspace<std::int32_t>();
+  std::int32_t* counts = grid + key_count(book, book.out_shape);
+
+  const SiteCheck sites(book, coords);
+  check_distinct(book, coords, sites);
+
+  const DeviceArray<std::int64_t> candidates(items), sorted(items), keys(items), key_total(1);
+  const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
+  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));
+  launch(list_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, coords,
+         candidates.data(), counts);
+  exclusive_sum(counts, offsets.data(), book.KV);
+  sort_keys(candidates.data(), sorted.data(), items, key_bits(filler_of(book)));
+  unique(sorted.data(), keys.data(), key_total.data(), items);
+  std::int64_t found = downloaded(key_total.data());
+  if (found > 0 && downloaded(keys.data() + found - 1) == filler_of(book)) --found;
+
+  launch(number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, found, keys.data(),
+         grid);
+  if (book.mode == SparseMode::inverse) {
+    auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+    check(cudaMemcpyAsync(out_coords, coords,
+                          static_cast<std::size_t>(book.sites) *
+                              static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
+                          cudaMemcpyDeviceToDevice));
+  } else {
+    auto* out_coords = arrays.create<std::int32_t>("out_coords", {found, 1 + book.ndim});
+    launch(write_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, book, found,
+           keys.data(), out_coords);
+  }
+  const std::int64_t P = downloaded(offsets.data() + book.KV);
+  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  launch(write_pairs, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, candidates.data(),
+         grid, offsets.data(), pairs);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> two_phases() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_naive::rulebook

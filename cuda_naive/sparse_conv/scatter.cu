@@ -1,0 +1,69 @@
+/// @file scatter.cu
+/// @brief sparse_conv, first on the GPU: one thread takes a pair and an output channel.
+///
+/// - Before: cpu_reference/sparse_conv/direct.cpp (pair after pair)
+/// - After:  cuda_optimized/sparse_conv/output_stationary.cu (each output collects what it needs)
+/// - The same maths: cpu_reference/sparse_conv/direct.cpp
+///
+/// **The idea.** Pairs become threads, Cout of them each. A thread adds up its dot product in a
+/// register and then adds it to y. Pairs of several taps end in the same output row, and their
+/// threads run at the same time: only an atomic addition loses none of the addends.
+///
+///     pair (k = 0, in = 2, out = 0)  --.
+///     pair (k = 1, in = 0, out = 0)  ---+--> atomicAdd(y[0][co], ...)    in any order
+///     pair (k = 4, in = 7, out = 0)  --`
+///
+/// Float additions in another order round otherwise: two runs may differ in the last bits.
+///
+/// **Expect.** Two loads (features, weights) for each multiply-add; neighbouring threads have
+/// neighbouring channels, so their loads of weights are coalesced and their loads of features are
+/// of one address. pairs * Cout atomics, done by the L2 cache, on at most KV addends an address:
+/// they hardly meet. y is zeroed first.
+/// **Costs.** Not deterministic. Where Cout is no multiple of 32, a warp spans two pairs or more.
+/// Declines other types than float32.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::sparse_conv {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
+
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], all zero.
+/// Any one-dimensional grid.
+__global__ void sparse_conv_scatter(SparseConvProblem conv, const float* features,
+                                    const float* weights, const std::int32_t* pairs, float* y) {
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; item < conv.pairs * Cout; item += grid_threads) {
+    const std::int32_t* pair = pairs + item / Cout * kPairColumns;
+    const std::int64_t k = pair[0], in = pair[1], out = pair[2], co = item % Cout;
+    float sum = 0.0f;
+    for (std::int64_t ci = 0; ci < Cin; ++ci) {
+      sum += features[in * Cin + ci] * weights[(k * Cin + ci) * Cout + co];
+    }
+    atomicAdd(&y[out * Cout + co], sum);
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  float* y = arrays.out<float>("y");
+  const std::int64_t outputs = std::int64_t{conv.M} * conv.Cout;
+  check(cudaMemsetAsync(y, 0, static_cast<std::size_t>(outputs) * sizeof(float)));
+  launch(sparse_conv_scatter, {blocks_for(conv.pairs * conv.Cout, kThreads, kMaxBlocks), kThreads},
+         conv, arrays.in<float>("features"), arrays.in<float>("weights"),
+         arrays.in<std::int32_t>("pairs"), y);
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> scatter() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::sparse_conv

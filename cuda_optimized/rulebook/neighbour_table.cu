@@ -1,0 +1,253 @@
+/// @file neighbour_table.cu
+/// @brief rulebook, every mode: each output asks its taps, and the table's order orders the pairs.
+///
+/// - Before: compact_before_sort.cu (a grid, and a place for each pair from an atomic counter)
+/// - The same maths: cpu_reference/rulebook/sorted_search.cpp
+///
+/// **The idea.** An output has at most one input at a tap. So the rulebook is a table, nbr [KV][M],
+/// and each output row can fill its own column: no other thread writes there, and no atomic
+/// decides. The bits of its taps, mask [M], are collected in a register.
+///
+///     nbr       out 0  1  2  3                     pairs (k, in, out)
+///     tap 0       .  0  .  2       read row by     (0, 0, 1) (0, 2, 3)
+///     tap 1       0  1  2  3       row, without    (1, 0, 0) (1, 1, 1) (1, 2, 2) (1, 3, 3)
+///     tap 2       1  .  3  .       its holes       (2, 1, 0) (2, 3, 2)
+///     mask      110 11 110 11  (tap 2 first)
+///
+/// Read along its rows, the table *is* the list of pairs in their order, by tap and then by output.
+/// To take out the holes, each tile of 256 places counts its pairs, a running sum tells each tile
+/// where its pairs begin, and each thread ranks itself in its tile: by the set bits before its own
+/// in the warp's ballot, and the counts of the warps before.
+///
+///     places of a warp   x . x x . . x .     ballot 01001101 (first lane last)
+///     rank of the last x: 3, the bits below it
+///
+/// Sites are found by binary search in their sorted keys, so the size of the grid does not matter,
+/// and equal neighbours in the list are duplicates. The list of the sites that `strided`,
+/// `transposed` and `inverse` find is sorted from candidates that each input counts, and then
+/// writes behind those of the inputs before: no atomics there either. The same input gives the
+/// same bits, always.
+///
+/// **Expect.** KV * M searches of log2(sites) dependent loads, the first of them in the cache.
+/// Stores of nbr are coalesced, as neighbouring threads have neighbouring outputs; 4 * KV * M bytes
+/// are written once and read twice.
+/// **Costs.** A search takes some 17 loads where a grid takes one. The table has room for every
+/// (tap, output), four of five of them holes in a LiDAR sweep; what reads it later (an
+/// output-stationary convolution) wants it so. Other modes than subm: 2^31 candidates and more are
+/// declined.
+#include "core/cuda/algorithms.hpp"
+#include "core/cuda/device_array.hpp"
+#include "core/cuda/site_check.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+constexpr int kThreads = 256;                 ///< Also the places of a tile. A multiple of 32.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr int kWarps = kThreads / 32;
+constexpr unsigned kWholeWarp = 0xffffffff;
+constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
+
+/// Sites by key, on the device.
+struct SiteIndex {
+  const std::int64_t* keys;  ///< [count], ascending and distinct
+  const std::int32_t* rows;  ///< [count], or null: each key's row is its place
+  std::int64_t count;        ///< How many.
+
+  /// The row of a key, or -1.
+  __device__ std::int32_t row_of(std::int64_t key) const {
+    std::int64_t begin = 0, end = count;  // the first key that is not less lies in [begin, end]
+    while (begin < end) {
+      const std::int64_t middle = begin + (end - begin) / 2;
+      if (keys[middle] < key) {
+        begin = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    if (begin == count || keys[begin] != key) return -1;
+    return rows != nullptr ? rows[begin] : static_cast<std::int32_t>(begin);
+  }
+};
+
+/// counts [N]: how many taps of each site lead somewhere. Any one-dimensional grid.
+__global__ void count_candidates(RulebookProblem book, const std::int32_t* coords,
+                                 std::int32_t* counts) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < book.sites; row += grid_threads) {
+    const Site in = site_of(book, coords, row);
+    std::int32_t count = 0;
+    Site out;
+    for (int k = 0; k < book.KV; ++k) count += output_of(book, in, tap_of(book, k), &out) ? 1 : 0;
+    counts[row] = count;
+  }
+}
+
+/// candidates [offsets[N]]: the keys that each site leads to, from its offset on. Any
+/// one-dimensional grid.
+__global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
+                                const std::int64_t* offsets, std::int64_t* candidates) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < book.sites; row += grid_threads) {
+    const Site in = site_of(book, coords, row);
+    std::int64_t place = offsets[row];
+    for (int k = 0; k < book.KV; ++k) {
+      Site out;
+      if (output_of(book, in, tap_of(book, k), &out))
+        candidates[place++] = key_of(book, book.out_shape, out);
+    }
+  }
+}
+
+/// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
+__global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
+                            std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < count; row += grid_threads)
+    write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
+}
+
+/// nbr [KV][M] and mask [M][mask_words(KV)]: one thread an output row. Any one-dimensional grid.
+__global__ void fill_table(RulebookProblem book, std::int64_t M, const std::int32_t* out_coords,
+                           SiteIndex inputs, std::int32_t* nbr, std::int32_t* mask) {
+  // Under `inverse` the outputs are the given sites, and ask where `strided` leads them.
+  const bool inverse = book.mode == SparseMode::inverse;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < M; row += grid_threads) {
+    const Site out = site_of(book, out_coords, row);
+    unsigned word = 0;
+    for (int k = 0; k < book.KV; ++k) {
+      const PerAxis tap = tap_of(book, k);
+      Site in;
+      const bool inside = inverse ? output_of(book, out, tap, &in) : input_of(book, out, tap, &in);
+      const std::int32_t in_row =
+          inside ? inputs.row_of(key_of(book, inverse ? book.out_shape : book.shape, in)) : -1;
+      nbr[k * M + row] = in_row;
+      if (in_row >= 0) word |= 1u << k % 32;
+      if (k % 32 == 31 || k == book.KV - 1) {
+        mask[row * mask_words(book.KV) + k / 32] = static_cast<std::int32_t>(word);
+        word = 0;
+      }
+    }
+  }
+}
+
+/// counts [tiles]: the pairs among each tile of kThreads places of nbr. Any one-dimensional grid
+/// of kThreads.
+__global__ void count_pairs(std::int64_t places, const std::int32_t* nbr, std::int32_t* counts) {
+  for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
+    const std::int64_t place = tile * kThreads + threadIdx.x;
+    // Counts as it waits; nothing is shared, so nothing is separated.
+    const int count = __syncthreads_count(place < places && nbr[place] >= 0);
+    if (threadIdx.x == 0) counts[tile] = count;
+  }
+}
+
+/// pairs [P][3]: those of each tile from its offset on. Any one-dimensional grid of kThreads.
+__global__ void write_pairs(std::int64_t M, std::int64_t places, const std::int32_t* nbr,
+                            const std::int64_t* offsets, std::int32_t* pairs) {
+  __shared__ int warp_pairs[kWarps];
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
+    const std::int64_t place = tile * kThreads + threadIdx.x;
+    const std::int32_t in = place < places ? nbr[place] : -1;
+    const unsigned hits = __ballot_sync(kWholeWarp, in >= 0);
+    if (lane == 0) warp_pairs[warp] = __popc(hits);
+    __syncthreads();  // all warps have counted before any thread adds up
+    if (in >= 0) {
+      std::int64_t rank = offsets[tile] + __popc(hits & ((1u << lane) - 1));
+      for (int before = 0; before < warp; ++before) rank += warp_pairs[before];
+      std::int32_t* pair = pairs + rank * kPairColumns;
+      pair[0] = static_cast<std::int32_t>(place / M);
+      pair[1] = in;
+      pair[2] = static_cast<std::int32_t>(place % M);
+    }
+    __syncthreads();  // all have added up before the next tile's counts overwrite these
+  }
+}
+
+Declined supports(const RulebookProblem& book) {
+  if (book.mode != SparseMode::subm && std::int64_t{book.KV} * book.sites >= kMaxCandidates)
+    return "fewer than 2^31 candidates (taps times sites) only, but in mode subm";
+  return {};
+}
+
+/// The sites that those of coords lead to: their keys, and how many.
+struct FoundSites {
+  DeviceArray<std::int64_t> keys;  ///< ascending, distinct; longer than count
+  std::int64_t count;
+};
+
+FoundSites find_sites(const RulebookProblem& book, const std::int32_t* coords) {
+  const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const DeviceArray<std::int32_t> counts(book.sites);
+  const DeviceArray<std::int64_t> offsets(std::int64_t{book.sites} + 1), distinct_count(1);
+  launch(count_candidates, {blocks, kThreads}, book, coords, counts.data());
+  exclusive_sum(counts.data(), offsets.data(), book.sites);
+  const std::int64_t total = downloaded(offsets.data() + book.sites);
+
+  const DeviceArray<std::int64_t> candidates(total), sorted(total);
+  FoundSites found{DeviceArray<std::int64_t>(total), 0};
+  launch(list_candidates, {blocks, kThreads}, book, coords, offsets.data(), candidates.data());
+  sort_keys(candidates.data(), sorted.data(), total, key_bits(key_count(book, book.out_shape) - 1));
+  unique(sorted.data(), found.keys.data(), distinct_count.data(), total);
+  found.count = downloaded(distinct_count.data());
+  return found;
+}
+
+/// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words], pairs [P][3].
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  const bool inverse = book.mode == SparseMode::inverse;
+
+  const SiteCheck sites(book, coords);
+  const DeviceArray<std::int64_t> given_keys(book.sites);
+  const DeviceArray<std::int32_t> given_rows(book.sites);
+  sort_sites(book, coords, given_keys.data(), given_rows.data(), sites.errors());
+  sites.require_distinct();
+
+  const FoundSites found = book.mode == SparseMode::subm
+                               ? FoundSites{DeviceArray<std::int64_t>(0), 0}
+                               : find_sites(book, coords);
+  const bool rows_are_given = inverse || book.mode == SparseMode::subm;
+  const std::int64_t M = rows_are_given ? book.sites : found.count;
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  if (rows_are_given) {
+    check(cudaMemcpyAsync(
+        out_coords, coords,
+        static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
+        cudaMemcpyDeviceToDevice));
+  } else {
+    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, found.keys.data(),
+           out_coords);
+  }
+
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
+  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  const SiteIndex inputs = inverse ? SiteIndex{found.keys.data(), nullptr, found.count}
+                                   : SiteIndex{given_keys.data(), given_rows.data(), book.sites};
+  launch(fill_table, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, out_coords, inputs,
+         nbr, mask);
+
+  const std::int64_t places = book.KV * M, tiles = ceil_div<std::int64_t>(places, kThreads);
+  const DeviceArray<std::int32_t> counts(tiles);
+  const DeviceArray<std::int64_t> offsets(tiles + 1);
+  const unsigned blocks = blocks_for(tiles, 1, kMaxBlocks);
+  launch(count_pairs, {blocks, kThreads}, places, nbr, counts.data());
+  exclusive_sum(counts.data(), offsets.data(), tiles);
+  const std::int64_t P = downloaded(offsets.data() + tiles);
+  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  launch(write_pairs, {blocks, kThreads}, M, places, nbr, offsets.data(), pairs);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> neighbour_table() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

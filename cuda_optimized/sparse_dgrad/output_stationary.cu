@@ -1,0 +1,77 @@
+/// @file output_stationary.cu
+/// @brief sparse_dgrad, rung 2 on the GPU: every input collects its gradient, tap by tap.
+///
+/// - Before: cuda_naive/sparse_dgrad/scatter.cu (pairs add to inputs)
+/// - Made of: cuda_optimized/sparse_conv/output_stationary.cu
+/// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
+///
+/// **The idea.** The gradient is a sparse convolution again: of dy, over the mirrored table, with
+/// each tap's matrix transposed. nbr_back[k][in] answers the question that an input asks: which
+/// output row read me at tap k, if any? So the kernel of the forward pass does all of it.
+///
+///     forward    y[out]  = sum over k of  features[ nbr[k][out] ]     x  W_k
+///     here       dx[in]  = sum over k of  dy[ nbr_back[k][in] ]       x  W_k^T
+///
+/// The matrices are transposed in memory first, [KV][Cin][Cout] to [KV][Cout][Cin]: only then do
+/// neighbouring threads, with neighbouring ci, read neighbouring weights.
+///
+/// **Expect.** Two launches; no atomics; deterministic. The transposition reads each weight once,
+/// the main kernel up to N / 4 times: it hardly matters that the loads of the former are not
+/// coalesced.
+/// **Costs.** Workspace for the transposed weights: KV * Cin * Cout floats. Declines other types
+/// than float32.
+#include "core/rung.hpp"
+#include "cuda_optimized/sparse_conv/output_stationary.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
+
+/// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
+__global__ void transpose_weights(SparseConvProblem conv, const float* weights, float* transposed) {
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t to = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; to < conv.book.KV * Cin * Cout; to += grid_threads) {
+    const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
+    transposed[to] = weights[(k * Cin + ci) * Cout + co];
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+std::int64_t weight_count(const SparseConvProblem& conv) {
+  return std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return static_cast<std::size_t>(weight_count(conv)) * sizeof(float);
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N], dx [N][Cin].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  float* transposed = arrays.workspace<float>();
+  launch(transpose_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
+         arrays.in<float>("weights"), transposed);
+  sparse_conv::launch_output_stationary({.taps = conv.book.KV,
+                                         .rows = conv.N,
+                                         .summed = conv.Cout,
+                                         .channels = conv.Cin,
+                                         .table = arrays.in<std::int32_t>("nbr_back"),
+                                         .from = arrays.in<float>("dy"),
+                                         .weights = transposed,
+                                         .to = arrays.out<float>("dx")});
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> output_stationary() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -1,0 +1,100 @@
+/// @file output_stationary.cu
+/// @brief sparse_wgrad, rung 2 on the GPU: a block owns a tile of one tap's gradient.
+///
+/// - Before: cuda_naive/sparse_wgrad/scatter.cu (pairs add to dw)
+/// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** Each element of dw stays with one thread, which sums over the pairs of its tap in
+/// a register; `offsets` says where these pairs lie. A block takes a tap and a tile of 16 x 16
+/// channels. It copies a chunk of the pairs' rows into shared memory, so that each value that was
+/// loaded from far away is used by 16 threads:
+///
+///     pairs of tap k    features[in]  16 of Cin       dy[out]  16 of Cout
+///        (k, 2, 0)      [ . . . . . . . . ]           [ . . . . . . . . ]      chunk in
+///        (k, 5, 1)      [ . . . . . . . . ]           [ . . . . . . . . ]      shared memory
+///           ...                   ci                          co
+///                       thread (ci, co): sum += column ci of the left . column co of the right
+///
+/// **Expect.** No atomics; the pairs are taken in their order, so the same rulebook gives the same
+/// bits. A chunk of 64 pairs costs a thread 8 loads from global memory (and the 8 row numbers that
+/// say where from) and 2 barriers for 64 multiply-adds. Two loads from shared memory for each
+/// multiply-add: at most 1/8 of the arithmetic peak.
+/// **Costs.** Few blocks: KV * ceil(Cin / 16) * ceil(Cout / 16), and under `subm` those of the
+/// centre tap have several times the pairs of the others and finish last. Splitting the sum over
+/// blocks (split-K) would mend that. The rows of a tap are gathered again for each tile. With fewer
+/// than 16 channels threads idle. Declines other types than float32.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
+namespace {
+
+constexpr int kTile = 16;                     ///< Channels of a tile, on both sides.
+constexpr int kThreads = kTile * kTile;       ///< One an element of the tile.
+constexpr int kChunk = 64;                    ///< Pairs in shared memory at a time.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+
+/// Copies channels c0, c0 + 1, ... of the rows of `count` pairs into `chunk`; 0 beyond `channels`.
+/// @param column which entry of a pair is the row
+__device__ void gather_chunk(const float* from, std::int64_t channels, std::int64_t c0,
+                             const std::int32_t* pairs, int column, int count,
+                             float (&chunk)[kChunk][kTile]) {
+  const int c = static_cast<int>(threadIdx.x) % kTile;
+  for (int i = static_cast<int>(threadIdx.x) / kTile; i < count; i += kThreads / kTile) {
+    const std::int64_t row = pairs[i * kPairColumns + column];
+    chunk[i][c] = c0 + c < channels ? from[row * channels + c0 + c] : 0.0f;
+  }
+}
+
+/// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
+/// Any one-dimensional grid, block kThreads.
+__global__ void __launch_bounds__(kThreads)
+    sparse_wgrad_tiles(SparseConvProblem conv, const float* features, const float* dy,
+                       const std::int32_t* pairs, const std::int32_t* offsets, float* dw) {
+  __shared__ float inputs[kChunk][kTile];
+  __shared__ float gradients[kChunk][kTile];
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+  const std::int64_t tiles_in = ceil_div<std::int64_t>(Cin, kTile);
+  const std::int64_t tiles_out = ceil_div<std::int64_t>(Cout, kTile);
+  // Neighbouring threads have neighbouring co: dw is stored coalesced.
+  const int my_ci = static_cast<int>(threadIdx.x) / kTile;
+  const int my_co = static_cast<int>(threadIdx.x) % kTile;
+
+  // All threads of a block have the same tile and chunks: they meet at every barrier.
+  for (std::int64_t tile = blockIdx.x; tile < conv.book.KV * tiles_in * tiles_out;
+       tile += gridDim.x) {
+    const std::int64_t k = tile / (tiles_in * tiles_out);
+    const std::int64_t ci0 = tile / tiles_out % tiles_in * kTile, co0 = tile % tiles_out * kTile;
+    float sum = 0.0f;
+    for (std::int64_t first = offsets[k]; first < offsets[k + 1]; first += kChunk) {
+      const std::int64_t left = offsets[k + 1] - first;
+      const int count = left < kChunk ? static_cast<int>(left) : kChunk;
+      __syncthreads();  // the last chunk is used up before this one overwrites it
+      gather_chunk(features, Cin, ci0, pairs + first * kPairColumns, 1, count, inputs);
+      gather_chunk(dy, Cout, co0, pairs + first * kPairColumns, 2, count, gradients);
+      __syncthreads();  // the chunk is complete before anybody reads it
+      for (int i = 0; i < count; ++i) sum += inputs[i][my_ci] * gradients[i][my_co];
+    }
+    if (ci0 + my_ci < Cin && co0 + my_co < Cout)
+      dw[(k * Cin + ci0 + my_ci) * Cout + co0 + my_co] = sum;
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const std::int64_t tiles =
+      std::int64_t{conv.book.KV} * ceil_div(conv.Cin, kTile) * ceil_div(conv.Cout, kTile);
+  launch(sparse_wgrad_tiles, {blocks_for(tiles, 1, kMaxBlocks), kThreads}, conv,
+         arrays.in<float>("features"), arrays.in<float>("dy"), arrays.in<std::int32_t>("pairs"),
+         arrays.in<std::int32_t>("offsets"), arrays.out<float>("dw"));
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> output_stationary() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

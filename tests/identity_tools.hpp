@@ -1,0 +1,153 @@
+/// @file identity_tools.hpp
+/// @brief What the identities of all ladders are made of.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ladders/ladders.hpp"
+#include "tests/check.hpp"
+
+namespace convladder::testing {
+
+/// The rung declines a problem that an identity needs.
+struct DeclinesProblem {
+  std::string reason;
+};
+
+/// An identity does not hold, or a run did damage.
+struct Broken {
+  std::string what;
+};
+
+inline std::span<const float> floats(const Array& array) { return array.as<float>(); }
+
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// One rung in one place, as a function from inputs to outputs.
+class Subject {
+ public:
+  Subject(const Ladder& ladder, const Rung& rung, Where where, const CheckOptions& options)
+      : ladder_(&ladder), rung_(&rung), where_(where), options_(&options) {}
+
+  /// @throws DeclinesProblem, Broken.
+  Arrays operator()(const Problem& problem, const Arrays& inputs) const {
+    const AnyImplementation& code = *rung_->code_at(where_);
+    if (const Declined declined = code.supports(problem)) throw DeclinesProblem{*declined};
+    RungRun run =
+        run_guarded(*ladder_, problem, inputs, code, where_, {.poison = options_->poison});
+    if (!run.damage.empty()) throw Broken{text(describe(problem), ": ", run.damage)};
+    return std::move(run.outputs);
+  }
+
+  /// Small integers for all inputs of the problem but those given.
+  Arrays inputs(const Problem& problem, std::uint64_t salt = 0, Arrays given = {}) const {
+    return make_inputs(ladder_->signature(problem), Data::integer, options_->seed + salt,
+                       4 * longest_sum(ladder_->name, problem), std::move(given));
+  }
+  const Ladder& ladder() const { return *ladder_; }
+
+ private:
+  const Ladder* ladder_;
+  const Rung* rung_;
+  Where where_;
+  const CheckOptions* options_;
+};
+
+/// The first rung of another ladder that runs on the CPU: the other side of an adjoint.
+inline Subject first_cpu_rung(const std::string& name, const CheckOptions& options) {
+  const Ladder& other = ladder(name);
+  for (const Rung& rung : other.rungs) {
+    if (rung.code_at(Where::cpu)) return Subject(other, rung, Where::cpu, options);
+  }
+  throw std::logic_error("no rung of " + name + " runs on the CPU");
+}
+
+/// Throws Broken unless both hold the same values.
+inline void expect_same(const Array& found, const Array& expected, const std::string& what = "") {
+  if (found.shape() != expected.shape()) {
+    throw Broken{text(what, " shape ", to_string(found.shape()), " instead of ",
+                      to_string(expected.shape()))};
+  }
+  const auto a = floats(found), b = floats(expected);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!(a[i] == b[i])) {
+      throw Broken{text(what, " element ", i, " of ", to_string(found.shape()), ": ", b[i],
+                        " on one side, ", a[i], " on the other")};
+    }
+  }
+}
+
+/// The exact inner product of two arrays of integers.
+inline std::int64_t inner(const Array& a, const Array& b) {
+  const auto u = floats(a), v = floats(b);
+  if (u.size() != v.size()) throw Broken{"arrays of different sizes"};
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    sum += static_cast<std::int64_t>(u[i]) * static_cast<std::int64_t>(v[i]);
+  }
+  return sum;
+}
+
+inline void expect_equal_inner(std::int64_t one, std::int64_t other) {
+  if (one != other) throw Broken{text("<A x, y> = ", one, ", but <x, A* y> = ", other)};
+}
+
+inline Array sum(const Array& a, const Array& b) {
+  Array result = a;
+  const auto to = result.as<float>();
+  const auto other = floats(b);
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += other[i];
+  return result;
+}
+
+inline Array zeros(const Shape& shape) { return Array(DType::f32, shape); }
+
+/// A permutation of 0 ... count - 1 that is not the identity where it can be another.
+inline std::vector<int> permutation(int count, std::uint64_t seed) {
+  std::vector<int> order(at(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 engine(seed);
+  for (int i = count - 1; i > 0; --i) {
+    std::swap(order[at(i)], order[engine() % static_cast<std::uint64_t>(i)]);  // Sattolo: one cycle
+  }
+  return order;
+}
+
+/// An identity: what it is called, and the check, which throws Broken.
+template <class P>
+struct Identity {
+  std::string name;
+  std::function<bool(const P&)> applies;  ///< Null: to every problem.
+  std::function<void(const P&)> check;
+};
+
+/// Checks each identity on each of the problems that it applies to.
+template <class P>
+void check_all(const std::vector<Identity<P>>& identities, const std::vector<P>& problems,
+               const CheckOptions& options, CheckReport& report) {
+  for (const Identity<P>& identity : identities) {
+    for (const P& problem : problems) {
+      if (report.failures.size() >= options.max_failures) return;
+      if (identity.applies && !identity.applies(problem)) continue;
+      try {
+        identity.check(problem);
+        ++report.problems;
+        ++report.comparisons;
+      } catch (const DeclinesProblem& declined) {
+        ++report.declined[declined.reason];
+      } catch (const Broken& broken) {
+        report.failures.push_back(text(identity.name, ": ", describe(problem), ": ", broken.what));
+      } catch (const std::exception& error) {
+        report.failures.push_back(
+            text(identity.name, ": ", describe(problem), ": throws ", error.what()));
+      }
+    }
+  }
+}
+
+}  // namespace convladder::testing
