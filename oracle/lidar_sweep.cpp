@@ -15,7 +15,7 @@ namespace {
 using Length = std::int64_t;  // millimetres
 
 // The sensor.
-constexpr int kBeams = 64, kDirections = 4200;            // of a turn
+constexpr std::int64_t kBeams = 64, kDirections = 4200;   // of a turn
 constexpr int kLowestBeam = -17600, kHighestBeam = 2400;  // thousandths of a degree
 constexpr Length kSensorHeight = 1900, kReach = 75'000, kNoise = 24;
 constexpr int kLost = 40;  // of 1000 rays come back from nothing
@@ -53,7 +53,8 @@ class Random {
 std::int64_t sine_of_quarter(std::int64_t x) {
   const std::int64_t square = x * x >> kOneBits;
   std::int64_t rest = kOne;
-  for (int k = 12; k >= 2; k -= 2) rest = kOne - (square * rest >> kOneBits) / (k * (k + 1));
+  for (std::int64_t k = 12; k >= 2; k -= 2)
+    rest = kOne - (square * rest >> kOneBits) / (k * (k + 1));
   return x * rest >> kOneBits;
 }
 
@@ -247,9 +248,9 @@ Array lidar_sweep(std::int64_t voxels, std::uint64_t seed) {
 
   Hits hits;
   std::vector<Crossing> crossings;
-  for (int turn = 0; turn < (voxels == kOneTurn ? 1 : kMostTurns); ++turn) {
+  for (std::int64_t turn = 0; turn < (voxels == kOneTurn ? 1 : kMostTurns); ++turn) {
     const Length from_x = turn * kAheadEachTurn;
-    for (int step = 0; step < kDirections; ++step) {
+    for (std::int64_t step = 0; step < kDirections; ++step) {
       const Direction to{sine(4 * step + kDirections, 4 * kDirections), sine(step, kDirections)};
       crossings.clear();
       for (const Solid& solid : street) {

@@ -9,7 +9,7 @@ import pathlib
 from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PICTURES = {"coffee.png": "filters.png", "tile_maps.png": "tile_maps.png"}
+PICTURES = {"coffee.png": "filters.png", "tile_maps.png": "tile_maps.png", "lidar.png": "lidar.png"}
 
 
 def main():

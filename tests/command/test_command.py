@@ -417,6 +417,22 @@ class RulebookFiles(SparseTest):
         self.check([], both, (3, 3), both,
                    [(3, 1, 2), (4, 0, 0), (4, 1, 1), (4, 2, 2), (5, 2, 1)])
 
+    def test_sites_without_outputs(self):
+        # Every fifth place is looked at, and no site is there.
+        coords = np.array([[0, 1], [0, 7]], np.int32)
+        words = ["--coords", self.write("c.npy", coords), "--kernel", 1, "--stride", 5, "--cin", 3,
+                 "--cout", 2]
+        nothing = np.zeros((0, 3), np.int32)
+        out, report, _ = self.save("rulebook", *words[:-4], "--mode", "strided")
+        self.check_saved("rulebook", out, report, {"out_coords": nothing[:, :2], "pairs": nothing})
+        out, report, _ = self.save("rulebook", *words[:-4], "--mode", "inverse")
+        self.check_saved("rulebook", out, report, {"out_coords": coords, "pairs": nothing})
+        for ladder, name, shape in (("sparse_conv", "y", (0, 2)), ("sparse_dgrad", "dx", (2, 3)),
+                                    ("sparse_wgrad", "dw", (1, 3, 2))):
+            out, report, _ = self.save(ladder, *words, "--mode", "strided")
+            self.check_saved(ladder, out, report,
+                             {name: np.zeros(shape), "out_coords": nothing[:, :2]})
+
     def test_shape_and_batch_are_taken_from_the_sites(self):
         coords = np.array([[0, 2, 3], [4, 1, 5]], np.int32)
         out, report, result = self.save("rulebook", "--coords", self.write("coords.npy", coords),
