@@ -15,15 +15,18 @@
 ///       k = 2         1 -1  3 -1               k = 2   sum += features[3] . W_2[co]
 ///
 /// A warp's threads have neighbouring channels of one row: its loads of weights are coalesced, its
-/// loads of nbr and features are of one address, and it skips a missing tap as a whole. A thread
-/// owns the same channel of kRows rows, so that a weight, once loaded, serves up to kRows of them.
+/// loads of nbr and features are of one address, and it skips a missing tap as a whole. The sum
+/// over channels has no condition in it, so that the compiler can have eight of its loads in
+/// flight.
 ///
-/// **Expect.** No atomics and no zeroing; deterministic. Where all four rows have the tap, 5 loads
-/// for 4 multiply-adds, where scatter has 8: at most 1/5 of the arithmetic peak instead of 1/8. nbr
-/// adds KV * M * 4 bytes, of which four in five are -1 in a LiDAR sweep.
-/// **Costs.** A tap that only one of a thread's rows has costs the same loads of weights as one
-/// that all four have. With fewer than 32 output channels a warp spans several rows, and waits for
-/// each tap that any of them has. Declines other types than float32.
+/// **Expect.** No atomics and no zeroing; deterministic. Two loads a multiply-add, as in scatter,
+/// whose atomics a GPU's L2 takes well: in the forward pass this gains little, and a short output
+/// (few rows, few channels) leaves most of the GPU idle while each thread goes through all taps. It
+/// pays in the gradient, where scatter's loads are not coalesced. nbr adds KV * M * 4 bytes, of
+/// which four in five are -1 in a LiDAR sweep.
+/// **Costs.** With fewer than 32 output channels a warp spans several rows, and waits for each tap
+/// that any of them has. Every row reads all weights of its taps again, through the caches: a tile
+/// of rows that shares them is what an implicit GEMM adds. Declines other types than float32.
 #include "core/rung.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
 
@@ -32,45 +35,28 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr int kRows = 4;     ///< Rows of a thread.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
 
 /// Block (channels, rows); any grid (rows, channels).
 __global__ void output_stationary_rows(OutputStationary conv) {
-  const std::int64_t summed = conv.summed, channels = conv.channels, rows = conv.rows;
-  const std::int64_t tile_rows = std::int64_t{blockDim.y} * kRows;
+  const std::int64_t summed = conv.summed, channels = conv.channels;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x;
 
   std::int64_t c = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   for (; c < channels; c += grid_channels) {
-    for (std::int64_t tile = blockIdx.x * tile_rows; tile < rows; tile += gridDim.x * tile_rows) {
-      const std::int64_t first = tile + threadIdx.y;  // this thread's rows lie blockDim.y apart
-      float sum[kRows] = {};
+    std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    for (; row < conv.rows; row += grid_rows) {
+      float sum = 0.0f;
       for (std::int64_t k = 0; k < conv.taps; ++k) {
-        const float* from[kRows];  // the row that is met at this tap, or null
-        bool any = false;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const std::int64_t row = first + r * std::int64_t{blockDim.y};
-          const std::int64_t met = row < rows ? conv.table[k * rows + row] : -1;
-          from[r] = met >= 0 ? conv.from + met * summed : nullptr;
-          any = any || met >= 0;
-        }
-        if (!any) continue;
+        const std::int64_t met = conv.table[k * conv.rows + row];
+        if (met < 0) continue;  // most taps of most rows meet nothing
+        const float* from = conv.from + met * summed;
         const float* weights = conv.weights + k * summed * channels + c;
-        for (std::int64_t s = 0; s < summed; ++s) {
-          const float weight = weights[s * channels];
-#pragma unroll
-          for (int r = 0; r < kRows; ++r) {
-            if (from[r]) sum[r] += from[r][s] * weight;
-          }
-        }
+#pragma unroll 8
+        for (std::int64_t s = 0; s < summed; ++s) sum += from[s] * weights[s * channels];
       }
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const std::int64_t row = first + r * std::int64_t{blockDim.y};
-        if (row < rows) conv.to[row * channels + c] = sum[r];
-      }
+      conv.to[row * channels + c] = sum;
     }
   }
 }
@@ -98,7 +84,7 @@ void launch_output_stationary(const OutputStationary& conv) {
   int width = 1;  // threads along the channels: a power of two, so that it divides kThreads
   while (width < conv.channels && width < kWidest) width *= 2;
   const int height = kThreads / width;
-  const dim3 grid(blocks_for(conv.rows, height * kRows, kMaxBlocks),
+  const dim3 grid(blocks_for(conv.rows, height, kMaxBlocks),
                   blocks_for(conv.channels, width, kMaxGridYZ));
   launch(output_stationary_rows,
          {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, conv);

@@ -335,8 +335,9 @@ planted_bug(sums_onto_old_rows
 
 planted_bug(missing_row_read_as_the_first
   RUNG cuda_optimized/sparse_conv/output_stationary
-  FIND [==[from[r] = met >= 0 ? conv.from + met * summed : nullptr;]==]
-  REPLACE [==[from[r] = conv.from + (met >= 0 ? met : 0) * summed;]==]
+  FIND [==[if (met < 0) continue;  // most taps of most rows meet nothing
+        const float* from = conv.from + met * summed;]==]
+  REPLACE [==[const float* from = conv.from + (met < 0 ? 0 : met) * summed;]==]
   TEACHES "-1 is no row: a tap that meets nothing adds nothing")
 
 planted_bug(weights_not_transposed
