@@ -133,7 +133,7 @@ std::vector<Named> edge_cases() {
         for (int axis = 0; axis < 3; ++axis) distance += (s.at[axis] - 4) * (s.at[axis] - 4);
         return distance >= 9 && distance <= 16;
       }));
-  // Larger than any int32 volume (traveller59/spconv, issue 745).
+  // Larger than any int32 volume (traveller59/spconv#745).
   RulebookProblem large = book_of(kTransposed, 3, every_axis(1224), every_axis(2));
   large.stride = every_axis(2);
   add("an output volume over 2^31", case_of(large, {{0, 285, 280, 256}}));

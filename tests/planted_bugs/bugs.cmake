@@ -309,7 +309,7 @@ planted_bug(keys_of_32_bits
   WITH ${algorithms}
   FIND [==[candidates[place++] = key_of(book, book.out_shape, out);]==]
   REPLACE [==[candidates[place++] = static_cast<std::uint32_t>(key_of(book, book.out_shape, out));]==]
-  TEACHES "spconv issue 745: a grid of 2448 x 2448 x 2448 outputs has keys that 32 bits do not hold")
+  TEACHES "spconv#745: a grid of 2448 x 2448 x 2448 outputs has keys that 32 bits do not hold")
 
 planted_bug(one_word_a_mask
   RUNG cuda_optimized/rulebook/neighbour_table
