@@ -86,7 +86,7 @@ RulebookProblem validated(RulebookProblem p) {
                              "sites of all samples, which 64-bit keys number");
     }
   }
-  checked_product({p.sites, p.KV, kPairColumns * 4}, "bytes of pairs");
+  checked_product({p.sites, p.KV, std::int64_t{kPairColumns} * 4}, "bytes of pairs");
   return p;
 }
 

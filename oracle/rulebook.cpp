@@ -91,16 +91,16 @@ Array table(std::vector<std::int64_t> shape, std::int32_t value) {
 
 }  // namespace
 
-Rulebook make_rulebook(const RulebookProblem& book, const Array& coords_array) {
-  const auto coords = coords_array.as<std::int32_t>();
-  require_no_errors(book, find_site_errors(book, coords), coords);
-  std::vector<Meeting> meetings = all_meetings(book, coords);
+Rulebook make_rulebook(const RulebookProblem& book, const Array& coords) {
+  const auto numbers = coords.as<std::int32_t>();
+  require_no_errors(book, find_site_errors(book, numbers), numbers);
+  std::vector<Meeting> meetings = all_meetings(book, numbers);
 
   // The sites that the rulebook names, with their rows: found ones in ascending order, or those of
   // the input.
   std::vector<std::pair<Place, std::int32_t>> rows;
   if (book.mode == SparseMode::subm) {
-    for (int row = 0; row < book.sites; ++row) rows.push_back({place_of(book, coords, row), row});
+    for (int row = 0; row < book.sites; ++row) rows.push_back({place_of(book, numbers, row), row});
   } else {
     for (const Meeting& meeting : meetings) rows.push_back({meeting.found, 0});
   }
@@ -136,7 +136,7 @@ Rulebook make_rulebook(const RulebookProblem& book, const Array& coords_array) {
 
   const std::int64_t columns = 1 + book.ndim;
   if (book.mode == SparseMode::subm || inverse) {
-    result.out_coords = coords_array;
+    result.out_coords = coords;
   } else {
     result.out_coords = Array(DType::i32, {found_rows, columns});
     auto to = result.out_coords.as<std::int32_t>().begin();

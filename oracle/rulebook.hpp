@@ -25,7 +25,7 @@ struct Rulebook {
 /// by trying the equation `in = out * stride - pad + k * dilation` itself, without a division, and
 /// sites are compared coordinate by coordinate, without keys.
 /// @throws BadInput for sites outside of the grid or duplicates
-Rulebook make_rulebook(const RulebookProblem& problem, const Array& coords);
+Rulebook make_rulebook(const RulebookProblem& book, const Array& coords);
 
 /// The convolution over a rulebook.
 SparseConvProblem convolution_over(const Rulebook& rulebook, int Cin, int Cout);

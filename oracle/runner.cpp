@@ -232,7 +232,11 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
       memory.reset();
       device.synchronize();
       const auto start = std::chrono::steady_clock::now();
-      code.run(problem, arguments);
+      try {
+        code.run(problem, arguments);
+      } catch (const std::bad_alloc&) {
+        throw OutOfMemory("memory: the rung asks for more of it, while it runs, than is free");
+      }
       device.synchronize();
       const std::chrono::duration<double, std::milli> time =
           std::chrono::steady_clock::now() - start;
@@ -277,6 +281,9 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     if (!run.damage.empty()) return differs(std::move(run.damage));
     outcome.outputs = std::move(run.outputs);
     outcome.milliseconds = run.milliseconds;
+  } catch (const OutOfMemory&) {
+    return {.status = Status::declined,
+            .reason = "asks for more memory, while it runs, than is free"};
   } catch (const DeviceError& error) {
     return differs(error.what());
   }

@@ -62,11 +62,17 @@ struct RungRun {
   double milliseconds = 0;  ///< The rung's own run, host clock, without copies.
 };
 
+/// A rung asked for more memory while it ran than there is.
+class OutOfMemory : public BadInput {
+ public:
+  using BadInput::BadInput;
+};
+
 /// Runs a rung that supports the problem, on memory where stray accesses show:
 /// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
 /// - inputs must be unchanged afterwards.
 /// @throws BadInput if the problem or the rung's workspace does not fit into the memory there,
-/// DeviceError if a call fails.
+/// OutOfMemory if what else the rung allocates does not, DeviceError if a call fails.
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                     const AnyImplementation& code, Where where, const RunOptions& options = {});
 
@@ -79,8 +85,8 @@ class Comparison {
   /// Takes the caller's arrays, which must fit the problem's signature.
   Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs);
 
-  /// Runs one rung there with run_guarded(), and judges it. A rung whose workspace does not fit
-  /// beside the arrays declines.
+  /// Runs one rung there with run_guarded(), and judges it. A rung whose workspace, or whatever
+  /// else it allocates, does not fit beside the arrays declines.
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 

@@ -373,6 +373,16 @@ TEST_CASE("a rung whose workspace does not fit beside the arrays declines") {
                   BadInput);
 }
 
+TEST_CASE("a rung that runs out of memory declines") {
+  const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
+  const Outcome outcome = comparison.run(
+      rung_of({.run = [](const Conv2dProblem&, const Arguments&) { throw std::bad_alloc(); }}),
+      Where::cpu);
+  CHECK(outcome.status == Status::declined);
+  CHECK(outcome.reason.find("more memory") != std::string::npos);
+  CHECK_FALSE(outcome.ran);
+}
+
 TEST_CASE("a problem that does not fit into memory is bad input before anything runs") {
   // a alone would take 8 PB.
   const GemmProblem large = validated(GemmProblem{.M = 2'000'000'000, .N = 1, .K = 1'000'000});
