@@ -23,7 +23,10 @@ std::vector<SparseCase> bases() {
     RulebookProblem plane{.mode = mode, .ndim = 2, .batch = 3, .shape = {{9, 11}}};
     RulebookProblem line{.mode = mode, .ndim = 1, .shape = {{60}}, .kernel = {{5}}};
     RulebookProblem volume{.mode = mode, .ndim = 3, .batch = 2, .shape = {{6, 5, 7}}};
+    RulebookProblem hypervolume{.mode = mode, .ndim = 4, .shape = {{3, 4, 5, 3}}};
     if (!subm) {
+      hypervolume.stride = {{1, 2, 1, 2}};
+      hypervolume.pad = every_axis(1);
       plane.stride = {{2, 1}};
       plane.pad = {{1, 1}};
       line.stride = {{3}};
@@ -36,6 +39,7 @@ std::vector<SparseCase> bases() {
     list.push_back(random_case(plane, 120, dice));
     list.push_back(random_case(line, 35, dice));
     list.push_back(random_case(volume, 130, dice));
+    list.push_back(random_case(hypervolume, 40, dice));
     plane.dilation = {{2, 3}};
     if (!subm) plane.pad = {{2, 3}};
     list.push_back(random_case(plane, 120, dice));
