@@ -199,14 +199,14 @@ void require_memory(const Device& device, const Signature& signature) {
                name_of(device.where()), ")"));
 }
 
-/// Why a rung cannot run where the arrays alone would fit.
-Declined workspace_too_large(const Device& device, const Signature& signature,
-                             std::size_t workspace_bytes) {
+/// @throws OutOfMemory if the arrays leave less memory than the workspace takes.
+void require_workspace(const Device& device, const Signature& signature,
+                       std::size_t workspace_bytes) {
   const auto workspace = static_cast<double>(workspace_bytes);
   const double free = static_cast<double>(device.free_bytes()) - array_bytes(signature);
-  if (workspace <= free) return {};
-  return text("needs a workspace of ", gigabytes(workspace), ", more than the ", gigabytes(free),
-              " that the arrays leave free");
+  if (workspace <= free) return;
+  throw OutOfMemory(text("needs a workspace of ", gigabytes(workspace), ", more than the ",
+                         gigabytes(free), " that the arrays leave free"));
 }
 
 Outcome differs(std::string reason) {
@@ -221,9 +221,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   const Signature signature = ladder.signature(problem);
   const std::size_t workspace_bytes = code.workspace_bytes(problem);
   require_memory(device, signature);
-  if (const Declined declined = workspace_too_large(device, signature, workspace_bytes)) {
-    throw BadInput("memory: the rung " + *declined);
-  }
+  require_workspace(device, signature, workspace_bytes);
   RungRun result;
   try {
     Memory memory(device, signature, inputs, workspace_bytes, options);
@@ -235,7 +233,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
       try {
         code.run(problem, arguments);
       } catch (const std::bad_alloc&) {
-        throw OutOfMemory("memory: the rung asks for more of it, while it runs, than is free");
+        throw OutOfMemory("asks for more memory, while it runs, than is free");
       }
       device.synchronize();
       const std::chrono::duration<double, std::milli> time =
@@ -268,22 +266,17 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
             .reason = where == Where::gpu && rung.is_cuda() ? why_no_gpu()
                                                             : "this rung does not run there"};
   }
-  Declined declined = code->supports(problem_);
-  if (!declined) {
-    const Signature signature = ladder_->signature(problem_);
-    require_memory(*device, signature);
-    declined = workspace_too_large(*device, signature, code->workspace_bytes(problem_));
+  if (const Declined declined = code->supports(problem_)) {
+    return {.status = Status::declined, .reason = *declined};
   }
-  if (declined) return {.status = Status::declined, .reason = *declined};
   Outcome outcome;
   try {
     RungRun run = run_guarded(*ladder_, problem_, inputs_, *code, where, options);
     if (!run.damage.empty()) return differs(std::move(run.damage));
     outcome.outputs = std::move(run.outputs);
     outcome.milliseconds = run.milliseconds;
-  } catch (const OutOfMemory&) {
-    return {.status = Status::declined,
-            .reason = "asks for more memory, while it runs, than is free"};
+  } catch (const OutOfMemory& error) {
+    return {.status = Status::declined, .reason = error.reason};
   } catch (const DeviceError& error) {
     return differs(error.what());
   }

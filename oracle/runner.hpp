@@ -62,17 +62,20 @@ struct RungRun {
   double milliseconds = 0;  ///< The rung's own run, host clock, without copies.
 };
 
-/// A rung asked for more memory while it ran than there is.
+/// The arrays fit, but not what a rung needs beside them.
 class OutOfMemory : public BadInput {
  public:
-  using BadInput::BadInput;
+  /// @param why "needs a workspace of ..."
+  explicit OutOfMemory(const std::string& why) : BadInput("memory: the rung " + why), reason(why) {}
+
+  std::string reason;  ///< As given.
 };
 
 /// Runs a rung that supports the problem, on memory where stray accesses show:
 /// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
 /// - inputs must be unchanged afterwards.
-/// @throws BadInput if the problem or the rung's workspace does not fit into the memory there,
-/// OutOfMemory if what else the rung allocates does not, DeviceError if a call fails.
+/// @throws BadInput if the problem does not fit into the memory there, OutOfMemory if the rung's
+/// workspace, or whatever else it allocates, does not, DeviceError if a call fails.
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                     const AnyImplementation& code, Where where, const RunOptions& options = {});
 
