@@ -5,6 +5,9 @@ CPU_RUNG(GemmProblem, cpu_reference, gemm, triple_loop)
 CPU_RUNG(GemmProblem, cpu_reference, gemm, eigen)
 CUDA_RUNG(GemmProblem, cuda_naive, gemm, direct)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, register_tile)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, vectorized)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -19,5 +22,12 @@ convladder::Ladder convladder::gemm_ladder() {
                        "one thread an element of c"),
               CUDA_ROW(cuda_optimized, gemm, tiled, "cuda_naive/gemm/direct",
                        "a block stages tiles of a and b in shared memory; runs under any tile map"),
+              CUDA_ROW(cuda_optimized, gemm, register_tile, "cuda_optimized/gemm/tiled",
+                       "a thread computes 8 x 8 elements of c, held in registers"),
+              CUDA_ROW(cuda_optimized, gemm, vectorized, "cuda_optimized/gemm/register_tile",
+                       "four numbers a load and a store; a is transposed on its way"),
+              CUDA_ROW(cuda_optimized, gemm, warp_tiles, "cuda_optimized/gemm/vectorized",
+                       "a warp's part of the tile is compact, and the next tiles come during the "
+                       "arithmetic"),
           }};
 }
