@@ -8,6 +8,7 @@ CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, register_tile)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, vectorized)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -29,5 +30,7 @@ convladder::Ladder convladder::gemm_ladder() {
               CUDA_ROW(cuda_optimized, gemm, warp_tiles, "cuda_optimized/gemm/vectorized",
                        "a warp's part of the tile is compact, and the next tiles come during the "
                        "arithmetic"),
+              CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/warp_tiles",
+                       "tiles are copied asynchronously, several steps ahead, past the registers"),
           }};
 }

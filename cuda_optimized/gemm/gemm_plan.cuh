@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "core/rung.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -24,31 +25,44 @@ inline Product product_of(const GemmProblem& gemm, const Arguments& arrays) {
       gemm.M, gemm.N, gemm.K, arrays.in<float>("a"), arrays.in<float>("b"), arrays.out<float>("c")};
 }
 
+/// The shapes of a block's tile of c. A large tile loads less for each multiply-add, but a small
+/// product has few large tiles, and most of a machine would have none.
+enum class TileShape { large, wide, medium, small };
+inline constexpr std::array<TileShape, 4> kTileShapes = {TileShape::large, TileShape::wide,
+                                                         TileShape::medium, TileShape::small};
+
+/// Rows and columns of a shape.
+constexpr OutputTile extents_of(TileShape shape) {
+  switch (shape) {
+    case TileShape::large: return {128, 128};
+    case TileShape::wide: return {64, 128};
+    case TileShape::medium: return {64, 64};
+    case TileShape::small: return {32, 32};
+  }
+  return {};
+}
+
 /// Tiles that keep a large GPU busy: an H200 has 132 SMs. A few less will do.
 inline constexpr std::int64_t kEnoughTiles = 120;
 
-/// The shapes to choose from. A large tile loads less for each multiply-add, but a small product
-/// has few large tiles, and most of a machine would have none.
-inline constexpr OutputTile kLargeTile = {128, 128}, kMediumTile = {64, 64}, kSmallTile = {32, 32};
-
 /// The number of tiles of that shape.
-inline std::int64_t count_tiles(int M, int N, OutputTile tile) {
-  return std::int64_t{ceil_div(M, tile.rows)} * ceil_div(N, tile.columns);
+inline std::int64_t count_tiles(const GemmProblem& gemm, OutputTile tile) {
+  return std::int64_t{ceil_div(gemm.M, tile.rows)} * ceil_div(gemm.N, tile.columns);
 }
 
 /// The largest shape of which there are enough tiles. Tests lower max_strided_blocks, which for
 /// these kernels means a small machine: a few tiles are then enough, and small problems meet the
 /// large shapes, too.
-inline OutputTile tile_for(int M, int N) {
+inline TileShape shape_for(const GemmProblem& gemm) {
   const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
-  for (const OutputTile& tile : {kLargeTile, kMediumTile}) {
-    if (count_tiles(M, N, tile) >= enough) return tile;
+  for (const TileShape shape : kTileShapes) {
+    if (count_tiles(gemm, extents_of(shape)) >= enough) return shape;
   }
-  return kSmallTile;
+  return TileShape::small;
 }
 
-/// The same for a problem: what Implementation::tile wants.
-inline OutputTile tile_for(const GemmProblem& gemm) { return tile_for(gemm.M, gemm.N); }
+/// Its extents: what Implementation::tile wants.
+inline OutputTile tile_for(const GemmProblem& gemm) { return extents_of(shape_for(gemm)); }
 
 /// A problem's tiles for a map.
 inline TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile, int block_k, TileMap map) {

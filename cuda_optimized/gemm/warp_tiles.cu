@@ -41,9 +41,10 @@ namespace {
 
 constexpr int kBlockK = 8;  ///< Depth of a step.
 /// The 32 threads of a warp are 4 x 8.
-using Large = ThreadTile<kLargeTile.rows, kLargeTile.columns, kBlockK, 8, 8, 4>;
-using Medium = ThreadTile<kMediumTile.rows, kMediumTile.columns, kBlockK, 4, 8, 4>;
-using Small = ThreadTile<kSmallTile.rows, kSmallTile.columns, kBlockK, 4, 4, 4>;
+using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
+using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;
+using Medium = ThreadTile<64, 64, kBlockK, 8, 8, 4>;
+using Small = ThreadTile<32, 32, kBlockK, 4, 4, 4>;
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
 /// A tile of c for each block. Grid: the map's. Block (Tile::kThreads).
@@ -118,20 +119,20 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
 }
 
 template <class Tile>
-void launch_with(const Product& product, const TileMapProblem& tiles) {
+void launch_with(const GemmProblem& gemm, const Product& product) {
   const auto kernel =
       rows_are_aligned(product) ? gemm_warp_tiles<Tile, true> : gemm_warp_tiles<Tile, false>;
+  const TileMapProblem tiles = tiles_of(gemm, {Tile::kBlockM, Tile::kBlockN}, kBlockK, gemm.map);
   launch(kernel, {tile_map::launch_grid(tiles), dim3(Tile::kThreads)}, product, tiles);
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {
-  const OutputTile tile = tile_for(gemm);
-  const TileMapProblem tiles = tiles_of(gemm, tile, kBlockK, gemm.map);
   const Product product = product_of(gemm, arrays);
-  switch (tile.rows) {
-    case kLargeTile.rows: return launch_with<Large>(product, tiles);
-    case kMediumTile.rows: return launch_with<Medium>(product, tiles);
-    default: return launch_with<Small>(product, tiles);
+  switch (shape_for(gemm)) {
+    case TileShape::large: return launch_with<Large>(gemm, product);
+    case TileShape::wide: return launch_with<Wide>(gemm, product);
+    case TileShape::medium: return launch_with<Medium>(gemm, product);
+    case TileShape::small: return launch_with<Small>(gemm, product);
   }
 }
 
