@@ -9,6 +9,8 @@ CUDA_RUNG(GemmProblem, cuda_optimized, gemm, register_tile)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, vectorized)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -32,5 +34,9 @@ convladder::Ladder convladder::gemm_ladder() {
                        "arithmetic"),
               CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/warp_tiles",
                        "tiles are copied asynchronously, several steps ahead, past the registers"),
+              CUDA_ROW(cuda_optimized, gemm, split_k, "cuda_optimized/gemm/cp_async",
+                       "several blocks share a tile's sums; a second kernel adds up the parts"),
+              CUDA_ROW(cuda_optimized, gemm, stream_k, "cuda_optimized/gemm/split_k",
+                       "every block gets the same number of steps, wherever tiles begin and end"),
           }};
 }
