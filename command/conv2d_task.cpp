@@ -95,8 +95,8 @@ Task photograph_task(const std::string& path, const Filter& filter, const Conv2d
 
 Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   const bool forward = ladder.name == "conv2d", dgrad = ladder.name == "conv2d_dgrad";
-  std::vector<std::string> known = {"n", "c",   "h",      "w",        "k",     "r",
-                                    "s", "pad", "stride", "dilation", "groups"};
+  std::vector<std::string> known = {"n",   "c",      "h",        "w",      "k",      "r",    "s",
+                                    "pad", "stride", "dilation", "groups", "layout", "dtype"};
   const std::vector<std::string> arrays =
       forward ? std::vector<std::string>{"x", "weights", "bias", "image", "filter"}
       : dgrad ? std::vector<std::string>{"dy", "weights"}
@@ -154,6 +154,8 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   conv.R = extents.value("r", kExample.R);
   conv.S = extents.value("s", kExample.S);
   conv.bias = parameters.given("bias");
+  if (parameters.word("layout", {"nchw", "nhwc"}) == "nhwc") conv.layout = Layout::nhwc;
+  conv.precision = parameters.precision();
   conv = validated(conv);
   task.problem = conv;
   task.title = describe(conv);

@@ -34,6 +34,15 @@ Grid grid_of(const Array& array) {
 
 Grid product(const Grid& a, const Grid& b) { return {a.unit + b.unit, a.largest * b.largest}; }
 
+/// True if rounding to TF32 leaves all values as they are: 11 significant bits are enough for them.
+bool fits_tf32(const Arrays::value_type& input) {
+  return std::ranges::all_of(input.second.as<float>(), [](float value) {
+    int exponent = 0;
+    const float eleven_bits = std::ldexp(std::frexp(value, &exponent), 11);
+    return eleven_bits == std::trunc(eleven_bits);
+  });
+}
+
 /// The terms that a ladder's outputs add up.
 std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
   const auto grid = [&](const char* name) { return grid_of(inputs.at(name)); };
@@ -64,6 +73,9 @@ std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
 }  // namespace
 
 bool sums_are_exact(const std::string& ladder, const Problem& problem, const Arrays& inputs) {
+  if (precision_of(problem) == Precision::tf32 && !std::ranges::all_of(inputs, fits_tf32)) {
+    return false;
+  }
   int unit = std::numeric_limits<int>::max();
   double largest = 0;
   for (const Grid& term : terms_of(ladder, inputs)) {

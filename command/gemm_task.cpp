@@ -35,7 +35,7 @@ double units_of(const TileMapProblem& p) {
 }  // namespace
 
 Task read_gemm(const Ladder& ladder, Parameters parameters) {
-  parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "map"});
+  parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "map", "dtype"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   Extents extents;
   for (const char* name : {"m", "n", "k"}) extents.tell_option(parameters, name);
@@ -52,7 +52,8 @@ Task read_gemm(const Ladder& ladder, Parameters parameters) {
       validated(GemmProblem{.M = extents.value("m", kExample.M),
                             .N = extents.value("n", kExample.N),
                             .K = extents.value("k", kExample.K),
-                            .map = read_map(parameters).value_or(TileMap::row_major)});
+                            .map = read_map(parameters).value_or(TileMap::row_major),
+                            .precision = parameters.precision()});
   task.problem = problem;
   task.title = describe(problem);
   task.notes = parameters.notes();

@@ -69,6 +69,10 @@ std::optional<std::string> Parameters::word(const std::string& name,
   return found;
 }
 
+Precision Parameters::precision() const {
+  return word("dtype", {"fp32", "tf32"}) == "tf32" ? Precision::tf32 : Precision::fp32;
+}
+
 std::optional<int> Parameters::number(const std::string& name) const {
   const auto found = word(name);
   if (!found) return {};

@@ -37,6 +37,8 @@ class Parameters {
   /// The text, one of `words`; empty if not given.
   std::optional<std::string> word(const std::string& name,
                                   const std::vector<std::string>& words) const;
+  /// What --dtype says of the products; fp32 if not given.
+  Precision precision() const;
   /// A whole number that fits int; empty if not given.
   std::optional<int> number(const std::string& name) const;
   /// Whole numbers with commas between them; empty if not given.

@@ -30,8 +30,26 @@ constexpr DType dtype_of() {
   return std::is_same_v<T, float> ? DType::f32 : DType::i32;
 }
 
+/// How exactly a rung must multiply.
+enum class Precision {
+  fp32,  ///< Factors as they are.
+  tf32   ///< Factors may first be rounded to TF32: float's exponent, 10 bits of its fraction.
+};
+
+/// As on the command line: "tf32".
+constexpr const char* name_of(Precision precision) {
+  return precision == Precision::fp32 ? "fp32" : "tf32";
+}
+
 /// The extents of an array, outermost first.
 using Shape = std::vector<std::int64_t>;
+
+/// How the elements of an array follow one another where a rung computes. Its shape, messages and
+/// files do not change with it.
+struct MemoryOrder {
+  Shape view;  ///< The shape, with axes split where an order needs that; empty: as it is.
+  std::vector<int> axes;  ///< The view's axes, outermost first in memory.
+};
 
 /// "2 x 3 x 5"; a scalar's shape is empty.
 inline std::string to_string(const Shape& shape) { return joined(shape, " x "); }
@@ -48,6 +66,7 @@ struct ArraySpec {
   bool dynamic = false;      ///< The rung creates this output itself, once it knows its size.
   std::string initial = {};  ///< The input that this output starts as; empty: unwritten (NaN).
   bool optional = false;     ///< A dynamic output that a rung may leave out.
+  MemoryOrder order = {};  ///< In the memory that a rung gets; row-major unless it says otherwise.
 };
 
 /// Everything that a rung reads and writes.

@@ -22,14 +22,18 @@ int checked_output(const std::string& output, const std::string& axis, std::int6
   return static_cast<int>(extent);
 }
 
+ArraySpec laid_out(const Conv2dProblem& p, ArraySpec spec) {
+  if (p.layout == Layout::nhwc) spec.order = {spec.shape, {0, 2, 3, 1}};
+  return spec;
+}
 ArraySpec x_spec(const Conv2dProblem& p, const std::string& name) {
-  return {name, "nchw", {p.N, p.C, p.H, p.W}, p.dtype};
+  return laid_out(p, {name, "nchw", {p.N, p.C, p.H, p.W}, p.dtype});
 }
 ArraySpec y_spec(const Conv2dProblem& p, const std::string& name) {
-  return {name, "nkpq", {p.N, p.K, p.P, p.Q}, p.dtype};
+  return laid_out(p, {name, "nkpq", {p.N, p.K, p.P, p.Q}, p.dtype});
 }
 ArraySpec weights_spec(const Conv2dProblem& p, const std::string& name) {
-  return {name, "kcrs", {p.K, p.C / p.groups, p.R, p.S}, p.dtype};
+  return laid_out(p, {name, "kcrs", {p.K, p.C / p.groups, p.R, p.S}, p.dtype});
 }
 
 std::string pair_text(int h, int w) { return h == w ? text(h) : text(h, ",", w); }
@@ -84,7 +88,8 @@ std::string describe(const Conv2dProblem& p) {
   }
   if (p.groups != 1) line += text(", groups ", p.groups);
   if (p.bias) line += ", bias";
-  if (p.layout == Layout::nhwc) line += ", nhwc";
+  if (p.layout != Layout::nchw) line += text(", ", name_of(p.layout));
+  if (p.precision != Precision::fp32) line += text(", ", name_of(p.precision));
   return line;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/arithmetic.hpp"
 #include "core/array.hpp"
 
 namespace convladder {
@@ -19,8 +20,23 @@ struct Step {
   int h = 1, w = 1;  ///< down, across
 };
 
-/// How the elements of activations lie in memory.
+/// How the arrays lie in the memory that a rung gets: the channels of an image one after the other,
+/// or those of a pixel. With nhwc, x and dx are [N][H][W][C], y and dy [N][P][Q][K], weights and dw
+/// [K][R][S][C/groups].
 enum class Layout { nchw, nhwc };
+
+/// As on the command line: "nhwc".
+constexpr const char* name_of(Layout layout) { return layout == Layout::nchw ? "nchw" : "nhwc"; }
+
+/// Offset in an array [..][B][C][D] of a convolution that lies in one of the layouts.
+struct LayoutIndex4 {
+  Layout layout;  ///< With nhwc, B is innermost.
+  int B, C, D;    ///< The inner extents, in the order of nchw.
+  /// The offset of element [a][b][c][d].
+  HOST_DEVICE constexpr std::int64_t operator()(int a, int b, int c, int d) const {
+    return layout == Layout::nchw ? Index4{B, C, D}(a, b, c, d) : Index4{C, D, B}(a, c, d, b);
+  }
+};
 
 /// y[n,k,p,q] = bias[k] + sum over c, r, s of
 ///   x[n, group(k) * C/groups + c, p * stride.h - pad.top + r * dilation.h,
@@ -31,19 +47,20 @@ enum class Layout { nchw, nhwc };
 /// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by
 /// value.
 struct Conv2dProblem {
-  int N = 1;                     ///< images
-  int C = 1;                     ///< input channels
-  int H = 1, W = 1;              ///< input height and width
-  int K = 1;                     ///< output channels
-  int R = 1, S = 1;              ///< filter height and width
-  Padding pad = {};              ///< zeros around each image
-  Step stride = {};              ///< from one output's window to the next one's
-  Step dilation = {};            ///< 1 = none
-  int groups = 1;                ///< groups = C is a depthwise convolution
-  bool bias = false;             ///< add bias[k] (forward)
-  Layout layout = Layout::nchw;  ///< of x, dy and y
-  DType dtype = DType::f32;      ///< of all arrays
-  int P = 0, Q = 0;              ///< output height and width, set by validated()
+  int N = 1;                              ///< images
+  int C = 1;                              ///< input channels
+  int H = 1, W = 1;                       ///< input height and width
+  int K = 1;                              ///< output channels
+  int R = 1, S = 1;                       ///< filter height and width
+  Padding pad = {};                       ///< zeros around each image
+  Step stride = {};                       ///< from one output's window to the next one's
+  Step dilation = {};                     ///< 1 = none
+  int groups = 1;                         ///< groups = C is a depthwise convolution
+  bool bias = false;                      ///< add bias[k] (forward)
+  Layout layout = Layout::nchw;           ///< of all arrays with four axes
+  DType dtype = DType::f32;               ///< of all arrays
+  Precision precision = Precision::fp32;  ///< of the products; a more exact rung is welcome
+  int P = 0, Q = 0;                       ///< output height and width, set by validated()
 };
 
 /// The same problem with P and Q.

@@ -12,6 +12,7 @@ GemmProblem validated(GemmProblem p) {
 std::string describe(const GemmProblem& p) {
   std::string line = text("m ", p.M, ", n ", p.N, ", k ", p.K);
   if (p.map != TileMap::row_major) line += text(", map ", name_of(p.map));
+  if (p.precision != Precision::fp32) line += text(", ", name_of(p.precision));
   return line;
 }
 

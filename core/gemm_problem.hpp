@@ -15,13 +15,14 @@ struct GemmProblem {
   /// Which block computes which tile of c; the result is the same. Rungs whose blocks have no tiles
   /// ignore it, rungs with tiles decline the maps that they cannot work under.
   TileMap map = TileMap::row_major;
-  DType dtype = DType::f32;  ///< Of all three.
+  DType dtype = DType::f32;               ///< Of all three.
+  Precision precision = Precision::fp32;  ///< Of the products; a more exact rung is welcome.
 };
 
 /// The same problem. @throws BadInput if an extent is less than 1.
 GemmProblem validated(GemmProblem problem);
 
-/// One line: "m 512, n 512, k 512", and the map unless it is row_major.
+/// One line: "m 512, n 512, k 512", and map and precision unless they are row_major and fp32.
 std::string describe(const GemmProblem& problem);
 
 /// The arrays: a, b to c.

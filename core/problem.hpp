@@ -22,4 +22,11 @@ inline std::string describe(const Problem& problem) {
   return std::visit([](const auto& typed) { return describe(typed); }, problem);
 }
 
+/// How exactly its products must be computed.
+inline Precision precision_of(const Problem& problem) {
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->precision;
+  if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->precision;
+  return Precision::fp32;
+}
+
 }  // namespace convladder

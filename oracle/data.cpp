@@ -1,5 +1,6 @@
 #include "oracle/data.hpp"
 
+#include <cmath>
 #include <random>
 
 namespace convladder {
@@ -45,6 +46,7 @@ Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
       for (float& value : array.as<float>()) {
         value = static_cast<float>(static_cast<std::int32_t>(random() >> 39) - (1 << 24)) /
                 static_cast<float>(1 << 24);
+        if (data == Data::positive) value = std::abs(value);
       }
     }
     inputs.emplace(spec.name, std::move(array));

@@ -17,15 +17,18 @@ using Arrays = std::map<std::string, Array, std::less<>>;
 enum class Data {
   integer,  ///< exact mode: small integers, so that every rung must give the reference's very bits
   real,     ///< real mode: random floats, compared within a bound on rounding
+  positive  ///< real mode without negative numbers, where errors to one side add up and show
 };
 
 /// As on the command line: "integer".
-constexpr const char* name_of(Data data) { return data == Data::integer ? "integer" : "real"; }
+constexpr const char* name_of(Data data) {
+  return data == Data::integer ? "integer" : data == Data::real ? "real" : "positive";
+}
 
 /// Values for all inputs of a problem but those `given`, which are taken over. Integers are drawn
 /// from [-a, a] with a at most 8 and chosen so that `longest_sum` products of two of them stay
-/// below 2^24, where float is exact; real numbers from [-1, 1). The same seed gives the same data
-/// on every machine.
+/// below 2^24, where float is exact; real numbers from [-1, 1), positive ones from [0, 1). The same
+/// seed gives the same data on every machine.
 /// @throws BadInput if no a >= 1 keeps the sums exact.
 Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
                    std::int64_t longest_sum, Arrays given = {});

@@ -1,5 +1,6 @@
 #include "oracle/judge.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -56,6 +57,18 @@ std::string found_text(double value) {
   return "NaN (not written, or computed from memory that holds no data)";
 }
 
+/// The error that rounding may make, as a part of the sum of |products|.
+double allowed_error(const Expected& expected, Data data) {
+  const auto products = static_cast<double>(expected.longest_sum);
+  if (expected.precision == Precision::fp32) {
+    return (4 + 2 * std::sqrt(products)) * std::ldexp(1.0, -24);
+  }
+  const double always = std::ldexp(1.0, -10);
+  const double average = std::ldexp(1.0, -9) / std::sqrt(products);
+  return (data == Data::positive ? std::min(always, average) : always) +
+         (4 + products) * std::ldexp(1.0, -24);
+}
+
 }  // namespace
 
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
@@ -68,8 +81,7 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
                                name_of(spec.dtype))};
   }
   Verdict verdict{.agrees = true, .exact = true};
-  const double factor =
-      (4 + 2 * std::sqrt(static_cast<double>(expected.longest_sum))) * std::ldexp(1.0, -24);
+  const double factor = allowed_error(expected, data);
   // Products below float's smallest normal number are rounded to multiples of 2^-149.
   const double underflow = static_cast<double>(expected.longest_sum) * std::ldexp(1.0, -149);
   const bool is_integer = spec.dtype == DType::i32;
@@ -86,7 +98,7 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
       right = expected.values[at];
       value = double{floats[at]};
       verdict.exact = verdict.exact && floats[at] == static_cast<float>(right);
-      if (data == Data::real && !expected.magnitude.empty()) {
+      if (data != Data::integer && !expected.magnitude.empty()) {
         tolerance = factor * expected.magnitude[at];
         if (tolerance > 0) tolerance += underflow;
       }

@@ -20,7 +20,8 @@ Expected expected_for(const ArraySpec& spec, std::int64_t longest, bool rounds =
           std::vector<double>(count),
           rounds ? std::vector<double>(count) : std::vector<double>(),
           {},
-          longest};
+          longest,
+          Precision::fp32};
 }
 
 /// Adds a product to element i.
@@ -391,8 +392,10 @@ std::int64_t longest_sum(const std::string& ladder, const Problem& problem) {
   return 1;
 }
 
-std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
-                                const Arrays& inputs) {
+namespace {
+
+std::vector<Expected> outputs_of(const std::string& ladder, const Problem& problem,
+                                 const Arrays& inputs) {
   if (ladder == "conv2d") return conv2d(std::get<Conv2dProblem>(problem), inputs);
   if (ladder == "conv2d_dgrad") return conv2d_dgrad(std::get<Conv2dProblem>(problem), inputs);
   if (ladder == "conv2d_wgrad") return conv2d_wgrad(std::get<Conv2dProblem>(problem), inputs);
@@ -404,6 +407,15 @@ std::vector<Expected> reference(const std::string& ladder, const Problem& proble
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
     return sparse(ladder, *conv, inputs);
   throw std::logic_error("no reference for the ladder " + ladder);
+}
+
+}  // namespace
+
+std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
+                                const Arrays& inputs) {
+  std::vector<Expected> expected = outputs_of(ladder, problem, inputs);
+  for (Expected& output : expected) output.precision = precision_of(problem);
+  return expected;
 }
 
 }  // namespace convladder

@@ -21,8 +21,9 @@ struct Expected {
   std::vector<double> values;  ///< float32 outputs
   std::vector<double>
       magnitude;  ///< Sum of the |products| of each value; empty: no rounding at all.
-  std::vector<std::int32_t> integers;  ///< int32 outputs
-  std::int64_t longest_sum = 1;        ///< Products in the longest sum.
+  std::vector<std::int32_t> integers;     ///< int32 outputs
+  std::int64_t longest_sum = 1;           ///< Products in the longest sum.
+  Precision precision = Precision::fp32;  ///< Of the products, as the problem allows it.
 };
 
 /// The products in the longest sum of any output of this problem.

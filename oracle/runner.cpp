@@ -7,6 +7,7 @@
 #include <new>
 
 #include "oracle/canonical.hpp"
+#include "oracle/memory_order.hpp"
 
 namespace convladder {
 namespace {
@@ -77,9 +78,10 @@ class Memory {
  public:
   Memory(Device& device, const Signature& signature, const Arrays& inputs,
          std::size_t workspace_bytes, const RunOptions& options)
-      : device_(&device), signature_(&signature), inputs_(&inputs), options_(options) {
+      : device_(&device), signature_(&signature), options_(options) {
     for (const ArraySpec& spec : signature.inputs) {
-      const Array& array = inputs.at(spec.name);
+      const Array& array =
+          stored_.emplace(spec.name, in_memory(inputs.at(spec.name), spec.order)).first->second;
       add(spec.name, array.size_bytes()).upload(array);
       input_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
     }
@@ -99,8 +101,7 @@ class Memory {
     for (GuardedBuffer& buffer : buffers_) {
       if (find_spec(signature_->inputs, buffer.name()) == nullptr) buffer.poison();
       const ArraySpec* output = find_spec(signature_->outputs, buffer.name());
-      if (output != nullptr && !output->initial.empty())
-        buffer.upload(inputs_->at(output->initial));
+      if (output != nullptr && !output->initial.empty()) buffer.upload(stored_.at(output->initial));
     }
   }
 
@@ -116,7 +117,7 @@ class Memory {
     for (const GuardedBuffer& buffer : buffers_) {
       if (const std::string broken = buffer.broken_guard(); !broken.empty()) return broken;
       if (find_spec(signature_->inputs, buffer.name()) != nullptr &&
-          !buffer.holds(inputs_->at(buffer.name()))) {
+          !buffer.holds(stored_.at(buffer.name()))) {
         return text("changed its input ", buffer.name());
       }
     }
@@ -137,7 +138,7 @@ class Memory {
           std::find_if(buffers_.begin(), buffers_.end(),
                        [&](const auto& candidate) { return candidate.name() == spec.name; });
       buffer->download(array);
-      outputs.emplace(spec.name, std::move(array));
+      outputs.emplace(spec.name, from_memory(std::move(array), spec.order));
     }
     return outputs;
   }
@@ -171,7 +172,7 @@ class Memory {
 
   Device* device_;
   const Signature* signature_;
-  const Arrays* inputs_;
+  Arrays stored_;  // the inputs, as they lie in memory
   RunOptions options_;
   std::list<GuardedBuffer> buffers_;
   std::vector<Arguments::Slot> input_slots_, output_slots_;

@@ -85,6 +85,29 @@ std::vector<std::string> check_mode(const Comparison& comparison, const Rung& ru
   return {};
 }
 
+void add_failure(CheckReport& report, const TestProblem& problem, const std::string& what) {
+  report.failures.push_back(text(title_of(problem), ": ", what));
+}
+
+/// Compares the rung with the reference on one form of a problem, in all modes.
+void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestProblem& problem,
+                const Problem& form, const CheckOptions& options, CheckReport& report) {
+  const RunOptions run_options{.misalignment = problem.misalignment, .poison = options.poison};
+  std::vector<Data> modes = {Data::integer};
+  if (!problem.once && has_made_up_data(ladder, problem)) modes.push_back(Data::real);
+  if (problem.equal_sums) modes = {Data::positive};
+  ++report.problems;
+  for (const Data data : modes) {
+    const Comparison comparison(ladder, form, data, options.seed, problem.given);
+    const std::vector<std::string> failures = check_mode(comparison, rung, where, data, problem,
+                                                         run_options, options, report.comparisons);
+    for (const std::string& failure : failures) {
+      add_failure(report, problem, text("as ", describe(form), ": ", failure));
+    }
+    if (!failures.empty()) return;
+  }
+}
+
 }  // namespace
 
 void set_emulated_thread_order(int run, std::uint64_t seed) {
@@ -105,26 +128,27 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
   }
   for (const TestProblem& problem : problems) {
     if (report.failures.size() >= options.max_failures) break;
-    const auto fail = [&](const std::string& what) {
-      report.failures.push_back(text(title_of(problem), ": ", what));
-    };
+    const auto fail = [&](const std::string& what) { add_failure(report, problem, what); };
     try {
-      if (const Declined declined = code->supports(problem.problem)) {
-        if (declined->empty()) fail("declines without a reason");
-        ++report.declined[*declined];
-        continue;
+      std::vector<Problem> accepted;
+      std::string reasons;  // each once
+      for (const std::vector<Problem>& forms : forms_of(problem.problem)) {
+        for (const Problem& form : forms) {
+          const Declined declined = code->supports(form);
+          if (!declined) {
+            accepted.push_back(form);
+            break;
+          }
+          if (declined->empty()) fail("declines without a reason");
+          if (reasons.find(*declined) == std::string::npos) {
+            reasons += (reasons.empty() ? "" : "; ") + *declined;
+          }
+        }
       }
-      const RunOptions run_options{.misalignment = problem.misalignment, .poison = options.poison};
-      std::vector<std::string> failures;
-      for (const Data data : {Data::integer, Data::real}) {
-        if (data == Data::real && (problem.once || !has_made_up_data(ladder, problem))) break;
-        const Comparison comparison(ladder, problem.problem, data, options.seed, problem.given);
-        failures = check_mode(comparison, rung, where, data, problem, run_options, options,
-                              report.comparisons);
-        if (!failures.empty()) break;
+      if (accepted.empty()) ++report.declined[reasons];
+      for (const Problem& form : accepted) {
+        check_form(ladder, rung, where, problem, form, options, report);
       }
-      ++report.problems;
-      for (const std::string& failure : failures) fail(failure);
     } catch (const BadInput& error) {
       if (problem.size == Size::huge) {
         report.skipped.push_back(text(title_of(problem), ": ", error.what()));
@@ -149,6 +173,7 @@ CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
       chosen.push_back(std::move(problem));
     }
   }
+  for (TestProblem& problem : rounding_problems(ladder.name)) chosen.push_back(std::move(problem));
   for (TestProblem& problem : random_problems(ladder.name, options.random_problems, options.seed)) {
     chosen.push_back(std::move(problem));
   }

@@ -34,6 +34,7 @@ struct CheckReport {
 
 /// Checks `rung` there on every problem of its ladder:
 /// - exact mode: bit-identical to the reference;
+/// - in each layout that it takes, and in the strictest precision;
 /// - real mode: every element within its bound on rounding, and, if the row says so, the same bits
 ///   in every run;
 /// - on cuda_on_cpu with the threads of a block in three orders, elsewhere twice;

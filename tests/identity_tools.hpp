@@ -37,11 +37,22 @@ class Subject {
   /// @throws DeclinesProblem, Broken.
   Arrays operator()(const Problem& problem, const Arrays& inputs) const {
     const AnyImplementation& code = *rung_->code_at(where_);
-    if (const Declined declined = code.supports(problem)) throw DeclinesProblem{*declined};
-    RungRun run =
-        run_guarded(*ladder_, problem, inputs, code, where_, {.poison = options_->poison});
+    const Problem form = accepted_form(code, problem);
+    RungRun run = run_guarded(*ladder_, form, inputs, code, where_, {.poison = options_->poison});
     if (!run.damage.empty()) throw Broken{text(describe(problem), ": ", run.damage)};
     return std::move(run.outputs);
+  }
+
+  /// The first form of the problem that the rung takes: the identities hold in every layout.
+  static Problem accepted_form(const AnyImplementation& code, const Problem& problem) {
+    Declined declined;
+    for (const std::vector<Problem>& forms : forms_of(problem)) {
+      for (const Problem& form : forms) {
+        declined = code.supports(form);
+        if (!declined) return form;
+      }
+    }
+    throw DeclinesProblem{*declined};
   }
 
   /// Small integers for all inputs of the problem but those given.

@@ -12,6 +12,7 @@
 #include "core/device.hpp"
 #include "ladders/ladders.hpp"
 #include "ladders/rows.hpp"
+#include "oracle/memory_order.hpp"
 #include "oracle/runner.hpp"
 
 namespace convladder::testing {
@@ -155,32 +156,78 @@ TEST_CASE("judge compares integers exactly, also beyond what a float holds") {
   CHECK(contains(verdict.difference, "units[u=0, c=0]: expected 16777217, found 16777216"));
 }
 
+/// TF32 has 13 bits fewer. Adding half of the last bit that stays makes the cut a rounding.
+float cut_to_tf32(float value, bool round) {
+  const std::uint32_t half = round ? 0x1000 : 0;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + half) & 0xffffe000u);
+}
+
+/// The product in float, of factors that went through `convert`.
+template <class Convert>
+Array product_of(const GemmProblem& gemm, const Arrays& inputs, const Convert& convert) {
+  const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
+  const auto N = static_cast<std::size_t>(gemm.N), K = static_cast<std::size_t>(gemm.K);
+  Array c(DType::f32, {gemm.M, gemm.N});
+  for (std::size_t m = 0; m < static_cast<std::size_t>(gemm.M); ++m) {
+    for (std::size_t n = 0; n < N; ++n) {
+      float sum = 0;
+      for (std::size_t k = 0; k < K; ++k) sum += convert(a[m * K + k]) * convert(b[k * N + n]);
+      c.as<float>()[m * N + n] = sum;
+    }
+  }
+  return c;
+}
+
 TEST_CASE("judge tells float from products rounded or truncated to TF32") {
   const GemmProblem gemm = validated(GemmProblem{.M = 4, .N = 4, .K = 256});
   const Comparison comparison(ladder("gemm"), gemm, Data::real, 3);
-  const auto a = comparison.inputs().at("a").as<float>(),
-             b = comparison.inputs().at("b").as<float>();
-  const auto product = [&](std::uint32_t add) {
-    const auto tf32 =
-        [&](float value) {  // 13 bits fewer; `add` decides between rounding and truncation
-          return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + add) & 0xffffe000u);
-        };
-    Array c(DType::f32, {4, 4});
-    for (std::size_t m = 0; m < 4; ++m) {
-      for (std::size_t n = 0; n < 4; ++n) {
-        float sum = 0;
-        for (std::size_t k = 0; k < 256; ++k) {
-          sum +=
-              add == 1 ? a[m * 256 + k] * b[k * 4 + n] : tf32(a[m * 256 + k]) * tf32(b[k * 4 + n]);
-        }
-        c.as<float>()[m * 4 + n] = sum;
-      }
-    }
+  const auto agrees = [&](const auto& convert) {
+    const Array c = product_of(gemm, comparison.inputs(), convert);
     return judge(comparison.expected().at(0), c, Data::real, gemm, {}).agrees;
   };
-  CHECK(product(1));             // plain float
-  CHECK_FALSE(product(0));       // truncated
-  CHECK_FALSE(product(0x1000));  // rounded
+  CHECK(agrees([](float value) { return value; }));
+  CHECK_FALSE(agrees([](float value) { return cut_to_tf32(value, false); }));
+  CHECK_FALSE(agrees([](float value) { return cut_to_tf32(value, true); }));
+}
+
+TEST_CASE("judge tells factors rounded to TF32 from truncated ones, by data without a sign") {
+  const GemmProblem gemm =
+      validated(GemmProblem{.M = 5, .N = 40, .K = 300, .precision = Precision::tf32});
+  const auto agrees = [&](Data data, bool round) {
+    const Comparison comparison(ladder("gemm"), gemm, data, 3);
+    const Array c = product_of(gemm, comparison.inputs(),
+                               [&](float value) { return cut_to_tf32(value, round); });
+    return judge(comparison.expected().at(0), c, data, gemm, {}).agrees;
+  };
+  for (const Data data : {Data::integer, Data::real, Data::positive}) CHECK(agrees(data, true));
+  CHECK(agrees(Data::integer, false));
+  CHECK(agrees(Data::real, false));  // errors of both signs cancel
+  CHECK_FALSE(agrees(Data::positive, false));
+}
+
+TEST_CASE("memory order: nhwc by hand, and back") {
+  const Conv2dProblem conv =
+      validated(Conv2dProblem{.N = 2, .C = 3, .H = 2, .W = 4, .layout = Layout::nhwc});
+  const ArraySpec x = conv2d_signature(conv).inputs.at(0);
+  Array array(DType::f32, x.shape);
+  const auto values = array.as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Array stored = in_memory(array, x.order);
+  const auto in_order = stored.as<float>();
+  // Pixel (0, 0) of image 0, its three channels; then pixel (0, 1); the second image begins at 24.
+  CHECK(in_order[0] == 0);
+  CHECK(in_order[1] == 8);
+  CHECK(in_order[2] == 16);
+  CHECK(in_order[3] == 1);
+  CHECK(in_order[24] == 24);
+  CHECK(in_order[25] == 32);
+  const LayoutIndex4 at{conv.layout, conv.C, conv.H, conv.W};
+  CHECK(in_order[static_cast<std::size_t>(at(1, 2, 1, 3))] == 47);
+  CHECK(at(1, 2, 1, 3) == 47);
+  CHECK(at(0, 1, 1, 2) == 19);
+  CHECK(in_order[19] == 8 + 4 + 2);
+  const Array back = from_memory(stored, x.order);
+  CHECK(std::ranges::equal(back.as<float>(), values));
 }
 
 TEST_CASE("a message names the element, both values, the tile and the halo") {

@@ -512,6 +512,48 @@ std::vector<TestProblem> random_problems(const std::string& ladder, int count, s
   return list;
 }
 
+std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
+  constexpr std::array precisions = {Precision::fp32, Precision::tf32};
+  std::vector<std::vector<Problem>> forms;
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
+    for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      forms.emplace_back();
+      for (const Precision precision : precisions) {
+        Conv2dProblem form = *conv;
+        form.layout = layout;
+        form.precision = precision;
+        forms.back().emplace_back(form);
+      }
+    }
+  } else if (const auto* product = std::get_if<GemmProblem>(&problem)) {
+    forms.emplace_back();
+    for (const Precision precision : precisions) {
+      GemmProblem form = *product;
+      form.precision = precision;
+      forms.back().emplace_back(form);
+    }
+  } else {
+    forms.push_back({problem});
+  }
+  return forms;
+}
+
+std::vector<TestProblem> rounding_problems(const std::string& ladder) {
+  const std::string name = "rounding, not truncation";
+  if (ladder == "gemm") {
+    return {{.name = name,
+             .problem = validated(GemmProblem{.M = 40, .N = 70, .K = 300}),
+             .equal_sums = true}};
+  }
+  // Filters of one tap: at the border of dx, larger ones have fewer products.
+  if (ladder == "conv2d" || ladder == "conv2d_dgrad" || ladder == "conv2d_wgrad") {
+    return {{.name = name,
+             .problem = validated(Conv2dProblem{.C = 128, .H = 12, .W = 15, .K = 136}),
+             .equal_sums = true}};
+  }
+  return {};
+}
+
 std::vector<RejectedProblem> rejected_problems() {
   return {{18, "no output column", {.C = 2, .H = 4, .W = 5, .K = 2, .R = 3, .S = 6}, "q = 0"},
           {19,

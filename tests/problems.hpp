@@ -28,6 +28,7 @@ struct TestProblem {
   std::size_t misalignment = 0;  ///< Bytes between a 256-byte boundary and each array.
   bool once = false;             ///< Takes long: one run in exact mode is enough.
   Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
+  bool equal_sums = false;       ///< One of rounding_problems(): for Data::positive.
 };
 
 /// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".
@@ -35,6 +36,14 @@ std::string title_of(const TestProblem& problem);
 
 /// Every problem of a ladder. @throws std::logic_error for an unknown ladder.
 std::vector<TestProblem> problems_of(const std::string& ladder);
+
+/// The problem in each layout, and in each of those in the precisions that a rung may want, the
+/// strictest first.
+std::vector<std::vector<Problem>> forms_of(const Problem& problem);
+
+/// Problems whose every output adds up equally many products, and enough of them that rounding
+/// averages out: on data without negative numbers they tell it from truncation.
+std::vector<TestProblem> rounding_problems(const std::string& ladder);
 
 /// As many more, drawn by the seed. The same seed gives the same problems on every machine.
 std::vector<TestProblem> random_problems(const std::string& ladder, int count, std::uint64_t seed);

@@ -15,7 +15,7 @@
 ///         y[n,k,p,q] += x[n, c, p + r, q + s] * w[k,c,r,s]
 ///
 /// **Expect.** About one multiply-add a nanosecond: the sum is one chain of dependent additions.
-/// **Costs.** Declines other layouts than NCHW and other types than float32.
+/// **Costs.** Takes both layouts; declines other types than float32.
 #include "core/arithmetic.hpp"
 #include "core/rung.hpp"
 
@@ -23,7 +23,6 @@ namespace convladder::cpu_reference::conv2d {
 namespace {
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
@@ -36,9 +35,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   float* y = arrays.out<float>("y");
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const Index4 x_at{conv.C, conv.H, conv.W};
-  const Index4 w_at{group_c, conv.R, conv.S};
-  const Index4 y_at{conv.K, conv.P, conv.Q};
+  const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
+  const LayoutIndex4 w_at{conv.layout, group_c, conv.R, conv.S};
+  const LayoutIndex4 y_at{conv.layout, conv.K, conv.P, conv.Q};
 
   for (int n = 0; n < conv.N; ++n) {
     for (int k = 0; k < conv.K; ++k) {

@@ -21,7 +21,6 @@ namespace convladder::cpu_reference::conv2d_dgrad {
 namespace {
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
@@ -33,9 +32,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   float* dx = arrays.out<float>("dx");
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const Index4 x_at{conv.C, conv.H, conv.W};
-  const Index4 w_at{group_c, conv.R, conv.S};
-  const Index4 y_at{conv.K, conv.P, conv.Q};
+  const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
+  const LayoutIndex4 w_at{conv.layout, group_c, conv.R, conv.S};
+  const LayoutIndex4 y_at{conv.layout, conv.K, conv.P, conv.Q};
 
   std::fill_n(dx, std::int64_t{conv.N} * conv.C * conv.H * conv.W, 0.0f);
   for (int n = 0; n < conv.N; ++n) {

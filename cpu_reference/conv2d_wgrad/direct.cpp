@@ -21,7 +21,6 @@ namespace convladder::cpu_reference::conv2d_wgrad {
 namespace {
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
@@ -34,9 +33,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   float* db = arrays.out<float>("db");
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const Index4 x_at{conv.C, conv.H, conv.W};
-  const Index4 w_at{group_c, conv.R, conv.S};
-  const Index4 y_at{conv.K, conv.P, conv.Q};
+  const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
+  const LayoutIndex4 w_at{conv.layout, group_c, conv.R, conv.S};
+  const LayoutIndex4 y_at{conv.layout, conv.K, conv.P, conv.Q};
 
   for (int k = 0; k < conv.K; ++k) {
     const int c0 = k / group_k * group_c;  // first input channel of k's group

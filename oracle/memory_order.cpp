@@ -1,0 +1,52 @@
+#include "oracle/memory_order.hpp"
+
+namespace convladder {
+namespace {
+
+/// Calls visit(place in the order of the shape, place in memory) for every element.
+template <class Visit>
+void for_each_element(const MemoryOrder& order, const Visit& visit) {
+  const std::size_t rank = order.view.size();
+  Shape strides(rank);  // of the view's axes, in the order of the shape
+  std::int64_t elements = 1;
+  for (std::size_t axis = rank; axis-- > 0;) {
+    strides[axis] = elements;
+    elements *= order.view[axis];
+  }
+  Shape index(rank, 0);  // along order.axes
+  std::int64_t from = 0;
+  for (std::int64_t to = 0; to < elements; ++to) {
+    visit(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
+    for (std::size_t i = rank; i-- > 0;) {  // the next element in memory, as an odometer counts
+      const auto axis = static_cast<std::size_t>(order.axes[i]);
+      from += strides[axis];
+      if (++index[i] < order.view[axis]) break;
+      from -= index[i] * strides[axis];
+      index[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Array in_memory(const Array& array, const MemoryOrder& order) {
+  if (order.view.empty()) return array;
+  Array stored(array.dtype(), array.shape());
+  const std::size_t size = size_of(array.dtype());
+  for_each_element(order, [&](std::size_t from, std::size_t to) {
+    std::memcpy(stored.data() + to * size, array.data() + from * size, size);
+  });
+  return stored;
+}
+
+Array from_memory(Array array, const MemoryOrder& order) {
+  if (order.view.empty()) return array;
+  Array restored(array.dtype(), array.shape());
+  const std::size_t size = size_of(array.dtype());
+  for_each_element(order, [&](std::size_t from, std::size_t to) {
+    std::memcpy(restored.data() + from * size, array.data() + to * size, size);
+  });
+  return restored;
+}
+
+}  // namespace convladder
