@@ -48,7 +48,11 @@ std::vector<BenchmarkProblem> make_problems() {
   std::vector<BenchmarkProblem> all;
   const std::vector<NamedConvolution> named = convolutions();
   for (const char* ladder : {"conv2d", "conv2d_dgrad", "conv2d_wgrad"}) {
-    for (const auto& [id, problem, teaches] : named) all.push_back({ladder, id, teaches, problem});
+    for (const auto& [id, problem, teaches] : named) {
+      // B15 is about its large output.
+      if (std::string(id) == "B15" && std::string(ladder) != "conv2d") continue;
+      all.push_back({ladder, id, teaches, problem});
+    }
   }
   for (const char* ladder : {"im2col", "col2im"}) {
     for (const auto& [id, problem, teaches] : named) {

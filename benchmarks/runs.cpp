@@ -1,7 +1,7 @@
 #include "benchmarks/runs.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <random>
 #include <set>
 #include <tuple>
@@ -9,6 +9,8 @@
 #include "core/device.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/data.hpp"
+#include "oracle/judge.hpp"
+#include "oracle/memory_order.hpp"
 #include "oracle/reference.hpp"
 #include "oracle/samples.hpp"
 #include "provenance/provenance.hpp"
@@ -109,10 +111,26 @@ struct Variant {
   std::string dtype, layout;
 };
 
-/// All that its ladder knows, strict ones first.
+/// All that its ladder knows, the strict precision first.
 std::vector<Variant> variants_of(const Problem& problem) {
-  if (std::holds_alternative<GemmProblem>(problem)) return {{problem, "fp32", "row_major"}};
-  return {{problem, "fp32", "nchw"}};
+  std::vector<Variant> variants;
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
+      GemmProblem variant = *gemm;
+      variant.precision = precision;
+      variants.push_back({variant, name_of(precision), "row_major"});
+    } else if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
+      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+        Conv2dProblem variant = *conv;
+        variant.precision = precision;
+        variant.layout = layout;
+        variants.push_back({variant, name_of(precision), name_of(layout)});
+      }
+    } else if (precision == Precision::fp32) {
+      variants.push_back({problem, name_of(precision), "nchw"});
+    }
+  }
+  return variants;
 }
 
 std::vector<std::int64_t> places_in(const ArraySpec& spec, std::int64_t longest) {
@@ -133,24 +151,48 @@ std::vector<std::int64_t> places_in(const ArraySpec& spec, std::int64_t longest)
   return places;
 }
 
-Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant) {
+/// A problem's data and some of its right answers, which all variants have in common.
+struct SampledData {
+  Arrays inputs;
+  std::vector<std::vector<std::int64_t>> places;  // by output; row-major
+  std::vector<std::vector<ExpectedElement>> elements;
+};
+
+SampledData data_of(const BenchmarkProblem& benchmark) {
+  const Signature signature = ladder(benchmark.ladder).signature(benchmark.problem);
+  const std::int64_t longest = longest_sum(benchmark.ladder, benchmark.problem);
+  SampledData data;
+  data.inputs = make_inputs(signature, Data::real, 1, longest);
+  for (const ArraySpec& spec : signature.outputs) {
+    data.places.push_back(places_in(spec, longest));
+    data.elements.push_back(reference_at(benchmark.ladder, benchmark.problem, data.inputs,
+                                         spec.name, data.places.back()));
+  }
+  return data;
+}
+
+Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
+                   const SampledData& data) {
   Contest contest;
   contest.ladder = benchmark.ladder;
   contest.problem = variant.problem;
   contest.signature = ladder(benchmark.ladder).signature(variant.problem);
-  contest.tf32 = variant.dtype == "tf32";
+  contest.tf32 = precision_of(variant.problem) == Precision::tf32;
   contest.nhwc = variant.layout == "nhwc";
-  const std::int64_t longest = longest_sum(benchmark.ladder, benchmark.problem);
-  contest.inputs = make_inputs(contest.signature, Data::real, 1, longest);
-  // As oracle/judge.hpp bounds rounding; TF32 rounds each factor to 11 bits.
-  const double factor = (4 + 2 * std::sqrt(static_cast<double>(longest))) * std::ldexp(1.0, -24) +
-                        (contest.tf32 ? std::ldexp(1.0, -10) : 0);
-  for (const ArraySpec& spec : contest.signature.outputs) {
-    Samples samples{spec.name, places_in(spec, longest), {}, {}};
-    for (const ExpectedElement& element : reference_at(benchmark.ladder, variant.problem,
-                                                       contest.inputs, spec.name, samples.places)) {
-      samples.values.push_back(element.value);
-      samples.tolerances.push_back(factor * element.magnitude);
+  Expected rounding;
+  rounding.longest_sum = longest_sum(benchmark.ladder, benchmark.problem);
+  rounding.precision = precision_of(variant.problem);
+  const double allowed = allowed_error(rounding, Data::real);
+  for (const ArraySpec& spec : contest.signature.inputs) {
+    contest.inputs.emplace(spec.name, in_memory(data.inputs.at(spec.name), spec.order));
+  }
+  for (std::size_t i = 0; i < contest.signature.outputs.size(); ++i) {
+    const ArraySpec& spec = contest.signature.outputs[i];
+    Samples samples{spec.name, {}, {}, {}};
+    for (std::size_t k = 0; k < data.places[i].size(); ++k) {
+      samples.places.push_back(place_in_memory(data.places[i][k], spec.order));
+      samples.values.push_back(data.elements[i][k].value);
+      samples.tolerances.push_back(allowed * data.elements[i][k].magnitude);
     }
     contest.samples.push_back(std::move(samples));
   }
@@ -194,6 +236,7 @@ bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
     watcher.begin(plan);
     const BenchmarkProblem& benchmark = *plan.problem;
     std::set<std::pair<std::string, std::string>> taken;  // rung and layout, in its strictest dtype
+    std::optional<SampledData> data;                      // once it is needed
     for (const Variant& variant : variants_of(benchmark.problem)) {
       std::vector<Entrant> entrants;
       std::vector<const Rung*> rungs;
@@ -207,7 +250,8 @@ bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
         rungs.push_back(rung);
       }
       if (entrants.empty()) continue;
-      Contest contest = contest_of(benchmark, variant);
+      if (!data) data = data_of(benchmark);
+      Contest contest = contest_of(benchmark, variant, *data);
       contest.rungs = entrants;
       const std::string where =
           text(benchmark.ladder, " ", benchmark.id, " ", variant.dtype, " ", variant.layout, ": ");
