@@ -198,7 +198,7 @@ class Axes:
 def ticks(low, high):
     """1, 2, 5, 10, ... between; only powers of ten where those are many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(decades) <= 3 else (1,)
+    steps = (1, 2, 5) if len(decades) <= 4 else (1,)
     return [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
 
 
@@ -209,7 +209,6 @@ def climb(Picture, run, ladder, problem, order):
     lines = {}  # kind: (us, name)
     for row in rows:
         for name, us in row["baselines"].items():
-            kind = row["dtype"] + (", fewer multiplications" if saves_multiplications(name) else "")
             kind = "fp32, fewer multiplications" if saves_multiplications(name) else row["dtype"]
             lines[kind] = min(lines.get(kind, (math.inf, "")), (us, name))
         limit = row["roofline"] * row["median_us"]
@@ -218,7 +217,7 @@ def climb(Picture, run, ladder, problem, order):
             lines[kind] = min(lines.get(kind, (math.inf, "")), (limit, "limit"))
     times = [row["median_us"] for row in rows] + [us for us, _ in lines.values()]
     step = 58
-    width = 90 + step * max(len(rungs), 4) + 190
+    width = 90 + step * max(len(rungs), 4) + 260
     p = Picture(width, 400)
     box = (80, 40, step * max(len(rungs), 4), 220)
     axes = Axes(p, box, (1, 2), (min(times) / 1.3, max(times) * 1.3))
@@ -273,7 +272,7 @@ def roofline(Picture, run):
     for value in ticks(*x_range):
         p.text(axes.x(value), box[1] + box[3] + 18, f"{value:g}", "small")
     p.text(box[0] + box[2] / 2, box[1] + box[3] + 40, "operations a byte of the arrays", "small")
-    p.text(20, box[1] - 4, "TFLOP/s", "small", "start")
+    p.text(box[0] + 4, box[1] + 14, "TFLOP/s", "small", "start")
     for dtype, peak in (("fp32", c["fma_tflops"]), ("tf32", c["tf32_tflops"])):
         if not peak:
             continue

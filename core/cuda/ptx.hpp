@@ -12,6 +12,9 @@
 #include <cstring>
 
 #include "core/cuda/launch.hpp"
+#ifndef __CUDACC__
+#include <cuda_on_cpu/ptx.hpp>
+#endif
 
 namespace convladder::BACKEND::ptx {
 
@@ -72,5 +75,72 @@ __device__ inline void cp_async_wait_group() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 #endif
 }
+
+#ifndef __CUDACC__
+/// `cvt.rna.tf32.f32`: see to_tf32() below.
+__device__ inline std::uint32_t to_tf32(float value) {
+  return ::cuda_on_cpu::ptx::cvt_rna_tf32(value);
+}
+using ::cuda_on_cpu::ptx::ldmatrix_x2;
+using ::cuda_on_cpu::ptx::ldmatrix_x4;
+using ::cuda_on_cpu::ptx::mma_m16n8k8_tf32;
+#else
+
+/// `ldmatrix.sync.aligned.m8n8.x2.shared.b16` (sm_75): two of the matrices that ldmatrix_x4() loads
+/// four of.
+__device__ inline void ldmatrix_x2(std::uint32_t (&fragment)[2], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(fragment[0]), "=r"(fragment[1])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+/// `ldmatrix.sync.aligned.m8n8.x4.shared.b16` (sm_75): the whole warp loads four matrices of 8 rows
+/// of 16 bytes from shared memory. Lane 8 * m + i tells where row i of matrix m begins, at a
+/// multiple of 16 bytes. Lane l gets, of each matrix, 4 bytes of row l / 4: the (l % 4)th. Made for
+/// 16-bit elements, it moves 32-bit ones as well: each lane gets one, and that is how mma.sync
+/// wants its factors.
+__device__ inline void ldmatrix_x4(std::uint32_t (&fragment)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+/// `cvt.rna.tf32.f32` (sm_80): the nearest number with 10 bits of fraction instead of 23, the one
+/// further from zero where two are as near.
+__device__ inline std::uint32_t to_tf32(float value) {
+#if __CUDA_ARCH__ >= 800
+  std::uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+  return bits;
+#else
+  __trap();
+  return __float_as_uint(value);
+#endif
+}
+
+/// `mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32` (sm_80): the whole warp computes d += a * b
+/// for a [16][8], b [8][8] and d [16][8]. With group = lane / 4 and place = lane % 4 a lane holds
+///
+///     a at (group, place), (group + 8, place), (group, place + 4), (group + 8, place + 4)
+///     b at (place, group), (place + 4, group)
+///     d at (group, 2 place), (group, 2 place + 1), (group + 8, 2 place), (group + 8, 2 place + 1)
+///
+/// The 13 low bits of a and b are ignored: what to_tf32() did not round before is truncated.
+__device__ inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4],
+                                        const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();  // rungs that come here decline older GPUs
+#endif
+}
+
+#endif
 
 }  // namespace convladder::BACKEND::ptx

@@ -70,6 +70,13 @@ __global__ void zero_filled_copy(const float* in, float* out);
 __global__ void two_batches(const float* in, float* first, float* second);
 __global__ void misaligned_copy(const float* in);
 
+// --- ptx.cu
+__global__ void load_matrices(const unsigned* in, unsigned* x1, unsigned* x2, unsigned* x4);
+__global__ void load_misaligned_matrix();
+/// d += a * b with a [16][8] and b [8][8], as bits, and d [16][8].
+__global__ void multiply_matrices(const unsigned* a, const unsigned* b, float* d);
+__global__ void multiply_in_part_of_a_warp();
+
 // --- atomics.cu
 __global__ void add_from_all(int* i, unsigned* u, unsigned long long* ull, float* f, double* d);
 __global__ void other_atomics(int* min, int* max, unsigned* bits, unsigned* inc, unsigned* dec,

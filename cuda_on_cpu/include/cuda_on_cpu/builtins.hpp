@@ -5,6 +5,7 @@
 /// that a report can name source lines.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <cuda_on_cpu/vector_types.hpp>
@@ -43,7 +44,17 @@ enum class BarrierKind : std::uint8_t { sync, count, all, any };
 int block_barrier(BarrierKind kind, bool predicate, const Site& site);
 
 /// Warp functions that can meet one another.
-enum class WarpFunction : std::uint8_t { sync, shuffle, vote, match, reduce };
+enum class WarpFunction : std::uint8_t {
+  sync,
+  shuffle,
+  vote,
+  match,
+  reduce,
+  ldmatrix_x1,
+  ldmatrix_x2,
+  ldmatrix_x4,
+  mma_m16n8k8_tf32
+};
 
 constexpr unsigned kFullWarp = 0xffffffffu;
 
@@ -69,6 +80,10 @@ class WarpMeeting {
   WarpMeeting& operator=(const WarpMeeting&) = delete;
 
   unsigned lanes() const { return values_.lanes; }
+  /// Whether the calling lane leaves first. Then all others are still where they met.
+  bool is_first() const {
+    return values_.readers == static_cast<unsigned>(std::popcount(values_.lanes));
+  }
   /// What `lane` brought; all bits set (a NaN, for floats) if it took no part.
   std::uint64_t of(unsigned lane) const {
     return values_.lanes >> lane & 1u ? values_.value[lane] : ~std::uint64_t{0};
