@@ -195,14 +195,18 @@ bool gpu_required() {
 
 /// What a machine without a GPU has to show.
 int show_committed(const Options& options, const std::vector<Plan>& plans) {
+  std::error_code error;
+  if (options.json && std::filesystem::is_regular_file(*options.json, error))
+    throw BadInput(text("json = ", *options.json,
+                        ": is there already, and without a GPU nothing can be added to it"));
   std::printf("No GPU (%s): nothing is measured here.\n", why_no_gpu().c_str());
   std::optional<Run> run;
   const std::filesystem::path folder =
       std::filesystem::path(CONVLADDER_SOURCE_DIR) / "benchmarks" / "results";
   try {
     run = benchmarks::newest_run(folder);
-  } catch (const std::exception& error) {
-    throw BadInput(text("benchmarks/results: ", error.what()));
+  } catch (const std::exception& broken) {
+    throw BadInput(text("benchmarks/results: ", broken.what()));
   }
   if (!run) {
     std::printf("No run has been committed yet: benchmarks/results holds none.\n");

@@ -29,6 +29,10 @@ inline constexpr std::size_t kScratchBytes = std::size_t{4} << 30;
 /// cuDNN's algorithms for a convolution; none for other ladders, or in a build without cuDNN.
 std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scratch);
 
+/// CUTLASS's stock tiles for a matrix product, and for a forward convolution in NHWC; none
+/// elsewhere, or in a build without CUTLASS.
+std::vector<Baseline> cutlass_baselines(const Contest& contest);
+
 /// cuBLAS for a matrix product; none for other ladders, or in a build without cuBLAS.
 std::vector<Baseline> cublas_baselines(const Contest& contest);
 

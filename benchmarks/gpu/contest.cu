@@ -6,6 +6,7 @@
 #include <new>
 
 #include "benchmarks/gpu/baselines.hpp"
+#include "benchmarks/gpu/calls.hpp"
 #include "benchmarks/gpu/contest.hpp"
 #include "benchmarks/gpu/graph.hpp"
 #include "benchmarks/gpu/kernels.hpp"
@@ -18,12 +19,12 @@ namespace {
 // How long a measurement takes. A graph holds launches of about kGraphUs, so that its own launch
 // (a few us) does not count; each entrant gets about kBudgetUs, but at least kLeastRepeats.
 constexpr double kGraphUs = 1000;
-constexpr double kBudgetUs = 16000;
+constexpr double kBudgetUs = 30000;
 constexpr double kSlowUs = 20000;      // a run that takes this long is repeated only kSlowRepeats
 constexpr double kTwiceUs = 4000;      // graphs shorter than this run once more, untimed, before
 constexpr double kRotationUs = 20000;  // longer rotations are replaced by a flush before each run
-constexpr int kLeastRepeats = 5;
-constexpr int kMostRepeats = 15;
+constexpr int kLeastRepeats = 7;
+constexpr int kMostRepeats = 21;
 constexpr int kSlowRepeats = 2;
 constexpr int kMostLaunches = 100;
 constexpr int kMostCopies = 64;
@@ -299,7 +300,10 @@ class Round {
       for (int copy = 1; memory_->has_created() && copy < copies(); ++copy) p.run(copy);
       wait();
       start_.record();
+      const Calls before = calls();
       p.run(0);
+      p.timing.launches = static_cast<int>(calls().launches - before.launches);
+      p.timing.host_syncs = static_cast<int>(calls().waits - before.waits);
       stop_.record();
       wait();
       p.estimate_us = stop_.since(start_);
@@ -419,7 +423,8 @@ std::vector<Participant> participants_of(const Contest& contest, Memory& memory,
       code->run(contest.problem, memory.arguments(copy, workspace));
     };
   }
-  for (const auto& baselines : {cudnn_baselines(contest, scratch), cublas_baselines(contest)}) {
+  for (const auto& baselines :
+       {cudnn_baselines(contest, scratch), cublas_baselines(contest), cutlass_baselines(contest)}) {
     for (const Baseline& baseline : baselines) {
       Participant& p = all.emplace_back();
       p.name = baseline.name;

@@ -32,6 +32,7 @@ void Graph::describe(Timing& timing) const {
   std::vector<cudaGraphNode_t> nodes(count);
   gpu::check(cudaGraphGetNodes(graph_, nodes.data(), &count));
   double most_threads = 0;
+  timing.launches = 0;
   for (const cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
     gpu::check(cudaGraphNodeGetType(node, &type));

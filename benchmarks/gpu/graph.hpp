@@ -23,8 +23,8 @@ class Graph {
   /// Enqueues the sequence.
   void launch() const;
 
-  /// Fills in launches, registers, shared_bytes, spills and occupancy. The main kernel's numbers
-  /// stay 0 where it is not one of this program's, but a library's.
+  /// Fills in registers, shared_bytes, spills and occupancy, and launches anew. The main kernel's
+  /// numbers stay 0 where it is not one of this program's, but a library's.
   void describe(Timing& timing) const;
 
  private:
