@@ -12,6 +12,8 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_constant_weights)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, depthwise)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {"conv2d",
@@ -44,5 +46,10 @@ convladder::Ladder convladder::conv2d_ladder() {
               CUDA_ROW(cuda_optimized, conv2d, direct_double_buffered,
                        "cuda_optimized/conv2d/direct_float4",
                        "the next channel's tile is on its way while the current one is computed"),
+              CUDA_ROW(cuda_optimized, conv2d, direct_cp_async,
+                       "cuda_optimized/conv2d/direct_double_buffered",
+                       "inputs and weights arrive in shared memory by themselves"),
+              CUDA_ROW(cuda_optimized, conv2d, depthwise, "cuda_optimized/conv2d/direct_cp_async",
+                       "one channel a filter: planes are copied as one piece of memory"),
           }};
 }

@@ -5,6 +5,7 @@ CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_wgrad, direct)
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_wgrad, im2col_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_wgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, im2col_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, depthwise)
 
 convladder::Ladder convladder::conv2d_wgrad_ladder() {
   return {"conv2d_wgrad",
@@ -21,5 +22,8 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                        "one thread a weight"),
               CUDA_ROW(cuda_optimized, conv2d_wgrad, im2col_gemm, "cuda_naive/conv2d_wgrad/gather",
                        "im2col, then a tiled matrix product; db by a reduction in shared memory"),
+              CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise,
+                       "cuda_optimized/conv2d_wgrad/im2col_gemm",
+                       "one channel a filter: a block a filter, all its sums in registers"),
           }};
 }
