@@ -12,6 +12,11 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_constant_weights)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
+CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, implicit_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_tiled)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_register_tile)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {"conv2d",
@@ -44,5 +49,18 @@ convladder::Ladder convladder::conv2d_ladder() {
               CUDA_ROW(cuda_optimized, conv2d, direct_double_buffered,
                        "cuda_optimized/conv2d/direct_float4",
                        "the next channel's tile is on its way while the current one is computed"),
+              CUDA_ROW(cuda_naive, conv2d, implicit_gemm, "cuda_naive/conv2d/im2col_gemm",
+                       "one thread a sum of the product; every index is decoded by division"),
+              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_tiled, "cuda_naive/conv2d/implicit_gemm",
+                       "a block stages tiles of weights and of gathered columns"),
+              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_register_tile,
+                       "cuda_optimized/conv2d/implicit_gemm_tiled",
+                       "a thread computes 8 x 8 sums in registers"),
+              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_hoisted,
+                       "cuda_optimized/conv2d/implicit_gemm_register_tile",
+                       "pixels are decoded once, taps by a table, padding by bits"),
+              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
+                       "cuda_optimized/conv2d/implicit_gemm_hoisted",
+                       "x"),
           }};
 }
