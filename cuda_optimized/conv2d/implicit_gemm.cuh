@@ -34,6 +34,8 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   return {};
 }
 
+inline constexpr std::size_t kAlignment = 16;  ///< Bytes that aligned() may skip, and one more.
+
 /// The first address of a workspace that is a multiple of 16; at most 15 bytes further on.
 template <class T>
 T* aligned(void* workspace) {

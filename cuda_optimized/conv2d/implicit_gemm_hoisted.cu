@@ -27,12 +27,13 @@
 ///
 /// **Expect.** A gathered element costs one load from the table (the whole warp reads the same
 /// entry), a test, an addition and its load: some 8 instructions instead of 80. What limits now is
-/// waiting, as loads and arithmetic take turns, and bank conflicts: about 28 TFLOP/s on an H200, 8.5
-/// ms for B10 (64x512x28x28, 512 filters 3x3).
-/// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it. Declines
-/// filters with R + S over 64, which the bits do not hold, and what why_no_product() names.
-/// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it take,
-/// and how many instructions in the loop?
+/// waiting, as loads and arithmetic take turns, and bank conflicts: about 28 TFLOP/s on an
+/// H200, 8.5 ms for B10 (64x512x28x28, 512 filters 3x3).
+/// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
+/// Declines filters with R + S over 64, which the bits do not hold, and what why_no_product()
+/// names.
+/// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
+/// take, and how many instructions in the loop?
 #include "core/fast_division.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(T::kThreads)
   const int thread = static_cast<int>(threadIdx.x);
   const int thread_m = thread / T::kThreadsN * T::kThread;
   const int thread_j = thread % T::kThreadsN * T::kThread;
-  const int j0 = static_cast<int>(blockIdx.x) * T::kTileN;  // the block's first pixel
+  const int j0 = static_cast<int>(blockIdx.x) * T::kTileN;           // the block's first pixel
   const GatheredPixel pixel(conv, divide, j0 + thread % T::kTileN);  // that this thread gathers for
 
   // grid.y and grid.z end at 65535: with more filters or groups, a block takes several tiles.
