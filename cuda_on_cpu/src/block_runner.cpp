@@ -251,7 +251,7 @@ void BlockRunner::run_current_thread(Fiber& self) {
   thread.fiber = nullptr;
   ++finished_;
   progressed_ = true;
-  if (!async_copies_.empty()) async_copies_[current_].clear();
+  if (current_ < async_copies_.size()) async_copies_[current_].clear();
   // Lanes that waited for this one wait for it no more.
   Warp& warp = warps_[current_ / kLanes];
   warp.retire(lane());
