@@ -20,6 +20,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -74,5 +75,8 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
                    "cuda_optimized/conv2d/implicit_gemm_vectorized",
                    "copies of three stages in flight; taps outermost, zero-fill is padding"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
+                   "cuda_optimized/conv2d/direct_double_buffered",
+                   "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"),
       }};
 }

@@ -9,6 +9,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, depthwise)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_split_k)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32)
 
 convladder::Ladder convladder::conv2d_wgrad_ladder() {
   return {
@@ -38,5 +39,8 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
           CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
                    "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
                    "pixels are decoded once a block, and copied straight to where they are read"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
+                   "cuda_optimized/conv2d_wgrad/im2col_gemm",
+                   "implicit GEMM in NHWC on the tensor cores, its long sums split over blocks"),
       }};
 }
