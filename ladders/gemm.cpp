@@ -11,6 +11,7 @@ CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_tf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -38,5 +39,7 @@ convladder::Ladder convladder::gemm_ladder() {
                        "several blocks share a tile's sums; a second kernel adds up the parts"),
               CUDA_ROW(cuda_optimized, gemm, stream_k, "cuda_optimized/gemm/split_k",
                        "every block gets the same number of steps, wherever tiles begin and end"),
+              CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/tiled",
+                       "tensor cores multiply factors rounded to TF32, a fragment a lane"),
           }};
 }
