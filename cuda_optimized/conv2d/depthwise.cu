@@ -36,13 +36,15 @@
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kStrip = 7;  ///< Outputs of a column that a thread walks down: 7, 14, 28 ... rows.
-constexpr std::int64_t kBlockBytes = 26 * 1024;  ///< Of shared memory: 8 blocks of an SM.
+constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kBlocks = 12;  ///< That shall fit an SM, with a 3 x 3 filter.
+constexpr int kSegment = 14;  ///< Columns of x that a thread steps over: a row of 14, 28, 56 ...
+constexpr std::int64_t kBlockBytes = 13 * 1024;  ///< Of shared memory: 16 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 512;      ///< More planes a block only if so many remain.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more tiles a block takes several.
 
@@ -59,44 +61,30 @@ struct Plan {
   }
 };
 
-/// The outputs of one thread, one below the other: filter kTaps x kTaps, stride kStride, no
+/// The outputs of one thread, neighbours in a row: filter kTaps x kTaps, stride kStride, no
 /// dilation. Rows 0 ... rows - 1 of the input are there, all others are padding.
-template <int kTaps, int kStride>
-__device__ void walk_down(const float* in, int W, int rows, int h0, int w0, const float* weights,
-                          float start, float* out, int Q, int outputs) {
+template <int kTaps, int kStride, Pairs kPairs>
+__device__ void one_segment(const float* in, int W, int rows, int h0, int w0, const float* weights,
+                            float start, float* out, int Q, int q0) {
+  constexpr int kOutputs = kSegment / kStride;
   float weight[kTaps * kTaps];
 #pragma unroll
   for (int i = 0; i < kTaps * kTaps; ++i) weight[i] = weights[i];
-  bool inside[kTaps];  // columns
+  float sums[kOutputs];
 #pragma unroll
-  for (int s = 0; s < kTaps; ++s) {
-    inside[s] = static_cast<unsigned>(w0 + s) < static_cast<unsigned>(W);
-  }
-  // Input row i of the strip stands in window[i % kTaps]. All indices are constants once the loops
-  // are unrolled.
-  float window[kTaps][kTaps];
+  for (int j = 0; j < kOutputs; ++j) sums[j] = start;
 #pragma unroll
-  for (int j = 0; j < kStrip; ++j) {
+  for (int r = 0; r < kTaps; ++r) {
+    if (static_cast<unsigned>(h0 + r) >= static_cast<unsigned>(rows)) continue;
+    float values[(kOutputs - 1) * kStride + kTaps];
+    load_segment<kPairs>(in + (h0 + r) * W, W, w0, values);
 #pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      if (j > 0 && i < kTaps - kStride) continue;  // the output above has loaded this row
-      const int h = h0 + j * kStride + i;
-      const bool row_inside = static_cast<unsigned>(h) < static_cast<unsigned>(rows);
+    for (int s = 0; s < kTaps; ++s) {
 #pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        window[(j * kStride + i) % kTaps][s] = row_inside && inside[s] ? in[h * W + w0 + s] : 0.0f;
-      }
+      for (int j = 0; j < kOutputs; ++j) sums[j] += values[j * kStride + s] * weight[r * kTaps + s];
     }
-    float sum = start;
-#pragma unroll
-    for (int r = 0; r < kTaps; ++r) {
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        sum += window[(j * kStride + r) % kTaps][s] * weight[r * kTaps + s];
-      }
-    }
-    if (j < outputs) out[j * Q] = sum;
   }
+  store_segment<kPairs != Pairs::none && kOutputs % 2 == 0>(out, Q, q0, sums);
 }
 
 /// One output, with any filter.
@@ -117,8 +105,8 @@ __device__ float one_output(const Conv2dProblem& conv, const float* in, int rows
 
 /// x [N][C][H][W], weights [K][1][R][S], bias [K] or null, y [N][K][P][Q]. The filter is kTaps x
 /// kTaps with stride kStride, or any if they are 0. Grid any, block kThreads.
-template <int kTaps, int kStride>
-__global__ void __launch_bounds__(kThreads)
+template <int kTaps, int kStride, Pairs kPairs>
+__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
     depthwise(Conv2dProblem conv, Plan plan, const float* x, const float* weights,
               const float* bias, float* y) {
   float* in_room = dynamic_shared<float>();
@@ -157,16 +145,17 @@ __global__ void __launch_bounds__(kThreads)
       const float* in = in_room + flat_phase(from);
       float* out = out_room + flat_phase(to);
       if constexpr (kTaps > 0) {
-        const int strips = ceil_div(tile_rows, kStrip);
-        for (int i = thread; i < out_planes * strips * conv.Q; i += kThreads) {
-          const int q = i % conv.Q, strip = i / conv.Q % strips, plane = i / (conv.Q * strips);
-          const int k = (k0 + plane) % conv.K, row = strip * kStrip;
+        constexpr int kOutputs = kSegment / kStride;
+        const int segments = ceil_div(conv.Q, kOutputs);
+        for (int i = thread; i < out_planes * tile_rows * segments; i += kThreads) {
+          const int q = i % segments * kOutputs, row = i / segments % tile_rows;
+          const int plane = i / (segments * tile_rows), k = (k0 + plane) % conv.K;
           const int in_plane = plan.rounds == 1 ? plane / multiplier : 0;
-          walk_down<kTaps, kStride>(
-              in + in_plane * in_rows * conv.W, conv.W, in_rows,
-              (p0 + row) * kStride - conv.pad.top - h_begin, q * kStride - conv.pad.left,
-              weights + k * (kTaps * kTaps), bias ? bias[k] : 0.0f,
-              out + (plane * tile_rows + row) * conv.Q + q, conv.Q, tile_rows - row);
+          one_segment<kTaps, kStride, kPairs>(in + in_plane * in_rows * conv.W, conv.W, in_rows,
+                                              (p0 + row) * kStride - conv.pad.top - h_begin,
+                                              q * kStride - conv.pad.left,
+                                              weights + k * (kTaps * kTaps), bias ? bias[k] : 0.0f,
+                                              out + (plane * tile_rows + row) * conv.Q, conv.Q, q);
         }
       } else {
         for (int i = thread; i < out_planes * tile_rows * conv.Q; i += kThreads) {
@@ -218,8 +207,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
     if (const auto plan = plan_with(conv, planes, conv.P, 1); fits(plan)) return plan;
   }
   const int rounds = conv.K / conv.C;
-  for (int rows = std::min(conv.P, 64 * kStrip); rows > 1; rows -= rows > kStrip ? kStrip : 1) {
-    if (rows > kStrip && rows < conv.P) rows = rows / kStrip * kStrip;
+  for (int rows = std::min(conv.P, 256); rows > 1; --rows) {
     if (const auto plan = plan_with(conv, 1, rows, rounds); fits(plan)) return plan;
   }
   return plan_with(conv, 1, 1, rounds);
@@ -245,20 +233,38 @@ OutputTile tile_of(const Conv2dProblem& problem) {
   return plan ? OutputTile{plan->rows, conv.Q} : OutputTile{};
 }
 
+using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, const float*, float*);
+
+template <int kTaps, int kStride>
+Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return depthwise<kTaps, kStride, Pairs::none>;
+  if (conv.pad.left % 2 == 0) return depthwise<kTaps, kStride, Pairs::even>;
+  return depthwise<kTaps, kStride, Pairs::odd>;
+}
+
+Kernel choose(const Conv2dProblem& conv, bool pairs) {
+  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
+      conv.dilation.w == 1) {
+    if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv, pairs);
+    if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv, pairs);
+  }
+  return depthwise<0, 0, Pairs::none>;
+}
+
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const Plan plan = plan_of(conv).value();
   const std::int64_t tiles = ceil_div(std::int64_t{conv.N} * conv.C, std::int64_t{plan.planes}) *
                              ceil_div(conv.P, plan.rows);
-  auto kernel = depthwise<0, 0>;
-  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
-      conv.dilation.w == 1) {
-    if (conv.R == 3 && conv.stride.h == 1) kernel = depthwise<3, 1>;
-    if (conv.R == 3 && conv.stride.h == 2) kernel = depthwise<3, 2>;
-    if (conv.R == 5 && conv.stride.h == 1) kernel = depthwise<5, 1>;
-    if (conv.R == 5 && conv.stride.h == 2) kernel = depthwise<5, 2>;
-  }
-  launch(kernel,
+  const float* x = arrays.in<float>("x");
+  float* y = arrays.out<float>("y");
+  // Whether all rows of x and y begin at multiples of 8 bytes.
+  const bool pairs =
+      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % 8 == 0;
+  launch(choose(conv, pairs),
          {blocks_for(tiles, 1, kMaxBlocks), kThreads, static_cast<std::size_t>(plan.bytes())}, conv,
          plan, arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
          arrays.out<float>("y"));

@@ -28,6 +28,7 @@
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
@@ -36,10 +37,14 @@ using conv2d::flat_load;
 using conv2d::flat_phase;
 using conv2d::flat_room;
 using conv2d::flat_store;
+using conv2d::load_segment;
+using conv2d::Pairs;
+using conv2d::store_segment;
 
-constexpr int kThreads = 256;
-constexpr int kStrip = 7;  ///< Elements of a column that a thread walks down: 7, 14, 28 ... rows.
-constexpr std::int64_t kBlockBytes = 26 * 1024;  ///< Of shared memory: 8 blocks of an SM.
+constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kBlocks = 12;     ///< That shall fit an SM, with a 3 x 3 filter.
+constexpr int kSegment = 14;                     ///< Elements of a row that a thread computes.
+constexpr std::int64_t kBlockBytes = 13 * 1024;  ///< Of shared memory: 16 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 512;      ///< More planes a block only if so many remain.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more tiles a block takes several.
 
@@ -56,41 +61,24 @@ struct Plan {
   }
 };
 
-/// Adds one dy plane's share to the elements of one thread, one below the other: filter kTaps x
+/// Adds one dy plane's share to the elements of one thread, neighbours in a row: filter kTaps x
 /// kTaps, stride 1, no dilation. Rows 0 ... rows - 1 of dy are there. p0, q0: the first row and
 /// column of dy that the first element reads, by its last tap.
-template <int kTaps>
-__device__ void walk_down(const float* in, int Q, int rows, int p0, int q0, const float* weights,
-                          float (&sums)[kStrip]) {
+template <int kTaps, Pairs kPairs>
+__device__ void add_segment(const float* in, int Q, int rows, int p0, int q0, const float* weights,
+                            float (&sums)[kSegment]) {
   float weight[kTaps * kTaps];  // turned round
 #pragma unroll
   for (int i = 0; i < kTaps * kTaps; ++i) weight[i] = weights[kTaps * kTaps - 1 - i];
-  bool inside[kTaps];  // columns
 #pragma unroll
-  for (int s = 0; s < kTaps; ++s) {
-    inside[s] = static_cast<unsigned>(q0 + s) < static_cast<unsigned>(Q);
-  }
-  // Row i of the strip's dy stands in window[i % kTaps]. All indices are constants once the loops
-  // are unrolled.
-  float window[kTaps][kTaps];
+  for (int r = 0; r < kTaps; ++r) {
+    if (static_cast<unsigned>(p0 + r) >= static_cast<unsigned>(rows)) continue;
+    float values[kSegment + kTaps - 1];
+    load_segment<kPairs>(in + (p0 + r) * Q, Q, q0, values);
 #pragma unroll
-  for (int j = 0; j < kStrip; ++j) {
+    for (int s = 0; s < kTaps; ++s) {
 #pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      if (j > 0 && i < kTaps - 1) continue;  // the element above has loaded this row
-      const int p = p0 + j + i;
-      const bool row_inside = static_cast<unsigned>(p) < static_cast<unsigned>(rows);
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        window[(j + i) % kTaps][s] = row_inside && inside[s] ? in[p * Q + q0 + s] : 0.0f;
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < kTaps; ++r) {
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        sums[j] += window[(j + r) % kTaps][s] * weight[r * kTaps + s];
-      }
+      for (int j = 0; j < kSegment; ++j) sums[j] += values[j + s] * weight[r * kTaps + s];
     }
   }
 }
@@ -120,8 +108,8 @@ __device__ float one_element(const Conv2dProblem& conv, const float* in, int p_b
 
 /// dy [N][K][P][Q], weights [K][1][R][S], dx [N][C][H][W]. The filter is kTaps x kTaps with stride
 /// 1, or any if kTaps is 0. Grid any, block kThreads.
-template <int kTaps>
-__global__ void __launch_bounds__(kThreads)
+template <int kTaps, Pairs kPairs>
+__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
     depthwise_dgrad(Conv2dProblem conv, Plan plan, const float* dy, const float* weights,
                     float* dx) {
   float* in_room = dynamic_shared<float>();
@@ -160,24 +148,20 @@ __global__ void __launch_bounds__(kThreads)
       __syncthreads();  // between the copies, of all threads, and the reads below
       const float* in = in_room + flat_phase(from);
       if constexpr (kTaps > 0) {
-        const int strips = ceil_div(tile_rows, kStrip);
-        for (int i = thread; i < tile_planes * strips * conv.W; i += kThreads) {
-          const int w = i % conv.W, strip = i / conv.W % strips, plane = i / (conv.W * strips);
-          const int c = (c0 + plane) % conv.C, row = strip * kStrip;
-          float sums[kStrip] = {};
+        const int segments = ceil_div(conv.W, kSegment);
+        for (int i = thread; i < tile_planes * tile_rows * segments; i += kThreads) {
+          const int w = i % segments * kSegment, row = i / segments % tile_rows;
+          const int plane = i / (segments * tile_rows), c = (c0 + plane) % conv.C;
+          float* out_row = out + (plane * tile_rows + row) * conv.W;
+          float sums[kSegment] = {};
+          if (round > 0) load_segment<Pairs::none>(out_row, conv.W, w, sums);
           for (int m = 0; m < together; ++m) {
-            walk_down<kTaps>(in + (plane * together + m) * in_rows * conv.Q, conv.Q, in_rows,
-                             h0 + row + conv.pad.top - (kTaps - 1) - p_begin,
-                             w + conv.pad.left - (kTaps - 1),
-                             weights + (std::int64_t{c} * multiplier + round + m) * taps, sums);
+            add_segment<kTaps, kPairs>(
+                in + (plane * together + m) * in_rows * conv.Q, conv.Q, in_rows,
+                h0 + row + conv.pad.top - (kTaps - 1) - p_begin, w + conv.pad.left - (kTaps - 1),
+                weights + (std::int64_t{c} * multiplier + round + m) * taps, sums);
           }
-          float* column = out + (plane * tile_rows + row) * conv.W + w;
-#pragma unroll
-          for (int j = 0; j < kStrip; ++j) {
-            if (row + j < tile_rows) {
-              column[j * conv.W] = round == 0 ? sums[j] : column[j * conv.W] + sums[j];
-            }
-          }
+          store_segment<kPairs != Pairs::none>(out_row, conv.W, w, sums);
         }
       } else {
         for (int i = thread; i < tile_planes * tile_rows * conv.W; i += kThreads) {
@@ -232,8 +216,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
   for (std::int64_t planes = std::min<std::int64_t>(most, 64); planes > 0; --planes) {
     if (const auto plan = plan_with(conv, planes, conv.H, true); fits(plan)) return plan;
   }
-  for (int rows = std::min(conv.H, 64 * kStrip); rows > 1; rows -= rows > kStrip ? kStrip : 1) {
-    if (rows > kStrip && rows < conv.H) rows = rows / kStrip * kStrip;
+  for (int rows = std::min(conv.H, 256); rows > 1; --rows) {
     if (const auto plan = plan_with(conv, 1, rows, false); fits(plan)) return plan;
   }
   return plan_with(conv, 1, 1, false);
@@ -255,19 +238,37 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return plan ? OutputTile{plan->rows, conv.W} : OutputTile{};
 }
 
+using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*);
+
+template <int kTaps>
+Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return depthwise_dgrad<kTaps, Pairs::none>;
+  if ((conv.pad.left + kTaps - 1) % 2 == 0) return depthwise_dgrad<kTaps, Pairs::even>;
+  return depthwise_dgrad<kTaps, Pairs::odd>;
+}
+
+Kernel choose(const Conv2dProblem& conv, bool pairs) {
+  if (conv.R == conv.S && conv.stride.h == 1 && conv.stride.w == 1 && conv.dilation.h == 1 &&
+      conv.dilation.w == 1) {
+    if (conv.R == 3) return kernel_with<3>(conv, pairs);
+    if (conv.R == 5) return kernel_with<5>(conv, pairs);
+  }
+  return depthwise_dgrad<0, Pairs::none>;
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const Plan plan = plan_of(conv).value();
   const std::int64_t tiles = ceil_div(std::int64_t{conv.N} * conv.C, std::int64_t{plan.planes}) *
                              ceil_div(conv.H, plan.rows);
-  auto kernel = depthwise_dgrad<0>;
-  if (conv.R == conv.S && conv.stride.h == 1 && conv.stride.w == 1 && conv.dilation.h == 1 &&
-      conv.dilation.w == 1) {
-    if (conv.R == 3) kernel = depthwise_dgrad<3>;
-    if (conv.R == 5) kernel = depthwise_dgrad<5>;
-  }
-  launch(kernel,
+  const float* dy = arrays.in<float>("dy");
+  float* dx = arrays.out<float>("dx");
+  // Whether all rows of dy and dx begin at multiples of 8 bytes.
+  const bool pairs =
+      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      (reinterpret_cast<std::uintptr_t>(dy) | reinterpret_cast<std::uintptr_t>(dx)) % 8 == 0;
+  launch(choose(conv, pairs),
          {blocks_for(tiles, 1, kMaxBlocks), kThreads, static_cast<std::size_t>(plan.bytes())}, conv,
-         plan, arrays.in<float>("dy"), arrays.in<float>("weights"), arrays.out<float>("dx"));
+         plan, dy, arrays.in<float>("weights"), dx);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -38,11 +39,13 @@ namespace {
 using conv2d::flat_load;
 using conv2d::flat_phase;
 using conv2d::flat_room;
+using conv2d::load_segment;
+using conv2d::Pairs;
 
 constexpr int kThreads = 224;  ///< 7 warps: 16 columns of 14, or 4 of 56.
 constexpr int kWarps = kThreads / 32;
-constexpr int kStages = 4;                       ///< Parts of the images under way.
-constexpr int kStrip = 7;                        ///< Outputs of a column that a thread walks down.
+constexpr int kStages = 2;                       ///< Parts of the images under way.
+constexpr int kSegment = 14;                     ///< Columns of x that a thread steps over.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 264;      ///< Images are split until so many blocks run.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
@@ -106,40 +109,29 @@ __device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Par
   }
 }
 
-/// Adds the products of a column of dy, of `outputs` elements, with what they read of x: filter
-/// kTaps x kTaps, stride kStride, no dilation. Rows 0 ... rows - 1 of x are there.
-template <int kTaps, int kStride>
-__device__ void walk_down(const float* x, int W, int rows, int h0, int w0, const float* dy, int Q,
-                          int outputs, float (&sums)[kTaps * kTaps + 1]) {
-  bool inside[kTaps];  // columns
+/// Adds the products of a piece of a row of dy with what it reads of x: filter kTaps x kTaps,
+/// stride kStride, no dilation. Rows 0 ... rows - 1 of x are there.
+template <int kTaps, int kStride, Pairs kPairs>
+__device__ void add_segment(const float* x, int W, int rows, int h0, int w0, const float* dy_row,
+                            int Q, int q0, float (&sums)[kTaps * kTaps + 1]) {
+  constexpr int kOutputs = kSegment / kStride;
+  float slopes[kOutputs];
+  load_segment<kPairs != Pairs::none && kOutputs % 2 == 0 ? Pairs::even : Pairs::none>(dy_row, Q,
+                                                                                       q0, slopes);
 #pragma unroll
-  for (int s = 0; s < kTaps; ++s) {
-    inside[s] = static_cast<unsigned>(w0 + s) < static_cast<unsigned>(W);
-  }
-  // Row i of the strip's x stands in window[i % kTaps]. All indices are constants once the loops
-  // are unrolled.
-  float window[kTaps][kTaps];
+  for (int j = 0; j < kOutputs; ++j) sums[kTaps * kTaps] += slopes[j];
 #pragma unroll
-  for (int j = 0; j < kStrip; ++j) {
+  for (int r = 0; r < kTaps; ++r) {
+    if (static_cast<unsigned>(h0 + r) >= static_cast<unsigned>(rows)) continue;
+    float values[(kOutputs - 1) * kStride + kTaps];
+    load_segment<kPairs>(x + (h0 + r) * W, W, w0, values);
 #pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      if (j > 0 && i < kTaps - kStride) continue;  // the output above has loaded this row
-      const int h = h0 + j * kStride + i;
-      const bool row_inside = static_cast<unsigned>(h) < static_cast<unsigned>(rows);
+    for (int s = 0; s < kTaps; ++s) {
 #pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        window[(j * kStride + i) % kTaps][s] = row_inside && inside[s] ? x[h * W + w0 + s] : 0.0f;
+      for (int j = 0; j < kOutputs; ++j) {
+        sums[r * kTaps + s] += values[j * kStride + s] * slopes[j];
       }
     }
-    const float value = j < outputs ? dy[j * Q] : 0.0f;
-#pragma unroll
-    for (int r = 0; r < kTaps; ++r) {
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        sums[r * kTaps + s] += window[(j * kStride + r) % kTaps][s] * value;
-      }
-    }
-    sums[kTaps * kTaps] += value;
   }
 }
 
@@ -158,7 +150,7 @@ __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][1][R][S], db [K], parts [splits][K][columns]. The filter
 /// is kTaps x kTaps with stride kStride, or any if they are 0. Grid (<= K * tiles of columns,
 /// splits), block kThreads.
-template <int kTaps, int kStride>
+template <int kTaps, int kStride, Pairs kPairs>
 __global__ void __launch_bounds__(kThreads)
     depthwise_wgrad(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* dw,
                     float* db, float* parts) {
@@ -198,16 +190,17 @@ __global__ void __launch_bounds__(kThreads)
       float* here = ring + stage * plan.part_floats();
       const Part part = part_at(conv, plan, index);
       if constexpr (kTaps > 0) {
-        const int strips = ceil_div(part.rows, kStrip);
-        for (int i = thread; i < part.images * strips * conv.Q; i += kThreads) {
-          const int q = i % conv.Q, row = i / conv.Q % strips * kStrip;
-          const int image = i / (conv.Q * strips);
+        constexpr int kOutputs = kSegment / kStride;
+        const int segments = ceil_div(conv.Q, kOutputs);
+        for (int i = thread; i < part.images * part.rows * segments; i += kThreads) {
+          const int q = i % segments * kOutputs, row = i / segments % part.rows;
+          const int image = i / (segments * part.rows);
           const float* room = here + image * (plan.x_floats + plan.dy_floats);
-          walk_down<kTaps, kStride>(
+          add_segment<kTaps, kStride, kPairs>(
               room + flat_phase(x_of(conv, part, image, k, x)), conv.W, part.x_rows,
               (part.p + row) * kStride - conv.pad.top - part.h, q * kStride - conv.pad.left,
-              room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy)) + row * conv.Q + q,
-              conv.Q, part.rows - row, sums);
+              room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy)) + row * conv.Q,
+              conv.Q, q, sums);
         }
       } else if (share < shares) {
         const int r = column / conv.S, s = column % conv.S;  // of no meaning for the bias
@@ -285,8 +278,9 @@ __global__ void add_splits(Plan plan, std::int64_t filters, const float* parts, 
   }
 }
 
-/// Room for whole images, or for a band of rows of one.
-std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows) {
+/// Room for whole images, or for a band of rows of one; nothing if it takes more than `most_bytes`.
+std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows,
+                              std::int64_t most_bytes = kBlockBytes) {
   const std::int64_t x_rows =
       images > 1 ? conv.H
                  : std::min<std::int64_t>(conv.H, (rows - 1) * std::int64_t{conv.stride.h} +
@@ -303,7 +297,7 @@ std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows) {
             .dy_floats = floats(rows, conv.Q),
             .splits = 1,
             .columns = conv.R * conv.S + 1};
-  if (plan.bytes() > kBlockBytes) return {};
+  if (plan.bytes() > most_bytes) return {};
   const std::int64_t parts =
       images > 1 ? ceil_div(conv.N, images) : std::int64_t{conv.N} * ceil_div(conv.P, rows);
   plan.splits = static_cast<int>(
@@ -317,11 +311,10 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
   for (int images = std::min(64, std::max(1, ceil_div(conv.N, kStages))); images > 0; --images) {
     if (const auto plan = plan_with(conv, images, conv.P)) return plan;
   }
-  for (int rows = std::min(conv.P, 64 * kStrip); rows > 1; rows -= rows > kStrip ? kStrip : 1) {
-    if (rows > kStrip && rows < conv.P) rows = rows / kStrip * kStrip;
+  for (int rows = std::min(conv.P, 256); rows > 1; --rows) {
     if (const auto plan = plan_with(conv, 1, rows)) return plan;
   }
-  return plan_with(conv, 1, 1);
+  return plan_with(conv, 1, 1, kMaxSharedBytes - 1024);  // less what is not dynamic
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -330,7 +323,8 @@ Declined supports(const Conv2dProblem& conv) {
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
   if (!plan_of(conv)) {
     return text(kStages, " times one row of dy, ", conv.Q, " floats, and the rows of ", conv.W,
-                " floats that it reads take more than ", kBlockBytes, " bytes of shared memory");
+                " floats that it reads take more than ", kMaxSharedBytes - 1024,
+                " bytes of shared memory");
   }
   return {};
 }
@@ -342,25 +336,45 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
          static_cast<std::size_t>(plan.columns) * sizeof(float);
 }
 
+using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*, float*, float*);
+
+template <int kTaps, int kStride>
+Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return depthwise_wgrad<kTaps, kStride, Pairs::none>;
+  if (conv.pad.left % 2 == 0) return depthwise_wgrad<kTaps, kStride, Pairs::even>;
+  return depthwise_wgrad<kTaps, kStride, Pairs::odd>;
+}
+
+/// The kernel for the problem's filter; nothing where each thread has one tap.
+std::optional<Kernel> choose(const Conv2dProblem& conv, bool pairs) {
+  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
+      conv.dilation.w == 1) {
+    if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv, pairs);
+    if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv, pairs);
+  }
+  return {};
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const Plan plan = plan_of(conv).value();
-  auto kernel = depthwise_wgrad<0, 0>;
-  int column_tiles = ceil_div(plan.columns, kThreads);
-  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
-      conv.dilation.w == 1 && (conv.R == 3 || conv.R == 5) && conv.stride.h <= 2) {
-    column_tiles = 1;
-    if (conv.R == 3 && conv.stride.h == 1) kernel = depthwise_wgrad<3, 1>;
-    if (conv.R == 3 && conv.stride.h == 2) kernel = depthwise_wgrad<3, 2>;
-    if (conv.R == 5 && conv.stride.h == 1) kernel = depthwise_wgrad<5, 1>;
-    if (conv.R == 5 && conv.stride.h == 2) kernel = depthwise_wgrad<5, 2>;
-  }
+  const float* x = arrays.in<float>("x");
+  const float* dy = arrays.in<float>("dy");
+  // Whether all rows of x and dy begin at multiples of 8 bytes.
+  const bool pairs =
+      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 8 == 0;
+  const auto kernel = choose(conv, pairs);
+  const int column_tiles = kernel ? 1 : ceil_div(plan.columns, kThreads);
   float* dw = arrays.out<float>("dw");
   float* db = arrays.out<float>("db");
   float* parts = arrays.workspace<float>();
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
-  launch(kernel, {grid, kThreads, static_cast<std::size_t>(plan.bytes())}, conv, plan,
-         arrays.in<float>("x"), arrays.in<float>("dy"), dw, db, parts);
+  launch(kernel.value_or(depthwise_wgrad<0, 0, Pairs::none>),
+         {grid, kThreads, static_cast<std::size_t>(plan.bytes())}, conv, plan, x, dy, dw, db,
+         parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
     launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,
