@@ -18,6 +18,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -67,5 +68,8 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
                    "cuda_optimized/conv2d/implicit_gemm_vectorized",
                    "copies of three stages in flight; taps outermost, zero-fill is padding"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_split_k,
+                   "cuda_optimized/conv2d/implicit_gemm_cp_async",
+                   "several blocks share a tile's sums; a second kernel adds their parts in order"),
       }};
 }
