@@ -21,6 +21,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -78,5 +79,8 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
                    "cuda_optimized/conv2d/direct_double_buffered",
                    "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_split_k,
+                   "cuda_optimized/conv2d/implicit_gemm_cp_async",
+                   "several blocks share a tile's sums; a second kernel adds their parts in order"),
       }};
 }
