@@ -26,12 +26,12 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                        "im2col, then a tiled matrix product; db by a reduction in shared memory"),
               CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm,
                        "cuda_optimized/conv2d_wgrad/im2col_gemm",
-                       "columns are found, not stored; 8 x 8 sums a thread; tiles turned on the way"),
+                       "columns are found by index arithmetic, and turned on their way to tiles"),
               CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_split_k,
                        "cuda_optimized/conv2d_wgrad/implicit_gemm",
-                       "the long sums are cut into parts, which are added up in a fixed order"),
+                       "the long sums are cut into parts, added up in a fixed order"),
               CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
                        "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
-                       "pixels are decoded once a block, and copied straight to where they are read"),
+                       "asynchronous copies put each element where it is read, transposed"),
           }};
 }
