@@ -22,6 +22,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, im2col_gemm_chunks)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -82,5 +83,7 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_split_k,
                    "cuda_optimized/conv2d/implicit_gemm_cp_async",
                    "several blocks share a tile's sums; a second kernel adds their parts in order"),
+          CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
+                   "columns in pieces that stay in the L2 cache until the product reads them"),
       }};
 }
