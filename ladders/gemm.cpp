@@ -6,6 +6,7 @@ CPU_RUNG(GemmProblem, cpu_reference, gemm, eigen)
 CUDA_RUNG(GemmProblem, cuda_naive, gemm, direct)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_tf32)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_3xtf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -22,5 +23,7 @@ convladder::Ladder convladder::gemm_ladder() {
                        "a block stages tiles of a and b in shared memory; runs under any tile map"),
               CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/tiled",
                        "tensor cores multiply factors rounded to TF32, a fragment a lane"),
+              CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
+                       "float's accuracy from tensor cores: each factor as the sum of two in TF32"),
           }};
 }
