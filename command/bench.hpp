@@ -1,12 +1,13 @@
 /// @file bench.hpp
-/// @brief `bench`: times beside those of vendor libraries. It comes in a later version.
+/// @brief `bench`: the times of rungs beside those of vendor libraries.
 #pragma once
 
 #include "command/options.hpp"
 
 namespace convladder::command {
 
-/// Says that there are no benchmarks yet. @throws BadInput: what was asked for cannot be done
+/// Times the chosen rungs on the chosen problems; without a GPU: shows the newest committed run.
+/// @return an ExitStatus. @throws BadInput
 int bench(const Options& options);
 
 }  // namespace convladder::command

@@ -87,7 +87,7 @@ each is compared with the same reference.
   ./ladder compare                     the tour: every rung of every ladder, and pictures
   ./ladder compare LADDER [problem]    the rungs of one ladder on a problem of your own
   ./ladder list [--ladder LADDER]      all rungs, each with its one idea
-  ./ladder bench [LADDER]              times beside the vendor's libraries (not available yet)
+  ./ladder bench [LADDER]              times on a GPU beside those of vendor libraries
   ./ladder test | check | docs | notebooks
                                        the suite, a contributor's checks, the pages, the lessons
 
@@ -235,7 +235,9 @@ Options parse_options(const std::vector<std::string>& arguments) {
   list->add_option("--ladder", ladder, "only this one")->type_name("LADDER");
 
   CLI::App* bench =
-      app.add_subcommand("bench", "Times rungs beside vendor libraries. Not available yet.");
+      app.add_subcommand("bench",
+                         "Times rungs on a GPU, beside vendor libraries; without a GPU: "
+                         "the newest committed run.");
   bench->allow_extras();
   bench->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
   add_repeated(bench, "--problem", options.benchmarks, "a benchmark problem; repeatable")

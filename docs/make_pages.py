@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Makes the pages that follow from the rung table.
 
-    make_pages.py --list LIST.json --root ROOT --out DIR
+    make_pages.py --list LIST.json --hashes HASHES.inc --root ROOT --out DIR
 
-LIST.json is what `convladder list --json` wrote. Into DIR go, for Doxygen:
+LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung: its header comment as prose, its program, and what changed since
   the rung before;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
-  `<!-- planted bugs -->`, `<!-- verified -->` and `<!-- measured -->` what tests and runs left;
+  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->` and `<!-- benchmarks -->` what tests and
+  runs left;
+- pictures/: the pictures of the benchmarks;
 - programs/: the sources as the pages show them.
 """
 
@@ -19,6 +21,9 @@ import html
 import json
 import pathlib
 import re
+
+import benchmark_tables
+from draw_pictures import Picture
 
 FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
 COLOURS = {"cpu_reference": "#9aa5b1", "cuda_naive": "#e0a34a", "cuda_optimized": "#58a86c"}
@@ -58,7 +63,9 @@ def brief_and_prose(header):
 
 
 class Pages:
-    def __init__(self, rows, root, out):
+    def __init__(self, rows, hashes, root, out):
+        self.hashes = hashes
+        self.benchmarks = benchmark_tables.newest_run(root)
         self.root = root
         self.out = out
         self.rows = {row["rung"]: row for row in rows}
@@ -109,10 +116,61 @@ class Pages:
         lines += [f"| Try it | `./ladder compare {ladder} --rung {rung}` |", ""]
 
         lines += self.linked(prose, pathlib.PurePosixPath(row["source"]).parent.as_posix())
+        lines += self.measured_beside_predicted(rung)
         lines += ["", "## The program", "", f"\\include{{lineno}} programs/{row['source']}", ""]
         if previous:
             lines += self.change(previous, rung)
         return "\n".join(lines) + "\n"
+
+    def is_stale(self, row):
+        return self.hashes.get(row["rung"]) != row["source_hash"]
+
+    def measured_beside_predicted(self, rung):
+        """The rows of a rung in the newest committed run."""
+        if self.benchmarks is None:
+            return []
+        table = benchmark_tables.rung_table(self.benchmarks, rung)
+        if not table:
+            return []
+        lines = ["", f"## Measured {{#{page_id(rung)}_measured}}", "", benchmark_tables.machine(self.benchmarks)]
+        lines[-1] += "; see \\ref benchmarks for how. What was expected stands above."
+        if any(self.is_stale(row) for row in self.benchmarks["rows"] if row["rung"] == rung):
+            lines += ["", "**Stale**: the rung has changed since it was timed."]
+        return [*lines, "", *table]
+
+    def benchmark_page(self):
+        """The tables and pictures of the newest committed run."""
+        run = self.benchmarks
+        if run is None:
+            return ["No run has been committed yet."]
+        drawn = benchmark_tables.pictures(
+            Picture, run, {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
+        )
+        for name, picture in drawn.items():
+            write(self.out / "pictures" / f"{name}.svg", picture.svg())
+        stale = sorted({row["rung"] for row in run["rows"] if self.is_stale(row)})
+        lines = ["# The run {#benchmark_run}", "", benchmark_tables.machine(run) + ".", ""]
+        lines += [f"Ceilings: {benchmark_tables.ceilings(run)}.", ""]
+        if stale:
+            names = ", ".join(self.link(rung) if rung in self.rows else rung for rung in stale)
+            lines += [f"**Stale**: changed since they were timed: {names}.", ""]
+        if "roofline" in drawn:
+            lines += ["![The fastest rungs under the ceilings](roofline.svg)", ""]
+
+        def link(rung):
+            mark = " (stale)" if rung in stale else ""
+            return (self.link(rung, short_name(rung)) if rung in self.rows else rung) + mark
+
+        for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
+            lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]
+            for name in drawn:
+                if any(name == f"climb_{ladder}_{p}".replace("-", "_") for p in benchmark_tables.CLIMBS.get(ladder, [])):
+                    lines += [f"![{ladder}: the climb]({name}.svg)", ""]
+            for l2 in ("warm", "cold"):
+                table = benchmark_tables.ladder_table(run, ladder, l2, link)
+                if table:
+                    lines += [f"**L2 {l2}**", "", *table, ""]
+        return lines
 
     def change(self, before, after):
         """What changed from one rung to the next, if they are alike enough for that to say something."""
@@ -221,6 +279,7 @@ class Pages:
         now = json.loads((self.root / "tests" / "verified_on_gpu.json").read_text())
         hashes = {row["rung"]: row["source_hash"] for row in now["rungs"]}
         lines = []
+        benchmarked = {row["ladder"] for row in self.benchmarks["rows"]} if self.benchmarks else set()
         for path in sorted((self.root / "docs" / "measured").glob("*.json")):
             run = json.loads(path.read_text())
             lines += [
@@ -230,7 +289,8 @@ class Pages:
                 "",
             ]
             for table in run["ladders"]:
-                if table["ladder"] != "tile_map":  # launches of microseconds, which say nothing of a map
+                # tile_map: launches of microseconds, which say nothing of a map
+                if table["ladder"] != "tile_map" and table["ladder"] not in benchmarked:
                     lines += self.measured_table(table, run["source_hashes"], hashes)
         return lines or ["No run has been committed yet."]
 
@@ -282,6 +342,7 @@ class Pages:
             "planted bugs": self.planted_bugs,
             "verified": self.verified,
             "measured": self.measured,
+            "benchmarks": self.benchmark_page,
         }
         for name, make in tables.items():
             if f"<!-- {name} -->" in page:
@@ -303,11 +364,13 @@ def write(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--list", required=True, type=pathlib.Path)
+    parser.add_argument("--hashes", required=True, type=pathlib.Path)
     parser.add_argument("--root", required=True, type=pathlib.Path)
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
 
-    pages = Pages(json.loads(arguments.list.read_text()), arguments.root, arguments.out)
+    hashes = dict(re.findall(r'\{"(.*?)\.cu", "(\w+)"\}', arguments.hashes.read_text()))
+    pages = Pages(json.loads(arguments.list.read_text()), hashes, arguments.root, arguments.out)
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text()))

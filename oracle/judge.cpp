@@ -57,7 +57,8 @@ std::string found_text(double value) {
   return "NaN (not written, or computed from memory that holds no data)";
 }
 
-/// The error that rounding may make, as a part of the sum of |products|.
+}  // namespace
+
 double allowed_error(const Expected& expected, Data data) {
   const auto products = static_cast<double>(expected.longest_sum);
   if (expected.precision == Precision::fp32) {
@@ -68,8 +69,6 @@ double allowed_error(const Expected& expected, Data data) {
   return (data == Data::positive ? std::min(always, average) : always) +
          (4 + products) * std::ldexp(1.0, -24);
 }
-
-}  // namespace
 
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
               OutputTile tile) {

@@ -18,6 +18,10 @@ struct Verdict {
   std::string difference = {};  ///< Where it differs: the first wrong element, expected and found.
 };
 
+/// The error that rounding may make in Data::real and Data::positive, as a part of an element's sum
+/// of |products|: see judge().
+double allowed_error(const Expected& expected, Data data);
+
 /// Judges `found` against `expected`.
 ///
 /// Data::integer: every element must equal the reference. Otherwise every element must lie within

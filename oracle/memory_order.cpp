@@ -49,4 +49,18 @@ Array from_memory(Array array, const MemoryOrder& order) {
   return restored;
 }
 
+std::int64_t place_in_memory(std::int64_t place, const MemoryOrder& order) {
+  if (order.view.empty()) return place;
+  Shape index(order.view.size());
+  for (std::size_t axis = index.size(); axis-- > 0; place /= order.view[axis]) {
+    index[axis] = place % order.view[axis];
+  }
+  std::int64_t stored = 0;
+  for (const int axis : order.axes) {
+    const auto at = static_cast<std::size_t>(axis);
+    stored = stored * order.view[at] + index[at];
+  }
+  return stored;
+}
+
 }  // namespace convladder

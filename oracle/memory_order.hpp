@@ -12,4 +12,7 @@ Array in_memory(const Array& array, const MemoryOrder& order);
 /// The way back.
 Array from_memory(Array array, const MemoryOrder& order);
 
+/// Where in memory the element at a row-major offset lies.
+std::int64_t place_in_memory(std::int64_t place, const MemoryOrder& order);
+
 }  // namespace convladder

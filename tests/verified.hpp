@@ -28,9 +28,6 @@ struct Verification {
   std::vector<VerifiedRung> rungs = {};
 };
 
-/// By rung: the hash of the sources that this program was built from.
-const std::map<std::string, std::string>& built_source_hashes();
-
 /// The rungs of a run that passed both their tests on the GPU.
 std::vector<VerifiedRung> verified_rungs(const std::vector<ReportEntry>& entries,
                                          const std::map<std::string, std::string>& hashes);

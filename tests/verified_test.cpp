@@ -9,7 +9,8 @@
 #include <fstream>
 
 #include "ladders/ladders.hpp"
-#include "tests/source_hash.hpp"
+#include "provenance/provenance.hpp"
+#include "provenance/source_hash.hpp"
 
 namespace convladder::testing {
 namespace {

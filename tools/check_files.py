@@ -7,7 +7,8 @@
 - links in Markdown files lead somewhere;
 - notebooks are committed without outputs;
 - every rung's file stands in the table, and its header has the agreed parts and names files that exist;
-- README.md's table of ladders is the rung table's (--fix writes it);
+- README.md's table of ladders is the rung table's, and its table of times the newest committed run's (--fix
+  writes them);
 - CITATION.cff is complete, and its version is CMakeLists.txt's and CHANGELOG.md's.
 """
 
@@ -21,6 +22,10 @@ import tempfile
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+sys.dont_write_bytecode = True
+import benchmark_tables  # noqa: E402
+
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
 NOT_OURS = {"build", "out", "__pycache__"}
@@ -143,15 +148,19 @@ def ladder_table(rows):
 def check_readme(rows, fix):
     path = ROOT / "README.md"
     text = path.read_text()
-    marked = re.compile(r"(<!-- ladders: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
-    if not marked.search(text):
-        problem(path, 0, "the markers of the table of ladders are gone")
-        return
-    fresh = marked.sub(lambda found: found.group(1) + ladder_table(rows) + "\n" + found.group(2), text)
-    if fresh != text and fix:
-        path.write_text(fresh)
-    elif fresh != text:
-        problem(path, 0, "the table of ladders is not the rung table's: run ./ladder format")
+    run = benchmark_tables.newest_run(ROOT)
+    times = "\n".join(benchmark_tables.readme_table(run)) if run else "No run has been committed yet."
+    for name, table in {"ladders": ladder_table(rows), "times": times}.items():
+        marked = re.compile(rf"(<!-- {name}: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
+        if not marked.search(text):
+            problem(path, 0, f"the markers of the table of {name} are gone")
+            continue
+        fresh = marked.sub(lambda found: found.group(1) + table + "\n" + found.group(2), text)
+        if fresh != text and fix:
+            path.write_text(fresh)
+        elif fresh != text:
+            problem(path, 0, f"the table of {name} is out of date: run ./ladder format")
+        text = fresh
     for row in rows:
         if not (ROOT / "docs" / "ladders" / f"{row['ladder']}.md").exists():
             problem(ROOT / "docs/ladders", 0, f"there is no page {row['ladder']}.md")

@@ -1089,6 +1089,96 @@ class Interrupt(ProgramTest):
         self.assertEqual(before, after)
 
 
+class Bench(ProgramTest):
+    """`bench` measures on a GPU; elsewhere it shows the newest committed run."""
+
+    KEYS = ["gpu", "driver", "toolkit", "cudnn", "spconv", "date", "commit", "ceilings", "rows"]
+    ROW_KEYS = ["ladder", "rung", "source_hash", "problem", "dtype", "layout", "l2", "median_us",
+                "spread_us", "host_us", "tflops", "roofline", "bytes", "launches", "host_syncs",
+                "registers", "shared_bytes", "spills", "occupancy", "baselines", "limits"]
+    RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+
+    def check_run(self, run):
+        self.assertEqual(list(run), self.KEYS)
+        for row in run["rows"]:
+            self.assertEqual(list(row), self.ROW_KEYS)
+            self.assertGreater(row["median_us"], 0)
+            self.assertIn(row["l2"], ("warm", "cold"))
+            self.assertIn(row["dtype"], ("fp32", "tf32"))
+
+    @unittest.skipIf(HAS_GPU, "there is a GPU")
+    def test_without_a_gpu_the_committed_run(self):
+        result = self.agree("bench")
+        self.assertTrue(result.stdout.startswith("No GPU"), result.stdout)
+        self.assertEqual(result.stderr, "")
+        committed = sorted(self.RESULTS.glob("*.json"))
+        if not committed:
+            self.assertIn("No run has been committed yet", result.stdout)
+            return
+        runs = [self.load_json(path) for path in committed]
+        for run in runs:
+            self.check_run(run)
+        newest = max(runs, key=lambda run: run["date"])
+        self.assertIn(newest["gpu"], result.stdout)
+        self.assertIn(newest["date"], result.stdout)
+        row = newest["rows"][0]
+        part = self.agree("bench", row["ladder"], "--problem", row["problem"], "--json",
+                          self.folder / "part.json")
+        self.assertIn(row["rung"], part.stdout)
+        shown = self.load_json(self.folder / "part.json")
+        self.check_run(shown)
+        self.assertEqual({(row["ladder"], row["problem"])},
+                         {(shown["ladder"], shown["problem"]) for shown in shown["rows"]})
+
+    @unittest.skipIf(HAS_GPU, "there is a GPU")
+    def test_without_a_gpu_an_earlier_file_stays(self):
+        path = self.folder / "run.json"
+        path.write_text("{}")
+        result = run("bench", "gemm", "--json", path)
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(path.read_text(), "{}")
+
+    @unittest.skipIf(HAS_GPU, "there is a GPU")
+    def test_a_gpu_that_must_be_there(self):
+        result = run("bench", "gemm", env={"CONVLADDER_REQUIRE_GPU": "1"})
+        self.assertEqual(result.returncode, DIFFER, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def test_unknown_words_name_the_nearest(self):
+        for arguments, nearest in ((["conv2d", "--problem", "b4"], "B4"),
+                                   (["gemm", "--problem", "cube4096"], "cube-4096"),
+                                   (["--problem", "B99"], "B9"),
+                                   (["gemm", "--rung", "tild"], "cuda_optimized/gemm/tiled"),
+                                   (["tile_map"], "im2col"),
+                                   (["conv2"], "conv2d")):
+            with self.subTest(arguments=arguments):
+                result = run("bench", *arguments)
+                self.assertEqual(result.returncode, 2, result.stdout)
+                lines = result.stderr.splitlines()
+                self.assertEqual(len(lines), 2, result.stderr)
+                self.assertEqual(lines[1], f"nearest: {nearest}")
+
+    def test_rungs_that_do_not_run_on_a_gpu(self):
+        result = run("bench", "gemm", "--rung", "cpu_reference/*")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    @unittest.skipUnless(HAS_GPU, "there is no GPU")
+    def test_a_run_and_going_on_with_it(self):
+        path = self.folder / "run.json"
+        arguments = ["bench", "gemm", "--problem", "cube-1024", "--json", path]
+        self.agree(*arguments, "--rung", "cuda_naive/*")
+        first = self.load_json(path)
+        self.check_run(first)
+        self.assertEqual({row["rung"] for row in first["rows"]}, {"cuda_naive/gemm/direct"})
+        self.agree(*arguments)
+        second = self.load_json(path)
+        self.check_run(second)
+        for row in first["rows"]:
+            self.assertIn(row, second["rows"])
+        self.assertGreater(len(second["rows"]), len(first["rows"]))
+
+
 class Tour(ProgramTest):
     def test_every_ladder_and_a_picture(self):
         result = self.agree("compare", "--backend", "cpu", "--save", self.folder / "out", "--json",

@@ -7,15 +7,14 @@
 #include <exception>
 #include <fstream>
 
-#include "tests/source_hash.hpp"
+#include "provenance/source_hash.hpp"
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   try {
     std::ofstream out(argv[2]);
     for (int i = 3; i < argc; ++i) {
-      out << "{\"" << argv[i] << "\", \"" << convladder::testing::source_hash(argv[1], argv[i])
-          << "\"},\n";
+      out << "{\"" << argv[i] << "\", \"" << convladder::source_hash(argv[1], argv[i]) << "\"},\n";
     }
     return out.flush() ? 0 : 1;
   } catch (const std::exception& error) {

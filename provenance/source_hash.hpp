@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace convladder::testing {
+namespace convladder {
 
 /// The source without comments, and with the white space that separates nothing taken out, so that
 /// neither prose nor a formatter changes the hash.
@@ -18,4 +18,4 @@ std::string without_comments(std::string_view source);
 /// @throws std::runtime_error if the source, or one that it includes, cannot be read.
 std::string source_hash(const std::filesystem::path& root, const std::string& source);
 
-}  // namespace convladder::testing
+}  // namespace convladder

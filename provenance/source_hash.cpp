@@ -1,4 +1,4 @@
-#include "tests/source_hash.hpp"
+#include "provenance/source_hash.hpp"
 
 #include <cctype>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace convladder::testing {
+namespace convladder {
 namespace {
 
 bool is_word(char letter) {
@@ -108,4 +108,4 @@ std::string source_hash(const std::filesystem::path& root, const std::string& so
   return digits;
 }
 
-}  // namespace convladder::testing
+}  // namespace convladder

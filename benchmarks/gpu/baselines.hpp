@@ -1,0 +1,39 @@
+/// @file baselines.hpp
+/// @brief Other people's implementations of a contest's work.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/gpu/contest.hpp"
+
+namespace convladder::benchmarks {
+
+/// One of them.
+struct Baseline {
+  std::string name;                           ///< "cudnn implicit_precomp".
+  std::function<void(const Arguments&)> run;  ///< Enqueues the work. @throws std::runtime_error
+  bool limit = false;                         ///< Less than the same work: a limit.
+};
+
+/// Memory that all baselines share for their scratch; they run one after the other.
+struct Scratch {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// The most scratch memory that a baseline may ask for.
+inline constexpr std::size_t kScratchBytes = std::size_t{4} << 30;
+
+/// cuDNN's algorithms for a convolution; none for other ladders, or in a build without cuDNN.
+std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scratch);
+
+/// CUTLASS's stock tiles for a matrix product, and for a forward convolution in NHWC; none
+/// elsewhere, or in a build without CUTLASS.
+std::vector<Baseline> cutlass_baselines(const Contest& contest);
+
+/// cuBLAS for a matrix product; none for other ladders, or in a build without cuBLAS.
+std::vector<Baseline> cublas_baselines(const Contest& contest);
+
+}  // namespace convladder::benchmarks

@@ -1,0 +1,175 @@
+/// @file cudnn.cu
+/// @brief cuDNN's convolution and its gradients: every algorithm that takes the problem, by name.
+#include "benchmarks/gpu/baselines.hpp"
+#include "benchmarks/gpu/kernels.hpp"
+#include "core/cuda/launch.hpp"
+
+#ifdef CONVLADDER_HAVE_CUDNN
+#include <cudnn.h>
+
+#include <array>
+#include <memory>
+
+namespace convladder::benchmarks {
+namespace {
+
+void check(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
+}
+
+cudnnHandle_t handle() {
+  static const cudnnHandle_t handle = [] {
+    cudnnHandle_t made = nullptr;
+    check(cudnnCreate(&made));
+    check(cudnnSetStream(made, rung_stream()));
+    return made;
+  }();
+  return handle;
+}
+
+/// The problem as cuDNN takes it.
+class Convolution {
+ public:
+  Convolution(const Conv2dProblem& p, bool nhwc, bool tf32) {
+    const cudnnTensorFormat_t format = nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+    check(cudnnCreateTensorDescriptor(&x));
+    check(cudnnCreateTensorDescriptor(&y));
+    check(cudnnCreateTensorDescriptor(&db));
+    check(cudnnCreateFilterDescriptor(&w));
+    check(cudnnCreateConvolutionDescriptor(&convolution));
+    check(cudnnSetTensor4dDescriptor(x, format, CUDNN_DATA_FLOAT, p.N, p.C, p.H, p.W));
+    check(cudnnSetTensor4dDescriptor(y, format, CUDNN_DATA_FLOAT, p.N, p.K, p.P, p.Q));
+    check(cudnnSetTensor4dDescriptor(db, format, CUDNN_DATA_FLOAT, 1, p.K, 1, 1));
+    check(cudnnSetFilter4dDescriptor(w, CUDNN_DATA_FLOAT, format, p.K, p.C / p.groups, p.R, p.S));
+    check(cudnnSetConvolution2dDescriptor(convolution, p.pad.top, p.pad.left, p.stride.h,
+                                          p.stride.w, p.dilation.h, p.dilation.w,
+                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    check(cudnnSetConvolutionGroupCount(convolution, p.groups));
+    check(cudnnSetConvolutionMathType(convolution, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+  }
+  Convolution(const Convolution&) = delete;
+  Convolution& operator=(const Convolution&) = delete;
+  ~Convolution() {
+    cudnnDestroyConvolutionDescriptor(convolution);
+    cudnnDestroyFilterDescriptor(w);
+    for (auto* tensor : {x, y, db}) cudnnDestroyTensorDescriptor(tensor);
+  }
+
+  cudnnTensorDescriptor_t x = nullptr, y = nullptr, db = nullptr;
+  cudnnFilterDescriptor_t w = nullptr;
+  cudnnConvolutionDescriptor_t convolution = nullptr;
+};
+
+constexpr float kOne = 1, kZero = 0;
+
+template <class Algorithm>
+struct Named {
+  Algorithm algorithm;
+  const char* name;
+};
+
+constexpr std::array<Named<cudnnConvolutionFwdAlgo_t>, 8> kForward = {
+    {{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, "implicit_gemm"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, "implicit_precomp"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_GEMM, "gemm"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, "direct"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_FFT, "fft"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING, "fft_tiling"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, "winograd"},
+     {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, "winograd_nonfused"}}};
+constexpr std::array<Named<cudnnConvolutionBwdDataAlgo_t>, 6> kInputGradient = {
+    {{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, "algo0"},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, "algo1"},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, "fft"},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING, "fft_tiling"},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, "winograd"},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, "winograd_nonfused"}}};
+constexpr std::array<Named<cudnnConvolutionBwdFilterAlgo_t>, 7> kWeightGradient = {
+    {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, "algo0"},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, "algo1"},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, "fft"},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, "algo3"},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD, "winograd"},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, "winograd_nonfused"},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING, "fft_tiling"}}};
+
+}  // namespace
+
+std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scratch) {
+  const auto* p = std::get_if<Conv2dProblem>(&contest.problem);
+  // cuDNN pads both sides alike.
+  if (p == nullptr || p->pad.top != p->pad.bottom || p->pad.left != p->pad.right) return {};
+  const auto c = std::make_shared<Convolution>(*p, contest.nhwc, contest.tf32);
+  std::vector<Baseline> baselines;
+  std::size_t bytes = 0;
+  const auto takes = [&](cudnnStatus_t status) {
+    return status == CUDNN_STATUS_SUCCESS && bytes <= scratch.bytes;
+  };
+  if (contest.ladder == "conv2d") {
+    for (const auto& [algorithm, name] : kForward) {
+      if (!takes(cudnnGetConvolutionForwardWorkspaceSize(handle(), c->x, c->w, c->convolution, c->y,
+                                                         algorithm, &bytes))) {
+        continue;
+      }
+      baselines.push_back(
+          {text("cudnn ", name), [=](const Arguments& arrays) {
+             check(cudnnConvolutionForward(handle(), &kOne, c->x, arrays.in<float>("x"), c->w,
+                                           arrays.in<float>("weights"), c->convolution, algorithm,
+                                           scratch.data, scratch.bytes, &kZero, c->y,
+                                           arrays.out<float>("y")));
+           }});
+    }
+  } else if (contest.ladder == "conv2d_dgrad") {
+    for (const auto& [algorithm, name] : kInputGradient) {
+      if (!takes(cudnnGetConvolutionBackwardDataWorkspaceSize(handle(), c->w, c->y, c->convolution,
+                                                              c->x, algorithm, &bytes))) {
+        continue;
+      }
+      baselines.push_back({text("cudnn ", name), [=](const Arguments& arrays) {
+                             check(cudnnConvolutionBackwardData(
+                                 handle(), &kOne, c->w, arrays.in<float>("weights"), c->y,
+                                 arrays.in<float>("dy"), c->convolution, algorithm, scratch.data,
+                                 scratch.bytes, &kZero, c->x, arrays.out<float>("dx")));
+                           }});
+    }
+  } else if (contest.ladder == "conv2d_wgrad") {
+    const auto weights = [=](cudnnConvolutionBwdFilterAlgo_t algorithm, const Arguments& arrays) {
+      check(cudnnConvolutionBackwardFilter(handle(), &kOne, c->x, arrays.in<float>("x"), c->y,
+                                           arrays.in<float>("dy"), c->convolution, algorithm,
+                                           scratch.data, scratch.bytes, &kZero, c->w,
+                                           arrays.out<float>("dw")));
+    };
+    for (const auto& [algorithm, name] : kWeightGradient) {
+      if (!takes(cudnnGetConvolutionBackwardFilterWorkspaceSize(
+              handle(), c->x, c->y, c->convolution, c->w, algorithm, &bytes))) {
+        continue;
+      }
+      baselines.push_back({text("cudnn ", name), [=](const Arguments& arrays) {
+                             weights(algorithm, arrays);
+                             check(cudnnConvolutionBackwardBias(handle(), &kOne, c->y,
+                                                                arrays.in<float>("dy"), &kZero,
+                                                                c->db, arrays.out<float>("db")));
+                           }});
+      // Only half of the work, but what most people time.
+      baselines.push_back({text("cudnn ", name, ", dw alone"),
+                           [=](const Arguments& arrays) { weights(algorithm, arrays); }, true});
+    }
+  }
+  return baselines;
+}
+
+std::string cudnn_version() {
+  const std::size_t v = cudnnGetVersion();
+  return text(v / 10000, ".", v / 100 % 100, ".", v % 100);
+}
+
+}  // namespace convladder::benchmarks
+
+#else
+
+namespace convladder::benchmarks {
+std::vector<Baseline> cudnn_baselines(const Contest&, const Scratch&) { return {}; }
+std::string cudnn_version() { return ""; }
+}  // namespace convladder::benchmarks
+
+#endif

@@ -1,0 +1,318 @@
+#include "benchmarks/runs.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "core/device.hpp"
+#include "ladders/ladders.hpp"
+#include "oracle/data.hpp"
+#include "oracle/judge.hpp"
+#include "oracle/memory_order.hpp"
+#include "oracle/reference.hpp"
+#include "oracle/samples.hpp"
+#include "provenance/provenance.hpp"
+#ifdef CONVLADDER_HAVE_NVCC
+#include "benchmarks/gpu/contest.hpp"
+#endif
+
+namespace convladder::benchmarks {
+namespace {
+
+using Key =
+    std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
+
+Key key_of(const Row& row) {
+  return {row.ladder, row.rung, row.problem, row.dtype, row.layout, row.l2};
+}
+
+/// Where a row stands: ladder, problem, layout, dtype, L2 state, rung.
+std::array<std::size_t, 5> order_of(const Row& row) {
+  std::size_t ladder = 0, rung = 0, problem = 0;
+  for (const Ladder& candidate : ladders()) {
+    if (candidate.name == row.ladder) {
+      while (rung < candidate.rungs.size() && candidate.rungs[rung].name != row.rung) ++rung;
+      break;
+    }
+    ++ladder;
+  }
+  for (const BenchmarkProblem& candidate : benchmark_problems()) {
+    if (candidate.ladder == row.ladder && candidate.id == row.problem) break;
+    ++problem;
+  }
+  const std::size_t variant = (row.layout == "nhwc" ? 2u : 0u) + (row.dtype == "fp32" ? 0u : 1u);
+  return {ladder, problem, variant, row.l2 == "warm" ? 0u : 1u, rung};
+}
+
+}  // namespace
+
+Run new_run() {
+  Run run;
+  run.driver = driver_version();
+  run.toolkit = toolkit_version();
+  run.date = today();
+  run.commit = commit();
+  const Device* gpu = device_at(Where::gpu);
+  if (gpu != nullptr) run.gpu = gpu->name();
+#ifdef CONVLADDER_HAVE_NVCC
+  run.cudnn = cudnn_version();
+#endif
+  return run;
+}
+
+std::string why_not_resumed(const Run& earlier, const Run& now) {
+  for (const auto& [what, then, today] : {std::tuple{"GPU", earlier.gpu, now.gpu},
+                                          {"driver", earlier.driver, now.driver},
+                                          {"toolkit", earlier.toolkit, now.toolkit},
+                                          {"cuDNN", earlier.cudnn, now.cudnn}}) {
+    if (then != today) {
+      return text("holds a run with ", what, " ", then.empty() ? "none" : then, ", this one has ",
+                  today.empty() ? "none" : today);
+    }
+  }
+  return "";
+}
+
+const Row* row_of(const Run& run, const std::string& ladder, const std::string& rung,
+                  const std::string& problem, const std::string& dtype, const std::string& layout,
+                  const std::string& l2) {
+  const auto hash = built_source_hashes().find(rung);
+  for (const Row& row : run.rows) {
+    if (key_of(row) == Key{ladder, rung, problem, dtype, layout, l2} &&
+        hash != built_source_hashes().end() && row.source_hash == hash->second) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+void merge(Run& run, const std::vector<Row>& rows) {
+  std::set<Key> fresh;
+  for (const Row& row : rows) fresh.insert(key_of(row));
+  std::erase_if(run.rows, [&](const Row& row) { return fresh.contains(key_of(row)); });
+  run.rows.insert(run.rows.end(), rows.begin(), rows.end());
+  std::stable_sort(run.rows.begin(), run.rows.end(),
+                   [](const Row& a, const Row& b) { return order_of(a) < order_of(b); });
+}
+
+#ifdef CONVLADDER_HAVE_NVCC
+namespace {
+
+// Samples of a result: at most kMostSamples elements, at most about kSampledProducts products.
+constexpr double kMostSamples = 4096, kLeastSamples = 48, kSampledProducts = 3e7;
+// Smaller outputs are checked whole.
+constexpr std::int64_t kWholeOutput = 512;
+
+/// A problem in one precision and layout.
+struct Variant {
+  Problem problem;
+  std::string dtype, layout;
+};
+
+/// All that its ladder knows, the strict precision first.
+std::vector<Variant> variants_of(const Problem& problem) {
+  std::vector<Variant> variants;
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
+      GemmProblem variant = *gemm;
+      variant.precision = precision;
+      variants.push_back({variant, name_of(precision), "row_major"});
+    } else if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
+      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+        Conv2dProblem variant = *conv;
+        variant.precision = precision;
+        variant.layout = layout;
+        variants.push_back({variant, name_of(precision), name_of(layout)});
+      }
+    } else if (precision == Precision::fp32) {
+      variants.push_back({problem, name_of(precision), "nchw"});
+    }
+  }
+  return variants;
+}
+
+std::vector<std::int64_t> places_in(const ArraySpec& spec, std::int64_t longest) {
+  const std::int64_t size = element_count(spec.shape);
+  const auto wanted = static_cast<std::int64_t>(
+      std::clamp(kSampledProducts / static_cast<double>(longest), kLeastSamples, kMostSamples));
+  std::vector<std::int64_t> places;
+  if (size <= std::min(kWholeOutput, wanted)) {
+    for (std::int64_t i = 0; i < size; ++i) places.push_back(i);
+    return places;
+  }
+  std::mt19937_64 random(static_cast<std::uint64_t>(size));
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    // Both ends, where tiles and loops have their remainders, and anywhere between.
+    const std::int64_t any = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(size));
+    places.push_back(i < 8 ? i : i < 16 ? size - 1 - (i - 8) : any);
+  }
+  return places;
+}
+
+/// A problem's data and some of its right answers, which all variants have in common.
+struct SampledData {
+  Arrays inputs;
+  std::vector<std::vector<std::int64_t>> places;  // by output; row-major
+  std::vector<std::vector<ExpectedElement>> elements;
+};
+
+SampledData data_of(const BenchmarkProblem& benchmark) {
+  const Signature signature = ladder(benchmark.ladder).signature(benchmark.problem);
+  const std::int64_t longest = longest_sum(benchmark.ladder, benchmark.problem);
+  SampledData data;
+  data.inputs = make_inputs(signature, Data::real, 1, longest);
+  for (const ArraySpec& spec : signature.outputs) {
+    data.places.push_back(places_in(spec, longest));
+    data.elements.push_back(reference_at(benchmark.ladder, benchmark.problem, data.inputs,
+                                         spec.name, data.places.back()));
+  }
+  return data;
+}
+
+Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
+                   const SampledData& data) {
+  Contest contest;
+  contest.ladder = benchmark.ladder;
+  contest.problem = variant.problem;
+  contest.signature = ladder(benchmark.ladder).signature(variant.problem);
+  contest.tf32 = precision_of(variant.problem) == Precision::tf32;
+  contest.nhwc = variant.layout == "nhwc";
+  Expected rounding;
+  rounding.longest_sum = longest_sum(benchmark.ladder, benchmark.problem);
+  rounding.precision = precision_of(variant.problem);
+  const double allowed = allowed_error(rounding, Data::real);
+  for (const ArraySpec& spec : contest.signature.inputs) {
+    contest.inputs.emplace(spec.name, in_memory(data.inputs.at(spec.name), spec.order));
+  }
+  for (std::size_t i = 0; i < contest.signature.outputs.size(); ++i) {
+    const ArraySpec& spec = contest.signature.outputs[i];
+    Samples samples{spec.name, {}, {}, {}};
+    for (std::size_t k = 0; k < data.places[i].size(); ++k) {
+      samples.places.push_back(place_in_memory(data.places[i][k], spec.order));
+      samples.values.push_back(data.elements[i][k].value);
+      samples.tolerances.push_back(allowed * data.elements[i][k].magnitude);
+    }
+    contest.samples.push_back(std::move(samples));
+  }
+  for (const auto* specs : {&contest.signature.inputs, &contest.signature.outputs}) {
+    for (const ArraySpec& spec : *specs) {
+      contest.bytes +=
+          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
+    }
+  }
+  return contest;
+}
+
+/// The least time, in microseconds, that the operations and the bytes of a row take.
+double floor_us(const Row& row, double flops, const std::map<std::string, double>& ceilings) {
+  const double peak = ceilings.at(row.dtype == "tf32" ? "tf32_tflops" : "fma_tflops");
+  const double arithmetic = peak > 0 ? flops / peak * 1e-6 : 0;
+  const auto copy = row.limits.find("copy");
+  return std::max(arithmetic, copy == row.limits.end() ? 0 : copy->second);
+}
+
+bool complete(const Run& run, const Plan& plan, const Rung& rung, const Variant& variant) {
+  const auto has = [&](L2 l2) {
+    return row_of(run, plan.problem->ladder, rung.name, plan.problem->id, variant.dtype,
+                  variant.layout, name_of(l2)) != nullptr;
+  };
+  return has(L2::warm);
+}
+
+}  // namespace
+
+bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
+  bool right = true;
+  if (run.ceilings.empty()) {
+    const Ceilings ceilings = measure_ceilings();
+    run.ceilings = {{"copy_tb_s", ceilings.copy_tb_s},
+                    {"copy_l2_tb_s", ceilings.copy_l2_tb_s},
+                    {"fma_tflops", ceilings.fma_tflops},
+                    {"tf32_tflops", ceilings.tf32_tflops}};
+  }
+  for (const Plan& plan : plans) {
+    watcher.begin(plan);
+    const BenchmarkProblem& benchmark = *plan.problem;
+    std::set<std::pair<std::string, std::string>> taken;  // rung and layout, in its strictest dtype
+    std::optional<SampledData> data;                      // once it is needed
+    for (const Variant& variant : variants_of(benchmark.problem)) {
+      std::vector<Entrant> entrants;
+      std::vector<const Rung*> rungs;
+      for (const Rung* rung : plan.rungs) {
+        const auto& code = rung->code_at(Where::gpu);
+        if (!code || taken.contains({rung->name, variant.layout})) continue;
+        if (code->supports(variant.problem)) continue;
+        taken.insert({rung->name, variant.layout});
+        if (complete(run, plan, *rung, variant)) continue;
+        entrants.push_back({rung->name, &*code});
+        rungs.push_back(rung);
+      }
+      if (entrants.empty()) continue;
+      if (!data) data = data_of(benchmark);
+      Contest contest = contest_of(benchmark, variant, *data);
+      contest.rungs = entrants;
+      const std::string where =
+          text(benchmark.ladder, " ", benchmark.id, " ", variant.dtype, " ", variant.layout, ": ");
+      const Standings standings = benchmarks::measure(
+          contest, [&](const std::string& what) { watcher.note(where + what); });
+      std::vector<Row> rows;
+      for (const L2 l2 : {L2::warm, L2::cold}) {
+        const auto& standing = standings[static_cast<std::size_t>(l2)];
+        if (!standing) continue;
+        for (std::size_t i = 0; i < rungs.size(); ++i) {
+          const Timing& timing = standing->rungs[i];
+          if (!timing.wrong.empty()) {
+            if (!timing.declined) {
+              right = false;
+              watcher.differs(where + rungs[i]->name + ": " + timing.wrong);
+            }
+            continue;
+          }
+          Row row;
+          row.ladder = benchmark.ladder;
+          row.rung = rungs[i]->name;
+          row.source_hash = built_source_hashes().at(row.rung);
+          row.problem = benchmark.id;
+          row.dtype = variant.dtype;
+          row.layout = variant.layout;
+          row.l2 = name_of(l2);
+          row.median_us = timing.median_us;
+          row.spread_us = timing.spread_us;
+          row.host_us = timing.host_us;
+          row.bytes = contest.bytes;
+          row.launches = timing.launches;
+          row.host_syncs = timing.host_syncs;
+          row.registers = timing.registers;
+          row.shared_bytes = timing.shared_bytes;
+          row.spills = timing.spills;
+          row.occupancy = timing.occupancy;
+          row.baselines = standing->baselines;
+          row.limits = standing->limits;
+          const double flops = operations(variant.problem);
+          row.tflops = flops / timing.median_us * 1e-6;
+          const double peak = run.ceilings.at(row.dtype == "tf32" ? "tf32_tflops" : "fma_tflops");
+          if (flops > 0 && peak > 0)
+            row.limits[row.dtype == "tf32" ? "tensor cores" : "fma"] = flops / peak * 1e-6;
+          row.roofline = floor_us(row, flops, run.ceilings) / timing.median_us;
+          rows.push_back(std::move(row));
+        }
+      }
+      merge(run, rows);
+      watcher.timed(rows);
+      watcher.save(run);
+    }
+  }
+  return right;
+}
+
+#else
+
+bool measure(Run&, const std::vector<Plan>&, const Watcher&) {
+  throw std::logic_error("a build without nvcc has no GPU to measure on");
+}
+
+#endif
+
+}  // namespace convladder::benchmarks

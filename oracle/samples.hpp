@@ -1,0 +1,28 @@
+/// @file samples.hpp
+/// @brief Single elements of a reference, for problems that are too large to compute it whole.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/rung.hpp"
+#include "oracle/data.hpp"
+
+namespace convladder {
+
+/// The right value of an element, and the sum of the |products| in it.
+struct ExpectedElement {
+  double value = 0, magnitude = 0;
+};
+
+/// Elements of the output `name` of a dense ladder's problem: of reference()'s output of that name,
+/// those at `places` (row-major offsets), each computed by itself.
+/// @throws std::logic_error for the ladders that have no such function: tile_map and the sparse
+/// ones
+std::vector<ExpectedElement> reference_at(const std::string& ladder, const Problem& problem,
+                                          const Arrays& inputs, const std::string& name,
+                                          std::span<const std::int64_t> places);
+
+}  // namespace convladder
