@@ -4,6 +4,8 @@
 CPU_RUNG(Im2colProblem, cpu_reference, col2im, col2im)
 CUDA_RUNG(Im2colProblem, cuda_naive, col2im, col2im)
 CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_batched)
+CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_strided_steps)
+CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_vectorized)
 
 convladder::Ladder convladder::col2im_ladder() {
   return {"col2im",
@@ -16,5 +18,11 @@ convladder::Ladder convladder::col2im_ladder() {
                        "one thread a pixel gathers its terms, without atomics"),
               CUDA_ROW(cuda_optimized, col2im, col2im_batched, "cuda_naive/col2im/col2im",
                        "all images in one launch"),
+              CUDA_ROW(cuda_optimized, col2im, col2im_strided_steps,
+                       "cuda_optimized/col2im/col2im_batched",
+                       "only windows that read the pixel are visited: no iteration in vain"),
+              CUDA_ROW(cuda_optimized, col2im, col2im_vectorized,
+                       "cuda_optimized/col2im/col2im_strided_steps",
+                       "four neighbours a thread: col is read in vectors, and shifted in registers"),
           }};
 }

@@ -12,37 +12,71 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_constant_weights)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, depthwise)
+CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, implicit_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_tiled)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_register_tile)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
-  return {"conv2d",
-          "2-D convolution, forward: y = x * w + bias",
-          [](const Problem& problem) { return conv2d_signature(std::get<Conv2dProblem>(problem)); },
-          {
-              CPU_ROW(cpu_reference, conv2d, direct, "",
-                      "the definition: one loop for each letter of the formula"),
-              CPU_ROW(cpu_reference, conv2d, reordered, "cpu_reference/conv2d/direct",
-                      "the innermost loop runs along memory, without a branch"),
-              CPU_ROW(cpu_reference, conv2d, im2col_gemm, "cpu_reference/conv2d/reordered",
-                      "windows become the columns of a matrix, the convolution a matrix product"),
-              CPU_ROW(cpu_reference, conv2d, implicit_gemm, "cpu_reference/conv2d/im2col_gemm",
-                      "the same product with the columns found by index arithmetic, not copied"),
-              CUDA_ROW(cuda_naive, conv2d, direct, "cpu_reference/conv2d/direct",
-                       "one thread an output"),
-              CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
-                       "a kernel for the columns and one for the product, image after image"),
-              CUDA_ROW(cuda_optimized, conv2d, direct_tiled, "cuda_naive/conv2d/direct",
-                       "a block stages its input tile, with halo, in shared memory"),
-              CUDA_ROW(cuda_optimized, conv2d, direct_constant_weights,
-                       "cuda_optimized/conv2d/direct_tiled",
-                       "weights come from constant memory; common filter sizes are compiled in"),
-              CUDA_ROW(cuda_optimized, conv2d, direct_register_tile,
-                       "cuda_optimized/conv2d/direct_constant_weights",
-                       "a thread computes a column of pixels for several output channels"),
-              CUDA_ROW(cuda_optimized, conv2d, direct_float4,
-                       "cuda_optimized/conv2d/direct_register_tile",
-                       "the input tile is copied four floats at a time"),
-              CUDA_ROW(cuda_optimized, conv2d, direct_double_buffered,
-                       "cuda_optimized/conv2d/direct_float4",
-                       "the next channel's tile is on its way while the current one is computed"),
-          }};
+  return {
+      "conv2d",
+      "2-D convolution, forward: y = x * w + bias",
+      [](const Problem& problem) { return conv2d_signature(std::get<Conv2dProblem>(problem)); },
+      {
+          CPU_ROW(cpu_reference, conv2d, direct, "",
+                  "the definition: one loop for each letter of the formula"),
+          CPU_ROW(cpu_reference, conv2d, reordered, "cpu_reference/conv2d/direct",
+                  "the innermost loop runs along memory, without a branch"),
+          CPU_ROW(cpu_reference, conv2d, im2col_gemm, "cpu_reference/conv2d/reordered",
+                  "windows become the columns of a matrix, the convolution a matrix product"),
+          CPU_ROW(cpu_reference, conv2d, implicit_gemm, "cpu_reference/conv2d/im2col_gemm",
+                  "the same product with the columns found by index arithmetic, not copied"),
+          CUDA_ROW(cuda_naive, conv2d, direct, "cpu_reference/conv2d/direct",
+                   "one thread an output"),
+          CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
+                   "a kernel for the columns and one for the product, image after image"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_tiled, "cuda_naive/conv2d/direct",
+                   "a block stages its input tile, with halo, in shared memory"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_constant_weights,
+                   "cuda_optimized/conv2d/direct_tiled",
+                   "weights come from constant memory; common filter sizes are compiled in"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_register_tile,
+                   "cuda_optimized/conv2d/direct_constant_weights",
+                   "a thread computes a column of pixels for several output channels"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_float4,
+                   "cuda_optimized/conv2d/direct_register_tile",
+                   "the input tile is copied four floats at a time"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_double_buffered,
+                   "cuda_optimized/conv2d/direct_float4",
+                   "the next channel's tile is on its way while the current one is computed"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_cp_async,
+                   "cuda_optimized/conv2d/direct_double_buffered",
+                   "inputs and weights arrive in shared memory by themselves"),
+          CUDA_ROW(cuda_optimized, conv2d, depthwise, "cuda_optimized/conv2d/direct_cp_async",
+                   "one channel a filter: planes are copied as one piece of memory"),
+          CUDA_ROW(cuda_naive, conv2d, implicit_gemm, "cuda_naive/conv2d/im2col_gemm",
+                   "one thread a sum of the product; every index is decoded by division"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_tiled, "cuda_naive/conv2d/implicit_gemm",
+                   "a block stages tiles of weights and of gathered columns"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_register_tile,
+                   "cuda_optimized/conv2d/implicit_gemm_tiled",
+                   "a thread computes 8 x 8 sums in registers"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_hoisted,
+                   "cuda_optimized/conv2d/implicit_gemm_register_tile",
+                   "pixels are decoded once, taps by a table, padding by bits"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_vectorized,
+                   "cuda_optimized/conv2d/implicit_gemm_hoisted",
+                   "packed weights, warp tiles, vector loads and stores"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
+                   "cuda_optimized/conv2d/implicit_gemm_vectorized",
+                   "copies of three stages in flight; taps outermost, zero-fill is padding"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
+                   "cuda_optimized/conv2d/direct_double_buffered",
+                   "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"),
+      }};
 }

@@ -5,21 +5,42 @@ CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_wgrad, direct)
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_wgrad, im2col_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_wgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, im2col_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, depthwise)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_split_k)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32)
 
 convladder::Ladder convladder::conv2d_wgrad_ladder() {
-  return {"conv2d_wgrad",
-          "gradients of a 2-D convolution with respect to its weights and bias",
-          [](const Problem& problem) {
-            return conv2d_wgrad_signature(std::get<Conv2dProblem>(problem));
-          },
-          {
-              CPU_ROW(cpu_reference, conv2d_wgrad, direct, "",
-                      "the definition: one sum for each weight and each bias"),
-              CPU_ROW(cpu_reference, conv2d_wgrad, im2col_gemm, "cpu_reference/conv2d_wgrad/direct",
-                      "im2col, then a matrix product that sums over windows"),
-              CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
-                       "one thread a weight"),
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, im2col_gemm, "cuda_naive/conv2d_wgrad/gather",
-                       "im2col, then a tiled matrix product; db by a reduction in shared memory"),
-          }};
+  return {
+      "conv2d_wgrad",
+      "gradients of a 2-D convolution with respect to its weights and bias",
+      [](const Problem& problem) {
+        return conv2d_wgrad_signature(std::get<Conv2dProblem>(problem));
+      },
+      {
+          CPU_ROW(cpu_reference, conv2d_wgrad, direct, "",
+                  "the definition: one sum for each weight and each bias"),
+          CPU_ROW(cpu_reference, conv2d_wgrad, im2col_gemm, "cpu_reference/conv2d_wgrad/direct",
+                  "im2col, then a matrix product that sums over windows"),
+          CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
+                   "one thread a weight"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, im2col_gemm, "cuda_naive/conv2d_wgrad/gather",
+                   "im2col, then a tiled matrix product; db by a reduction in shared memory"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise,
+                   "cuda_optimized/conv2d_wgrad/im2col_gemm",
+                   "one channel a filter: a block a filter, all its sums in registers"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm,
+                   "cuda_optimized/conv2d_wgrad/im2col_gemm",
+                   "columns are found, not stored; 8 x 8 sums a thread; tiles turned on the way"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_split_k,
+                   "cuda_optimized/conv2d_wgrad/implicit_gemm",
+                   "the long sums are cut into parts, which are added up in a fixed order"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
+                   "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
+                   "pixels are decoded once a block, and copied straight to where they are read"),
+          CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
+                   "cuda_optimized/conv2d_wgrad/im2col_gemm",
+                   "implicit GEMM in NHWC on the tensor cores, its long sums split over blocks"),
+      }};
 }

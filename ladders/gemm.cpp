@@ -5,6 +5,13 @@ CPU_RUNG(GemmProblem, cpu_reference, gemm, triple_loop)
 CPU_RUNG(GemmProblem, cpu_reference, gemm, eigen)
 CUDA_RUNG(GemmProblem, cuda_naive, gemm, direct)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, register_tile)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, vectorized)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_tf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -19,5 +26,20 @@ convladder::Ladder convladder::gemm_ladder() {
                        "one thread an element of c"),
               CUDA_ROW(cuda_optimized, gemm, tiled, "cuda_naive/gemm/direct",
                        "a block stages tiles of a and b in shared memory; runs under any tile map"),
+              CUDA_ROW(cuda_optimized, gemm, register_tile, "cuda_optimized/gemm/tiled",
+                       "a thread computes 8 x 8 elements of c, held in registers"),
+              CUDA_ROW(cuda_optimized, gemm, vectorized, "cuda_optimized/gemm/register_tile",
+                       "four numbers a load and a store; a is transposed on its way"),
+              CUDA_ROW(cuda_optimized, gemm, warp_tiles, "cuda_optimized/gemm/vectorized",
+                       "a warp's part of the tile is compact, and the next tiles come during the "
+                       "arithmetic"),
+              CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/warp_tiles",
+                       "tiles are copied asynchronously, several steps ahead, past the registers"),
+              CUDA_ROW(cuda_optimized, gemm, split_k, "cuda_optimized/gemm/cp_async",
+                       "several blocks share a tile's sums; a second kernel adds up the parts"),
+              CUDA_ROW(cuda_optimized, gemm, stream_k, "cuda_optimized/gemm/split_k",
+                       "every block gets the same number of steps, wherever tiles begin and end"),
+              CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/tiled",
+                       "tensor cores multiply factors rounded to TF32, a fragment a lane"),
           }};
 }

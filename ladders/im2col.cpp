@@ -4,6 +4,7 @@
 CPU_RUNG(Im2colProblem, cpu_reference, im2col, im2col)
 CUDA_RUNG(Im2colProblem, cuda_naive, im2col, im2col)
 CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_batched)
+CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_vectorized)
 
 convladder::Ladder convladder::im2col_ladder() {
   return {"im2col",
@@ -16,5 +17,8 @@ convladder::Ladder convladder::im2col_ladder() {
                        "one thread a channel and window, one launch an image"),
               CUDA_ROW(cuda_optimized, im2col, im2col_batched, "cuda_naive/im2col/im2col",
                        "all images in one launch"),
+              CUDA_ROW(cuda_optimized, im2col, im2col_vectorized,
+                       "cuda_optimized/im2col/im2col_batched",
+                       "four windows a thread, whose taps it stores as vectors"),
           }};
 }

@@ -6,6 +6,7 @@
 /// kernels that use it run, and are tested, without a GPU.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_pipeline.h>
 
 #include <cstdint>
@@ -17,6 +18,13 @@
 #endif
 
 namespace convladder::BACKEND::ptx {
+
+/// Whether the functions for Hopper below (mbarrier, tma, wgmma) exist; not yet in cuda_on_cpu.
+#ifdef __CUDACC__
+inline constexpr bool kHaveWgmma = true;
+#else
+inline constexpr bool kHaveWgmma = false;
+#endif
 
 #ifdef __CUDACC__
 /// The address of shared memory as PTX takes it: 32 bits, counted in the shared window.
@@ -81,9 +89,29 @@ __device__ inline void cp_async_wait_group() {
 __device__ inline std::uint32_t to_tf32(float value) {
   return ::cuda_on_cpu::ptx::cvt_rna_tf32(value);
 }
+using ::cuda_on_cpu::ptx::fence_mbarrier_init;
+using ::cuda_on_cpu::ptx::fence_proxy_async;
 using ::cuda_on_cpu::ptx::ldmatrix_x2;
 using ::cuda_on_cpu::ptx::ldmatrix_x4;
+using ::cuda_on_cpu::ptx::mbarrier_arrive;
+using ::cuda_on_cpu::ptx::mbarrier_arrive_expect_tx;
+using ::cuda_on_cpu::ptx::mbarrier_init;
+using ::cuda_on_cpu::ptx::mbarrier_wait;
 using ::cuda_on_cpu::ptx::mma_m16n8k8_tf32;
+using ::cuda_on_cpu::ptx::prefetch_tensor_map;
+using ::cuda_on_cpu::ptx::setmaxnreg_dec;
+using ::cuda_on_cpu::ptx::setmaxnreg_inc;
+using ::cuda_on_cpu::ptx::shared_address;
+using ::cuda_on_cpu::ptx::tma_load;
+using ::cuda_on_cpu::ptx::tma_load_im2col;
+using ::cuda_on_cpu::ptx::wgmma_commit_group;
+using ::cuda_on_cpu::ptx::wgmma_fence;
+using ::cuda_on_cpu::ptx::wgmma_m64k8_tf32;
+using ::cuda_on_cpu::ptx::wgmma_wait_group;
+/// See wgmma_descriptor() below.
+__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024) {
+  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, 16, group_bytes, 128);
+}
 #else
 
 /// `ldmatrix.sync.aligned.m8n8.x2.shared.b16` (sm_75): two of the matrices that ldmatrix_x4() loads
@@ -138,6 +166,299 @@ __device__ inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   __trap();  // rungs that come here decline older GPUs
+#endif
+}
+
+/// Whether the device code being compiled may use wgmma: the architecture sm_90a, not sm_90.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define CONVLADDER_SM90A 1
+#else
+#define CONVLADDER_SM90A 0
+#endif
+
+/// `mbarrier.init` (sm_80): a barrier in shared memory whose phases end after so many arrivals, and
+/// the bytes that these expect. One thread; the others see it after fence_mbarrier_init() of this
+/// thread and a barrier of the block.
+__device__ inline void mbarrier_init(std::uint64_t* barrier, int arrivals) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+#else
+  __trap();  // here and below: rungs that come here decline older GPUs
+#endif
+}
+
+/// `fence.mbarrier_init` (sm_90): makes initialised barriers known to the copy engine.
+__device__ inline void fence_mbarrier_init() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+/// `mbarrier.arrive`: one of the arrivals of the current phase; what this thread did before is
+/// visible to those who have waited for the phase.
+__device__ inline void mbarrier_arrive(std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// `mbarrier.arrive.expect_tx` (sm_90): an arrival that also announces `bytes` from the copy
+/// engine; the phase ends after the last arrival and the last byte.
+__device__ inline void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// `mbarrier.try_wait.parity` (sm_90) until it succeeds: waits until the phase of that parity has
+/// ended; the first phase has parity 0. On a new barrier, the "phase before" has parity 1 and has
+/// ended.
+__device__ inline void mbarrier_wait(std::uint64_t* barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+  unsigned done;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+  } while (!done);
+#else
+  __trap();
+#endif
+}
+
+/// `fence.proxy.async` (sm_90): ordinary stores of this thread to shared memory are seen by wgmma
+/// and by the copy engine behind a barrier that follows.
+__device__ inline void fence_proxy_async() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/// `prefetch.tensormap` (sm_90): the description is needed soon.
+__device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+#endif
+}
+
+/// `cp.async.bulk.tensor`, tiled (sm_90): the copy engine copies a box of an array, as `map`
+/// describes both, to shared memory, and counts its bytes at the barrier. `at` is the box's first
+/// element, innermost axis first; what lies outside of the array becomes zero, and is counted too.
+/// One thread calls it.
+template <int kRank>
+__device__ inline void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+                                const int (&at)[kRank]) {
+  static_assert(kRank >= 2 && kRank <= 4, "not needed so far");
+#if __CUDA_ARCH__ >= 900
+  if constexpr (kRank == 2) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared_address(shared_to)),
+        "l"(map), "r"(shared_address(barrier)), "r"(at[0]), "r"(at[1])
+        : "memory");
+  } else if constexpr (kRank == 3) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(shared_to)),
+        "l"(map), "r"(shared_address(barrier)), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(shared_address(shared_to)),
+        "l"(map), "r"(shared_address(barrier)), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
+  }
+#else
+  __trap();
+#endif
+}
+
+/// `cp.async.bulk.tensor`, im2col (sm_90): from an array [N][H][W][C], the channels c ... of as
+/// many pixels as the map says. The first one is (n, h, w), the others follow it along w, then h,
+/// then n, inside of the map's bounding box and with its steps; each is shifted by the offsets
+/// before it is read. This is how a convolution's window positions follow one another, and the
+/// offsets are the place in the window.
+__device__ inline void tma_load_im2col(void* shared_to, const CUtensorMap* map,
+                                       std::uint64_t* barrier, int c, int w, int h, int n,
+                                       unsigned short offset_w, unsigned short offset_h) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(shared_address(shared_to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(c), "r"(w), "r"(h), "r"(n), "h"(offset_w),
+      "h"(offset_h)
+      : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// Describes an operand of wgmma in shared memory: rows of 128 bytes along k, in groups of 8 that
+/// lie `group_bytes` apart, each permuted as the copy engine's 128-byte swizzle does (bits 4 to 6
+/// of every address are XORed with its bits 7 to 9). `shared` is row 0 before the permutation, at
+/// a multiple of 16 bytes; the next 8 steps of k begin 32 bytes further.
+__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024) {
+  return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
+         std::uint64_t{1} << 16 | static_cast<std::uint64_t>(group_bytes >> 4) << 32 |
+         std::uint64_t{1} << 62;
+}
+
+/// `wgmma.fence` (sm_90a): before the first wgmma, and before one that uses registers (here: sums)
+/// that the thread has written.
+__device__ inline void wgmma_fence() {
+#if CONVLADDER_SM90A
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+/// `wgmma.commit_group` (sm_90a): closes a group of products.
+__device__ inline void wgmma_commit_group() {
+#if CONVLADDER_SM90A
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+/// `wgmma.wait_group` (sm_90a): waits for all but the last kGroups groups.
+template <int kGroups>
+__device__ inline void wgmma_wait_group() {
+#if CONVLADDER_SM90A
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+#endif
+}
+
+/// `setmaxnreg.inc` (sm_90a): all warps of a warpgroup wait until they have so many registers.
+template <int kRegisters>
+__device__ inline void setmaxnreg_inc() {
+#if CONVLADDER_SM90A
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+#endif
+}
+
+/// `setmaxnreg.dec` (sm_90a): gives registers back.
+template <int kRegisters>
+__device__ inline void setmaxnreg_dec() {
+#if CONVLADDER_SM90A
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+#endif
+}
+
+/// `wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32` (sm_90a): a warpgroup (four warps, the
+/// first one's number a multiple of 4) computes d += a * b, or d = a * b without `accumulate`, for
+/// a [64][8] and b [8][kN], each described by wgmma_descriptor() with its rows along k: b's row n
+/// holds column n. Thread t of the warpgroup holds, with row = 16 (t / 32) + t % 32 / 4 and column
+/// = 2 (t % 4), of d
+///
+///     d[4 j], d[4 j + 1]      at (row, 8 j + column), (row, 8 j + column + 1)
+///     d[4 j + 2], d[4 j + 3]  at (row + 8, 8 j + column), (row + 8, 8 j + column + 1)
+///
+/// The products are there after wgmma_commit_group() and wgmma_wait_group(). The 13 low bits of the
+/// factors are ignored.
+template <int kN>
+__device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
+                                        bool accumulate) {
+  static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+#if CONVLADDER_SM90A
+  if constexpr (kN == 32) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15}, "
+        "%16, %17, p, 1, 1;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+          "+f"(d[14]), "+f"(d[15])
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  } else if constexpr (kN == 64) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31}, "
+        "%32, %33, p, 1, 1;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+          "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+          "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  } else if constexpr (kN == 128) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
+        "%60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+          "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+          "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
+          "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
+          "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
+          "+f"(d[63])
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  } else {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
+        "%60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, "
+        "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, "
+        "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, "
+        "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, "
+        "%120, %121, %122, %123, %124, %125, %126, %127}, "
+        "%128, %129, p, 1, 1;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+          "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+          "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
+          "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
+          "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
+          "+f"(d[63]), "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]),
+          "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),
+          "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
+          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]),
+          "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]),
+          "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
+          "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]),
+          "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]),
+          "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]),
+          "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  }
+#else
+  __trap();
 #endif
 }
 

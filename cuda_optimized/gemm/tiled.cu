@@ -2,6 +2,7 @@
 /// @brief gemm, rung 2 on the GPU: a block stages tiles of a and b in shared memory.
 ///
 /// - Before: cuda_naive/gemm/direct.cu (every thread reads its own row of a and column of b)
+/// - After:  register_tile.cu (a thread computes 8 x 8 elements of c instead of one)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** The 32 x 32 elements of c that a block computes need 32 rows of a and 32 columns

@@ -1,0 +1,82 @@
+#include "core/cuda/tensor_map.hpp"
+
+#include <cuda.h>
+
+namespace convladder::BACKEND {
+namespace {
+
+/// A function of the driver, found at run time: programs do not link against the driver, which
+/// machines without a GPU have not.
+template <class Function>
+Function* driver_function([[maybe_unused]] const char* name, [[maybe_unused]] Function* here) {
+#ifdef __CUDACC__
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
+  if (result != cudaDriverEntryPointSuccess || found == nullptr) {
+    throw DeviceError(text("the driver has no ", name));
+  }
+  return reinterpret_cast<Function*>(found);
+#else
+  return here;
+#endif
+}
+
+void check_encoded(CUresult result, const char* what) {
+  if (result != CUDA_SUCCESS) {
+    throw DeviceError(text("the driver refuses ", what, ": error ", static_cast<int>(result)));
+  }
+}
+
+}  // namespace
+
+CUtensorMap tensor_map(const TiledMap& map, const float* data) {
+#ifdef __CUDACC__
+  static auto* const encode =
+      driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled", nullptr);
+#else
+  auto* const encode = &cuTensorMapEncodeTiled;
+#endif
+  cuuint64_t extents[4] = {}, strides[3] = {};
+  cuuint32_t box[4] = {}, steps[4] = {1, 1, 1, 1};
+  for (int axis = 0; axis < map.rank; ++axis) {
+    extents[axis] = static_cast<cuuint64_t>(map.extents[axis]);
+    box[axis] = static_cast<cuuint32_t>(map.box[axis]);
+    if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(float);
+  }
+  CUtensorMap encoded{};
+  check_encoded(encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+                       static_cast<cuuint32_t>(map.rank), const_cast<float*>(data), extents,
+                       strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                "a tiled tensor map");
+  return encoded;
+}
+
+CUtensorMap tensor_map(const Im2colMap& map, const float* data) {
+#ifdef __CUDACC__
+  static auto* const encode =
+      driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col", nullptr);
+#else
+  auto* const encode = &cuTensorMapEncodeIm2col;
+#endif
+  const cuuint64_t C = static_cast<cuuint64_t>(map.C), W = static_cast<cuuint64_t>(map.W);
+  const cuuint64_t H = static_cast<cuuint64_t>(map.H), N = static_cast<cuuint64_t>(map.N);
+  const cuuint64_t extents[4] = {C, W, H, N};
+  const cuuint64_t strides[3] = {C * sizeof(float), W * C * sizeof(float),
+                                 H * W * C * sizeof(float)};
+  const int lower[2] = {map.lower_w, map.lower_h}, upper[2] = {map.upper_w, map.upper_h};
+  const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(map.stride_w),
+                               static_cast<cuuint32_t>(map.stride_h), 1};
+  CUtensorMap encoded{};
+  check_encoded(
+      encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 4, const_cast<float*>(data), extents,
+             strides, lower, upper, kTensorMapRow, static_cast<cuuint32_t>(map.pixels), steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "an im2col tensor map");
+  return encoded;
+}
+
+}  // namespace convladder::BACKEND

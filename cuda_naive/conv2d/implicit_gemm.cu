@@ -1,0 +1,92 @@
+/// @file implicit_gemm.cu
+/// @brief conv2d as a matrix product, first on the GPU: one thread a sum, every index decoded.
+///
+/// - Before: cuda_naive/conv2d/im2col_gemm.cu (writes the columns to memory, then multiplies)
+/// - After:  cuda_optimized/conv2d/implicit_gemm_tiled.cu (a block shares what its threads gather)
+/// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
+///
+/// **The idea.** The columns of im2col are copies of x, so the product can read x itself. A thread
+/// computes one element of the product: filter m, pixel j. For every step k of its sum it takes k
+/// apart into channel and tap, and looks where in x that tap of its window lies.
+///
+///     weights [M][k]                  x, seen as [k][j]                 y [M][j]
+///
+///     m -> . . k . . .       *        k -> c = k / (R * S)        =     sum over k
+///                                          r = k / S % R
+///                                          s = k % S
+///                                     j -> n = j / (P * Q),  p = j / Q % P,  q = j % Q
+///
+///     M = K / groups filters, j = 0 ... N * P * Q - 1, k = 0 ... C / groups * R * S - 1
+///
+/// Neighbouring threads have neighbouring q, as in direct.cu: their loads of x and their stores of
+/// y are neighbours too.
+///
+/// **Expect.** The loads of direct.cu, two for each multiply-add, and on top of them the price of
+/// decoding: two divisions with remainder, some 40 instructions, for one multiply-add. At 128
+/// multiply-adds or other instructions a cycle an SM cannot pass 1/60 of what the multiply-adds
+/// alone would allow: about 1.2 TFLOP/s on an H200, 200 ms for B10 (64x512x28x28, 512 filters 3x3),
+/// some three times slower than direct.cu, which does the same sums by counting up.
+/// **Costs.** No workspace. Declines other layouts than NCHW, other types than float32, and filters
+/// of 2^31 weights.
+/// **Try.** Replace the two divisions by counters for c, r and s that the loop moves on. What is
+/// left of the difference to direct.cu?
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_naive::conv2d {
+namespace {
+
+constexpr int kBlock = 256;  ///< Threads: pixels, counted through all images.
+
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+/// Grid (<= ceil(N*P*Q/256), <= K), block 256.
+__global__ void conv2d_implicit_gemm(Conv2dProblem conv, const float* x, const float* weights,
+                                     const float* bias, float* y) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const int depth = group_c * conv.R * conv.S;  // of the product: products a sum
+  const std::int64_t image_pixels = std::int64_t{conv.P} * conv.Q;
+  const Index4 x_at{conv.C, conv.H, conv.W};
+
+  // grid.y ends at 65535: with more filters, a thread takes several.
+  for (std::int64_t row = blockIdx.y; row < conv.K; row += gridDim.y) {
+    const int filter = static_cast<int>(row);
+    const int c0 = filter / group_k * group_c;  // first input channel of the filter's group
+    for (std::int64_t j = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
+         j < conv.N * image_pixels; j += std::int64_t{gridDim.x} * kBlock) {
+      const int n = static_cast<int>(j / image_pixels);
+      const int p = static_cast<int>(j % image_pixels / conv.Q);
+      const int q = static_cast<int>(j % conv.Q);
+      float sum = bias ? bias[filter] : 0.0f;
+      for (int k = 0; k < depth; ++k) {
+        const int c = k / conv.S / conv.R, r = k / conv.S % conv.R, s = k % conv.S;
+        const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+        const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+        if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
+        sum += x[x_at(n, c0 + c, h, w)] * weights[std::int64_t{filter} * depth + k];
+      }
+      y[(std::int64_t{n} * conv.K + filter) * image_pixels + j % image_pixels] = sum;
+    }
+  }
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (std::int64_t{conv.C / conv.groups} * conv.R * conv.S > 0x7fffffff) {
+    return "a filter has more than 2^31 - 1 weights";
+  }
+  return {};
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const dim3 grid(blocks_for(std::int64_t{conv.N} * conv.P * conv.Q, kBlock, kMaxGridX - 1),
+                  blocks_for(conv.K, 1, kMaxGridYZ));
+  launch(conv2d_implicit_gemm, {grid, dim3(kBlock)}, conv, arrays.in<float>("x"),
+         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::conv2d

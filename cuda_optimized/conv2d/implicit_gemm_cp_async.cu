@@ -1,0 +1,70 @@
+/// @file implicit_gemm_cp_async.cu
+/// @brief conv2d as a matrix product: copies of three stages are in flight during the arithmetic.
+///
+/// - Before: implicit_gemm_vectorized.cu (copies a step, waits, computes it, waits)
+/// - After:  implicit_gemm_split_k.cu (several blocks share the sums of a tile)
+/// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
+///
+/// **The idea.** cp.async copies from global to shared memory without a register in between, and
+/// without waiting. With three tiles of each factor in shared memory, a block starts the copies of
+/// the step after next, waits for those that it started two steps ago, and computes:
+///
+///     stage 0   copy 0 . . . . | compute 0    | copy 3 . . . . . . . . . . | compute 3
+///     stage 1     copy 1 . . . . . . . . . .  | compute 1   | copy 4 . . . . . . . . .
+///     stage 2                  | copy 2 . . . . . . . . . . | compute 2    | copy 5 ...
+///                              one barrier a step: before a stage is read, and before it is left
+///
+/// The copy can also write fewer bytes than it is long, and zeros for the rest: with 0 bytes for a
+/// tap in the padding, the hardware pads. And as the weights are packed anyway, they are packed
+/// with the channel as the fastest index: (r, s, c) instead of (c, r, s). A step of 16 products is
+/// then 16 channels of *one* tap. Whether that lies in the padding, and where, is found once for C
+/// / 16 steps; from a step to the next a thread adds 16 * H * W to its address, and that is all:
+///
+///     k = (r, s, c):   tap 0: c = 0 ... 15 | 16 ... 31 | ...   tap 1: c = 0 ... 15 | ...
+///
+/// If C / groups is no multiple of the step, whole tiles of channels would be mostly padding (B3
+/// has 3 channels). Then k stays (c, r, s), with a table of offsets in shared memory and a bit for
+/// each row and column of taps, as in implicit_gemm_hoisted.cu.
+///
+/// **Expect.** At 128 x 128 sums and 16 products a step, a thread computes 1024 multiply-adds
+/// between two barriers, loads 64 vectors from shared memory, and starts 10 copies, which take some
+/// 30 instructions. 128 registers and 48 KB of shared memory: two blocks an SM. EXPECTATION
+/// **Costs.** Problems with few tiles leave SMs idle: B7 (32x512x7x7) has 52 tiles for 132 SMs. The
+/// sums of the real data differ in the last bits from those of the rungs before, as k has another
+/// order. Declines what implicit_gemm_vectorized.cu declines, but for R + S.
+/// **Try.** Set kStages to 2, and to 5. What does the second barrier protect in the first case,
+/// that is missing then? What does shared memory allow in the second?
+#include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined reason = why_no_product(conv)) return reason;
+  return why_no_padded_product(conv.C / conv.groups, std::int64_t{conv.R} * conv.S);
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  return with_tile(forward_product(conv), [](auto, const GatheredProduct& product) {
+    return static_cast<std::size_t>(product.packed_floats()) * sizeof(float) + kAlignment;
+  });
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  with_tile(forward_product(conv), [&](auto tag, const GatheredProduct& product) {
+    using T = typename decltype(tag)::Tile;
+    auto* packed = aligned<float>(arrays.workspace<void>());
+    launch_pack(product, forward_weights(conv), arrays.in<float>("weights"), packed);
+    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
+    launch_gathered<T>(Products<1>{{product}}, store, arrays.in<float>("x"), packed);
+    return std::size_t{0};
+  });
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm_cp_async() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -1,0 +1,314 @@
+/// @file implicit_gemm_pipeline.cuh
+/// @brief The implicit matrix product with copies in flight, forward and backward;
+/// cuda_optimized/conv2d/implicit_gemm_cp_async.cu explains it.
+#pragma once
+
+#include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gathered_product.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+/// A block's tile, and how its threads copy it.
+/// @tparam kStages_ tiles of each factor in shared memory
+/// @tparam kBlocks_ blocks that shall fit an SM
+template <int kBlockM, int kBlockN, int kBlockK, int kThreadM, int kThreadN, int kLanesM,
+          int kStages_, int kBlocks_>
+struct PipelineTile : gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThreadN, kLanesM> {
+  using Base = gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThreadN, kLanesM>;
+  using Base::Base;
+  using Base::kThreads;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+
+  /// A thread gathers for kPixels pixels, kThreads apart, every kRowStep-th row of a tile.
+  static constexpr int kPixels = kBlockN > kThreads ? kBlockN / kThreads : 1;
+  static constexpr int kRowStep = kBlockN > kThreads ? 1 : kThreads / kBlockN;
+  static constexpr int kRows = kBlockK / kRowStep;
+  static_assert(kBlockN > kThreads ? kBlockN % kThreads == 0 : kThreads % kBlockN == 0);
+  static_assert(kBlockK % kRowStep == 0);
+
+  static constexpr int kFloatsA = kBlockK * kBlockM, kFloatsB = kBlockK * kBlockN;  ///< of a stage
+  static constexpr int kFloats = kStages * (kFloatsA + kFloatsB);
+  static_assert(kThreads * kThreadN <= kFloats, "for_each_in_order() has room");
+};
+
+/// One k = (c, r, s), where the steps are not taken tap by tap.
+struct TapOffset {
+  int offset;     ///< in what is read, from the window's corner
+  unsigned bits;  ///< bit r, and bit taps_h + s
+};
+/// Rows of the table of offsets in shared memory: 16 KB.
+inline constexpr int kMaxTableRows = 2048;
+
+/// Whether the steps along k are (c, r, s) with a table, rather than (r, s, c): where whole tiles
+/// of channels would be mostly padding.
+inline bool takes_table(const GatheredProduct& product, int block_k) {
+  return product.group_c % block_k != 0 && product.taps_h + product.taps_w <= 32 &&
+         std::int64_t{product.group_c} * product.taps_h * product.taps_w <=
+             kMaxTableRows - block_k &&
+         std::int64_t{product.group_c} * product.in_h * product.in_w < 0x40000000;
+}
+
+/// What a thread gathers: elements of its pixels, for its rows of each tile.
+template <class T, bool kTable>
+class Gather {
+ public:
+  /// @param group the group's first channel in the first image
+  /// @param first_pixel of the block's tile
+  /// @param first_step where the block begins along k; there must be one
+  __device__ Gather(const GatheredProduct& product, const float* group, int first_pixel,
+                    int first_step)
+      : group_(group), plane_(std::int64_t{product.in_h} * product.in_w) {
+    const int thread = static_cast<int>(threadIdx.x);
+    pixel_ = T::kPixels > 1 ? thread : thread % T::kBlockN;
+    row_ = T::kPixels > 1 ? 0 : thread / T::kBlockN;
+#pragma unroll
+    for (int i = 0; i < T::kPixels; ++i) {
+      const int j = first_pixel + pixel_ + i * T::kThreads;
+      const bool exists = j < product.pixels();
+      const int image = exists ? product.by_image.quotient(j) : 0;
+      const int in_image = exists ? product.by_image.remainder(j, image) : 0;
+      const int row = product.by_row.quotient(in_image);
+      h_[i] = row * product.step_h + product.start_h;
+      w_[i] = product.by_row.remainder(in_image, row) * product.step_w + product.start_w;
+      corner_[i] = image * plane_ * product.groups * product.group_c +
+                   std::int64_t{h_[i]} * product.in_w + w_[i];
+      if (!exists) h_[i] = kNowhere;
+      if constexpr (kTable) missing_[i] = missing_taps(product, h_[i], w_[i]);
+    }
+    if constexpr (!kTable) {
+      const int tiles_c = product.padded_c / T::kBlockK, tap = first_step / tiles_c;
+      c_ = first_step % tiles_c * T::kBlockK;
+      r_ = tap / product.taps_w;
+      s_ = tap % product.taps_w;
+      find_tap(product);
+    }
+  }
+
+  /// Starts the copies of the next tile [kBlockK][kBlockN].
+  /// @param taps the tile's rows of the table, if there is one
+  __device__ void copy(const GatheredProduct& product, const TapOffset* taps, float* tile) {
+    float* const to = tile + row_ * T::kBlockN + pixel_;
+    if constexpr (kTable) {
+#pragma unroll
+      for (int j = 0; j < T::kRows; ++j) {
+        const TapOffset tap = taps[row_ + j * T::kRowStep];
+#pragma unroll
+        for (int i = 0; i < T::kPixels; ++i) {
+          const bool inside = (tap.bits & missing_[i]) == 0;
+          ptx::cp_async<4>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
+                           group_ + (inside ? corner_[i] + tap.offset : 0), inside ? 4 : 0);
+        }
+      }
+      return;
+    }
+    const bool whole = c_ + T::kBlockK <= product.group_c;
+#pragma unroll
+    for (int i = 0; i < T::kPixels; ++i) {
+#pragma unroll
+      for (int j = 0; j < T::kRows; ++j) {
+        // A channel behind the last one meets weights of zero, but must be a number.
+        const bool exists = whole || c_ + row_ + j * T::kRowStep < product.group_c;
+        ptx::cp_async<4>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
+                         exists ? from_[i] + j * T::kRowStep * plane_ : group_,
+                         exists ? bytes_[i] : 0);
+      }
+      from_[i] += T::kBlockK * plane_;
+    }
+    c_ += T::kBlockK;
+    if (c_ >= product.group_c) {  // on to the next tap
+      c_ = 0;
+      if (++s_ == product.taps_w) {
+        s_ = 0;
+        ++r_;
+      }
+      find_tap(product);
+    }
+  }
+
+ private:
+  static constexpr int kNowhere = -0x40000000;  ///< The row of a pixel that does not exist.
+
+  __device__ static bool is_inside(int at, int extent) {
+    return static_cast<unsigned>(at) < static_cast<unsigned>(extent);
+  }
+
+  __device__ static unsigned missing_taps(const GatheredProduct& product, int h, int w) {
+    unsigned missing = ~0u;
+    for (int r = 0; r < product.taps_h; ++r) {
+      if (is_inside(h + r * product.tap_h, product.in_h)) missing &= ~(1u << r);
+    }
+    for (int s = 0; s < product.taps_w; ++s) {
+      if (is_inside(w + s * product.tap_w, product.in_w)) {
+        missing &= ~(1u << (product.taps_h + s));
+      }
+    }
+    return missing;
+  }
+
+  /// Where tap (r_, s_) of the pixels lies.
+  __device__ void find_tap(const GatheredProduct& product) {
+    const int down = r_ * product.tap_h, across = s_ * product.tap_w;
+#pragma unroll
+    for (int i = 0; i < T::kPixels; ++i) {
+      const bool inside =
+          is_inside(h_[i] + down, product.in_h) && is_inside(w_[i] + across, product.in_w);
+      bytes_[i] = inside ? 4 : 0;
+      // Where the tap lies in the padding, nothing is read; the pointer stays in its array.
+      from_[i] = group_ + (c_ + row_) * plane_ +
+                 (inside ? corner_[i] + std::int64_t{down} * product.in_w + across : 0);
+    }
+  }
+
+  const float* group_;
+  std::int64_t plane_;                 ///< elements of a channel of an image
+  int pixel_, row_;                    ///< this thread's first element of a tile
+  int h_[T::kPixels], w_[T::kPixels];  ///< of the window's corner
+  std::int64_t corner_[T::kPixels];    ///< the same as an offset from group_
+
+  // With a table:
+  unsigned missing_[T::kPixels];  ///< bit r: row r of taps is not inside; bit taps_h + s
+
+  // Tap by tap:
+  int c_, r_, s_;                  ///< the next tile's first channel, and its tap
+  const float* from_[T::kPixels];  ///< the thread's first element of the next tile
+  int bytes_[T::kPixels];          ///< that it has: 4, or 0 in the padding
+};
+
+/// Several products with the same channels, in one grid: block b is tile b % tiles of product
+/// b / tiles. A product with fewer tiles leaves some without work.
+template <int kMost>
+struct Products {
+  GatheredProduct of[kMost];
+  int count = 1;
+  int splits = 1;  ///< blocks that share the steps of a tile
+
+  /// Tiles along the pixels, of the product that has most.
+  HOST_DEVICE int n_tiles() const {
+    int most = 0;
+    for (int i = 0; i < kMost; ++i) {
+      if (i < count && of[i].n_tiles > most) most = of[i].n_tiles;
+    }
+    return most;
+  }
+  std::int64_t blocks() const {
+    return std::int64_t{of[0].m_tiles} * n_tiles() * splits * of[0].groups * count;
+  }
+};
+
+/// packed: for each product [groups][k_rows][padded_m], one after the other. The channels of a
+/// tile's neighbours along m stand next to each other in the grid, so that what they gather is
+/// still in the L2 cache. Grid products.blocks(), block T::kThreads.
+template <class T, bool kTable, int kMost, class Store>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    gathered_products(Products<kMost> products, Store store, const float* in, const float* packed) {
+  float* const a_tiles = dynamic_shared<float>();             // [stage][k][m]
+  float* const b_tiles = a_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
+  auto* const table = reinterpret_cast<TapOffset*>(a_tiles + T::kFloats);
+
+  // The order of blocks: channels, pixels, splits, groups, products.
+  unsigned block = blockIdx.x;
+  const auto take = [&block](int extent) {
+    const auto divisor = static_cast<unsigned>(extent);
+    const auto digit = static_cast<int>(block % divisor);
+    block /= divisor;
+    return digit;
+  };
+  BlockPlace place{};
+  place.m = take(products.of[0].m_tiles) * T::kBlockM;
+  const int n_tile = take(products.n_tiles());
+  place.split = take(products.splits);
+  place.group = take(products.of[0].groups);
+  const int index = kMost == 1 ? 0 : static_cast<int>(block);
+  const GatheredProduct& product = products.of[index];
+  if (n_tile >= product.n_tiles) return;  // the whole block, at once
+  place.n = n_tile * T::kBlockN;
+  for (int i = 0; i < index; ++i) {
+    packed += std::int64_t{product.groups} * products.of[i].k_rows * product.padded_m;
+  }
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto step_of = [&](int split) {
+    return static_cast<int>(std::int64_t{product.steps} * split / products.splits);
+  };
+  const int begin = step_of(place.split), end = step_of(place.split + 1);
+  const T tile(threadIdx.x);
+  float sums[T::kThreadM][T::kThreadN] = {};
+  if (begin < end) {
+    if constexpr (kTable) {
+      const int taps = product.taps_h * product.taps_w;
+      for (int row = thread; row < product.k_rows; row += T::kThreads) {
+        const int c = row / taps, r = row % taps / product.taps_w, s = row % product.taps_w;
+        const int offset =
+            (c * product.in_h + r * product.tap_h) * product.in_w + s * product.tap_w;
+        // Rows behind the last channel: no pixel has that tap.
+        table[row] = c < product.group_c ? TapOffset{offset, 1u << r | 1u << (product.taps_h + s)}
+                                         : TapOffset{0, ~0u};
+      }
+      __syncthreads();  // separates these stores from all loads of the table
+    }
+    Gather<T, kTable> gather(
+        product, in + std::int64_t{place.group} * product.group_c * product.in_h * product.in_w,
+        place.n, begin);
+
+    constexpr int kFoursM = T::kBlockM / 4, kFours = T::kFloatsA / 4;  // of a row, of a tile
+    static_assert(T::kThreads % kFoursM == 0);
+    const float* weights =
+        packed +
+        (std::int64_t{place.group} * product.k_rows + begin * T::kBlockK + thread / kFoursM) *
+            product.padded_m +
+        place.m + thread % kFoursM * 4;
+    int next = begin;  // the step that is copied next
+    const auto copy_next = [&](int stage) {
+      if (next < end) {
+        float* const a_tile = a_tiles + stage * T::kFloatsA;
+#pragma unroll
+        for (int i = 0; i < ceil_div(kFours, T::kThreads); ++i) {
+          const int four = thread + i * T::kThreads;
+          if (kFours % T::kThreads == 0 || four < kFours) {
+            ptx::cp_async<16>(
+                a_tile + four * 4,
+                weights + std::int64_t{i * (T::kThreads / kFoursM)} * product.padded_m);
+          }
+        }
+        weights += std::int64_t{T::kBlockK} * product.padded_m;
+        gather.copy(product, table + next * T::kBlockK, b_tiles + stage * T::kFloatsB);
+        ++next;
+      }
+      ptx::cp_async_commit_group();  // also without copies, so that groups are counted as steps
+    };
+
+    for (int stage = 0; stage < T::kStages - 1; ++stage) copy_next(stage);
+    int stage = 0, free_stage = T::kStages - 1;
+    for (int step = begin; step < end; ++step) {
+      ptx::cp_async_wait_group<T::kStages - 2>();  // this step's copies by this thread have landed
+      // Separates the copies of all threads from the loads below, and the last step's loads from
+      // the copies into the stage that it has left.
+      __syncthreads();
+      copy_next(free_stage);
+      tile.template multiply<T::kBlockM, T::kBlockN>(a_tiles + stage * T::kFloatsA,
+                                                     b_tiles + stage * T::kFloatsB, sums);
+      free_stage = stage;
+      stage = stage + 1 == T::kStages ? 0 : stage + 1;
+    }
+    __syncthreads();  // separates the last loads from the stores of store()
+  }
+  store.store(product, place, tile, sums, a_tiles);
+}
+
+/// Launches the kernel for planned products.
+template <class T, int kMost, class Store>
+void launch_gathered(const Products<kMost>& products, const Store& store, const float* in,
+                     const float* packed) {
+  int table_rows = 0;
+  for (int i = 0; i < products.count; ++i) {
+    if (products.of[i].table) table_rows = std::max(table_rows, products.of[i].k_rows);
+  }
+  const std::size_t bytes =
+      T::kFloats * sizeof(float) + static_cast<std::size_t>(table_rows) * sizeof(TapOffset);
+  launch(products.of[0].table ? gathered_products<T, true, kMost, Store>
+                              : gathered_products<T, false, kMost, Store>,
+         {dim3(static_cast<unsigned>(products.blocks())), dim3(T::kThreads), bytes}, products,
+         store, in, packed);
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

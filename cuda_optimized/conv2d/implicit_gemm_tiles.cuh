@@ -1,0 +1,36 @@
+/// @file implicit_gemm_tiles.cuh
+/// @brief The tiles of the implicit_gemm rungs with a pipeline, and which problem takes which.
+#pragma once
+
+#include "cuda_optimized/conv2d/implicit_gemm_pipeline.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+// Sums of a block (channels x pixels), products a step, sums of a thread, threads of a warp along
+// the channels, stages, blocks an SM.
+using Tile128 = PipelineTile<128, 128, 16, 8, 8, 4, 3, 2>;
+using Tile64 = PipelineTile<64, 128, 16, 8, 8, 8, 3, 4>;
+using Tile32 = PipelineTile<32, 256, 8, 8, 8, 4, 4, 4>;
+using TileSmall = PipelineTile<32, 32, 8, 4, 4, 4, 3, 8>;  ///< where larger ones would be idle
+
+/// A type as a value.
+template <class T>
+struct TileTag {
+  using Tile = T;
+};
+
+/// Calls body(TileTag<T>, product planned for T) for the tile T that suits the product.
+template <class Body>
+auto with_tile(const GatheredProduct& product, const Body& body) {
+  const auto planned_for = [&]<class T>(TileTag<T> tag) {
+    return body(tag, planned<T>(product, takes_table(product, T::kBlockK)));
+  };
+  if (product.group_m <= 16 || product.pixels() < 1024) return planned_for(TileTag<TileSmall>{});
+  if (product.group_m <= 32) return planned_for(TileTag<Tile32>{});
+  // The last tile of 128 channels would be half empty.
+  const int rest = product.group_m % 128;
+  if (rest > 0 && rest <= 64) return planned_for(TileTag<Tile64>{});
+  return planned_for(TileTag<Tile128>{});
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

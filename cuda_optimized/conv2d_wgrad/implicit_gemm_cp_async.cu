@@ -1,0 +1,283 @@
+/// @file implicit_gemm_cp_async.cu
+/// HEADER
+#include "core/cuda/ptx.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/conv2d_wgrad/split_k.cuh"
+#include "cuda_optimized/gemm/thread_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
+namespace {
+
+constexpr int kStep = 16;     ///< Pixels that a block multiplies between two barriers.
+constexpr int kStages = 3;    ///< Tiles in shared memory: one in use, the others on their way.
+constexpr int kPad = 4;       ///< Floats behind each row of a tile, see copy_tiles().
+constexpr int kMaxTaps = 31;  ///< R + S: bits of a word, but one.
+
+/// One pixel of a step, decoded once for all threads of the block.
+struct Pixel {
+  std::int64_t x;   ///< Offset of its window's first tap in x, in the group's first channel.
+  std::int64_t dy;  ///< Offset of the pixel in dy, in the tile's first filter.
+  /// Bit r: the window's row r is not in x. Bit 31 - s: its column s is not. Bit R is always set.
+  unsigned outside;
+  bool inside_part;  ///< The pixel belongs to this block's part of the sum.
+};
+
+/// The taps of one axis that lie outside of x, as bits: taps before 0, and from `size` on.
+/// @param at where tap 0 lies
+__device__ unsigned taps_outside(int at, int taps, int size, int dilation,
+                                 const FastDivision& by_dilation) {
+  const int before = at < 0 ? min(by_dilation.quotient(dilation - 1 - at), taps) : 0;
+  const int end = at < size ? min(by_dilation.quotient(size - 1 - at) + 1, taps) : 0;
+  const auto below = [](int n) { return n < 32 ? (1u << n) - 1 : ~0u; };
+  return below(before) | ~below(end);
+}
+
+/// Where a block's tile lies, and what its threads need to know for each step.
+struct Tile {
+  int split, group, m, n;  ///< Part of the sum, group, tile's row and column.
+  int pixel_begin, pixel_end;
+};
+
+/// Division by the dilations.
+struct Dilation {
+  FastDivision h, w;
+};
+
+/// Number `pixel` of the tile's pixels.
+__device__ Pixel pixel_at(const SplitProduct& product, const Dilation& dilation, const Tile& tile,
+                          int first_filter, int pixel) {
+  const Conv2dProblem& conv = product.conv;
+  if (pixel >= tile.pixel_end) return {0, 0, ~0u, false};
+  const int n = product.plane.quotient(pixel), place = product.plane.remainder(pixel, n);
+  const int p = product.row.quotient(place), q = product.row.remainder(place, p);
+  const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
+  const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
+  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
+  const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, dilation.h);
+  const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, dilation.w);
+  return {(std::int64_t{n} * conv.C + tile.group * product.group_c) * x_plane +
+              std::int64_t{h} * conv.W + w,
+          (std::int64_t{n} * conv.K + first_filter) * y_plane + place,
+          (rows & ((1u << conv.R) - 1)) | __brev(columns & ((1u << conv.S) - 1)) | 1u << conv.R,
+          true};
+}
+
+/// A column of the product: one tap of one channel.
+struct Column {
+  int x;          ///< Its offset from the window's first tap, first channel.
+  unsigned bits;  ///< Its bits in Pixel::outside: it is in x where none of them is set.
+};
+
+__device__ Column column_at(const SplitProduct& product, int column) {
+  const Conv2dProblem& conv = product.conv;
+  if (column >= product.columns) return {0, 1u << conv.R};  // never in x
+  const int tap = column / product.group_c, c = column % product.group_c;
+  const int r = tap / conv.S, s = tap % conv.S;
+  return {(c * conv.H + r * conv.dilation.h) * conv.W + s * conv.dilation.w,
+          1u << r | 1u << (31 - s)};
+}
+
+/// Shared memory of a block.
+template <int kTileM, int kTileN>
+struct Shared {
+  float a[kStages][kStep][kTileM + kPad];  ///< dy, transposed: [pixel][filter]
+  float b[kStages][kStep][kTileN + kPad];  ///< columns of x, transposed: [pixel][column]
+  Pixel pixels[2][kStep];                  ///< Of the next two steps to be copied.
+  Column columns[kTileN];
+};
+
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups, splits).
+/// @param one_tap C/groups is a multiple of 64, so that 64 columns from a multiple of 64 on are
+/// channels of the same tap
+template <int kTileM, int kTileN, int kBlocks, bool kOneTap>
+__global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
+    wgrad_cp_async(SplitProduct product, Dilation dilation, const float* x, const float* dy,
+                   Sums sums) {
+  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep>;
+  constexpr int kTeams = Threads::kThreads / 64;  // of two warps, which copy 16 pixels
+  constexpr int kTeamColumns = kTileN / kTeams;   // that a team copies
+  static_assert(64 % kTeamColumns == 0, "a team's columns are channels of one tap");
+  auto& shared = *dynamic_shared<Shared<kTileM, kTileN>>();
+  const Conv2dProblem& conv = product.conv;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+
+  Tile tile;
+  tile.n = static_cast<int>(blockIdx.x % static_cast<unsigned>(product.tiles_n));
+  tile.m = static_cast<int>(blockIdx.x / static_cast<unsigned>(product.tiles_n)) % product.tiles_m;
+  tile.group =
+      static_cast<int>(blockIdx.x / static_cast<unsigned>(product.tiles_n)) / product.tiles_m;
+  tile.split = static_cast<int>(blockIdx.y);
+  tile.pixel_begin = tile.split * product.split_pixels;
+  tile.pixel_end = min(product.pixels, tile.pixel_begin + product.split_pixels);
+  const int steps = ceil_div(max(0, tile.pixel_end - tile.pixel_begin), kStep);
+  const int m0 = tile.m * kTileM, n0 = tile.n * kTileN;
+  const int first_filter = tile.group * product.group_k + m0;
+  const int filters = min(kTileM, product.group_k - m0);
+  const int x_plane = conv.H * conv.W;
+  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
+
+  // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores
+  // at [pixel][row] with rows of 4 floats more than a multiple of 32 meet all 32 banks.
+  const int team = warp / 2, pixel = warp % 2 * 8 + lane % 8, row0 = lane / 8;
+
+  for (int i = thread; i < kTileN; i += Threads::kThreads) {
+    shared.columns[i] = column_at(product, n0 + i);
+  }
+  const auto decode = [&](int step) {
+    if (thread < kStep) {
+      shared.pixels[step % 2][thread] =
+          pixel_at(product, dilation, tile, first_filter, tile.pixel_begin + step * kStep + thread);
+    }
+  };
+  const auto copy_tiles = [&](int step) {
+    if (step < steps) {
+      const Pixel at = shared.pixels[step % 2][pixel];
+      float* to_a = &shared.a[step % kStages][pixel][0];
+      float* to_b = &shared.b[step % kStages][pixel][0];
+      const int column0 = team * kTeamColumns + row0;
+      if constexpr (kOneTap) {
+        const Column column = shared.columns[column0];
+        const bool inside = (at.outside & column.bits) == 0;
+        const float* from = inside ? x + (at.x + column.x) : x;
+#pragma unroll
+        for (int i = 0; i < kTeamColumns / 4; ++i) {
+          ptx::cp_async<4>(to_b + column0 + 4 * i, from + std::int64_t{4 * i} * x_plane,
+                           inside ? 4 : 0);
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < kTeamColumns / 4; ++i) {
+          const Column column = shared.columns[column0 + 4 * i];
+          const bool inside = (at.outside & column.bits) == 0;
+          ptx::cp_async<4>(to_b + column0 + 4 * i, inside ? x + (at.x + column.x) : x,
+                           inside ? 4 : 0);
+        }
+      }
+      const int filter0 = team * 4 + row0;
+      const float* from = dy + at.dy + filter0 * y_plane;
+      if (filters == kTileM) {
+#pragma unroll
+        for (int i = 0; i < ceil_div(kTileM, 4 * kTeams); ++i) {
+          if (kTileM % (4 * kTeams) != 0 && filter0 + 4 * kTeams * i >= kTileM) break;
+          ptx::cp_async<4>(to_a + filter0 + 4 * kTeams * i, from + 4 * kTeams * i * y_plane,
+                           at.inside_part ? 4 : 0);
+        }
+      } else {
+        for (int f = filter0; f < kTileM; f += 4 * kTeams) {
+          const bool inside = at.inside_part && f < filters;
+          ptx::cp_async<4>(to_a + f, inside ? dy + (at.dy + f * y_plane) : dy, inside ? 4 : 0);
+        }
+      }
+    }
+    ptx::cp_async_commit_group();
+  };
+
+  const Threads place(threadIdx.x);
+  float products[Threads::kThreadM][Threads::kThreadN] = {};
+  float bias_sum = 0.0f;
+  for (int step = 0; step < kStages - 1; ++step) {
+    decode(step);
+    __syncthreads();  // between the pixels' (and columns') writes and their reads
+    copy_tiles(step);
+  }
+  decode(kStages - 1);
+  for (int step = 0; step < steps; ++step) {
+    ptx::cp_async_wait_group<kStages - 2>();
+    // Three separations: between this thread's copies and the other threads' reads of this step's
+    // tiles; between the reads of the step before and the copies below, into the same tiles;
+    // between the writes of the pixels that are copied below, and their reads.
+    __syncthreads();
+    copy_tiles(step + kStages - 1);
+    decode(step + kStages);
+    const int stage = step % kStages;
+    if (tile.n == 0 && thread < kTileM) {
+#pragma unroll
+      for (int k = 0; k < kStep; ++k) bias_sum += shared.a[stage][k][thread];
+    }
+    place.template multiply<kTileM + kPad, kTileN + kPad>(&shared.a[stage][0][0],
+                                                          &shared.b[stage][0][0], products);
+  }
+
+  // A single part is dw itself, with its columns in the order [c][r][s].
+  float* dw = sums.dw + tile.split * product.weights();
+  const bool is_dw = product.splits == 1;
+  const int taps = conv.R * conv.S;
+#pragma unroll
+  for (int i = 0; i < Threads::kThreadM; ++i) {
+    const int m = place.m + Threads::row(i);
+#pragma unroll
+    for (int j = 0; j < Threads::kThreadN; ++j) {
+      int column = n0 + place.n + Threads::column(j);
+      if (m >= filters || column >= product.columns) continue;
+      if (is_dw) column = column % product.group_c * taps + column / product.group_c;
+      dw[std::int64_t{first_filter + m} * product.columns + column] = products[i][j];
+    }
+  }
+  if (tile.n == 0 && thread < filters) {
+    sums.db[std::int64_t{tile.split} * conv.K + first_filter + thread] = bias_sum;
+  }
+}
+
+/// A kernel and its tile.
+struct Choice {
+  TileShape shape;
+  std::size_t shared_bytes;
+  void (*kernel)(SplitProduct, Dilation, const float*, const float*, Sums);
+};
+
+template <int kTileM, int kTileN, int kBlocks>
+Choice choice_of(bool one_tap, double teraflops) {
+  return {{kTileM, kTileN, kBlocks, teraflops},
+          sizeof(Shared<kTileM, kTileN>),
+          one_tap ? wgrad_cp_async<kTileM, kTileN, kBlocks, true>
+                  : wgrad_cp_async<kTileM, kTileN, kBlocks, false>};
+}
+
+/// The kernel with the least estimated time.
+std::pair<Choice, SplitProduct> choose(const Conv2dProblem& conv) {
+  const bool one_tap = conv.C / conv.groups % 64 == 0;
+  const Choice choices[] = {choice_of<64, 64, 6>(one_tap, 40), choice_of<128, 64, 3>(one_tap, 42),
+                            choice_of<128, 128, 2>(one_tap, 45),
+                            choice_of<64, 192, 2>(one_tap, 41)};
+  std::pair<Choice, SplitProduct> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Choice& choice : choices) {
+    const Plan plan = plan_for(conv, choice.shape, kStep, kMaxSplits);
+    if (plan.microseconds < least) {
+      least = plan.microseconds;
+      best = {choice, plan.product};
+    }
+  }
+  return best;
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (std::int64_t{conv.R} + conv.S > kMaxTaps) {
+    return text("r + s = ", std::int64_t{conv.R} + conv.S, ": the bits of a word tell ", kMaxTaps,
+                " taps apart");
+  }
+  return too_large_for_ints(conv);
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) { return part_bytes(choose(conv).second); }
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const auto [choice, product] = choose(conv);
+  const Sums sums = sums_of(product, arrays);
+  const dim3 grid(static_cast<unsigned>(product.tiles_m * product.tiles_n * conv.groups),
+                  static_cast<unsigned>(product.splits));
+  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads()), choice.shared_bytes},
+         product, Dilation{FastDivision(conv.dilation.h), FastDivision(conv.dilation.w)},
+         arrays.in<float>("x"), arrays.in<float>("dy"), sums);
+  launch_add_parts(product, sums, true, arrays);
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm_cp_async() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

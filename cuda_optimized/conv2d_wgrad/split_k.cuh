@@ -1,0 +1,180 @@
+/// @file split_k.cuh
+/// @brief The long sums of a weight gradient, cut into parts: how many, and how they are added up;
+/// implicit_gemm_split_k.cu explains it.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/fast_division.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
+
+/// A tile of dw that a block computes, and what the choice among several needs to know of it.
+struct TileShape {
+  int filters, columns;  ///< Rows and columns of the tile; a thread has 8 x 8 of them.
+  int resident;          ///< Blocks that an SM holds.
+  double teraflops;      ///< What it reaches on an H200 where nothing but the products counts.
+
+  constexpr int threads() const { return filters * columns / 64; }
+};
+
+/// The product dw = dy * col^T of each group, and how it is handed out to blocks.
+struct SplitProduct {
+  Conv2dProblem conv;
+  int group_k = 0, group_c = 0;  ///< Filters and channels of a group.
+  int columns = 0;               ///< C/G * R * S
+  int pixels = 0;                ///< N * P * Q: the length of each sum.
+  int tiles_m = 0, tiles_n = 0;  ///< Tiles of a group's dw.
+  int split_pixels = 0;  ///< Summed up by one block, a multiple of the step; the last has the rest.
+  int splits = 1;        ///< Blocks that share a tile.
+  FastDivision plane, row;  ///< Division of a pixel's number by P * Q, of its place by Q.
+
+  /// Weights, all groups together.
+  HOST_DEVICE constexpr std::int64_t weights() const { return std::int64_t{conv.K} * columns; }
+};
+
+/// Why a product has extents that ints do not hold.
+inline Declined too_large_for_ints(const Conv2dProblem& conv) {
+  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
+  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+  if (plane > kMax / std::max(1, conv.N) - 64) return "2^31 or more pixels (n * p * q) to sum over";
+  if (std::int64_t{conv.C} / conv.groups * conv.H * conv.W > kMax) {
+    return "2^31 or more inputs an image and group (c/groups * h * w)";
+  }
+  if (std::int64_t{conv.C} / conv.groups * conv.R * conv.S > kMax - 1024) {
+    return "2^31 or more columns (c/groups * r * s)";
+  }
+  return {};
+}
+
+/// An H200, for estimates. The number of parts shall depend on the problem alone, not on the GPU:
+/// then so do the bits of dw.
+constexpr int kSms = 132;
+constexpr double kPartBytes = 4e6;            ///< Of parts moved in a microsecond.
+constexpr double kReductionMicroseconds = 3;  ///< A launch, and the latency of its loads.
+constexpr int kStartSteps = 6;                ///< What a block's first loads and last stores take.
+constexpr int kMaxSplits = 1024;
+
+/// The product in parts of `shape`, and an estimate of its time in microseconds.
+struct Plan {
+  SplitProduct product;
+  double microseconds;
+};
+
+/// As many parts as take the least time: with few, SMs are idle in the last wave of blocks (or in
+/// the only one); with many, the parts' traffic and the blocks' beginnings cost more than that.
+/// @param step pixels that a block multiplies at a time
+inline Plan plan_for(const Conv2dProblem& conv, TileShape shape, int step, int most_splits) {
+  SplitProduct product;
+  product.conv = conv;
+  product.group_k = conv.K / conv.groups;
+  product.group_c = conv.C / conv.groups;
+  product.columns = product.group_c * conv.R * conv.S;
+  product.pixels = conv.N * conv.P * conv.Q;
+  product.tiles_m = ceil_div(product.group_k, shape.filters);
+  product.tiles_n = ceil_div(product.columns, shape.columns);
+  product.plane = FastDivision(conv.P * conv.Q);
+  product.row = FastDivision(conv.Q);
+  const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
+  const int steps = std::max(1, ceil_div(product.pixels, step));
+  // Of all blocks that an SM holds, in microseconds.
+  const double step_time =
+      2.0 * shape.filters * shape.columns * step * shape.resident / (shape.teraflops * 1e6 / kSms);
+  const auto part_bytes = 2.0 * static_cast<double>(product.weights()) * sizeof(float);
+
+  Plan best{product, std::numeric_limits<double>::infinity()};
+  for (int splits = 1; splits <= std::min(most_splits, steps); ++splits) {
+    const int split_steps = ceil_div(steps, splits);
+    if (ceil_div(steps, split_steps) != splits) continue;  // some part would be empty
+    const auto waves =
+        static_cast<double>(ceil_div(tiles * splits, std::int64_t{kSms} * shape.resident));
+    double time = waves * (split_steps + kStartSteps) * step_time;
+    if (splits > 1) {
+      time += kReductionMicroseconds + splits * part_bytes / kPartBytes;
+    }
+    if (time < best.microseconds) {
+      best.microseconds = time;
+      best.product.splits = splits;
+      best.product.split_pixels = split_steps * step;
+    }
+  }
+  return best;
+}
+
+/// Floats of all parts: [splits][weights], then [splits][K] for db.
+inline std::size_t part_bytes(const SplitProduct& product) {
+  if (product.splits == 1) return 0;
+  return static_cast<std::size_t>(checked_product(
+      {product.splits, product.weights() + product.conv.K, sizeof(float)}, "bytes of parts"));
+}
+
+/// Where a kernel leaves its sums: parts, or the results themselves if there is only one part.
+struct Sums {
+  float* dw;  ///< [splits][K][columns]
+  float* db;  ///< [splits][K]
+};
+
+inline Sums sums_of(const SplitProduct& product, const Arguments& arrays) {
+  if (product.splits == 1) return {arrays.out<float>("dw"), arrays.out<float>("db")};
+  float* parts = arrays.workspace<float>();
+  return {parts, parts + product.splits * product.weights()};
+}
+
+constexpr int kReducedWeights = 32;  ///< Weights that a block of add_parts adds up: a warp's width.
+constexpr int kReducingWarps = 8;    ///< Warps that share the parts of these.
+
+/// dw = sum of its parts, and db likewise, each always in the same order: warp w adds up parts w,
+/// w + 8, w + 16 ... (neighbouring threads read neighbouring weights), then one warp adds up the
+/// eight sums. Any one-dimensional grid, block (32, 8).
+/// @param channels_inside the parts' columns are in the order [r][s][c], not in dw's [c][r][s]
+static __global__ void __launch_bounds__(kReducedWeights* kReducingWarps)
+    add_parts(SplitProduct product, Sums parts, bool channels_inside, float* dw, float* db) {
+  __shared__ float sums[kReducingWarps][kReducedWeights];
+  const int lane = static_cast<int>(threadIdx.x), warp = static_cast<int>(threadIdx.y);
+  const std::int64_t weights = product.weights(), items = weights + product.conv.K;
+  for (std::int64_t item0 = std::int64_t{blockIdx.x} * kReducedWeights; item0 < items;
+       item0 += std::int64_t{gridDim.x} * kReducedWeights) {
+    const std::int64_t item = item0 + lane;
+    float sum = 0.0f;
+    if (item < items) {
+      const float* part = item < weights ? parts.dw + item : parts.db + (item - weights);
+      const std::int64_t apart = item < weights ? weights : product.conv.K;
+#pragma unroll 4
+      for (int split = warp; split < product.splits; split += kReducingWarps) {
+        sum += part[split * apart];
+      }
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();  // between these writes and the reads below
+    if (warp == 0 && item < items) {
+      for (int other = 1; other < kReducingWarps; ++other) sum += sums[other][lane];
+      if (item >= weights) {
+        db[item - weights] = sum;
+      } else if (channels_inside) {
+        const int column = static_cast<int>(item % product.columns);
+        const int tap = column / product.group_c, c = column % product.group_c;
+        const int taps = product.conv.R * product.conv.S;
+        dw[item / product.columns * product.columns + c * taps + tap] = sum;
+      } else {
+        dw[item] = sum;
+      }
+    }
+    __syncthreads();  // between these reads and the next weights' writes
+  }
+}
+
+/// Adds up the parts; nothing to do where there is one.
+static inline void launch_add_parts(const SplitProduct& product, const Sums& parts,
+                                    bool channels_inside, const Arguments& arrays) {
+  if (product.splits == 1) return;
+  const unsigned blocks =
+      blocks_for(product.weights() + product.conv.K, kReducedWeights, kMaxGridYZ);
+  launch(add_parts, {blocks, dim3(kReducedWeights, kReducingWarps)}, product, parts,
+         channels_inside, arrays.out<float>("dw"), arrays.out<float>("db"));
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

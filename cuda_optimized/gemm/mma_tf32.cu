@@ -1,0 +1,173 @@
+/// @file mma_tf32.cu
+/// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
+///
+/// - Before: tiled.cu (a block stages tiles; a thread multiplies floats)
+/// - After:  mma_3xtf32.cu (float's accuracy from three such products)
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** `mma.sync` is a matrix product of a whole warp: c [16][8] += a [16][8] * b [8][8],
+/// 1024 multiply-adds in one instruction, where an FMA does 32. Its matrices are spread over the
+/// lanes' registers in fragments:
+///
+///     a [16][8]  lane l holds rows l/4 and l/4 + 8,     b [8][8]  lane l holds column l/4,
+///                columns l%4 and l%4 + 4                          rows l%4 and l%4 + 4
+///     c [16][8]  lane l holds rows l/4 and l/4 + 8, columns 2 (l%4) and 2 (l%4) + 1
+///
+/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 products for 24
+/// loads, so that shared memory can keep up. A block stages 32 steps of k at a time with cp.async,
+/// three stages deep; zeros past the edges cost nothing. `ldmatrix` brings a fragment of a whole in
+/// one instruction, four rows of 16 bytes from each of eight rows; so that those lie in different
+/// banks, the 16-byte pieces of a row are permuted (mma_tile.cuh). b is row-major, its fragments
+/// lie across its rows, and ldmatrix cannot turn 32-bit elements: they are loaded a float at a
+/// time, from rows of 8 floats more than needed, and meet 32 banks.
+///
+/// Factors have 10 bits of fraction in TF32. `cvt.rna` rounds them after the load from shared
+/// memory: left alone, the hardware drops the other 13 bits, and sums of positive products come out
+/// 6e-4 too small.
+///
+/// **Expect.** One `mma` for 32 FMA; of the issue slots 40 % go to mma, the rest to loads and cvt.
+/// mma.sync reaches about 62 % of the 495 TFLOP/s that H200's tensor cores do with wgmma. A block
+/// of 128 x 128 reads 1 KB of L2 a step of k for 16384 multiply-adds: 250 TFLOP/s are 7.6 TB/s from
+/// L2, which is its limit. Predicted: 200 TFLOP/s at 4096.
+/// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
+/// Arrays that do not begin at 16 bytes, or rows that are not a multiple of 4 floats, are copied 4
+/// bytes at a time. Declined: fp32 problems, GPUs before compute capability 8.0, the maps that hand
+/// out less than whole tiles.
+/// **Try.** Leave out round_to_tf32() for b: which test finds it, and why not the one on integers?
+#include "core/cuda/compute_capability.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/gemm/mma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+/// The sizes of a kernel: a block's tile of c and a warp's.
+template <int kM, int kN, int kWarpM, int kWarpN>
+struct Shape {
+  static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
+  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
+  /// Three: the copies of two are on their way while one is multiplied.
+  using Stages = MmaStages<TileOrder::along_k, kM, TileOrder::across_k, kN, 3>;
+  static constexpr std::size_t kSharedBytes = Stages::kStages * Stages::kFloats * sizeof(float);
+};
+using Large = Shape<128, 128, 64, 64>;
+using Small = Shape<64, 64, 32, 32>;  ///< Where the large tiles would be too few.
+
+/// Asks for the tile of a at row m0 and the tile of b at column n0, both from step k0 on; zeros
+/// past the edges. Copies kBytes at a time: a, b and their rows begin at multiples of it.
+template <class S, int kBytes>
+__device__ void copy_tiles(const GemmProblem& gemm, const float* a, const float* b, std::int64_t m0,
+                           std::int64_t n0, int k0, float* a_tile, float* b_tile) {
+  constexpr int kWidth = kBytes / 4;
+  const int thread = static_cast<int>(threadIdx.x);
+  constexpr int kPiecesA = kMmaStep / kWidth;  // of a row
+  const int a_k = thread % kPiecesA * kWidth;
+#pragma unroll
+  for (int i = thread / kPiecesA; i < S::M; i += S::kThreads / kPiecesA) {
+    const bool inside = m0 + i < gemm.M && k0 + a_k < gemm.K;
+    ptx::cp_async<kBytes>(a_tile + S::Stages::A::at(i, a_k),
+                          a + (inside ? (m0 + i) * gemm.K + k0 + a_k : 0), inside ? kBytes : 0);
+  }
+  constexpr int kPiecesB = S::N / kWidth;
+  const int b_n = thread % kPiecesB * kWidth;
+#pragma unroll
+  for (int k = thread / kPiecesB; k < kMmaStep; k += S::kThreads / kPiecesB) {
+    const bool inside = k0 + k < gemm.K && n0 + b_n < gemm.N;
+    ptx::cp_async<kBytes>(b_tile + S::Stages::B::at(b_n, k),
+                          b + (inside ? std::int64_t{k0 + k} * gemm.N + n0 + b_n : 0),
+                          inside ? kBytes : 0);
+  }
+}
+
+/// a [M][K], b [K][N], c [M][N]. Grid: the map's, of tiles S::M x S::N. Block (S::kThreads).
+template <class S, int kBytes>
+__global__ void __launch_bounds__(S::kThreads, 2)
+    gemm_mma_tf32(GemmProblem gemm, TileMapProblem map, const float* a, const float* b, float* c) {
+  tile_map::Tile tile;
+  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  const std::int64_t m0 = std::int64_t{tile.m} * S::M, n0 = std::int64_t{tile.n} * S::N;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
+  const int warp_n = warp % (S::N / S::WarpN) * S::WarpN;
+
+  MmaSums<S::WarpM / 16, S::WarpN / 8> sums;
+  S::Stages::multiply(
+      map.k_steps, dynamic_shared<float>(), warp_m, warp_n,
+      [&](int step, float* a_tile, float* b_tile) {
+        copy_tiles<S, kBytes>(gemm, a, b, m0, n0, step * kMmaStep, a_tile, b_tile);
+      },
+      &sums);
+
+  const bool in_pairs = gemm.N % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % 8 == 0;
+  sums.for_each_pair([&](int row, int column, float first, float second) {
+    const std::int64_t m = m0 + warp_m + row, n = n0 + warp_n + column;
+    if (m >= gemm.M || n >= gemm.N) return;
+    float* const to = c + m * gemm.N + n;
+    if (in_pairs) {
+      *reinterpret_cast<float2*>(to) = {first, second};
+    } else {
+      to[0] = first;
+      if (n + 1 < gemm.N) to[1] = second;
+    }
+  });
+}
+
+/// Whether the large tiles are enough for all SMs.
+bool takes_large(const GemmProblem& gemm) {
+  int device = 0, multiprocessors = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  return std::int64_t{ceil_div(gemm.M, Large::M)} * ceil_div(gemm.N, Large::N) >= multiprocessors;
+}
+
+TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile) {
+  return {.map = gemm.map,
+          .tiles_m = ceil_div(gemm.M, tile.rows),
+          .tiles_n = ceil_div(gemm.N, tile.columns),
+          .k_steps = ceil_div(gemm.K, kMmaStep)};
+}
+
+OutputTile tile(const GemmProblem& gemm) {
+  return takes_large(gemm) ? OutputTile{Large::M, Large::N} : OutputTile{Small::M, Small::N};
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (gemm.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  if (compute_capability() < 80) {
+    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
+  }
+  switch (gemm.map) {
+    case TileMap::split_k:
+    case TileMap::stream_k:
+      return text("the map ", name_of(gemm.map),
+                  " lets several blocks share a tile, and this kernel does not add up their parts");
+    case TileMap::batched: return "the map batched is for a batch of products, and this is one";
+    default: return why_no_grid(tiles_of(gemm, tile(gemm)));
+  }
+}
+
+template <class S>
+void run_with(const GemmProblem& gemm, const Arguments& arrays) {
+  const float* a = arrays.in<float>("a");
+  const float* b = arrays.in<float>("b");
+  const TileMapProblem tiles = tiles_of(gemm, {S::M, S::N});
+  const bool in_fours =
+      gemm.K % 4 == 0 && gemm.N % 4 == 0 &&
+      (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+  launch(in_fours ? gemm_mma_tf32<S, 16> : gemm_mma_tf32<S, 4>,
+         {tile_map::launch_grid(tiles), S::kThreads, S::kSharedBytes}, gemm, tiles, a, b,
+         arrays.out<float>("c"));
+}
+
+void run(const GemmProblem& gemm, const Arguments& arrays) {
+  takes_large(gemm) ? run_with<Large>(gemm, arrays) : run_with<Small>(gemm, arrays);
+}
+
+}  // namespace
+
+Implementation<GemmProblem> mma_tf32() { return {.supports = supports, .run = run, .tile = tile}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

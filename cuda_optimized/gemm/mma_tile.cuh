@@ -1,0 +1,211 @@
+/// @file mma_tile.cuh
+/// @brief What a warp does with two tiles in shared memory and the tensor cores, as a building
+/// block of other rungs; cuda_optimized/gemm/mma_tf32.cu explains it.
+#pragma once
+
+#include "core/cuda/ptx.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+
+/// Steps along k for which tiles are staged at a time: rows of 128 bytes, once around the banks.
+inline constexpr int kMmaStep = 32;
+
+/// How a tile of a factor lies in shared memory. `i` counts along the other axis than k: rows of a,
+/// columns of b.
+enum class TileOrder {
+  along_k,  ///< k runs fastest, as in a row-major a: ldmatrix loads fragments
+  across_k  ///< i runs fastest, as in a row-major b: plain loads, a float at a time
+};
+
+/// Where element (i, k) of such a tile with kLength values of i lies.
+template <TileOrder kOrder, int kLength>
+struct MmaTile;
+
+/// Rows of kMmaStep floats. The eight 16-byte pieces of a row change places, by exclusive or with
+/// the row's number: ldmatrix takes the same piece of eight rows at a time, and so finds each in
+/// other banks.
+template <int kLength>
+struct MmaTile<TileOrder::along_k, kLength> {
+  static constexpr int kFloats = kLength * kMmaStep;  ///< of shared memory
+  HOST_DEVICE static int at(int i, int k) { return i * kMmaStep + ((k / 4 ^ i % 8) * 4 | k % 4); }
+};
+
+/// Rows of kLength floats and 8 more: the four rows and eight columns of a fragment meet 32 banks.
+template <int kLength>
+struct MmaTile<TileOrder::across_k, kLength> {
+  static constexpr int kPitch = kLength + 8;
+  static constexpr int kFloats = kMmaStep * kPitch;  ///< of shared memory
+  HOST_DEVICE static int at(int i, int k) { return k * kPitch + i; }
+};
+
+/// The index of the calling thread in its warp.
+__device__ inline int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
+
+/// Loads the fragments of a: rows i0 ... i0 + 16 * kCount - 1, steps k0 ... k0 + 7.
+template <TileOrder kOrder, int kLength, int kCount>
+__device__ inline void load_a(const float* tile, int i0, int k0,
+                              std::uint32_t (&fragments)[kCount][4]) {
+  using Tile = MmaTile<kOrder, kLength>;
+  const int lane = lane_of_warp();
+#pragma unroll
+  for (int f = 0; f < kCount; ++f) {
+    const int i = i0 + 16 * f;
+    if constexpr (kOrder == TileOrder::along_k) {
+      ptx::ldmatrix_x4(fragments[f], tile + Tile::at(i + lane % 16, k0 + lane / 16 * 4));
+    } else {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        fragments[f][e] =
+            __float_as_uint(tile[Tile::at(i + lane / 4 + e % 2 * 8, k0 + lane % 4 + e / 2 * 4)]);
+      }
+    }
+  }
+}
+
+/// Loads the fragments of b: columns i0 ... i0 + 8 * kCount - 1, steps k0 ... k0 + 7.
+template <TileOrder kOrder, int kLength, int kCount>
+__device__ inline void load_b(const float* tile, int i0, int k0,
+                              std::uint32_t (&fragments)[kCount][2]) {
+  using Tile = MmaTile<kOrder, kLength>;
+  const int lane = lane_of_warp();
+  if constexpr (kOrder == TileOrder::along_k) {
+    static_assert(kCount % 2 == 0, "a load brings two fragments");
+#pragma unroll
+    for (int f = 0; f < kCount; f += 2) {
+      std::uint32_t two[4];
+      ptx::ldmatrix_x4(
+          two, tile + Tile::at(i0 + 8 * f + lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) fragments[f + e / 2][e % 2] = two[e];
+    }
+  } else {
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        fragments[f][e] =
+            __float_as_uint(tile[Tile::at(i0 + 8 * f + lane / 4, k0 + lane % 4 + e * 4)]);
+      }
+    }
+  }
+}
+
+/// Rounds a factor that was loaded as a float; mma.sync would truncate it.
+__device__ inline void round_to_tf32(std::uint32_t& factor) {
+  factor = ptx::to_tf32(__uint_as_float(factor));
+}
+
+/// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b.
+template <int kRows, int kColumns>
+struct MmaFactors {
+  std::uint32_t a[kRows][4], b[kColumns][2];
+  static constexpr int kRegisters = 4 * kRows + 2 * kColumns;
+
+  template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB>
+  __device__ void load(const float* a_tile, int a0, const float* b_tile, int b0, int k0) {
+    load_a<kOrderA, kLengthA>(a_tile, a0, k0, a);
+    load_b<kOrderB, kLengthB>(b_tile, b0, k0, b);
+  }
+  __device__ std::uint32_t& factor(int i) {
+    return i < 4 * kRows ? a[i / 4][i % 4] : b[i / 2 - 2 * kRows][i % 2];
+  }
+  __device__ void round(int begin, int end) {
+#pragma unroll
+    for (int i = begin; i < end; ++i) round_to_tf32(factor(i));
+  }
+};
+
+/// The tile of c that a warp computes, 16 * kRows x 8 * kColumns: fragments of mma.sync.
+template <int kRows, int kColumns>
+struct MmaSums {
+  using Factors = MmaFactors<kRows, kColumns>;
+  float of[kRows][kColumns][4] = {};
+
+  /// Adds the products of `now`, and rounds `next`: a few of its factors after each product,
+  /// because the tensor core is busy for longer than it takes to ask it. The first products hide
+  /// the loads of `next`.
+  __device__ void multiply(const Factors& now, Factors& next) {
+    constexpr int kProducts = kRows * kColumns, kFirst = kProducts / 4;
+#pragma unroll
+    for (int i = 0; i < kProducts; ++i) {
+      ptx::mma_m16n8k8_tf32(of[i / kColumns][i % kColumns], now.a[i / kColumns],
+                            now.b[i % kColumns]);
+      if (i >= kFirst) {
+        next.round(Factors::kRegisters * (i - kFirst) / (kProducts - kFirst),
+                   Factors::kRegisters * (i - kFirst + 1) / (kProducts - kFirst));
+      }
+    }
+  }
+
+  /// Calls store(row, column, first, second) for each pair of sums side by side; row and column
+  /// count from the warp's tile, column is even.
+  template <class Store>
+  __device__ void for_each_pair(const Store& store) const {
+    const int lane = lane_of_warp();
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          store(16 * i + 8 * half + lane / 4, 8 * j + lane % 4 * 2, of[i][j][2 * half],
+                of[i][j][2 * half + 1]);
+        }
+      }
+    }
+  }
+};
+
+/// How a block stages its tiles: kStages of cp.async, each a tile of a and behind it one of b.
+template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB, int kStageCount>
+struct MmaStages {
+  static constexpr int kStages = kStageCount;
+  using A = MmaTile<kOrderA, kLengthA>;
+  using B = MmaTile<kOrderB, kLengthB>;
+  static constexpr int kFloats = A::kFloats + B::kFloats;  ///< of a stage
+
+  /// Adds the products of `steps` stages to the sums of each warp, whose rows of a begin at a0 and
+  /// columns of b at b0. ask(step, a_tile, b_tile) asks for the copies of one stage. All threads of
+  /// the block take part.
+  /// @param tiles kStages * kFloats in shared memory; nobody uses it any more on return
+  template <int kRows, int kColumns, class Ask>
+  __device__ static void multiply(int steps, float* tiles, int a0, int b0, const Ask& ask,
+                                  MmaSums<kRows, kColumns>* sums) {
+    const auto tile_of = [&](int step) { return tiles + step % kStages * kFloats; };
+    const auto ask_for = [&](int step) {
+      if (step < steps) ask(step, tile_of(step), tile_of(step) + A::kFloats);
+      ptx::cp_async_commit_group();  // also without copies: the waits below count groups
+    };
+    MmaFactors<kRows, kColumns> factors[2];
+    const auto load = [&](int step, int k) {
+      factors[k / 8 % 2].template load<kOrderA, kLengthA, kOrderB, kLengthB>(
+          tile_of(step), a0, tile_of(step) + A::kFloats, b0, k);
+    };
+#pragma unroll 1
+    for (int step = 0; step < kStages - 1; ++step) ask_for(step);
+    ptx::cp_async_wait_group<kStages - 2>();
+    __syncthreads();  // makes everybody's copies of step 0 visible to all
+    load(0, 0);
+    factors[0].round(0, factors[0].kRegisters);
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+      ask_for(step + kStages - 1);  // into the tiles of the step before
+#pragma unroll
+      for (int k = 0; k < kMmaStep; k += 8) {
+        if (k + 8 < kMmaStep) {
+          load(step, k + 8);
+        } else {
+          ptx::cp_async_wait_group<kStages - 2>();
+          // Makes everybody's copies of the next step visible to all; and separates the loads of
+          // this step from the copies that will overwrite its tiles.
+          __syncthreads();
+          load(step + 1, 0);  // behind the last step: stale numbers, which nobody uses
+        }
+        sums->multiply(factors[k / 8 % 2], factors[1 - k / 8 % 2]);
+      }
+    }
+    __syncthreads();  // separates the last loads from what the caller stores there
+  }
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -1,0 +1,178 @@
+/// @file split_k.cu
+/// @brief gemm: several blocks share a tile of c, each a part of the sums; a second kernel adds up.
+///
+/// - Before: cp_async.cu (one block a tile)
+/// - After:  stream_k.cu (equal shares for all blocks, wherever tiles begin and end)
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** A product with a small c and long sums, as in a weight gradient, has few tiles,
+/// and most SMs would have nothing to do. So K is cut into parts, and each block computes one part
+/// of the sums of one tile:
+///
+///               k ->
+///            + - - - - - + - - - - - + - - - - - +
+///         a  |  part 0   |  part 1   |  part 2   |       three blocks, one tile of c
+///            + - - - - - + - - - - - + - - - - - +
+///                                                        workspace [part][m][n]
+///     c = part 0 + part 1 + part 2                       a second kernel, in this order
+///
+/// Adding the parts to c with atomics would save the workspace, but they would arrive in any order,
+/// and floats do not add up to the same bits in any order. This way they do.
+///
+/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128, and cp_async takes its
+/// smallest ones, 256, instead, which load four times as much. Here 16 x 16 blocks compute with the
+/// large tile. Predicted on an H200: 220 us, of which 6 for the second kernel (16 MB to and from
+/// the L2 cache), where cp_async takes 400.
+/// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. A part has at
+/// least 4 steps of 16, else that would cost more than it saves; with enough tiles there is one
+/// part, and no second kernel. Takes the map row_major, where it chooses the number of parts
+/// itself, and split_k, where there are at least two. Declines all others.
+///
+/// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
+/// must the table of rungs say about it now, and which test would notice if it did not?
+#include "core/rung.hpp"
+#include "cuda_optimized/gemm/async_tiles.cuh"
+#include "cuda_optimized/gemm/four.cuh"
+#include "cuda_optimized/gemm/gemm_plan.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kBlockK = 16;  ///< Depth of a step.
+using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
+using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;
+using Medium = ThreadTile<64, 64, kBlockK, 8, 8, 8>;
+using Small = ThreadTile<32, 32, kBlockK, 4, 4, 4>;
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+constexpr int kFewestSteps = 4;              ///< Of a part, if there is more than one.
+constexpr int kMostBlocks = 2 * 132;         ///< That run at once, on an H200.
+constexpr int kSumThreads = 256;
+
+/// Part `s` of the sums of a tile for block z = s. Grid: the map's, split_k. Block
+/// (Tile::kThreads).
+/// @param parts [map.splits][part_floats], each part as c; null if there is one, which is c
+/// @tparam kAligned see rows_are_aligned()
+template <class Tile, bool kAligned>
+__global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
+    gemm_split_k(Product product, TileMapProblem map, float* parts, std::int64_t part_floats) {
+  const Tile tile(threadIdx.x);
+  const int steps_of_part = ceil_div(map.k_steps, map.splits);
+  tile_map::for_each_unit(map, [&](const tile_map::Unit& unit) {
+    __syncthreads();  // separates the loads of a unit before from this one's copies
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    AsyncTiles<Tile, kStages, kAligned> tiles(product, unit.tile);
+    tiles.add_steps(tile, unit.k_begin, unit.k_end, sums);
+
+    float* to = parts == nullptr ? product.c : parts + unit.k_begin / steps_of_part * part_floats;
+    const std::int64_t m0 = std::int64_t{unit.tile.m} * Tile::kBlockM;
+    const std::int64_t n0 = std::int64_t{unit.tile.n} * Tile::kBlockN;
+    tile.for_each_four(sums, [&](int m, int n, float4 four) {
+      store_four<kAligned>(to, product.M, product.N, m0 + m, n0 + n, four);
+    });
+  });
+}
+
+/// c[i] = the sum of parts[0 ... count - 1][i], in this order. Grid (<= ceil(floats / 256)),
+/// block (256).
+__global__ void sum_parts(const float* parts, int count, std::int64_t part_floats, float* c,
+                          std::int64_t floats) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x; i < floats;
+       i += std::int64_t{gridDim.x} * kSumThreads) {
+    float sum = parts[i];
+    for (int part = 1; part < count; ++part) sum += parts[part * part_floats + i];
+    c[i] = sum;
+  }
+}
+
+/// The parts that K can have, at most.
+int most_splits(const GemmProblem& gemm) {
+  return std::max(ceil_div(gemm.K, kBlockK) / kFewestSteps, 1);
+}
+
+/// The largest shape of which all parts together are enough blocks.
+TileShape shape_of(const GemmProblem& gemm, std::int64_t enough) {
+  for (const TileShape shape : kTileShapes) {
+    if (count_tiles(gemm, extents_of(shape)) * most_splits(gemm) >= enough) return shape;
+  }
+  return TileShape::small;
+}
+
+/// As many parts as make one block for each place on the machine. Which those are decides over the
+/// bits of the result, so it depends on nothing but the problem.
+int splits_of(const GemmProblem& gemm) {
+  const std::int64_t tiles = count_tiles(gemm, extents_of(shape_of(gemm, kEnoughTiles)));
+  const int wanted = static_cast<int>(std::max<std::int64_t>(kMostBlocks / tiles, 1));
+  const int splits = std::min(wanted, most_splits(gemm));
+  if (gemm.map != TileMap::split_k) return splits;
+  return std::max(splits, std::min(kDefaultSplits, ceil_div(gemm.K, kBlockK)));
+}
+
+/// On a machine that tests made small (see shape_for()), the shape for that.
+TileShape shape_of(const GemmProblem& gemm) {
+  return shape_of(gemm, std::min(kEnoughTiles, max_strided_blocks));
+}
+
+TileMapProblem split_tiles(const GemmProblem& gemm, TileShape shape) {
+  TileMapProblem tiles = tiles_of(gemm, extents_of(shape), kBlockK, TileMap::split_k);
+  tiles.splits = splits_of(gemm);
+  return tiles;
+}
+
+/// Floats from a part to the next: whole float4.
+std::int64_t part_floats(const GemmProblem& gemm) {
+  return ceil_div(std::int64_t{gemm.M} * gemm.N, std::int64_t{4}) * 4;
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (gemm.map != TileMap::row_major && gemm.map != TileMap::split_k) {
+    return text("the map ", name_of(gemm.map), ": this rung has one of its own, split_k");
+  }
+  return why_no_grid(split_tiles(gemm, shape_of(gemm)));
+}
+
+std::size_t workspace_bytes(const GemmProblem& gemm) {
+  const int splits = splits_of(gemm);
+  if (splits == 1) return 0;
+  return static_cast<std::size_t>(splits * part_floats(gemm)) * sizeof(float);
+}
+
+template <class Tile>
+void launch_with(const GemmProblem& gemm, const Product& product, float* parts) {
+  const auto kernel =
+      rows_are_aligned(product) ? gemm_split_k<Tile, true> : gemm_split_k<Tile, false>;
+  const TileMapProblem tiles = split_tiles(gemm, shape_of(gemm));
+  launch(kernel,
+         {tile_map::launch_grid(tiles), dim3(Tile::kThreads),
+          AsyncTiles<Tile, kStages, true>::kSharedBytes},
+         product, tiles, parts, part_floats(gemm));
+}
+
+void run(const GemmProblem& gemm, const Arguments& arrays) {
+  const Product product = product_of(gemm, arrays);
+  const int splits = splits_of(gemm);
+  float* parts = splits == 1 ? nullptr : arrays.workspace<float>();
+  switch (shape_of(gemm)) {
+    case TileShape::large: launch_with<Large>(gemm, product, parts); break;
+    case TileShape::wide: launch_with<Wide>(gemm, product, parts); break;
+    case TileShape::medium: launch_with<Medium>(gemm, product, parts); break;
+    case TileShape::small: launch_with<Small>(gemm, product, parts); break;
+  }
+  if (splits == 1) return;
+  // Shares are rounded up, so that the last parts may be empty.
+  const int k_steps = ceil_div(gemm.K, kBlockK);
+  const int count = ceil_div(k_steps, ceil_div(k_steps, splits));
+  const std::int64_t floats = std::int64_t{gemm.M} * gemm.N;
+  launch(sum_parts, {dim3(blocks_for(floats, kSumThreads)), dim3(kSumThreads)}, parts, count,
+         part_floats(gemm), product.c, floats);
+}
+
+OutputTile tile(const GemmProblem& gemm) { return extents_of(shape_of(gemm)); }
+
+}  // namespace
+
+Implementation<GemmProblem> split_k() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .tile = tile};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -1,0 +1,177 @@
+/// @file wgmma_tf32.cu
+/// @brief gemm with Hopper's own instructions: the copy engine feeds wgmma through a ring of
+/// stages.
+#include "core/rung.hpp"
+#include "cuda_optimized/gemm/repack.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM, with half of Medium's traffic.
+
+/// a [M][K] and b transposed [N][K], as the copy engine reads them.
+template <class Shape>
+struct TiledSource {
+  static constexpr bool kWholeWarp = false;
+  CUtensorMap a, b;
+
+  struct Cursor {
+    int m, n, k;
+  };
+  __device__ Cursor at(const WgmmaItem& item) const {
+    return {static_cast<int>(item.m) * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
+  }
+  __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
+                       std::uint64_t* full) const {
+    // Whole boxes count, also the zeros past the edges.
+    ptx::mbarrier_arrive_expect_tx(full, Shape::kStageBytes);
+    ptx::tma_load<2>(a_tile, &a, full, {cursor.k, cursor.m});
+    ptx::tma_load<2>(b_tile, &b, full, {cursor.k, cursor.n});
+  }
+  __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
+};
+
+/// The same by a warp, element by element, for arrays whose rows the copy engine cannot take.
+template <class Shape>
+struct GatheredSource {
+  static constexpr bool kWholeWarp = true;
+  const float *a, *b;
+  GemmProblem gemm;
+
+  struct Cursor {
+    std::int64_t m;
+    int n, k;
+  };
+  __device__ Cursor at(const WgmmaItem& item) const {
+    return {item.m * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
+  }
+  __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
+                       std::uint64_t* full) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, k = cursor.k + lane;
+    for (int i = 0; i < Shape::M; ++i) {
+      const std::int64_t m = cursor.m + i;
+      const bool inside = m < gemm.M && k < gemm.K;
+      a_tile[swizzled(i, lane)] =
+          inside ? __uint_as_float(ptx::to_tf32(a[m * gemm.K + k])) : 0.0f;
+    }
+    for (int j = 0; j < Shape::N; ++j) {
+      const std::int64_t n = cursor.n + j;
+      const bool inside = n < gemm.N && k < gemm.K;
+      b_tile[swizzled(j, lane)] =
+          inside ? __uint_as_float(ptx::to_tf32(b[std::int64_t{k} * gemm.N + n])) : 0.0f;
+    }
+    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
+    __syncwarp();              // separates all lanes' stores from the arrival
+    if (lane == 0) ptx::mbarrier_arrive(full);
+  }
+  __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
+};
+
+/// c [M][N].
+template <class Shape>
+struct RowMajor {
+  float* c;
+  std::int64_t M, N;
+  bool pairs;  ///< Two neighbours can be stored at once.
+
+  struct Place {
+    float* c;     ///< The tile's first column.
+    int columns;  ///< From there to the last one.
+  };
+  __device__ Place place(const WgmmaItem& item) const {
+    const std::int64_t n = std::int64_t{item.n} * Shape::N;
+    return {c + n, static_cast<int>(N - n)};
+  }
+  __device__ float* row(const Place& place, std::int64_t row) const {
+    return row < M ? place.c + row * N : nullptr;
+  }
+  struct Pair {
+    int column, count;  ///< The first one, and how many of the two there are.
+  };
+  __device__ Pair columns(const Place& place, int first) const {
+    return {first, place.columns - first};
+  }
+  __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
+    if (row == nullptr || pair.count <= 0) return;
+    if (pairs) {
+      *reinterpret_cast<float2*>(row + pair.column) = {v0, v1};
+    } else {
+      row[pair.column] = v0;
+      if (pair.count > 1) row[pair.column + 1] = v1;
+    }
+  }
+};
+
+Declined supports(const GemmProblem& gemm) {
+  if (gemm.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  if (gemm.map != TileMap::row_major) return "has an order of tiles of its own: map row_major only";
+  return why_no_wgmma();
+}
+
+/// Rows of the transposed b begin at multiples of 16 bytes.
+std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 4) * std::int64_t{4}; }
+
+/// The work of a product with this shape.
+template <class Shape>
+WgmmaWork work_of(const GemmProblem& gemm) {
+  return {.tiles_m = ceil_div(gemm.M, Shape::M),
+          .tiles_n = ceil_div(gemm.N, Shape::N),
+          .splits = 1,
+          .steps = ceil_div(gemm.K, kWgmmaStep)};
+}
+
+std::size_t workspace_bytes(const GemmProblem& gemm) {
+  return static_cast<std::size_t>(gemm.N * pitch_of(gemm)) * sizeof(float);
+}
+
+template <class Shape>
+void run_with(const GemmProblem& gemm, const Arguments& arrays) {
+  const float *a = arrays.in<float>("a"), *b = arrays.in<float>("b");
+  float* c = arrays.out<float>("c");
+  const WgmmaWork work = work_of<Shape>(gemm);
+  const RowMajor<Shape> result = {c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && gemm.N % 2 == 0};
+  if (reinterpret_cast<std::uintptr_t>(a) % 16 != 0 || gemm.K % 4 != 0) {
+    launch_wgmma<Shape>(GatheredSource<Shape>{a, b, gemm}, work, result);
+    return;
+  }
+  float* transposed = arrays.workspace<float>();
+  const std::int64_t pitch = pitch_of(gemm);
+  launch_transpose({.batch = 1,
+                    .rows = gemm.K,
+                    .columns = gemm.N,
+                    .source_batch = 0,
+                    .target_row = pitch,
+                    .target_batch = 0,
+                    .target_inner = 0,
+                    .padded = gemm.K},
+                   b, transposed);
+  const TiledSource<Shape> source = {
+      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kWgmmaStep, Shape::M}}, a),
+      tensor_map(TiledMap{2, {gemm.K, gemm.N}, {1, pitch}, {kWgmmaStep, Shape::N}}, transposed)};
+  launch_wgmma<Shape>(source, work, result);
+}
+
+void run(const GemmProblem& gemm, const Arguments& arrays) {
+  const int sms = multiprocessors();
+  if (work_of<Large>(gemm).items() >= sms) {
+    run_with<Large>(gemm, arrays);
+  } else if (work_of<Medium>(gemm).items() >= sms) {
+    run_with<Medium>(gemm, arrays);
+  } else {
+    run_with<Narrow>(gemm, arrays);
+  }
+}
+
+}  // namespace
+
+Implementation<GemmProblem> wgmma_tf32() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

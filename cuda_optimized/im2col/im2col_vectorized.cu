@@ -1,0 +1,171 @@
+/// @file im2col_vectorized.cu
+/// HEADER
+#include <limits>
+
+#include "core/fast_division.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/im2col/im2col_vectorized.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::im2col {
+namespace {
+
+constexpr int kThreads = 256;
+/// So many that a thread has one piece of work, in order: more of them stride.
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
+
+/// What the host works out for the kernel.
+struct Vectors {
+  FastDivision by_channel, by_row, by_height;  ///< By the threads of a channel, Q / kWidth, P.
+  std::int64_t channel0;                       ///< The first channel, counted over all images.
+  int threads;                                 ///< Threads that have work.
+  bool streaming;
+};
+
+/// kWidth neighbours of a row of col, which begin at a multiple of 4 * kWidth bytes.
+template <int kWidth>
+__device__ void store(float* to, const float (&values)[kWidth], bool add, bool streaming) {
+  if constexpr (kWidth == 4) {
+    float4 four = {values[0], values[1], values[2], values[3]};
+    float4* to4 = reinterpret_cast<float4*>(to);
+    if (add) {
+      const float4 old = *to4;
+      four = {old.x + four.x, old.y + four.y, old.z + four.z, old.w + four.w};
+    }
+    if (streaming) {
+      __stcs(to4, four);
+    } else {
+      *to4 = four;
+    }
+  } else {
+    const float value = add ? *to + values[0] : values[0];
+    if (streaming) {
+      __stcs(to, value);
+    } else {
+      *to = value;
+    }
+  }
+}
+
+/// x [N*C][D][H][W], col [N*C * taps][windows]. A thread has kWidth neighbouring windows of a
+/// channel, and writes all their taps. Any one-dimensional grid.
+/// @tparam kWidth 4 if Q is a multiple of 4 and col begins at a multiple of 16 bytes, or 1
+/// @tparam kTaps, kStride taps of a row and horizontal stride, with dilation 1; 0, 0: any
+template <int kWidth, int kTaps, int kStride>
+__global__ void __launch_bounds__(kThreads)
+    im2col_vectors(const __grid_constant__ Im2colProblem problem,
+                   const __grid_constant__ Vectors vectors, const float* x, float* col) {
+  const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
+  const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
+  const bool add = problem.request == Request::add, streaming = vectors.streaming;
+
+  const int grid_threads = static_cast<int>(gridDim.x * blockDim.x);
+  int item = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  for (; item < vectors.threads; item += grid_threads) {
+    const int c = vectors.by_channel.quotient(item);
+    const int in_channel = vectors.by_channel.remainder(item, c);
+    const int row = vectors.by_row.quotient(in_channel);
+    const int q = vectors.by_row.remainder(in_channel, row) * kWidth;
+    const int o = vectors.by_height.quotient(row), p = vectors.by_height.remainder(row, o);
+    const std::int64_t nc = vectors.channel0 + c;
+
+    const float* channel = x + nc * problem.channel_size();
+    const int w0 = q * width.stride - width.pad_before;
+    float* to = col + nc * taps * windows + std::int64_t{row} * width.out + q;
+    for (int t = 0; t < depth.kernel; ++t) {
+      const int d = o * depth.stride - depth.pad_before + t * depth.dilation;
+      for (int r = 0; r < height.kernel; ++r) {
+        const int h = p * height.stride - height.pad_before + r * height.dilation;
+        // A row in the padding is a row of no elements. (Negative coordinates turn into huge ones.)
+        const bool inside = static_cast<unsigned>(d) < static_cast<unsigned>(depth.size) &&
+                            static_cast<unsigned>(h) < static_cast<unsigned>(height.size);
+        const unsigned size = inside ? static_cast<unsigned>(width.size) : 0;
+        const float* line =
+            channel + (inside ? (std::int64_t{d} * height.size + h) * width.size : 0);
+        const auto at = [&](int w) { return static_cast<unsigned>(w) < size ? line[w] : 0.0f; };
+        if constexpr (kTaps > 0) {
+          // What all taps of these windows read, once.
+          float reads[(kWidth - 1) * kStride + kTaps];
+#pragma unroll
+          for (int i = 0; i < (kWidth - 1) * kStride + kTaps; ++i) reads[i] = at(w0 + i);
+#pragma unroll
+          for (int s = 0; s < kTaps; ++s, to += windows) {
+            float values[kWidth];
+#pragma unroll
+            for (int e = 0; e < kWidth; ++e) values[e] = reads[e * kStride + s];
+            store<kWidth>(to, values, add, streaming);
+          }
+        } else {
+          for (int s = 0; s < width.kernel; ++s, to += windows) {
+            float values[kWidth];
+#pragma unroll
+            for (int e = 0; e < kWidth; ++e) {
+              values[e] = at(w0 + e * width.stride + s * width.dilation);
+            }
+            store<kWidth>(to, values, add, streaming);
+          }
+        }
+      }
+    }
+  }
+}
+
+using Kernel = void (*)(Im2colProblem, Vectors, const float*, float*);
+
+template <int kWidth>
+Kernel kernel_for(const WindowAxis& width) {
+  if (width.dilation == 1 && width.stride == 1) {
+    if (width.kernel == 1) return im2col_vectors<kWidth, 1, 1>;
+    if (width.kernel == 3) return im2col_vectors<kWidth, 3, 1>;
+    if (width.kernel == 5) return im2col_vectors<kWidth, 5, 1>;
+  }
+  if (width.dilation == 1 && width.stride == 2) {
+    if (width.kernel == 3) return im2col_vectors<kWidth, 3, 2>;
+    if (width.kernel == 7) return im2col_vectors<kWidth, 7, 2>;
+  }
+  return im2col_vectors<kWidth, 0, 0>;
+}
+
+Declined supports(const Im2colProblem& problem) {
+  if (problem.dtype != DType::f32) return "float32 only";
+  return too_large_for_im2col_vectorized(problem);
+}
+
+void run(const Im2colProblem& problem, const Arguments& arrays) {
+  launch_im2col_vectorized(problem, arrays.in<float>("x"), arrays.out<float>("col"), true);
+}
+
+}  // namespace
+
+Declined too_large_for_im2col_vectorized(const Im2colProblem& problem) {
+  if (problem.columns() > std::numeric_limits<int>::max() / 2) return "2^30 or more windows";
+  return {};
+}
+
+void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, float* col,
+                              bool streaming) {
+  if (problem.request == Request::none) return;
+  const WindowAxis &height = problem.height, &width = problem.width;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(col) % sizeof(float4) == 0;
+  const int vector = aligned && width.out % 4 == 0 ? 4 : 1;
+  const int channel_threads = static_cast<int>(problem.columns() / vector);
+  Vectors vectors{.by_channel = FastDivision(channel_threads),
+                  .by_row = FastDivision(width.out / vector),
+                  .by_height = FastDivision(height.out),
+                  .channel0 = 0,
+                  .threads = 0,
+                  .streaming = streaming};
+  // Threads are numbered by ints: with more of them than that, a launch for some of the channels
+  // after the other.
+  const std::int64_t channels = std::int64_t{problem.N} * problem.C;
+  const std::int64_t step = (std::int64_t{1} << 30) / channel_threads;
+  for (; vectors.channel0 < channels; vectors.channel0 += step) {
+    const std::int64_t some = std::min(step, channels - vectors.channel0);
+    vectors.threads = static_cast<int>(some * channel_threads);
+    launch(vector == 4 ? kernel_for<4>(width) : kernel_for<1>(width),
+           {blocks_for(vectors.threads, kThreads, kMaxBlocks), kThreads}, problem, vectors, x, col);
+  }
+}
+
+Implementation<Im2colProblem> im2col_vectorized() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::im2col
