@@ -39,8 +39,8 @@ planted_bug(wrong_sign_of_padding
 
 planted_bug(height_for_width
   RUNG cpu_reference/conv2d/direct
-  FIND [==[const Index4 x_at{conv.C, conv.H, conv.W};]==]
-  REPLACE [==[const Index4 x_at{conv.C, conv.W, conv.H};]==]
+  FIND [==[const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};]==]
+  REPLACE [==[const LayoutIndex4 x_at{conv.layout, conv.C, conv.W, conv.H};]==]
   TEACHES "never test only square images")
 
 planted_bug(bounds_check_of_the_other_axis
