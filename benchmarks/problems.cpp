@@ -83,7 +83,8 @@ const std::vector<BenchmarkProblem>& benchmark_problems() {
 
 double operations(const Problem& problem) {
   if (const auto* p = std::get_if<Conv2dProblem>(&problem)) {
-    return 2.0 * p->N * p->K * p->P * p->Q * (p->C / p->groups) * p->R * p->S;
+    const int channels = p->C / p->groups;
+    return 2.0 * p->N * p->K * p->P * p->Q * channels * p->R * p->S;
   }
   if (const auto* p = std::get_if<GemmProblem>(&problem)) return 2.0 * p->M * p->N * p->K;
   return 0;

@@ -7,13 +7,13 @@ namespace {
 template <class Visit>
 void for_each_element(const MemoryOrder& order, const Visit& visit) {
   const std::size_t rank = order.view.size();
-  Shape strides(rank);  // of the view's axes, in the order of the shape
+  Shape strides(rank, 0);  // of the view's axes, in the order of the shape
   std::int64_t elements = 1;
   for (std::size_t axis = rank; axis-- > 0;) {
     strides[axis] = elements;
     elements *= order.view[axis];
   }
-  Shape index(rank, 0);  // along order.axes
+  std::vector<std::int64_t> index(rank);  // along order.axes
   std::int64_t from = 0;
   for (std::int64_t to = 0; to < elements; ++to) {
     visit(static_cast<std::size_t>(from), static_cast<std::size_t>(to));

@@ -12,9 +12,10 @@
 
 namespace convladder {
 
-/// The right value of an element, and the sum of the |products| in it.
+/// What is right for one element.
 struct ExpectedElement {
-  double value = 0, magnitude = 0;
+  double value = 0;      ///< As the formula gives it.
+  double magnitude = 0;  ///< The sum of the |products|.
 };
 
 /// Elements of the output `name` of a dense ladder's problem: of reference()'s output of that name,

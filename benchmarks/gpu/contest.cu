@@ -26,6 +26,8 @@ constexpr double kRotationUs = 20000;  // longer rotations are replaced by a flu
 constexpr int kLeastRepeats = 7;
 constexpr int kMostRepeats = 21;
 constexpr int kSlowRepeats = 2;
+// Longer runs are timed once; what the L2 holds at their begin does not matter to them.
+constexpr double kVerySlowUs = 100000;
 constexpr int kMostLaunches = 100;
 constexpr int kMostCopies = 64;
 // Arrays of this many times the L2 leave nothing behind when they have gone through it.
@@ -237,6 +239,7 @@ struct Participant {
   std::vector<double> times_us = {};
 
   bool out() const { return !timing.wrong.empty(); }
+  bool very_slow() const { return estimate_us > kVerySlowUs; }
 };
 
 double quantile(const std::vector<double>& sorted, double q) {
@@ -296,18 +299,23 @@ class Round {
   /// A first run, which loads code, and a second one for an estimate.
   void prepare(Participant& p) {
     guarded(p, [&] {
-      p.run(0);
+      estimate(p);
+      if (p.very_slow()) return;
       for (int copy = 1; memory_->has_created() && copy < copies(); ++copy) p.run(copy);
-      wait();
-      start_.record();
-      const Calls before = calls();
-      p.run(0);
-      p.timing.launches = static_cast<int>(calls().launches - before.launches);
-      p.timing.host_syncs = static_cast<int>(calls().waits - before.waits);
-      stop_.record();
-      wait();
-      p.estimate_us = stop_.since(start_);
+      estimate(p);
     });
+  }
+
+  void estimate(Participant& p) {
+    wait();
+    start_.record();
+    const Calls before = calls();
+    p.run(0);
+    p.timing.launches = static_cast<int>(calls().launches - before.launches);
+    p.timing.host_syncs = static_cast<int>(calls().waits - before.waits);
+    stop_.record();
+    wait();
+    p.estimate_us = stop_.since(start_);
   }
 
   int copies() const { return l2_ == L2::cold ? memory_->copies() : 1; }
@@ -333,7 +341,8 @@ class Round {
       p.launches = p.flush ? 1 : std::max(1, fill / copies()) * copies();
     }
     const double graph_us = t * p.launches;
-    p.repeats = graph_us > kSlowUs
+    p.repeats = p.very_slow() ? 1
+                : graph_us > kSlowUs
                     ? kSlowRepeats
                     : static_cast<int>(std::clamp(kBudgetUs / graph_us, 1.0 * kLeastRepeats,
                                                   1.0 * kMostRepeats));
@@ -353,6 +362,10 @@ class Round {
   }
 
   void measure_host(Participant& p) {
+    if (p.very_slow()) {  // what the host adds is lost in it
+      p.timing.host_us = p.estimate_us;
+      return;
+    }
     std::vector<double> times;
     const int repeats = p.estimate_us > kSlowUs ? 1 : kLeastRepeats;
     for (int i = 0; i < repeats; ++i) {
@@ -465,14 +478,21 @@ Standings measure(const Contest& contest, const std::function<void(const std::st
     static const Buffer scratch(kScratchBytes);
     const Buffer flush(static_cast<std::size_t>(kFlushes * l2));
     Memory memory(contest, can_be_cold ? copies : 1);
+    std::vector<std::string> very_slow;
     for (const L2 state : {L2::warm, L2::cold}) {
       if (state == L2::cold && !can_be_cold) continue;
       std::list<Buffer> copy_buffers;
       std::vector<Participant> participants =
           participants_of(contest, memory, {scratch.data(), scratch.bytes()}, copy_buffers);
+      for (Participant& p : participants) {
+        if (std::find(very_slow.begin(), very_slow.end(), p.name) == very_slow.end()) continue;
+        p.timing.wrong = "takes so long that it is not timed with a cold L2";
+        p.timing.declined = true;
+      }
       Round(memory, state, flush, contest.tf32 ? kLooserTf32 : kLooserFp32, participants).run(note);
       Standing& standing = standings[static_cast<std::size_t>(state)].emplace();
       for (Participant& p : participants) {
+        if (p.very_slow()) very_slow.push_back(p.name);
         if (p.kind == Kind::rung) {
           standing.rungs.push_back(p.timing);
         } else if (!p.out()) {
