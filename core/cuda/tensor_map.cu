@@ -1,6 +1,6 @@
-#include "core/cuda/tensor_map.hpp"
-
 #include <cuda.h>
+
+#include "core/cuda/tensor_map.hpp"
 
 namespace convladder::BACKEND {
 namespace {
@@ -45,12 +45,12 @@ CUtensorMap tensor_map(const TiledMap& map, const float* data) {
     if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(float);
   }
   CUtensorMap encoded{};
-  check_encoded(encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
-                       static_cast<cuuint32_t>(map.rank), const_cast<float*>(data), extents,
-                       strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-                "a tiled tensor map");
+  check_encoded(
+      encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(map.rank),
+             const_cast<float*>(data), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "a tiled tensor map");
   return encoded;
 }
 
