@@ -89,9 +89,29 @@ __device__ inline void cp_async_wait_group() {
 __device__ inline std::uint32_t to_tf32(float value) {
   return ::cuda_on_cpu::ptx::cvt_rna_tf32(value);
 }
+using ::cuda_on_cpu::ptx::fence_mbarrier_init;
+using ::cuda_on_cpu::ptx::fence_proxy_async;
 using ::cuda_on_cpu::ptx::ldmatrix_x2;
 using ::cuda_on_cpu::ptx::ldmatrix_x4;
+using ::cuda_on_cpu::ptx::mbarrier_arrive;
+using ::cuda_on_cpu::ptx::mbarrier_arrive_expect_tx;
+using ::cuda_on_cpu::ptx::mbarrier_init;
+using ::cuda_on_cpu::ptx::mbarrier_wait;
 using ::cuda_on_cpu::ptx::mma_m16n8k8_tf32;
+using ::cuda_on_cpu::ptx::prefetch_tensor_map;
+using ::cuda_on_cpu::ptx::setmaxnreg_dec;
+using ::cuda_on_cpu::ptx::setmaxnreg_inc;
+using ::cuda_on_cpu::ptx::shared_address;
+using ::cuda_on_cpu::ptx::tma_load;
+using ::cuda_on_cpu::ptx::tma_load_im2col;
+using ::cuda_on_cpu::ptx::wgmma_commit_group;
+using ::cuda_on_cpu::ptx::wgmma_fence;
+using ::cuda_on_cpu::ptx::wgmma_m64k8_tf32;
+using ::cuda_on_cpu::ptx::wgmma_wait_group;
+/// See wgmma_descriptor() below.
+__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024) {
+  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, 16, group_bytes, 128);
+}
 #else
 
 /// `ldmatrix.sync.aligned.m8n8.x2.shared.b16` (sm_75): two of the matrices that ldmatrix_x4() loads

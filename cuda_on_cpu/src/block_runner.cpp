@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda_on_cpu/static_shared.hpp>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "memory_fault.hpp"
 #include "model_device.hpp"
 #include "report_text.hpp"
+#include "static_shared_registry.hpp"
 #include "symbol_name.hpp"
 #include "worker_pool.hpp"
 
@@ -146,17 +148,40 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
   if (launch.shared_bytes != 0 || shared_.bytes() != 0) {
     shared_.prepare(launch.shared_bytes, fill_byte(launch.settings));
   }
+  mbarriers_.clear();
+  named_barriers_.clear();
+  warpgroups_.clear();
+  sleepers_.clear();
   random_ = Random(launch.settings.seed ^ (index + 1) * 0x9e3779b97f4a7c15u);
   finished_ = interval_ = arrived_ = predicates_ = 0;
   failed_ = progressed_ = false;
 }
 
 void BlockRunner::end_block() {
+  if (!failed()) check_nothing_under_way();
   if (const std::string overrun = shared_.check_guard(); !overrun.empty()) {
     fail(cudaErrorIllegalAddress, describe_block() + ": " + overrun);
   }
   stop_waiting();
   launch_->note_progress();
+}
+
+void BlockRunner::check_nothing_under_way() {
+  for (const Mbarrier& barrier : mbarriers_) {
+    if (!barrier.has_loads()) continue;
+    fail(cudaErrorLaunchFailure, describe_block() + " ended without a wait for the load that " +
+                                     describe_thread_index(barrier.first_load().thread) +
+                                     " issued at " + describe_site(barrier.first_load().site) +
+                                     ".");
+    return;
+  }
+  for (const auto& warpgroup : warpgroups_) {
+    if (warpgroup == nullptr || warpgroup->unfinished() == nullptr) continue;
+    fail(cudaErrorLaunchFailure,
+         describe_block() + " ended without a commit of, or a wait for, the wgmma issued at " +
+             describe_site(*warpgroup->unfinished()) + ".");
+    return;
+  }
 }
 
 void BlockRunner::schedule() {
@@ -363,6 +388,108 @@ AsyncCopies& BlockRunner::async_copies() {
   return async_copies_[current_];
 }
 
+// --- Asynchronous instructions
+
+void BlockRunner::sleep(Sleep what, const detail::Site& site) {
+  threads_[current_].sleep = what;
+  progressed_ = true;
+  suspend(State::asleep, site);
+}
+
+void BlockRunner::wake(std::vector<unsigned>& threads) {
+  std::sort(threads.begin(), threads.end());
+  if (launch_->settings.order == control::ThreadOrder::reverse) {
+    std::reverse(threads.begin(), threads.end());
+  }
+  for (const unsigned thread : threads) ready_.push(thread);
+  threads.clear();
+  progressed_ = true;
+}
+
+Mbarrier* BlockRunner::find_mbarrier(const std::uint64_t* object) {
+  for (Mbarrier& barrier : mbarriers_) {
+    if (barrier.object() == object) return &barrier;
+  }
+  return nullptr;
+}
+
+BlockRunner::NamedBarrier& BlockRunner::named_barrier(unsigned id) {
+  constexpr std::size_t kNamedBarriers = 16;
+  named_barriers_.resize(kNamedBarriers);
+  return named_barriers_[id];
+}
+
+Warpgroup* BlockRunner::warpgroup() {
+  const std::size_t number = current_ / kWarpgroup;
+  if ((number + 1) * kWarpgroup > launch_->threads) return nullptr;
+  if (warpgroups_.empty()) {
+    warpgroups_.resize(launch_->threads / kWarpgroup);
+    sleepers_.resize(warpgroups_.size());
+  }
+  if (!warpgroups_[number]) {
+    warpgroups_[number] = std::make_unique<Warpgroup>(
+        [](void* runner, std::uint32_t address, std::size_t bytes) {
+          return static_cast<const unsigned char*>(
+              static_cast<BlockRunner*>(runner)->at_shared_address(address, bytes));
+        },
+        this);
+  }
+  return warpgroups_[number].get();
+}
+
+namespace {
+
+// Dynamic shared memory comes first, behind what the system reserves; static shared memory last.
+// Both keep their addresses modulo kSharedUnit, which swizzles depend on.
+constexpr std::size_t kSharedUnit = 1024;
+constexpr std::size_t kDynamicAt = model::kSharedReserved;
+constexpr std::size_t kStaticAt = kDynamicAt + model::kSharedPerBlockOptin + kSharedUnit;
+constexpr std::size_t kSharedEnd = std::size_t{1} << 18;
+static_assert(kDynamicAt % kSharedUnit == 0 && kStaticAt % kSharedUnit == 0);
+
+std::size_t distance(const void* from, const void* to) {
+  return static_cast<std::size_t>(static_cast<const unsigned char*>(to) -
+                                  static_cast<const unsigned char*>(from));
+}
+
+}  // namespace
+
+bool BlockRunner::in_shared(const void* pointer, std::size_t bytes) const {
+  const auto holds = [=](const void* begin, std::size_t size) {
+    const std::less_equal<> is_not_above;
+    const auto* const first = static_cast<const unsigned char*>(pointer);
+    const auto* const from = static_cast<const unsigned char*>(begin);
+    return is_not_above(from, first) && is_not_above(first, from + size) &&
+           bytes <= distance(first, from + size);
+  };
+  if (holds(shared_.data(), shared_.bytes())) return true;
+  const StaticSharedPlace place = find_static_shared(pointer);
+  return place.begin != nullptr && holds(place.begin, place.bytes);
+}
+
+unsigned BlockRunner::shared_address(const void* pointer) {
+  if (!in_shared(pointer, 0)) return ~0u;
+  const StaticSharedPlace place = find_static_shared(pointer);
+  if (place.begin == nullptr) {
+    return static_cast<unsigned>(kDynamicAt + distance(shared_.data(), pointer));
+  }
+  static_shared_ = place.begin - reinterpret_cast<std::uintptr_t>(place.begin) % kSharedUnit;
+  const std::size_t address = kStaticAt + distance(static_shared_, pointer);
+  return address < kSharedEnd ? static_cast<unsigned>(address) : ~0u;
+}
+
+unsigned char* BlockRunner::at_shared_address(unsigned address, std::size_t bytes) const {
+  unsigned char* pointer = nullptr;
+  if (address < kStaticAt) {
+    if (address < kDynamicAt) return nullptr;
+    pointer = static_cast<unsigned char*>(shared_.data()) + (address - kDynamicAt);
+  } else {
+    if (static_shared_ == nullptr) return nullptr;
+    pointer = static_shared_ + (address - kStaticAt);
+  }
+  return in_shared(pointer, bytes) ? pointer : nullptr;
+}
+
 // --- Waiting for other blocks
 
 void BlockRunner::yield(const detail::Site& site) {
@@ -449,16 +576,26 @@ std::string BlockRunner::describe_block() const {
          describe_index(blockIdx);
 }
 
+std::string BlockRunner::describe_thread_index(unsigned thread) const {
+  return "thread " + describe_index(threads_[thread].index);
+}
+
 std::string BlockRunner::describe_thread(unsigned thread) const {
   return describe_block() + ", thread " + describe_index(threads_[thread].index);
 }
 
 std::string BlockRunner::describe_state(unsigned thread) const {
   const Thread& t = threads_[thread];
-  const std::string who = "thread " + describe_index(t.index) + " ";
+  const std::string who = describe_thread_index(thread) + " ";
   switch (t.state) {
     case State::at_barrier: return who + "waits at the barrier at " + describe_site(t.site);
     case State::in_warp: return who + "waits for other lanes at " + describe_site(t.site);
+    case State::asleep: {
+      const char* const what[] = {"waits at the mbarrier_wait at ",
+                                  "waits at the named barrier at ",
+                                  "waits for its warpgroup's other threads at "};
+      return who + what[static_cast<int>(t.sleep)] + describe_site(t.site);
+    }
     case State::waiting: return who + "waits for other blocks at " + describe_site(t.site);
     case State::finished: return who + "has returned from the kernel";
     default: return who + "runs";
@@ -475,7 +612,31 @@ std::string BlockRunner::describe_fault(const Fiber& fiber) const {
   return std::string("touched address ") + address + ", which is no memory.";
 }
 
+std::string BlockRunner::describe_sleeper(unsigned thread) const {
+  if (threads_[thread].sleep == Sleep::mbarrier) {
+    for (const Mbarrier& barrier : mbarriers_) {
+      if (std::ranges::count(barrier.waiting(), thread) > 0) {
+        return describe_state(thread) + ": " + barrier.describe() + ".";
+      }
+    }
+  }
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].state != State::asleep || threads_[i].sleep != threads_[thread].sleep) {
+      return describe_state(thread) + ", but " + describe_state(i) + ".";
+    }
+  }
+  return describe_state(thread) + " for ever.";
+}
+
 std::string BlockRunner::describe_stuck_block() const {
+  // Who waits at an mbarrier may keep others from their barrier: it explains more.
+  for (const Sleep what : {Sleep::mbarrier, Sleep::warpgroup, Sleep::named_barrier}) {
+    for (unsigned i = 0; i < threads_.size(); ++i) {
+      if (threads_[i].state == State::asleep && threads_[i].sleep == what) {
+        return "deadlock: " + describe_sleeper(i);
+      }
+    }
+  }
   // Some thread waits in vain; another one, in a different state, is the reason.
   unsigned waits = 0;
   while (threads_[waits].state == State::finished) ++waits;

@@ -13,9 +13,11 @@
 #include "async_copies.hpp"
 #include "fiber.hpp"
 #include "grid_launch.hpp"
+#include "mbarriers.hpp"
 #include "random.hpp"
 #include "shared_buffer.hpp"
 #include "warp.hpp"
+#include "warpgroup.hpp"
 
 namespace cuda_on_cpu {
 
@@ -26,10 +28,10 @@ namespace cuda_on_cpu {
 /// suspends keeps its fiber, and the next thread is started on another one. Fibers are reused,
 /// never destroyed with a block.
 ///
-/// A thread is in the ready queue, at the block's barrier, in a warp meeting, waiting for other
-/// blocks, or finished. When the ready queue is empty, either all threads are finished, or all are
-/// at the same barrier and become ready again in a new order, or some wait for other blocks;
-/// anything else is an error.
+/// A thread is in the ready queue, at the block's barrier, in a warp meeting, asleep until another
+/// thread wakes it, waiting for other blocks, or finished. When the ready queue is empty, either
+/// all threads are finished, or all are at the same barrier and become ready again in a new order,
+/// or some wait for other blocks; anything else is an error.
 class BlockRunner {
  public:
   static BlockRunner& of_this_thread();
@@ -55,6 +57,35 @@ class BlockRunner {
   void note_wait_ended() { progressed_ = true; }
   void* dynamic_shared() { return shared_.data(); }
   AsyncCopies& async_copies();
+
+  /// What a thread that sleeps waits for.
+  enum class Sleep : std::uint8_t { mbarrier, named_barrier, warpgroup };
+  /// Suspends the calling thread until another one wakes it.
+  void sleep(Sleep what, const detail::Site& site);
+  /// Makes sleeping threads ready, in the order that the settings ask for, and empties the list.
+  void wake(std::vector<unsigned>& threads);
+  /// The block's mbarriers.
+  std::vector<Mbarrier>& mbarriers() { return mbarriers_; }
+  /// The mbarrier with this object, or null.
+  Mbarrier* find_mbarrier(const std::uint64_t* object);
+  /// One of the 16 barriers that parts of the block can meet at (`bar.sync`).
+  struct NamedBarrier {
+    unsigned threads;               ///< that meet
+    std::vector<unsigned> waiting;  ///< those who have come
+  };
+  NamedBarrier& named_barrier(unsigned id);
+  /// The calling thread's; null if it is one of the last threads, too few for a warpgroup.
+  Warpgroup* warpgroup();
+  /// Threads of the calling thread's warpgroup that sleep in it.
+  std::vector<unsigned>& warpgroup_sleepers() { return sleepers_[current_ / kWarpgroup]; }
+
+  /// The 18 bits by which instructions know shared memory; ~0u if `pointer` is not in it.
+  unsigned shared_address(const void* pointer);
+  /// The opposite; null if the block has no shared memory of that size there.
+  unsigned char* at_shared_address(unsigned address, std::size_t bytes) const;
+  /// Whether the block's shared memory holds all these bytes.
+  bool in_shared(const void* pointer, std::size_t bytes) const;
+
   /// Ends the kernel with an error; `what` goes on after "Kernel k, block (0,0,0), thread (0,0,0):
   /// ".
   [[noreturn]] void fail_thread(cudaError_t error, const std::string& what);
@@ -74,9 +105,19 @@ class BlockRunner {
   [[noreturn]] static void abandon_faulted_thread();
 
  private:
-  enum class State : std::uint8_t { fresh, ready, running, at_barrier, in_warp, waiting, finished };
+  enum class State : std::uint8_t {
+    fresh,
+    ready,
+    running,
+    at_barrier,
+    in_warp,
+    asleep,
+    waiting,
+    finished
+  };
   struct Thread {
     State state;
+    Sleep sleep;        ///< while asleep
     Fiber* fiber;       ///< null while fresh or finished
     uint3 index;        ///< threadIdx
     detail::Site site;  ///< where it is suspended
@@ -119,6 +160,8 @@ class BlockRunner {
   /// Completes what meetings of these pending lanes it can, and makes their lanes ready.
   void complete_meetings(Warp& warp, unsigned first_thread, unsigned candidates);
   void handle_fault();
+  /// Fails if something is under way that nobody has waited for.
+  void check_nothing_under_way();
 
   /// Makes the waiting threads ready, so that they look again; after a while if nothing has
   /// changed.
@@ -131,10 +174,12 @@ class BlockRunner {
   bool failed() const { return failed_; }
   void unwind_suspended_threads();
   std::string describe_block() const;
+  std::string describe_thread_index(unsigned thread) const;
   std::string describe_thread(unsigned thread) const;
   std::string describe_state(unsigned thread) const;
   std::string describe_fault(const Fiber& fiber) const;
   std::string describe_stuck_block() const;
+  std::string describe_sleeper(unsigned thread) const;
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_fibers_;
@@ -146,6 +191,12 @@ class BlockRunner {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<AsyncCopies> async_copies_;  ///< by thread; empty until a kernel uses them
+  // Made on first use, and forgotten with the block.
+  std::vector<Mbarrier> mbarriers_;
+  std::vector<NamedBarrier> named_barriers_;
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups_;
+  std::vector<std::vector<unsigned>> sleepers_;  ///< by warpgroup
+  unsigned char* static_shared_ = nullptr;       ///< what static shared addresses are counted from
   SharedBuffer shared_;
   ReadyQueue ready_;
   Random random_{0};

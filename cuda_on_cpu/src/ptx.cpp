@@ -9,6 +9,7 @@
 
 #include "block_runner.hpp"
 #include "report_text.hpp"
+#include "tf32.hpp"
 
 namespace cuda_on_cpu::ptx {
 namespace {
@@ -60,16 +61,6 @@ void load_matrices(WarpFunction function, const char* name, unsigned matrices,
   });
 }
 
-/// The value of a register that holds a TF32 number. Its 13 low bits do not exist for the hardware.
-double value_of(std::uint32_t tf32) { return std::bit_cast<float>(tf32 & ~0x1fffu); }
-
-float rounded_towards_zero(double value) {
-  const auto nearest = static_cast<float>(value);
-  return std::fabs(static_cast<double>(nearest)) > std::fabs(value) && !std::isinf(nearest)
-             ? std::nextafter(nearest, 0.0f)
-             : nearest;
-}
-
 struct MatrixProduct {
   float* d;
   const std::uint32_t* a;
@@ -82,10 +73,10 @@ void multiply(const std::array<MatrixProduct*, kLanes>& lanes) {
     const MatrixProduct& of = *lanes[lane];
     const unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 4; ++i) {
-      a[group + i % 2 * 8][place + i / 2 * 4] = value_of(of.a[i]);
+      a[group + i % 2 * 8][place + i / 2 * 4] = value_of_tf32(of.a[i]);
       d[group + i / 2 * 8][2 * place + i % 2] = static_cast<double>(of.d[i]);
     }
-    for (unsigned i = 0; i < 2; ++i) b[place + i * 4][group] = value_of(of.b[i]);
+    for (unsigned i = 0; i < 2; ++i) b[place + i * 4][group] = value_of_tf32(of.b[i]);
   }
   for (unsigned m = 0; m < 16; ++m) {
     for (unsigned k = 0; k < 8; ++k) {

@@ -1,6 +1,6 @@
 /// @file
-/// @brief What the tensor-core instructions of NVIDIA's "PTX ISA" manual (9.0, section 9.7) do, as
-/// functions.
+/// @brief What the instructions for tensor cores, asynchronous copies and their barriers of
+/// NVIDIA's "PTX ISA" manual (9.0, section 9.7) do, as functions.
 ///
 /// The instructions with `.sync.aligned` take a whole warp: all 32 lanes must call the same one.
 /// The lane below is the calling thread's index in its warp, group = lane / 4 and place = lane % 4.
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cuda_on_cpu/builtins.hpp>
+#include <cuda_on_cpu/tensor_map.hpp>
 
 namespace cuda_on_cpu::ptx {
 
@@ -41,5 +42,136 @@ std::uint32_t cvt_rna_tf32(float value);
 /// leaves order and rounding open; GPUs truncate.)
 void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                       detail::Site site = detail::Site::current());
+
+// --- Barriers in shared memory: `mbarrier`
+
+/// `cvta.to.shared`: the address of shared memory as instructions take it, in 18 bits. It is made
+/// up, but for its remainder by 1024.
+unsigned shared_address(const void* shared, detail::Site site = detail::Site::current());
+
+/// `mbarrier.init`: makes a barrier whose phases each wait for so many arrivals. Phases are counted
+/// from 0; a phase's parity is its number's last bit.
+void mbarrier_init(std::uint64_t* barrier, int arrivals,
+                   detail::Site site = detail::Site::current());
+/// `mbarrier.inval`: ends it, so that its memory can serve something else.
+void mbarrier_inval(std::uint64_t* barrier, detail::Site site = detail::Site::current());
+/// `mbarrier.arrive`: one arrival at the present phase.
+void mbarrier_arrive(std::uint64_t* barrier, detail::Site site = detail::Site::current());
+/// `mbarrier.expect_tx`: the present phase waits for so many more bytes.
+void mbarrier_expect_tx(std::uint64_t* barrier, int bytes,
+                        detail::Site site = detail::Site::current());
+/// `mbarrier.arrive.expect_tx`: both, the bytes first.
+void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int bytes,
+                               detail::Site site = detail::Site::current());
+/// A loop over `mbarrier.try_wait.parity`: waits until the phase with this parity is complete,
+/// which must be the present one or the one before. Loads that it waits for land now.
+void mbarrier_wait(std::uint64_t* barrier, unsigned parity,
+                   detail::Site site = detail::Site::current());
+/// `bar.sync id, threads`: waits until so many threads, whole warps, have come. `id` is 1 to 15.
+void named_barrier_sync(int id, int threads, detail::Site site = detail::Site::current());
+
+/// Fences order what is in order here anyway.
+inline void fence_mbarrier_init() {}
+inline void fence_proxy_async() {}
+
+// --- The tensor memory accelerator: `cp.async.bulk.tensor`
+
+namespace detail_of_ptx {
+
+void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
+              unsigned rank, const detail::Site& site);
+void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
+                     const unsigned short* offset, unsigned rank, const detail::Site& site);
+void wgmma(float* d, unsigned n, std::uint64_t a, std::uint64_t b, bool accumulate,
+           const detail::Site& site);
+void wgmma_wait_group(unsigned groups, const detail::Site& site);
+
+}  // namespace detail_of_ptx
+
+/// `prefetch.tensormap`: checks that it is one.
+void prefetch_tensor_map(const CUtensorMap* map, detail::Site site = detail::Site::current());
+
+/// Loads the map's box that begins at these coordinates, the innermost first; what is outside the
+/// array becomes zero. The destination is NaNs until somebody waits for a phase of `barrier` that
+/// expects these bytes.
+template <int kRank>
+void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+              const int (&at)[kRank], detail::Site site = detail::Site::current()) {
+  static_assert(kRank >= 1 && kRank <= 5);
+  detail_of_ptx::tma_load(shared_to, map, barrier, at, kRank, site);
+}
+
+/// Loads channels `c` and up of the map's number of pixels, of an array [N][H][W][C]: those that
+/// the filter's tap at (offset_w, offset_h) meets while its first tap goes through the map's
+/// bounding box from (w, h) in image n on, row by row and image by image.
+inline void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, int c,
+                            int w, int h, int n, unsigned short offset_w, unsigned short offset_h,
+                            detail::Site site = detail::Site::current()) {
+  const int at[] = {c, w, h, n};
+  const unsigned short offset[] = {offset_w, offset_h};
+  detail_of_ptx::tma_load_im2col(shared_to, map, barrier, at, offset, 4, site);
+}
+/// The same of an array [N][W][C].
+inline void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, int c,
+                            int w, int n, unsigned short offset_w,
+                            detail::Site site = detail::Site::current()) {
+  const int at[] = {c, w, n};
+  detail_of_ptx::tma_load_im2col(shared_to, map, barrier, at, &offset_w, 3, site);
+}
+/// The same of an array [N][D][H][W][C].
+inline void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, int c,
+                            int w, int h, int d, int n, unsigned short offset_w,
+                            unsigned short offset_h, unsigned short offset_d,
+                            detail::Site site = detail::Site::current()) {
+  const int at[] = {c, w, h, d, n};
+  const unsigned short offset[] = {offset_w, offset_h, offset_d};
+  detail_of_ptx::tma_load_im2col(shared_to, map, barrier, at, offset, 5, site);
+}
+
+// --- Asynchronous products of a warpgroup, 128 threads: `wgmma`
+
+/// The descriptor of a factor whose rows lie along its depth ("K-major"), 8 rows to a group. Groups
+/// are `stride_bytes` apart. With a swizzle of 32, 64 or 128 bytes, rows are that long and follow
+/// one another; `leading_bytes` is ignored. Without, rows are cut into pieces of 16 bytes: those of
+/// 8 rows follow one another, and the next pieces are `leading_bytes` away.
+std::uint64_t wgmma_descriptor(const void* shared, int leading_bytes, int stride_bytes,
+                               int swizzle_bytes, detail::Site site = detail::Site::current());
+
+/// `wgmma.fence`: must stand between the use of registers and the products that take them as
+/// accumulators. What it does to shared memory does not show here.
+void wgmma_fence(detail::Site site = detail::Site::current());
+/// `wgmma.commit_group`: closes the group of the products issued so far.
+void wgmma_commit_group(detail::Site site = detail::Site::current());
+/// `wgmma.wait_group`: waits until all groups but the last kGroups are done.
+template <int kGroups>
+void wgmma_wait_group(detail::Site site = detail::Site::current()) {
+  static_assert(kGroups >= 0 && kGroups <= 7);
+  detail_of_ptx::wgmma_wait_group(kGroups, site);
+}
+
+/// `wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32`: d = a * b, or d += a * b, with a [64][8],
+/// b [8][kN] and d [64][kN], which is spread over the warpgroup. Of warp w of the four, with group
+/// and place as above, a thread's d[i] is d at
+///
+///     row 16 w + group + 8 * (i / 2 % 2), column 8 * (i / 4) + 2 place + i % 2
+///
+/// d is NaNs from here to the wait; it must be the same array in all products of a sum, and alive
+/// and untouched until then, as the factors must. Arithmetic is that of mma_m16n8k8_tf32().
+template <int kN>
+void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
+                      detail::Site site = detail::Site::current()) {
+  static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
+  detail_of_ptx::wgmma(d, kN, a, b, accumulate, site);
+}
+
+/// `setmaxnreg`: registers are not counted here.
+template <int kRegisters>
+void setmaxnreg_inc() {
+  static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0);
+}
+template <int kRegisters>
+void setmaxnreg_dec() {
+  static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0);
+}
 
 }  // namespace cuda_on_cpu::ptx

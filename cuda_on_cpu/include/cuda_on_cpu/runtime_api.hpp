@@ -55,6 +55,10 @@ cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceReset();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
+/// Finds what <cuda.h> declares: cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col.
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result = nullptr);
 
 // --- Streams, events, graphs: stream_api.cpp
 

@@ -57,6 +57,14 @@ enum cudaStreamCaptureMode : int {
   cudaStreamCaptureModeRelaxed = 2,
 };
 
+/// Flags and results of cudaGetDriverEntryPointByVersion, misspelt as in CUDA.
+inline constexpr unsigned long long cudaEnableDefault = 0x0;
+enum cudaDriverEntryPointQueryResult : int {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2,
+};
+
 enum cudaFuncAttribute : int {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,

@@ -1,0 +1,64 @@
+#include "mbarriers.hpp"
+
+namespace cuda_on_cpu {
+
+Mbarrier::Mbarrier(std::uint64_t* object, unsigned arrivals, const detail::Site& site)
+    : object_(object), site_(site), arrivals_(arrivals), pending_(arrivals), image_(arrivals) {
+  touch();
+}
+
+/// Makes the object's bytes look different, so that nobody takes them for something else.
+void Mbarrier::touch() {
+  image_ = image_ * 6364136223846793005u + 1442695040888963407u;
+  *object_ = image_;
+}
+
+void Mbarrier::arrive() {
+  --pending_;
+  touch();
+}
+
+void Mbarrier::expect(std::int64_t bytes) {
+  expected_ += bytes;
+  touch();
+}
+
+void Mbarrier::issue(const TensorLoad& load) { loads_.push_back(load); }
+
+int Mbarrier::loads_needed() const {
+  std::int64_t bytes = 0;
+  int count = 0;
+  for (const TensorLoad& load : loads_) {
+    if (bytes >= expected_) break;
+    bytes += static_cast<std::int64_t>(load.bytes());
+    ++count;
+  }
+  return bytes == expected_ ? count : bytes > expected_ ? kTooMany : kTooFew;
+}
+
+bool Mbarrier::try_complete(bool wanted) {
+  if (pending_ != 0 || (expected_ != 0 && !wanted)) return false;
+  const int needed = loads_needed();
+  if (needed < 0) return false;
+  for (int i = 0; i < needed; ++i) {
+    loads_.front().land();
+    loads_.pop_front();
+  }
+  ++phase_;
+  pending_ = arrivals_;
+  expected_ = 0;
+  touch();
+  return true;
+}
+
+std::string Mbarrier::describe() const {
+  std::int64_t bytes = 0;
+  for (const TensorLoad& load : loads_) bytes += static_cast<std::int64_t>(load.bytes());
+  return "the barrier initialized at " + std::string(site_.file_name()) + ":" +
+         std::to_string(site_.line()) + ", in phase " + std::to_string(phase_) + ", lacks " +
+         std::to_string(pending_) + " of " + std::to_string(arrivals_) + " arrivals, expects " +
+         std::to_string(expected_) + " bytes, and loads of " + std::to_string(bytes) +
+         " bytes were issued";
+}
+
+}  // namespace cuda_on_cpu

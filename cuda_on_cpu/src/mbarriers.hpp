@@ -1,0 +1,70 @@
+/// @file
+/// @brief The `mbarrier` objects of one block, and the tensor loads that report to them.
+#pragma once
+
+#include <cstdint>
+#include <cuda_on_cpu/builtins.hpp>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "tensor_load.hpp"
+
+namespace cuda_on_cpu {
+
+/// A barrier's phase is complete when as many threads have arrived as it was initialized for, and
+/// as many bytes have been copied as they said to expect.
+///
+/// Loads land as late as they may: when a phase that somebody waits for lacks nothing but their
+/// bytes.
+class Mbarrier {
+ public:
+  Mbarrier(std::uint64_t* object, unsigned arrivals, const detail::Site& site);
+
+  std::uint64_t* object() const { return object_; }
+  const detail::Site& site() const { return site_; }  ///< where it was initialized
+  /// Whether the object in shared memory still holds what was stored there last.
+  bool is_intact() const { return *object_ == image_; }
+  /// Whether the phase before the present one had this parity: then who waits for it may go on.
+  bool has_passed(unsigned parity) const { return (phase_ & 1) != parity; }
+
+  bool may_arrive() const { return pending_ > 0; }
+  void arrive();
+  bool may_expect(std::int64_t bytes) const { return bytes >= 0 && expected_ + bytes < kMaxBytes; }
+  void expect(std::int64_t bytes);
+  void issue(const TensorLoad& load);
+  bool has_loads() const { return !loads_.empty(); }
+  const TensorLoad& first_load() const { return loads_.front(); }
+
+  std::vector<unsigned>& waiting() { return waiting_; }  ///< threads
+  const std::vector<unsigned>& waiting() const { return waiting_; }
+  /// Completes the phase if nothing is missing, or if only loads are and `wanted` says that
+  /// somebody waits for them. Then true.
+  bool try_complete(bool wanted);
+  /// Whether loads bring more bytes than the phase expects, at no boundary between them. That
+  /// cannot end well.
+  bool is_overrun() const { return pending_ == 0 && expected_ > 0 && loads_needed() == kTooMany; }
+  /// "its phase lacks 1 of 2 arrivals and 64 of 128 bytes"
+  std::string describe() const;
+
+ private:
+  static constexpr std::int64_t kMaxBytes = std::int64_t{1} << 20;
+
+  static constexpr int kTooMany = -1, kTooFew = -2;
+  /// How many of the first loads bring just the expected bytes, or whether these are too many or
+  /// too few.
+  int loads_needed() const;
+  void touch();
+
+  std::uint64_t* object_;
+  detail::Site site_;
+  unsigned arrivals_;  ///< of each phase
+  unsigned pending_;   ///< of this one
+  std::int64_t expected_ = 0;
+  std::uint64_t phase_ = 0;
+  std::uint64_t image_;
+  std::deque<TensorLoad> loads_;  ///< oldest first
+  std::vector<unsigned> waiting_;
+};
+
+}  // namespace cuda_on_cpu

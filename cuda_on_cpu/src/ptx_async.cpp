@@ -1,0 +1,274 @@
+/// @file
+/// @brief The asynchronous instructions of compute capability 9.0.
+#include <cstring>
+#include <cuda_on_cpu/ptx.hpp>
+#include <string>
+
+#include "block_runner.hpp"
+#include "report_text.hpp"
+
+namespace cuda_on_cpu::ptx {
+namespace {
+
+using detail::Site;
+
+/// The running thread and the function that it calls, for reports.
+class Caller {
+ public:
+  Caller(const char* function, const Site& site)
+      : runner_(BlockRunner::of_running_kernel(function)), function_(function), site_(site) {}
+
+  BlockRunner& runner() const { return runner_; }
+
+  /// `why` goes on after "calls f at file.cu:12 ".
+  [[noreturn]] void refuse(const std::string& why,
+                           cudaError_t error = cudaErrorLaunchFailure) const {
+    runner_.fail_thread(
+        error, "calls " + std::string(function_) + " at " + describe_site(site_) + " " + why + ".");
+  }
+
+  Mbarrier& mbarrier(std::uint64_t* object) const {
+    Mbarrier* const barrier = runner_.find_mbarrier(object);
+    if (barrier == nullptr) refuse("for a barrier that has not been initialized");
+    if (!barrier->is_intact()) {
+      refuse("for a barrier whose 8 bytes were overwritten since they were last used");
+    }
+    return *barrier;
+  }
+
+  /// Completes what can be completed, and wakes those who wait for it.
+  void go_on(Mbarrier& barrier) const {
+    while (barrier.try_complete(!barrier.waiting().empty())) runner_.wake(barrier.waiting());
+    if (barrier.is_overrun()) {
+      refuse("although loads bring more bytes than were expected: " + barrier.describe());
+    }
+  }
+
+ private:
+  BlockRunner& runner_;
+  const char* function_;
+  const Site& site_;
+};
+
+TensorMapFields fields_of(const Caller& caller, const CUtensorMap* map, unsigned rank,
+                          bool im2col) {
+  if (reinterpret_cast<std::uintptr_t>(map) % 64 != 0) {
+    caller.refuse("with a tensor map not aligned to 64 bytes", cudaErrorMisalignedAddress);
+  }
+  TensorMapFields fields;
+  std::memcpy(&fields, map, sizeof fields);
+  if (fields.mark != kTensorMapMark) caller.refuse("with a tensor map that was never encoded");
+  if (rank != 0 && (fields.rank != rank || (fields.im2col != 0) != im2col)) {
+    caller.refuse("with a tensor map of another rank or mode");
+  }
+  return fields;
+}
+
+void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) {
+  Mbarrier& barrier = caller.mbarrier(object);
+  if (const char* const defect = load.defect()) {
+    caller.refuse(defect, cudaErrorIllegalInstruction);
+  }
+  if (!caller.runner().in_shared(load.to, load.extent())) {
+    caller.refuse("with " + std::to_string(load.extent()) +
+                      " bytes to fill, which do not lie in the block's shared memory",
+                  cudaErrorIllegalAddress);
+  }
+  load.clear();
+  barrier.issue(load);
+  caller.go_on(barrier);
+}
+
+}  // namespace
+
+unsigned shared_address(const void* shared, Site site) {
+  const Caller caller("shared_address", site);
+  const unsigned address = caller.runner().shared_address(shared);
+  if (address == ~0u) {
+    caller.refuse("for a pointer to no shared memory, or static shared memory beyond 27 KiB");
+  }
+  return address;
+}
+
+void mbarrier_init(std::uint64_t* barrier, int arrivals, Site site) {
+  const Caller caller("mbarrier_init", site);
+  BlockRunner& runner = caller.runner();
+  if (reinterpret_cast<std::uintptr_t>(barrier) % 8 != 0) {
+    caller.refuse("for a barrier not aligned to 8 bytes", cudaErrorMisalignedAddress);
+  }
+  if (!runner.in_shared(barrier, 8)) caller.refuse("for a barrier outside shared memory");
+  if (arrivals < 1 || arrivals >= 1 << 20) caller.refuse("with a count that is not 1 to 2^20 - 1");
+  if (const Mbarrier* const old = runner.find_mbarrier(barrier)) {
+    caller.refuse("for a barrier that was initialized before, at " + describe_site(old->site()) +
+                  "; mbarrier_inval ends it");
+  }
+  runner.mbarriers().emplace_back(barrier, static_cast<unsigned>(arrivals), site);
+}
+
+void mbarrier_inval(std::uint64_t* object, Site site) {
+  const Caller caller("mbarrier_inval", site);
+  Mbarrier& barrier = caller.mbarrier(object);
+  if (!barrier.waiting().empty() || barrier.has_loads()) {
+    caller.refuse("for a barrier that is in use: " + barrier.describe());
+  }
+  std::vector<Mbarrier>& all = caller.runner().mbarriers();
+  all.erase(all.begin() + (&barrier - all.data()));
+}
+
+void mbarrier_arrive(std::uint64_t* object, Site site) {
+  const Caller caller("mbarrier_arrive", site);
+  Mbarrier& barrier = caller.mbarrier(object);
+  if (!barrier.may_arrive()) {
+    caller.refuse("once more than its phase expects: " + barrier.describe());
+  }
+  barrier.arrive();
+  caller.go_on(barrier);
+}
+
+void mbarrier_expect_tx(std::uint64_t* object, int bytes, Site site) {
+  const Caller caller("mbarrier_expect_tx", site);
+  Mbarrier& barrier = caller.mbarrier(object);
+  if (!barrier.may_expect(bytes)) caller.refuse("with bytes beyond 2^20 - 1, or below 0");
+  barrier.expect(bytes);
+}
+
+void mbarrier_arrive_expect_tx(std::uint64_t* object, int bytes, Site site) {
+  mbarrier_expect_tx(object, bytes, site);
+  mbarrier_arrive(object, site);
+}
+
+void mbarrier_wait(std::uint64_t* object, unsigned parity, Site site) {
+  const Caller caller("mbarrier_wait", site);
+  Mbarrier& barrier = caller.mbarrier(object);
+  if (parity > 1) caller.refuse("with a parity that is not 0 or 1");
+  if (barrier.has_passed(parity)) return;
+  barrier.waiting().push_back(caller.runner().thread());
+  if (barrier.try_complete(true)) {
+    barrier.waiting().pop_back();  // no need to sleep
+    caller.runner().wake(barrier.waiting());
+    caller.go_on(barrier);
+  } else {
+    caller.go_on(barrier);
+    caller.runner().sleep(BlockRunner::Sleep::mbarrier, site);
+  }
+}
+
+void named_barrier_sync(int id, int threads, Site site) {
+  const Caller caller("named_barrier_sync", site);
+  if (id < 1 || id > 15) caller.refuse("with a number that is not 1 to 15");
+  if (threads <= 0 || threads % static_cast<int>(kLanes) != 0) {
+    caller.refuse("for a number of threads that is no multiple of 32");
+  }
+  BlockRunner& runner = caller.runner();
+  BlockRunner::NamedBarrier& barrier = runner.named_barrier(static_cast<unsigned>(id));
+  if (barrier.waiting.empty()) barrier.threads = static_cast<unsigned>(threads);
+  if (barrier.threads != static_cast<unsigned>(threads)) {
+    caller.refuse("for another number of threads than those who wait there");
+  }
+  barrier.waiting.push_back(runner.thread());
+  // The last one sleeps too: all go on in the order of the settings.
+  if (barrier.waiting.size() == barrier.threads) runner.wake(barrier.waiting);
+  runner.sleep(BlockRunner::Sleep::named_barrier, site);
+}
+
+void prefetch_tensor_map(const CUtensorMap* map, Site site) {
+  fields_of(Caller("prefetch_tensor_map", site), map, 0, false);
+}
+
+void detail_of_ptx::tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+                             const int* at, unsigned rank, const Site& site) {
+  const Caller caller("tma_load", site);
+  TensorLoad load;
+  load.map = fields_of(caller, map, rank, false);
+  for (unsigned i = 0; i < rank; ++i) load.at[i] = at[i];
+  load.to = static_cast<unsigned char*>(shared_to);
+  load.site = site;
+  load.thread = caller.runner().thread();
+  issue(caller, load, barrier);
+}
+
+void detail_of_ptx::tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+                                    const int* at, const unsigned short* offset, unsigned rank,
+                                    const Site& site) {
+  const Caller caller("tma_load_im2col", site);
+  TensorLoad load;
+  load.map = fields_of(caller, map, rank, true);
+  for (unsigned i = 0; i < rank; ++i) load.at[i] = at[i];
+  for (unsigned i = 0; i + 2 < rank; ++i) load.offset[i] = offset[i];
+  load.to = static_cast<unsigned char*>(shared_to);
+  load.site = site;
+  load.thread = caller.runner().thread();
+  issue(caller, load, barrier);
+}
+
+namespace {
+
+Warpgroup& warpgroup_of(const Caller& caller) {
+  Warpgroup* const warpgroup = caller.runner().warpgroup();
+  if (warpgroup == nullptr) {
+    caller.refuse("in a warpgroup of which some threads never were");
+  }
+  return *warpgroup;
+}
+
+/// Ends the kernel if `defect` says what the calling thread did wrong.
+void check(const Caller& caller, const std::string& defect) {
+  if (!defect.empty()) caller.runner().fail_thread(cudaErrorLaunchFailure, defect + ".");
+}
+
+}  // namespace
+
+std::uint64_t wgmma_descriptor(const void* shared, int leading_bytes, int stride_bytes,
+                               int swizzle_bytes, Site site) {
+  const Caller caller("wgmma_descriptor", site);
+  const unsigned address = shared_address(shared, site);
+  std::uint64_t mode = 0;
+  switch (swizzle_bytes) {
+    case 0: break;
+    case 32: mode = 3; break;
+    case 64: mode = 2; break;
+    case 128: mode = 1; break;
+    default: caller.refuse("with a swizzle that is not 0, 32, 64 or 128 bytes");
+  }
+  const auto field = [&](int bytes) {
+    if (bytes < 0 || bytes % 16 != 0 || bytes >> 4 > 0x3fff) {
+      caller.refuse("with an address or offset that is no multiple of 16 bytes below 2^18");
+    }
+    return static_cast<std::uint64_t>(bytes >> 4);
+  };
+  return field(static_cast<int>(address)) | field(leading_bytes) << 16 | field(stride_bytes) << 32 |
+         mode << 62;
+}
+
+void wgmma_fence(Site site) {
+  const Caller caller("wgmma_fence", site);
+  warpgroup_of(caller).fence(caller.runner().thread() % kWarpgroup);
+}
+
+void detail_of_ptx::wgmma(float* d, unsigned n, std::uint64_t a, std::uint64_t b, bool accumulate,
+                          const Site& site) {
+  const Caller caller("wgmma", site);
+  check(caller, warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
+                                           {n, a, b, accumulate, site}));
+}
+
+void wgmma_commit_group(Site site) {
+  const Caller caller("wgmma_commit_group", site);
+  check(caller, warpgroup_of(caller).commit(caller.runner().thread() % kWarpgroup));
+}
+
+void detail_of_ptx::wgmma_wait_group(unsigned groups, const Site& site) {
+  const Caller caller("wgmma_wait_group", site);
+  BlockRunner& runner = caller.runner();
+  Warpgroup& warpgroup = warpgroup_of(caller);
+  bool complete = false;
+  check(caller, warpgroup.arrive(runner.thread() % kWarpgroup, groups, site, &complete));
+  runner.warpgroup_sleepers().push_back(runner.thread());
+  if (complete) {
+    check(caller, warpgroup.finish());
+    runner.wake(runner.warpgroup_sleepers());
+  }
+  runner.sleep(BlockRunner::Sleep::warpgroup, site);
+}
+
+}  // namespace cuda_on_cpu::ptx

@@ -1,0 +1,125 @@
+#include "tensor_load.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cuda_on_cpu {
+namespace {
+
+constexpr unsigned kMaxInner = 256;
+constexpr std::uint32_t kNanFill = 0x7ff77ff7u;
+
+}  // namespace
+
+std::uint32_t rounded_to_tf32_by_tma(std::uint32_t bits) {
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffe000u;  // a NaN
+  return (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;       // a carry is an exponent's
+}
+
+std::size_t TensorLoad::rows() const {
+  if (map.im2col) return map.pixels;
+  std::size_t product = 1;
+  for (unsigned i = 1; i < map.rank; ++i) product *= steps(i);
+  return product;
+}
+
+std::size_t TensorLoad::row_pitch() const {
+  return std::max<std::size_t>(std::size_t{4} * inner(), span());
+}
+
+std::size_t TensorLoad::bytes() const { return rows() * inner() * 4; }
+
+const char* TensorLoad::defect() const {
+  if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0) {
+    return "with a destination not aligned to 128 bytes";
+  }
+  if (at[0] % 4 != 0) return "with an innermost coordinate that is no multiple of 16 bytes";
+  if (map.im2col) {
+    for (unsigned i = 1; i + 1 < map.rank; ++i) {
+      const std::int64_t low = map.lower[i - 1];
+      const std::int64_t high = std::int64_t{map.last[i]} + map.upper[i - 1];
+      if (at[i] < low || at[i] > high) return "with a first pixel outside the map's bounding box";
+    }
+  }
+  return nullptr;
+}
+
+void TensorLoad::store_row(std::size_t row, const std::uint32_t* elements) const {
+  unsigned char* const begin = to + row * row_pitch();
+  if (span() == 0) {
+    std::memcpy(begin, elements, std::size_t{4} * inner());
+    return;
+  }
+  for (unsigned i = 0; i < inner(); i += 4) {
+    const auto address = reinterpret_cast<std::uintptr_t>(begin) + 4 * i;
+    std::memcpy(begin + (swizzled(address, span()) - reinterpret_cast<std::uintptr_t>(begin)),
+                elements + i, 16);
+  }
+}
+
+void TensorLoad::load_row(const std::int64_t* position, std::uint32_t* elements) const {
+  const std::uint32_t outside = map.nan_fill ? kNanFill : 0;
+  const std::int64_t count = inner(), size = std::int64_t{map.last[0]} + 1;
+  std::int64_t begin = std::clamp<std::int64_t>(-position[0], 0, count);
+  std::int64_t end = std::clamp<std::int64_t>(size - position[0], begin, count);
+  std::uint64_t address = map.address;
+  for (unsigned i = 1; i < map.rank; ++i) {
+    if (position[i] < 0 || position[i] > std::int64_t{map.last[i]}) begin = end = count;
+    address += static_cast<std::uint64_t>(position[i]) * map.strides[i - 1];
+  }
+  std::fill(elements, elements + begin, outside);
+  if (begin < end) {
+    address += static_cast<std::uint64_t>(position[0] + begin) * 4;
+    std::memcpy(elements + begin, reinterpret_cast<const void*>(address),
+                static_cast<std::size_t>(end - begin) * 4);
+  }
+  std::fill(elements + end, elements + count, outside);
+  if (map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ||
+      map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ) {
+    std::transform(elements + begin, elements + end, elements + begin, rounded_to_tf32_by_tma);
+  }
+}
+
+void TensorLoad::clear() const {
+  std::uint32_t nans[kMaxInner];
+  std::fill(std::begin(nans), std::end(nans), ~0u);
+  for (std::size_t row = 0; row < rows(); ++row) store_row(row, nans);
+}
+
+void TensorLoad::land() const { map.im2col ? land_columns() : land_tiles(); }
+
+void TensorLoad::land_tiles() const {
+  std::uint32_t elements[kMaxInner];
+  unsigned step[kMaxTensorRank] = {};
+  for (std::size_t row = 0; row < rows(); ++row) {
+    std::int64_t position[kMaxTensorRank];
+    for (unsigned i = 0; i < map.rank; ++i) {
+      position[i] = std::int64_t{at[i]} + std::int64_t{step[i]} * map.element_strides[i];
+    }
+    load_row(position, elements);
+    store_row(row, elements);
+    for (unsigned i = 1; i < map.rank && ++step[i] == steps(i); ++i) step[i] = 0;
+  }
+}
+
+void TensorLoad::land_columns() const {
+  std::uint32_t elements[kMaxInner];
+  const unsigned images = map.rank - 1u;  // the dimension of N
+  std::int64_t base[kMaxTensorRank];
+  std::copy_n(at.begin(), map.rank, base);
+  for (std::size_t row = 0; row < rows(); ++row) {
+    std::int64_t position[kMaxTensorRank];
+    std::copy_n(base, map.rank, position);
+    for (unsigned i = 1; i < images; ++i) position[i] += offset[i - 1];
+    load_row(position, elements);
+    store_row(row, elements);
+    // The next pixel of the bounding box: along W, then H, then D, then in the next image.
+    for (unsigned i = 1; i < map.rank; ++i) {
+      base[i] += map.element_strides[i];
+      if (i == images || base[i] <= std::int64_t{map.last[i]} + map.upper[i - 1]) break;
+      base[i] = map.lower[i - 1];
+    }
+  }
+}
+
+}  // namespace cuda_on_cpu

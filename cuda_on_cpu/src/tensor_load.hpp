@@ -1,0 +1,64 @@
+/// @file
+/// @brief One load of the tensor memory accelerator: from an array in device memory to a box in
+/// shared memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cuda_on_cpu/builtins.hpp>
+
+#include "tensor_map.hpp"
+
+namespace cuda_on_cpu {
+
+/// The nearest number with 10 bits of fraction, the even one where two are as near: how the
+/// accelerator stores elements of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 (seen on an H200; the manual
+/// does not say).
+std::uint32_t rounded_to_tf32_by_tma(std::uint32_t bits);
+
+/// Where a box's chunks of 16 bytes go: bits 4 to 6 of an address are XORed with bits 7 to 9, or
+/// fewer of them. `span` is 32, 64 or 128 bytes, or 0 for no swizzle.
+constexpr std::uintptr_t swizzled(std::uintptr_t address, unsigned span) {
+  return address ^ (address >> 3 & (span == 0 ? 0u : span - 16u));
+}
+
+class TensorLoad {
+ public:
+  std::array<std::int32_t, kMaxTensorRank> at{};           ///< coordinates, innermost first
+  std::array<std::uint16_t, kMaxTensorRank - 2> offset{};  ///< im2col: of the filter's tap
+  unsigned char* to = nullptr;
+  detail::Site site;      ///< where it was issued
+  unsigned thread = 0;    ///< by whom
+  TensorMapFields map{};  ///< as it was then
+
+  /// What the load adds to the barrier's count of bytes.
+  std::size_t bytes() const;
+  /// From `to` to behind the last byte written.
+  std::size_t extent() const { return rows() * row_pitch(); }
+  /// Why the hardware would refuse it, or null.
+  const char* defect() const;
+  /// Fills the destination with NaN bytes, as a sign that nothing has arrived.
+  void clear() const;
+  /// Copies.
+  void land() const;
+
+ private:
+  unsigned inner() const { return map.im2col ? map.channels : map.box[0]; }
+  /// Elements that a box takes along dimension `i`.
+  unsigned steps(unsigned i) const {
+    return (map.box[i] + map.element_strides[i] - 1u) / map.element_strides[i];
+  }
+  std::size_t rows() const;
+  unsigned span() const {
+    return map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << map.swizzle;
+  }
+  std::size_t row_pitch() const;
+  void store_row(std::size_t row, const std::uint32_t* elements) const;
+  /// Loads what stands at `position`, which may lie outside the array.
+  void load_row(const std::int64_t* position, std::uint32_t* elements) const;
+  void land_tiles() const;
+  void land_columns() const;
+};
+
+}  // namespace cuda_on_cpu

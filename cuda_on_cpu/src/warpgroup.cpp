@@ -1,0 +1,228 @@
+#include "warpgroup.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "report_text.hpp"
+#include "tensor_load.hpp"
+#include "tf32.hpp"
+
+namespace cuda_on_cpu {
+namespace {
+
+constexpr unsigned kRows = 64, kDepth = 8;
+constexpr std::uint32_t kInFlight = 0xffffffffu;  ///< a register that will be written
+
+/// Calls visit(index, row, column) for each accumulator that a thread of the warpgroup holds.
+template <class Visit>
+void for_each_register(unsigned thread, unsigned n, Visit visit) {
+  const unsigned warp = thread / kLanes, group = thread % kLanes / 4, place = thread % 4;
+  for (unsigned i = 0; i < n / 2; ++i) {
+    visit(i, 16 * warp + group + i / 2 % 2 * 8, i / 4 * 8 + 2 * place + i % 2);
+  }
+}
+
+/// d[n] += a[8] * b[8][n], rounded once, towards zero.
+void multiply_row(const double* a, const double* b, unsigned n, float* d) {
+  for (unsigned j = 0; j < n; ++j) {
+    double sum = static_cast<double>(d[j]);
+    for (unsigned k = 0; k < kDepth; ++k) sum += a[k] * b[k * n + j];
+    d[j] = rounded_towards_zero(sum);
+  }
+}
+
+}  // namespace
+
+std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
+  const std::uint32_t start = field(0), leading = field(16), stride = field(32);
+  const std::uint32_t of_group = start + row / 8 * stride;
+  std::uint32_t address;
+  if (const auto mode = descriptor_ >> 62; mode == 0) {
+    address = of_group + half * leading + row % 8 * 16;
+  } else {
+    // The pattern begins where the address less the base offset is a multiple of its 8 rows.
+    const unsigned span = 256u >> mode;
+    const std::uint32_t plain = of_group + row % 8 * span + half * 16;
+    const std::uint32_t base = static_cast<std::uint32_t>(descriptor_ >> 49 & 7u) << 7;
+    address = plain ^ static_cast<std::uint32_t>(swizzled(plain + -base, span) ^ (plain + -base));
+  }
+  return address & 0x3ffffu;
+}
+
+std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands) const {
+  operands->resize((kRows + call.n) * kDepth);
+  for (unsigned row = 0; row < kRows + call.n; ++row) {
+    const WgmmaOperand operand(row < kRows ? call.a : call.b);
+    for (unsigned half = 0; half < 2; ++half) {
+      const std::uint32_t address = operand.address(row < kRows ? row : row - kRows, half);
+      const unsigned char* const from = find_(context_, address, 16);
+      if (from == nullptr) {
+        return std::string("issues a wgmma at ") + describe_site(call.site) + " whose factor " +
+               (row < kRows ? "a" : "b") + " reaches shared address " + std::to_string(address) +
+               ", which is none of the block's shared memory";
+      }
+      std::memcpy(operands->data() + row * kDepth + 4 * half, from, 16);
+    }
+  }
+  return {};
+}
+
+std::size_t Warpgroup::accumulators_of(unsigned thread, const float* registers) const {
+  std::size_t i = 0;
+  while (i < accumulators_.size() && accumulators_[i].registers[thread] != registers) ++i;
+  return i;
+}
+
+void Warpgroup::take(Accumulators& accumulators, unsigned thread, float* registers,
+                     bool with_values) {
+  const unsigned n = accumulators.n;
+  if (with_values) {
+    for_each_register(thread, n, [&](unsigned i, unsigned row, unsigned column) {
+      accumulators.values[row * n + column] = registers[i];
+    });
+  }
+  std::memset(registers, 0xff, n / 2 * sizeof(float));
+  accumulators.registers[thread] = registers;
+}
+
+std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall& call) {
+  Thread& me = threads_[thread];
+  const std::uint64_t number = me.issued;
+  const std::size_t known = accumulators_of(thread, registers);
+  if (number == first_product_ + products_.size()) {  // the first thread that comes here
+    Product product{call, known, {}};
+    if (std::string defect = read(call, &product.operands); !defect.empty()) return defect;
+    if (known == accumulators_.size()) {
+      const auto free = std::find_if(accumulators_.begin(), accumulators_.end(),
+                                     [](const Accumulators& a) { return !a.in_use; });
+      product.accumulators = static_cast<std::size_t>(free - accumulators_.begin());
+      if (free == accumulators_.end()) accumulators_.emplace_back();
+      Accumulators& mine = accumulators_[product.accumulators];
+      mine.in_use = true;
+      mine.n = call.n;
+      mine.values.assign(std::size_t{kRows} * call.n, 0.0f);
+    }
+    accumulators_[product.accumulators].last_product = number;
+    products_.push_back(std::move(product));
+  }
+  const Product& product = products_[number - first_product_];
+  Accumulators& accumulators = accumulators_[product.accumulators];
+  if (product.call.n != call.n || product.call.a != call.a || product.call.b != call.b ||
+      product.call.accumulate != call.accumulate || product.call.site.line() != call.site.line()) {
+    return "issues a wgmma at " + describe_site(call.site) +
+           " where another thread of its warpgroup issued a different one, at " +
+           describe_site(product.call.site);
+  }
+  if (accumulators.n != call.n ||
+      (known != product.accumulators && accumulators.registers[thread] != nullptr) ||
+      (known != accumulators_.size() && known != product.accumulators)) {
+    return "issues a wgmma at " + describe_site(call.site) +
+           " whose accumulators are partly those of another one in flight";
+  }
+  if (accumulators.registers[thread] == nullptr) {
+    if (!me.fenced) {
+      return "issues a wgmma at " + describe_site(call.site) +
+             " for registers that it has used, without a wgmma_fence() in between";
+    }
+    take(accumulators, thread, registers, call.accumulate);
+  }
+  ++me.issued;
+  return {};
+}
+
+std::string Warpgroup::commit(unsigned thread) {
+  Thread& me = threads_[thread];
+  if (me.committed == group_ends_.size()) group_ends_.push_back(me.issued);
+  if (group_ends_[me.committed++] != me.issued) {
+    return "commits a group of wgmmas that has not as many as another thread's of its warpgroup";
+  }
+  return {};
+}
+
+std::string Warpgroup::arrive(unsigned thread, unsigned groups, const detail::Site& site,
+                              bool* complete) {
+  Thread& me = threads_[thread];
+  if (arrived_ == 0) {
+    first_at_ = thread;
+    groups_ = groups;
+    site_ = site;
+  } else if (groups != groups_ || site.line() != site_.line() ||
+             me.issued != threads_[first_at_].issued ||
+             me.committed != threads_[first_at_].committed) {
+    return "waits for wgmmas at " + describe_site(site) +
+           ", but has issued or committed others than a thread of its warpgroup that waits at " +
+           describe_site(site_);
+  }
+  me.fenced = false;
+  *complete = ++arrived_ == kWarpgroup;
+  return {};
+}
+
+std::string Warpgroup::finish() {
+  arrived_ = 0;
+  if (group_ends_.size() <= groups_) return {};
+  const std::uint64_t end = group_ends_[group_ends_.size() - 1 - groups_];
+  std::string defect;
+  for (; first_product_ < end && defect.empty(); ++first_product_) {
+    const Product& product = products_.front();
+    defect = read(product.call, &operands_now_);
+    if (defect.empty() && operands_now_ != product.operands) defect = describe_overwritten(product);
+    multiply(product);
+    products_.pop_front();
+  }
+  for (Accumulators& accumulators : accumulators_) {
+    if (defect.empty() && accumulators.in_use && accumulators.last_product < end) {
+      defect = give_back(accumulators);
+    }
+  }
+  return defect;
+}
+
+std::string Warpgroup::describe_overwritten(const Product& product) const {
+  std::size_t word = 0;
+  while (operands_now_[word] == product.operands[word]) ++word;
+  const bool is_a = word < kRows * kDepth;
+  return std::string("waits for a wgmma issued at ") + describe_site(product.call.site) +
+         " whose factor " + (is_a ? "a" : "b") + " was overwritten before the wait, first in row " +
+         std::to_string((is_a ? word : word - kRows * kDepth) / kDepth);
+}
+
+void Warpgroup::multiply(const Product& product) {
+  const unsigned n = product.call.n;
+  Accumulators& accumulators = accumulators_[product.accumulators];
+  double a[kDepth];
+  double b[kDepth * 256];
+  for (unsigned j = 0; j < n; ++j) {
+    for (unsigned k = 0; k < kDepth; ++k) {
+      b[k * n + j] = value_of_tf32(product.operands[(kRows + j) * kDepth + k]);
+    }
+  }
+  if (!product.call.accumulate) {
+    std::fill(accumulators.values.begin(), accumulators.values.end(), 0.0f);
+  }
+  for (unsigned row = 0; row < kRows; ++row) {
+    for (unsigned k = 0; k < kDepth; ++k) {
+      a[k] = value_of_tf32(product.operands[row * kDepth + k]);
+    }
+    multiply_row(a, b, n, accumulators.values.data() + std::size_t{row} * n);
+  }
+}
+
+std::string Warpgroup::give_back(Accumulators& accumulators) {
+  const unsigned n = accumulators.n;
+  bool touched = false;
+  for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
+    float* const registers = accumulators.registers[thread];
+    for_each_register(thread, n, [&](unsigned i, unsigned row, unsigned column) {
+      touched |= std::bit_cast<std::uint32_t>(registers[i]) != kInFlight;
+      registers[i] = accumulators.values[row * n + column];
+    });
+    accumulators.registers[thread] = nullptr;
+  }
+  accumulators.in_use = false;
+  return touched ? "waits for wgmmas whose accumulators some thread has written in the meantime"
+                 : std::string();
+}
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,112 @@
+/// @file
+/// @brief The asynchronous matrix products (`wgmma`) of one warpgroup: 4 warps, 128 threads.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cuda_on_cpu/builtins.hpp>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "warp.hpp"
+
+namespace cuda_on_cpu {
+
+inline constexpr unsigned kWarpgroup = 4 * kLanes;
+
+/// One `wgmma.mma_async.m64nNk8`, as a thread issues it.
+struct WgmmaCall {
+  unsigned n;
+  std::uint64_t a;
+  std::uint64_t b;
+  bool accumulate;
+  detail::Site site;
+};
+
+/// An operand in shared memory, as a descriptor says: rows of 8 numbers.
+class WgmmaOperand {
+ public:
+  explicit WgmmaOperand(std::uint64_t descriptor) : descriptor_(descriptor) {}
+  /// Where the 16 bytes begin that hold numbers 4 * half to 4 * half + 3 of a row.
+  std::uint32_t address(unsigned row, unsigned half) const;
+
+ private:
+  std::uint32_t field(unsigned bit) const {
+    return static_cast<std::uint32_t>(descriptor_ >> bit & 0x3fffu) << 4;
+  }
+  std::uint64_t descriptor_;
+};
+
+/// Collects what the threads issue, and multiplies when they all wait for it.
+///
+/// When a product is issued, its operands are copied, and its accumulators taken over from the
+/// registers, which become NaNs. When it is waited for, the operands must still be the same, and
+/// the registers still NaNs: the hardware reads and writes them at any time in between.
+///
+/// Each function but finish() is called by one thread, `thread` of the warpgroup, and returns what
+/// that thread did wrong, or an empty text.
+class Warpgroup {
+ public:
+  /// Finds the shared memory at an 18-bit address; null where there is none of that size.
+  using FindShared = const unsigned char* (*)(void* context, std::uint32_t address,
+                                              std::size_t bytes);
+  Warpgroup(FindShared find, void* context) : find_(find), context_(context) {}
+
+  std::string issue(unsigned thread, float* registers, const WgmmaCall& call);
+  void fence(unsigned thread) { threads_[thread].fenced = true; }
+  std::string commit(unsigned thread);
+  /// Returns true in `complete` for the last thread to arrive.
+  std::string arrive(unsigned thread, unsigned groups, const detail::Site& site, bool* complete);
+  /// All threads have arrived: does what they wait for.
+  std::string finish();
+
+  /// Where a product was issued that nobody has waited for; null if there is none.
+  const detail::Site* unfinished() const {
+    return products_.empty() ? nullptr : &products_.front().call.site;
+  }
+
+ private:
+  /// The accumulators of one array of registers in each thread, while products write them.
+  struct Accumulators {
+    unsigned n = 0;
+    std::array<float*, kWarpgroup> registers{};
+    std::vector<float> values;       ///< [64][n]
+    std::uint64_t last_product = 0;  ///< number of the last product that was issued for them
+    bool in_use = false;
+  };
+  struct Product {
+    WgmmaCall call;
+    std::size_t accumulators;
+    std::vector<std::uint32_t> operands;  ///< a [64][8], then b [n][8]
+  };
+  struct Thread {
+    std::uint64_t issued = 0;
+    std::uint64_t committed = 0;  ///< groups
+    bool fenced = false;
+  };
+
+  std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands) const;
+  std::size_t accumulators_of(unsigned thread, const float* registers) const;
+  static void take(Accumulators& accumulators, unsigned thread, float* registers, bool with_values);
+  void multiply(const Product& product);
+  std::string give_back(Accumulators& accumulators);
+  std::string describe_overwritten(const Product& product) const;
+
+  FindShared find_;
+  void* context_;
+  std::array<Thread, kWarpgroup> threads_{};
+  std::deque<Product> products_;
+  std::uint64_t first_product_ = 0;        ///< number of products_.front()
+  std::vector<std::uint64_t> group_ends_;  ///< number of the first product behind each group
+  std::vector<Accumulators> accumulators_;
+  std::vector<std::uint32_t> operands_now_;
+
+  unsigned arrived_ = 0;  ///< threads in the wait
+  unsigned first_at_ = 0;
+  unsigned groups_ = 0;  ///< that may stay open
+  detail::Site site_;
+};
+
+}  // namespace cuda_on_cpu
