@@ -12,6 +12,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_constant_weights)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {"conv2d",
@@ -44,5 +45,8 @@ convladder::Ladder convladder::conv2d_ladder() {
               CUDA_ROW(cuda_optimized, conv2d, direct_double_buffered,
                        "cuda_optimized/conv2d/direct_float4",
                        "the next channel's tile is on its way while the current one is computed"),
+              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
+                       "cpu_reference/conv2d/implicit_gemm",
+                       "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)"),
           }};
 }

@@ -5,6 +5,7 @@ CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, direct)
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
@@ -21,5 +22,8 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                        "one thread gathers one element of dx"),
               CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im, "cuda_naive/conv2d_dgrad/gather",
                        "a tiled matrix product, then col2im"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
+                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
+                       "a forward pass over dy for each residue of the stride, with wgmma (TF32)"),
           }};
 }

@@ -5,6 +5,7 @@ CPU_RUNG(GemmProblem, cpu_reference, gemm, triple_loop)
 CPU_RUNG(GemmProblem, cpu_reference, gemm, eigen)
 CUDA_RUNG(GemmProblem, cuda_naive, gemm, direct)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, wgmma_tf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -19,5 +20,7 @@ convladder::Ladder convladder::gemm_ladder() {
                        "one thread an element of c"),
               CUDA_ROW(cuda_optimized, gemm, tiled, "cuda_naive/gemm/direct",
                        "a block stages tiles of a and b in shared memory; runs under any tile map"),
+              CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/tiled",
+                       "Hopper's copy engine feeds wgmma through a ring of stages (TF32)"),
           }};
 }
