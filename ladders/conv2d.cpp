@@ -23,6 +23,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, im2col_gemm_chunks)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -85,5 +86,8 @@ convladder::Ladder convladder::conv2d_ladder() {
                    "several blocks share a tile's sums; a second kernel adds their parts in order"),
           CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
                    "columns in pieces that stay in the L2 cache until the product reads them"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
+                   "cpu_reference/conv2d/implicit_gemm",
+                   "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)"),
       }};
 }

@@ -13,6 +13,7 @@ CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_tf32)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_3xtf32)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, wgmma_tf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -44,5 +45,7 @@ convladder::Ladder convladder::gemm_ladder() {
                        "tensor cores multiply factors rounded to TF32, a fragment a lane"),
               CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
                        "float's accuracy from tensor cores: each factor as the sum of two in TF32"),
+              CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/tiled",
+                       "Hopper's copy engine feeds wgmma through a ring of stages (TF32)"),
           }};
 }
