@@ -112,7 +112,10 @@ class AsyncTiles {
   /// there must be zeros: cp.async writes them where it is told to read nothing.
   /// @param left columns of a and rows of b from this step on
   __device__ void copy_at_edge(std::int64_t left, float* a_to, float* b_to) const {
-#pragma unroll 1  // rare
+    // Few of many large tiles lie at an edge, and what is unrolled here takes registers from the
+    // multiply-adds.
+    constexpr int kAtOnce = kBlockM <= 32 ? 4 : 1;
+#pragma unroll(kAtOnce)
     for (int m = 0; m < kBlockM; m += kRowsA) {
       if (m0_ + a_row() + m >= product_.M) break;
 #pragma unroll
@@ -123,7 +126,7 @@ class AsyncTiles {
       }
     }
     if (n0_ + b_column() >= product_.N) return;
-#pragma unroll 1
+#pragma unroll(kAtOnce)
     for (int k = 0; k < kBlockK; k += kRowsB) {
       const bool exists = b_row() + k < left;
       const std::int64_t at = b_at_ + std::int64_t{k} * product_.N;

@@ -27,14 +27,15 @@
 /// sums and 32 operands. What decides over the last few per cent is not in the source: a
 /// multiply-add waits a cycle if its three registers lie in the same of two banks. The order of
 /// ThreadTile::add_products(), row by row and back, lets the compiler find registers without such
-/// conflicts (nvcc 13.0, sm_90); other orders had them in 6 to 13 of 100. Predicted on an H200:
+/// conflicts (nvcc 13.0, sm_90); squares of 2 x 2 had them in 12 of 100. Predicted on an H200:
 /// 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51.
 /// **Costs.** 50 KB of shared memory for three stages, which must be asked for beyond 48 KB. Before
-/// sm_80 the copies are loads and stores, one after the other. Declines what register_tile declines.
+/// sm_80 the copies are loads and stores, one after the other. Declines what register_tile
+/// declines.
 ///
-/// What lost: 16-byte copies of a as it lies, read along k (43 TFLOP/s: the fragments take 32
-/// registers more); steps of 8 (47); 16 x 8 elements a thread (48); operands of the next step
-/// loaded across the barrier (48). From one run of throw-away variants on an H200 at 4096.
+/// What lost, in one run of throw-away variants on an H200 at 4096: 16-byte copies of a as it lies,
+/// read along k (44 TFLOP/s at best: a thread's fours of a take 32 registers); steps of 8 (47);
+/// 16 x 8 elements a thread (48.5); the next step's operands loaded across the barrier (47.8).
 ///
 /// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
 /// time. What does cuda_on_cpu make of it?
