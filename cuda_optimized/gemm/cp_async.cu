@@ -28,9 +28,9 @@
 /// one, with the large tile also across the barrier. What decides over the last few per cent is not
 /// in the source: a multiply-add waits a cycle if its three registers lie in the same of two banks.
 /// The order of the multiply-adds is what the compiler starts from when it chooses registers; with
-/// those of thread_tile.cuh it finds some without such conflicts (nvcc 13.0, sm_90). Predicted on an
-/// H200: 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51. A tuning run had 48.5 without, and 50.0 with
-/// operands loaded across the barrier.
+/// those of thread_tile.cuh it finds some without such conflicts (nvcc 13.0, sm_90). Predicted on
+/// an H200: 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51. A tuning run had 48.5 without, and 50.0
+/// with operands loaded across the barrier.
 /// **Costs.** 50 KB of shared memory for three stages, which must be asked for beyond 48 KB. Before
 /// sm_80 the copies are loads and stores, one after the other. Declines what register_tile
 /// declines.
