@@ -24,17 +24,20 @@
 ///
 /// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies, and
 /// some 60 instructions of everything else. The copies need no registers for data; of 128, 64 are
-/// sums and 32 operands. What decides over the last few per cent is not in the source: a
-/// multiply-add waits a cycle if its three registers lie in the same of two banks. The order of
-/// ThreadTile::add_products(), row by row and back, lets the compiler find registers without such
-/// conflicts (nvcc 13.0, sm_90); other orders had them in 6 to 13 of 100. Predicted on an H200:
-/// 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51.
+/// sums and 32 operands: those of the next step along k are loaded during the arithmetic of this
+/// one, with the large tile also across the barrier. What decides over the last few per cent is not
+/// in the source: a multiply-add waits a cycle if its three registers lie in the same of two banks.
+/// The order of the multiply-adds is what the compiler starts from when it chooses registers; with
+/// those of thread_tile.cuh it finds some without such conflicts (nvcc 13.0, sm_90). Predicted on
+/// an H200: 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51. A tuning run had 48.5 without, and 50.0
+/// with operands loaded across the barrier.
 /// **Costs.** 50 KB of shared memory for three stages, which must be asked for beyond 48 KB. Before
-/// sm_80 the copies are loads and stores, one after the other. Declines what register_tile declines.
+/// sm_80 the copies are loads and stores, one after the other. Declines what register_tile
+/// declines.
 ///
-/// What lost: 16-byte copies of a as it lies, read along k (43 TFLOP/s: the fragments take 32
-/// registers more); steps of 8 (47); 16 x 8 elements a thread (48); operands of the next step
-/// loaded across the barrier (48). From one run of throw-away variants on an H200 at 4096.
+/// What lost, in tuning runs on an H200 at 4096: 16-byte copies of a as it lies, read along k (44
+/// TFLOP/s at best: a thread's fours of a take 32 registers); steps of 8 (47); 16 x 8 elements a
+/// thread (48.5).
 ///
 /// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
 /// time. What does cuda_on_cpu make of it?
@@ -65,7 +68,11 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   const Tile tile(threadIdx.x);
   float sums[Tile::kThreadM][Tile::kThreadN] = {};
   AsyncTiles<Tile, kStages, kAligned> tiles(product, place);
-  tiles.add_steps(tile, 0, map.k_steps, sums);
+  if constexpr (Tile::kBlockM == 128) {
+    tiles.add_steps_ahead(tile, 0, map.k_steps, sums);
+  } else {
+    tiles.add_steps(tile, 0, map.k_steps, sums);
+  }
 
   const std::int64_t m0 = std::int64_t{place.m} * Tile::kBlockM;
   const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
