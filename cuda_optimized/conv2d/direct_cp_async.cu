@@ -58,6 +58,9 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kPixels = 4;  ///< Neighbouring outputs of a row that a thread computes: a float4.
+/// Floats between the places of a thread's pixels on their way out: so that 32 threads meet no bank
+/// twice, neither where they write (side by side) nor where they read (4 pixels of 8 threads).
+constexpr int kPassPitch = 40;
 
 /// What a block computes, and how it lies in shared memory. The filter is R x S, with the same
 /// stride along both axes and no dilation.
@@ -98,7 +101,7 @@ struct Tile {
   static constexpr int kInFloats = kInRows * kPitch;  ///< Of a channel.
 
   /// Rows of the filter that are unrolled: two, so that the window's rows change places for free.
-  static constexpr int kUnrolled = kStride > 1 ? 1 : R <= 3 ? R : 2;
+  static constexpr int kUnrolled = kStride > 1 ? 1 : 2;
 
   // Weights [kWarpsF][channel][r][s][filter], an even number of filters.
   static constexpr int kPadded = kFilters % 2 == 0 ? kFilters : kFilters + 1;
@@ -106,7 +109,7 @@ struct Tile {
       (R * S * kPadded + 3) / 4 * 4;  ///< Of a channel, for a warp.
 
   static constexpr int kStageFloats = kChannels * (kInFloats + kWarpsF * kWeightFloats);
-  static constexpr int kPassFloats = kWarps * kRows * 32 * kPixels;  ///< For the stores.
+  static constexpr int kPassFloats = kWarps * kRows * kPixels * kPassPitch;  ///< For the stores.
 
   static std::int64_t shared_bytes(const Conv2dProblem& conv) {
     const int chunks = ceil_div(conv.C / conv.groups, kChannels);
@@ -262,7 +265,7 @@ template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
     conv2d_cp_async(Conv2dProblem conv, int shift, bool aligned, const float* x,
                     const float* weights, const float* bias, float* y) {
-  float* pass = dynamic_shared<float>();  // [warps][T::kRows][32][kPixels]
+  float* pass = dynamic_shared<float>();  // [warps][T::kRows][kPixels][kPassPitch]
   float* stages = pass + T::kPassFloats;  // ring of [inputs][weights]
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_f = warp / T::kWarpsY;
@@ -278,7 +281,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
 
   const int q0 = static_cast<int>(blockIdx.x) * T::kColumns - shift;
   const int w0 = q0 * T::kStride - conv.pad.left;
-  pass += warp * (T::kRows * 32 * kPixels);
+  pass += warp * (T::kRows * kPixels * kPassPitch);
 
   for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
     const int n = static_cast<int>(z / filter_tiles),
@@ -346,6 +349,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       // through shared memory, and stores floats of neighbouring threads side by side.
       constexpr int kParts = T::kRows * kPixels;  // of 32 floats
       float* to = y + (std::int64_t{n} * conv.K + k0 + warp_f * T::kFilters) * y_plane;
+      const int from = lane % kPixels * kPassPitch + lane / kPixels;  // the first float to read
       std::int64_t offsets[kParts];
       bool inside[kParts];
 #pragma unroll
@@ -363,14 +367,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
         __syncwarp();  // between the reads of the filter before and these writes
 #pragma unroll
         for (int j = 0; j < T::kRows; ++j) {
-          *reinterpret_cast<float4*>(pass + j * 32 * kPixels + lane * kPixels) = {
-              sums[f][j][0], sums[f][j][1], sums[f][j][2], sums[f][j][3]};
+#pragma unroll
+          for (int e = 0; e < kPixels; ++e)
+            pass[(j * kPixels + e) * kPassPitch + lane] = sums[f][j][e];
         }
         __syncwarp();  // between these writes and the reads below
         if (warp_f * T::kFilters + f < filters) {
 #pragma unroll
           for (int i = 0; i < kParts; ++i) {
-            if (inside[i]) to[f * y_plane + offsets[i]] = pass[i * 32 + lane];
+            if (inside[i])
+              to[f * y_plane + offsets[i]] = pass[from + (i / kPixels * (kPixels * kPassPitch) +
+                                                          i % kPixels * (32 / kPixels))];
           }
         }
       }
