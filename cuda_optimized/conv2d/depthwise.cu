@@ -2,7 +2,7 @@
 /// @brief conv2d with one input channel a group: whole planes or bands of rows, each one piece of
 /// memory.
 ///
-/// - Before: direct_double_buffered.cu (overlaps channels; here there is nothing to overlap)
+/// - Before: direct_cp_async.cu (sums over channels that arrive one after the other)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With C = groups a filter reads one channel, and there is no sum over channels that
@@ -11,24 +11,27 @@
 /// ones lie one behind the other, and so do the outputs. A block takes as many whole planes as fit
 /// (or, of a large plane, a band of rows with its halo), and neither rows nor alignment count:
 ///
-///     x  [ plane 0 | plane 1 | ... | plane 15 ]      14 x 14: 196 floats each, 49 vectors
-///          | cp.async, 16 bytes each                 rows of 14 floats are not multiples of 16
-///        [ the same in shared memory            ]    bytes, planes in a row are
-///          | a thread walks down a column
-///        [ outputs in shared memory             ]
+///     x  [ plane 0 | plane 1 | ... | plane 7 ]      14 x 14: 196 floats each, 49 vectors
+///          | cp.async, 16 bytes each                rows of 14 floats are not multiples of 16
+///        [ the same in shared memory           ]    bytes, planes in a row are
+///          | a thread takes 14 columns of a row
+///        [ outputs in shared memory            ]
 ///          | float4 stores
-///     y  [ plane 0 | plane 1 | ... | plane 15 ]
+///     y  [ plane 0 | plane 1 | ... | plane 7 ]
 ///
-/// The padding is not stored anywhere: a thread knows for its column which taps are inside. A
-/// thread walks down kStrip outputs of a column; the window moves on in registers, and every output
-/// loads one new row of it.
+/// The padding is not stored anywhere: a thread knows which of its columns are inside. It reads its
+/// columns of kTaps rows in pairs (float2: 16 threads, 14 floats apart, meet no bank twice), and
+/// uses each value for up to kTaps outputs.
 ///
-/// **Expect.** Problem B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written, 3.9 shared loads
-/// and 9 multiply-adds an output. Some 7 us on an H200, where a copy of as many bytes takes 5.
+/// **Expect.** Problem B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads
+/// and 126 multiply-adds for 14 outputs. A copy of as many bytes takes 4.4 us on an H200, a sketch
+/// of this kernel with all sizes compiled in 6.8 (both M), cuDNN 27. With so little arithmetic it
+/// is the *instructions* that count, not the bytes: a thread a column, with a load and a
+/// comparison for each value, took 9.5 us, and divisions for each thread's place another 1.5.
 /// **Costs.** The outputs pass through shared memory a second time. Other filters than 3 x 3 and
-/// 5 x 5, dilation and strides above 2 run without the walk: R * S loads an output. Declined: more
-/// than one input channel a group, and rows so long that the inputs of a single row of outputs do
-/// not fit into shared memory.
+/// 5 x 5, dilation, and other strides than 1 and 2 load R * S values an output. Declined: more than
+/// one input channel a group, and rows so long that the inputs of a single row of outputs do not
+/// fit into shared memory.
 ///
 /// **Try.** Let the threads store straight to y, without the second pass. How many sectors does a
 /// warp's store touch when rows have 14 floats, and how many vectors would it be?

@@ -4,7 +4,50 @@
 /// - Before: direct_double_buffered.cu (the next channel waits in registers)
 /// - After:  depthwise.cu (the other extreme: nothing to sum up, all is copying)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
-#include <array>
+///
+/// **The idea.** `cp.async` copies from global to shared memory without passing through registers:
+/// a thread starts the copy, goes on, and waits much later. What lies in the padding is not read
+/// and becomes zero (`read_bytes` = 0), so padding costs no branch. Copies are closed into groups,
+/// one a channel, and a ring of places holds several of them:
+///
+///     place 0 | c0 arrives | c0 computed | c3 arrives ...           time ->
+///     place 1 | c1 arrives . . . . . . . | c1 computed | c4 ...
+///     place 2 | c2 arrives . . . . . . . . . . . . . . | c2 computed |
+///                          wait for c0; barrier; start the next copies; compute
+///
+/// The registers that are free now hold outputs: 4 pixels of a row times 2 rows times up to 8
+/// filters. Four pixels are a float4, which 8 threads read from all 32 banks at once (8 pixels a
+/// thread would meet in the same banks). With stride 2 a row lies in shared memory as its even
+/// columns and behind them its odd ones, so that neighbouring pixels still read neighbouring
+/// floats. The weights come the same way, filters innermost: a warp reads the weights of a tap with
+/// one or two broadcasts, and no launch has to wait for an upload to constant memory.
+///
+///     row of x     0 1 2 3 4 5 6 7          a warp's pixels, 3 taps, stride 2:
+///     in shared    0 2 4 6 | 1 3 5 7        tap 0: 0 2 4 6    tap 1: 1 3 5 7    tap 2: 2 4 6 8
+///
+/// A vector of 16 bytes is in x as a whole, or not at all, if W and its column are multiples of 4.
+/// So the first tile begins up to 3 columns left of y, where its inputs are aligned. Rows of y
+/// begin anywhere: each warp passes its outputs through shared memory, and stores 32 neighbours at
+/// a time.
+///
+/// **Expect.** Problem B1 (1x6x768x512, 6 filters 6x6): 48 sums a thread; 21 loads of inputs and
+/// 108 of weights, of 8 or 16 bytes, for 1728 multiply-adds a channel, 1 for 13; 167 registers, 384
+/// blocks of 128 threads, three an SM, all at once. 26 us measured on an H200
+/// (direct_double_buffered: 41), where multiply-adds alone take 15. What is between: a tenth of the
+/// instructions copies and stores; and a multiply-add whose three operands all come from the
+/// register file, without its reuse cache, takes longer than one cycle. Problem B2 (1x3x1920x2400,
+/// 3 filters 3x3): 45 us (M), of which a copy of the bytes takes 28. Problem B11 (16x1x161x700, 32
+/// filters 5x20, stride 2): 86 us (M), cuDNN 145; problem B3 (32x3x224x224, 64 filters 7x7, stride
+/// 2): 205 us (M), cuDNN 370.
+/// **Costs.** One block computes few filters: with many channels and filters the input is read
+/// K / 32 times, and a matrix product (implicit_gemm) is faster. Filters, strides and dilations
+/// that are not compiled in take conv2d_cp_async_any(), which loads once for each tap and pixel.
+/// Without compute capability 8.0 the copies are ordinary loads and stores. Declined: filters of
+/// which two channels do not fit into shared memory.
+///
+/// **Try.** Let each thread have 8 pixels of one row instead of 4 of two. Which banks do the
+/// threads 0 to 7 read then, and what does a profiler say about wavefronts?
+#include <optional>
 
 #include "core/cuda/launch.hpp"
 #include "core/cuda/ptx.hpp"
@@ -15,6 +58,9 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kPixels = 4;  ///< Neighbouring outputs of a row that a thread computes: a float4.
+/// Floats between the places of a thread's pixels on their way out: so that 32 threads meet no bank
+/// twice, neither where they write (side by side) nor where they read (4 pixels of 8 threads).
+constexpr int kPassPitch = 40;
 
 /// What a block computes, and how it lies in shared memory. The filter is R x S, with the same
 /// stride along both axes and no dilation.
@@ -54,13 +100,16 @@ struct Tile {
   static constexpr int kPitch = pitch();
   static constexpr int kInFloats = kInRows * kPitch;  ///< Of a channel.
 
-  // Weights [kWarpsF][channel][r][s][filter]. Filters are padded unless a row of them is a multiple
-  // of 16 bytes.
-  static constexpr int kPadded = S * kFilters % 4 == 0 ? kFilters : (kFilters + 3) / 4 * 4;
-  static constexpr int kWeightFloats = R * S * kPadded;  ///< Of a channel and a group of warps.
+  /// Rows of the filter that are unrolled: two, so that the window's rows change places for free.
+  static constexpr int kUnrolled = kStride > 1 ? 1 : 2;
+
+  // Weights [kWarpsF][channel][r][s][filter], an even number of filters.
+  static constexpr int kPadded = kFilters % 2 == 0 ? kFilters : kFilters + 1;
+  static constexpr int kWeightFloats =
+      (R * S * kPadded + 3) / 4 * 4;  ///< Of a channel, for a warp.
 
   static constexpr int kStageFloats = kChannels * (kInFloats + kWarpsF * kWeightFloats);
-  static constexpr int kPassFloats = kWarps * kRows * 32 * kPixels;  ///< For the stores.
+  static constexpr int kPassFloats = kWarps * kRows * kPixels * kPassPitch;  ///< For the stores.
 
   static std::int64_t shared_bytes(const Conv2dProblem& conv) {
     const int chunks = ceil_div(conv.C / conv.groups, kChannels);
@@ -128,6 +177,29 @@ __device__ void load_weights(const float* weights, std::int64_t filter_size, int
   }
 }
 
+/// One tap's weights for the filters of a thread: the same address for the whole warp, one
+/// wavefront.
+template <class T>
+__device__ void load_tap(const float* from, float (&weight)[T::kPadded]) {
+  if constexpr (T::kPadded % 4 == 0) {
+#pragma unroll
+    for (int f = 0; f < T::kPadded; f += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(from + f);
+      weight[f] = four.x;
+      weight[f + 1] = four.y;
+      weight[f + 2] = four.z;
+      weight[f + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int f = 0; f < T::kPadded; f += 2) {
+      const float2 two = *reinterpret_cast<const float2*>(from + f);
+      weight[f] = two.x;
+      weight[f + 1] = two.y;
+    }
+  }
+}
+
 /// Adds one channel's products to the sums. `window` is the thread's place in the inputs.
 template <class T>
 __device__ void multiply(const float* window, const float* weights,
@@ -153,7 +225,7 @@ __device__ void multiply(const float* window, const float* weights,
 #pragma unroll
     for (int j = 0; j < T::kRows - 1; ++j) load_row(j, j);
   }
-#pragma unroll(kSlides ? 2 : 1)
+#pragma unroll(T::kUnrolled)
   for (int r = 0; r < T::R; ++r) {
     if (kSlides) {
       load_row(T::kRows - 1, T::kRows - 1 + r);
@@ -161,25 +233,17 @@ __device__ void multiply(const float* window, const float* weights,
 #pragma unroll
       for (int j = 0; j < T::kRows; ++j) load_row(j, j * T::kStride + r);
     }
-    float weight[T::S * T::kPadded];
-#pragma unroll
-    for (int i = 0; i < T::S * T::kPadded; i += 4) {
-      const float4 four = *reinterpret_cast<const float4*>(weights + r * T::S * T::kPadded + i);
-      weight[i] = four.x;
-      weight[i + 1] = four.y;
-      weight[i + 2] = four.z;
-      weight[i + 3] = four.w;
-    }
 #pragma unroll
     for (int s = 0; s < T::S; ++s) {
+      float weight[T::kPadded];
+      load_tap<T>(weights + (r * T::S + s) * T::kPadded, weight);
 #pragma unroll
       for (int f = 0; f < T::kFilters; ++f) {
 #pragma unroll
         for (int j = 0; j < T::kRows; ++j) {
 #pragma unroll
           for (int e = 0; e < kPixels; ++e) {
-            sums[f][j][e] +=
-                values[j][s % T::kStride][e + s / T::kStride] * weight[s * T::kPadded + f];
+            sums[f][j][e] += values[j][s % T::kStride][e + s / T::kStride] * weight[f];
           }
         }
       }
@@ -201,7 +265,7 @@ template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
     conv2d_cp_async(Conv2dProblem conv, int shift, bool aligned, const float* x,
                     const float* weights, const float* bias, float* y) {
-  float* pass = dynamic_shared<float>();  // [warps][T::kRows][32][kPixels]
+  float* pass = dynamic_shared<float>();  // [warps][T::kRows][kPixels][kPassPitch]
   float* stages = pass + T::kPassFloats;  // ring of [inputs][weights]
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_f = warp / T::kWarpsY;
@@ -217,7 +281,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
 
   const int q0 = static_cast<int>(blockIdx.x) * T::kColumns - shift;
   const int w0 = q0 * T::kStride - conv.pad.left;
-  pass += warp * (T::kRows * 32 * kPixels);
+  pass += warp * (T::kRows * kPixels * kPassPitch);
 
   for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
     const int n = static_cast<int>(z / filter_tiles),
@@ -285,6 +349,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       // through shared memory, and stores floats of neighbouring threads side by side.
       constexpr int kParts = T::kRows * kPixels;  // of 32 floats
       float* to = y + (std::int64_t{n} * conv.K + k0 + warp_f * T::kFilters) * y_plane;
+      const int from = lane % kPixels * kPassPitch + lane / kPixels;  // the first float to read
       std::int64_t offsets[kParts];
       bool inside[kParts];
 #pragma unroll
@@ -302,14 +367,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
         __syncwarp();  // between the reads of the filter before and these writes
 #pragma unroll
         for (int j = 0; j < T::kRows; ++j) {
-          *reinterpret_cast<float4*>(pass + j * 32 * kPixels + lane * kPixels) = {
-              sums[f][j][0], sums[f][j][1], sums[f][j][2], sums[f][j][3]};
+#pragma unroll
+          for (int e = 0; e < kPixels; ++e)
+            pass[(j * kPixels + e) * kPassPitch + lane] = sums[f][j][e];
         }
         __syncwarp();  // between these writes and the reads below
         if (warp_f * T::kFilters + f < filters) {
 #pragma unroll
           for (int i = 0; i < kParts; ++i) {
-            if (inside[i]) to[f * y_plane + offsets[i]] = pass[i * 32 + lane];
+            if (inside[i])
+              to[f * y_plane + offsets[i]] = pass[from + (i / kPixels * (kPixels * kPassPitch) +
+                                                          i % kPixels * (32 / kPixels))];
           }
         }
       }
@@ -468,7 +536,7 @@ Choice choice() {
 /// Stride 1: few filters and large tiles of pixels, or many filters of fewer pixels.
 template <int kR, int kS>
 Choice with_stride_1(int filters) {
-  if (filters <= 3) return choice<Tile<kR, kS, 1, 3, 2, 32, 4, 1, 3, 2, 4>>();
+  if (filters <= 3) return choice<Tile<kR, kS, 1, 3, 2, 32, 4, 1, 1, 3, 5>>();
   if (filters <= 6) return choice<Tile<kR, kS, 1, 6, 2, 16, 4, 1, 1, 4, 3>>();
   if (filters <= 16) return choice<Tile<kR, kS, 1, 8, 2, 16, 4, 1, 1, 3, 3>>();
   return choice<Tile<kR, kS, 1, 8, 2, 8, 1, 4, 1, 3, 3>>();
@@ -477,8 +545,8 @@ Choice with_stride_1(int filters) {
 template <int kR, int kS>
 Choice with_stride_2(int filters) {
   if (filters <= 16) return choice<Tile<kR, kS, 2, 8, 2, 8, 4, 1, 1, 2, 3>>();
-  if (filters <= 32) return choice<Tile<kR, kS, 2, 8, 2, 8, 2, 4, 1, 2, 2>>();
-  return choice<Tile<kR, kS, 2, 8, 2, 4, 1, 8, 1, 2, 2>>();
+  if (filters <= 32) return choice<Tile<kR, kS, 2, 8, 2, 8, 1, 4, 1, 2, 3>>();
+  return choice<Tile<kR, kS, 2, 8, 2, 4, 1, 4, 1, 2, 3>>();
 }
 
 /// The kernel for the problem's filter; nothing where only conv2d_cp_async_any() takes it.

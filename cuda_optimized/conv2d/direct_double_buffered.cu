@@ -2,6 +2,7 @@
 /// @brief conv2d, the next channel's tile is on its way while the current one is computed.
 ///
 /// - Before: direct_float4.cu (copies a channel, waits, computes it, waits)
+/// - After:  direct_cp_async.cu (copies that pass by the registers, several channels ahead)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** A load only asks for its value; the thread waits where it first uses it. So the

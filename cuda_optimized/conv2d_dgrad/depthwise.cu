@@ -12,17 +12,17 @@
 ///     backward  dx[h] = dy[h + pad - 2] * w2 + dy[h + pad - 1] * w1 + dy[h + pad] * w0
 ///
 /// So this is cuda_optimized/conv2d/depthwise.cu with the roles of x and y exchanged: planes come
-/// in and go out as contiguous memory, 16 bytes at a time, a thread walks down a column with the
-/// window in registers. With a channel multiplier, the dy of all its filters add up.
+/// in and go out as contiguous memory, 16 bytes at a time, and a thread takes 14 columns of a row.
+/// With a channel multiplier, the dy of all its filters add up.
 ///
 /// **Expect.** Problem B12 (32x512x14x14, 3x3): as the forward pass, 25.6 MB moved once, some 7 us
 /// on an H200. im2col and col2im would move nine times as much.
-/// **Costs.** Strides, dilation and other filters than 3 x 3 and 5 x 5 run without the walk: they
-/// divide for each tap. Declined: more than one input channel a group, and rows so long that one of
+/// **Costs.** Strides, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap and
+/// element. Declined: more than one input channel a group, and rows so long that one of
 /// them does not fit into shared memory with the outputs that read it.
 ///
 /// **Try.** With stride 2, each residue of (h + pad) % 2 has its own, smaller filter of stride 1.
-/// Which taps does it have for 3 x 3? Write the walk for them.
+/// Which taps does it have for 3 x 3? Write the segment for them.
 #include <optional>
 
 #include "core/cuda/launch.hpp"
@@ -41,7 +41,7 @@ using conv2d::load_segment;
 using conv2d::Pairs;
 using conv2d::store_segment;
 
-constexpr int kThreads = 128;                 ///< Of a block, at most.
+constexpr int kThreads = 128;                ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 8;  ///< That shall fit an SM, with a 3 x 3 filter.
 constexpr int kSegment = 14;  ///< Columns of dx that a thread computes: a row of 14, 28, 56 ....
 constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.

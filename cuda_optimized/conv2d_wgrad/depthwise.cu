@@ -10,8 +10,8 @@
 /// through shared memory, and each thread adds up its share of the pixels. The shares are added at
 /// the end, in an order that does not change: lanes by halving, then warps, then splits.
 ///
-///     images  0..7   8..15  16..23  24..31      all under way from the start (cp.async)
-///     time      |======|======|======|======|-- lanes -- warps --> dw[k][9], db[k]
+///     images  0..15   16..31      both under way from the start (cp.async)
+///     time      |=======|=======|-- lanes -- warps --> dw[k][9], db[k]
 ///                each thread: 9 + 1 sums
 ///
 /// dy's own sum is db: one addition more for each dy. With few channels there are few filters, and

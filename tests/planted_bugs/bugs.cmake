@@ -385,6 +385,57 @@ planted_bug(ranks_read_too_late
   REPLACE [==[]==]
   TEACHES "a second barrier in a loop: it only matters when the loop goes round, which few blocks make it do")
 
+# --- Copies that land by themselves
+
+planted_bug(async_copy_not_waited_for
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[ptx::cp_async_wait_group<T::kStages - 2>();]==]
+  REPLACE [==[]==]
+  TEACHES "a barrier waits for threads, not for their copies")
+
+planted_bug(padding_not_zero_filled
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[channel + (inside ? offset : 0), inside ? 16 : 0);]==]
+  REPLACE [==[channel + (inside ? offset : 0), 16);]==]
+  TEACHES "read_bytes is the padding: with all bytes read, the channel's first pixels stand there")
+
+planted_bug(planes_of_columns_mixed_up
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[u % T::kStride * T::kPlane + u / T::kStride;]==]
+  REPLACE [==[u;]==]
+  TEACHES "who writes and who reads must agree on the layout: with stride 1 they do")
+
+planted_bug(pass_read_too_early
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[__syncwarp();  // between these writes and the reads below]==]
+  REPLACE [==[]==]
+  TEACHES "lanes of a warp need not run together")
+
+planted_bug(phase_of_a_copy_forgotten
+  RUNG cuda_optimized/conv2d/depthwise
+  FIND [==[const float* in = in_room + flat_phase(from);]==]
+  REPLACE [==[const float* in = in_room;]==]
+  TEACHES "planes begin anywhere: the first one's alignment says nothing about the second's")
+
+planted_bug(band_reaches_beyond_its_vector
+  RUNG cuda_optimized/conv2d/depthwise
+  FILE cuda_optimized/conv2d/flat_copy.cuh
+  FIND [==[if (first + e >= 0 && first + e < count) global[first + e] = shared[4 * v + e];]==]
+  REPLACE [==[global[first + e] = shared[4 * v + e];]==]
+  TEACHES "the ends of a piece belong to its neighbours")
+
+planted_bug(filter_not_turned_round
+  RUNG cuda_optimized/conv2d_dgrad/depthwise
+  FIND [==[weights[k * (kTaps * kTaps) + kTaps * kTaps - 1 - i];]==]
+  REPLACE [==[weights[k * (kTaps * kTaps) + i];]==]
+  TEACHES "the gradient of a cross-correlation is a convolution; symmetric filters hide it")
+
+planted_bug(splits_not_added
+  RUNG cuda_optimized/conv2d_wgrad/depthwise
+  FIND [==[sum += parts[split * count + i];]==]
+  REPLACE [==[sum += 0.0f * parts[split * count + i];]==]
+  TEACHES "with one image there is one split, and the sum of one is right")
+
 # --- Sparse convolutions
 
 planted_bug(sums_onto_old_rows
