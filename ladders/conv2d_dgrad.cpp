@@ -5,6 +5,8 @@ CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, direct)
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
@@ -21,5 +23,11 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                        "one thread gathers one element of dx"),
               CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im, "cuda_naive/conv2d_dgrad/gather",
                        "a tiled matrix product, then col2im"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
+                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
+                       "a product without columns for each residue class of pixels"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm",
+                       "packed weights, copies of three stages in flight"),
           }};
 }

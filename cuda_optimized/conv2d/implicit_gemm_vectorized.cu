@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(T::kThreads)
                                     const TapEntry* table, const float* packed) {
   constexpr int kFloatsA = T::kBlockK * T::kBlockM, kFloatsB = T::kBlockK * T::kBlockN;
   constexpr int kFloatsStore = T::kThreads * T::kThreadN;
-  constexpr int kFloats = std::max(kFloatsA + kFloatsB, kFloatsStore);
+  constexpr int kFloats = kFloatsA + kFloatsB > kFloatsStore ? kFloatsA + kFloatsB : kFloatsStore;
   __shared__ float4 shared[kFloats / 4];
   float* const a_tile = &shared[0].x;       // [k][m]
   float* const b_tile = a_tile + kFloatsA;  // [k][n]
