@@ -7,6 +7,7 @@ CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
@@ -29,5 +30,8 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm",
                        "packed weights, copies of three stages in flight"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                       "few channels: all residue classes are rows of one product"),
           }};
 }

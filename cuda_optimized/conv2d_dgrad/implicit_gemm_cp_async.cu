@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
 /// - Before: implicit_gemm.cu (fills its tiles and uses them in turn)
+/// - After:  implicit_gemm_few_channels.cu (all classes share one product)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the kernel of the forward
