@@ -8,6 +8,9 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, depthwise)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
@@ -33,5 +36,14 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
                        "cuda_optimized/conv2d_dgrad/gemm_col2im",
                        "a forward pass over dy for each residue of the stride, with wgmma (TF32)"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
+                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
+                       "a product without columns for each residue class of pixels"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm",
+                       "packed weights, copies of three stages in flight"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                       "few channels: all residue classes are rows of one product"),
           }};
 }

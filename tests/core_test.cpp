@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/arithmetic.hpp"
+#include "core/fast_division.hpp"
 #include "core/parallel.hpp"
 #include "core/problem.hpp"
 #include "core/rung.hpp"
@@ -393,6 +394,36 @@ TEST_CASE("the rung table: sources, order, ideas and code") {
       below.insert(rung.name);
     }
   }
+}
+
+TEST_CASE("a division by multiplication is a division") {
+  const auto check = [](int divisor, int n) {
+    const FastDivision by(divisor);
+    const int quotient = by.quotient(n);
+    if (quotient == n / divisor && by.remainder(n, quotient) == n % divisor) return;
+    FAIL_CHECK(n, " / ", divisor, " is not ", quotient);
+  };
+  for (int divisor = 1; divisor <= 300; ++divisor) {
+    for (int n = 0; n <= 2000; ++n) check(divisor, n);
+  }
+  // Mistakes show next to multiples of the divisor, and most of all at the ends of the range.
+  for (int bits = 0; bits < 31; ++bits) {
+    for (const int off : {-1, 0, 1}) {
+      const std::int64_t divisor = (std::int64_t{1} << bits) + off;
+      if (divisor < 1) continue;
+      const auto d = static_cast<int>(divisor);
+      for (const std::int64_t multiple :
+           {std::int64_t{1}, kMaxInt / divisor / 2, kMaxInt / divisor}) {
+        for (const int step : {-1, 0, 1}) {
+          const std::int64_t n = multiple * divisor + step;
+          if (n >= 0 && n <= kMaxInt) check(d, static_cast<int>(n));
+        }
+      }
+      check(d, kMaxInt);
+    }
+  }
+  check(kMaxInt, kMaxInt);
+  check(kMaxInt, kMaxInt - 1);
 }
 
 TEST_CASE("every source of a rung is in the table") {

@@ -2,7 +2,8 @@
 /// @brief conv2d, first as a matrix product on the GPU: two kernels an image, columns and GEMM.
 ///
 /// - Before: cpu_reference/conv2d/im2col_gemm.cpp (the same two steps)
-/// - After:  cuda_optimized/gemm/ climbs with the product, cuda_optimized/im2col/ with the columns
+/// - After:  cuda_naive/conv2d/implicit_gemm.cu (the product without columns in memory);
+///   cuda_optimized/gemm/ climbs with the product, cuda_optimized/im2col/ with the columns
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///
 /// **The idea.** Any fast matrix product makes a fast convolution, once windows are columns. This

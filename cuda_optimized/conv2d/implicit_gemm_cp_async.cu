@@ -45,19 +45,20 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  return with_tile(forward_product(conv), [](auto, const GatheredProduct& product) {
+  return with_tile(forward_product(conv), [&](auto tag) {
+    const GatheredProduct product = planned_for(tag, forward_product(conv));
     return static_cast<std::size_t>(product.packed_floats()) * sizeof(float) + kAlignment;
   });
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  with_tile(forward_product(conv), [&](auto tag, const GatheredProduct& product) {
+  with_tile(forward_product(conv), [&](auto tag) {
     using T = typename decltype(tag)::Tile;
+    const GatheredProduct product = planned_for(tag, forward_product(conv));
     auto* packed = aligned<float>(arrays.workspace<void>());
     launch_pack(product, arrays.in<float>("weights"), packed);
     const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
     launch_gathered<T>(Products<1>{{product}}, store, arrays.in<float>("x"), packed);
-    return std::size_t{0};
   });
 }
 

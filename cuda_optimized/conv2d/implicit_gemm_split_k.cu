@@ -114,8 +114,8 @@ std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
   double best = 1e300;
   int best_tile = 0, best_splits = 1, tile = 0;
-  const auto consider = [&]<class T>(TileTag<T>, double efficiency) {
-    const GatheredProduct plan = planned<T>(product, takes_table(product, T::kBlockK));
+  const auto consider = [&]<class T>(TileTag<T> tag, double efficiency) {
+    const GatheredProduct plan = planned_for(tag, product);
     for (int splits = 1; splits <= std::min(kMostSplits, plan.steps); ++splits) {
       const double seconds = estimated_seconds<T>(plan, splits, efficiency, sms);
       if (seconds < best) {
@@ -126,19 +126,15 @@ std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
     }
     ++tile;
   };
-  consider(TileTag<Tile128>{}, 0.72);
-  consider(TileTag<Tile128x64>{}, 0.70);
-  consider(TileTag<Tile64>{}, 0.66);
-  consider(TileTag<Tile32>{}, 0.55);
+  consider(TileTag<Tile128>{}, 0.73);
+  consider(TileTag<Tile64>{}, 0.69);
+  consider(TileTag<Tile32>{}, 0.50);
   consider(TileTag<TileSmall>{}, 0.30);
-  const auto with = [&]<class T>(TileTag<T> tag) {
-    return body(tag, planned<T>(product, takes_table(product, T::kBlockK)), best_splits);
-  };
+  const auto with = [&](auto tag) { return body(tag, planned_for(tag, product), best_splits); };
   switch (best_tile) {
     case 0: return with(TileTag<Tile128>{});
-    case 1: return with(TileTag<Tile128x64>{});
-    case 2: return with(TileTag<Tile64>{});
-    case 3: return with(TileTag<Tile32>{});
+    case 1: return with(TileTag<Tile64>{});
+    case 2: return with(TileTag<Tile32>{});
     default: return with(TileTag<TileSmall>{});
   }
 }

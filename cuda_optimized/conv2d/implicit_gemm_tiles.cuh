@@ -8,9 +8,8 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 
 // Sums of a block (channels x pixels), products a step, sums of a thread, threads of a warp along
 // the channels, stages, blocks an SM.
-using Tile128 = PipelineTile<128, 128, 16, 8, 8, 4, 3, 2>;
-using Tile128x64 = PipelineTile<128, 64, 16, 8, 8, 4, 3, 4>;
-using Tile64 = PipelineTile<64, 128, 16, 8, 8, 8, 3, 4>;
+using Tile128 = PipelineTile<128, 64, 16, 8, 8, 4, 3, 4>;
+using Tile64 = PipelineTile<64, 128, 16, 8, 8, 4, 3, 4>;
 using Tile32 = PipelineTile<32, 256, 8, 8, 8, 4, 4, 4>;
 using TileSmall = PipelineTile<32, 32, 8, 4, 4, 4, 3, 8>;  ///< where larger ones would be idle
 
@@ -20,18 +19,21 @@ struct TileTag {
   using Tile = T;
 };
 
-/// Calls body(TileTag<T>, product planned for T) for the tile T that suits the product.
+/// Calls body(TileTag<T>) for the tile T that suits the product.
 template <class Body>
 auto with_tile(const GatheredProduct& product, const Body& body) {
-  const auto planned_for = [&]<class T>(TileTag<T> tag) {
-    return body(tag, planned<T>(product, takes_table(product, T::kBlockK)));
-  };
-  if (product.group_m <= 16 || product.pixels() < 1024) return planned_for(TileTag<TileSmall>{});
-  if (product.group_m <= 32) return planned_for(TileTag<Tile32>{});
+  if (product.group_m <= 16 || product.pixels() < 1024) return body(TileTag<TileSmall>{});
+  if (product.group_m <= 32) return body(TileTag<Tile32>{});
   // The last tile of 128 channels would be half empty.
   const int rest = product.group_m % 128;
-  if (rest > 0 && rest <= 64) return planned_for(TileTag<Tile64>{});
-  return planned_for(TileTag<Tile128>{});
+  if (rest > 0 && rest <= 64) return body(TileTag<Tile64>{});
+  return body(TileTag<Tile128>{});
+}
+
+/// The product planned for T, with a table where one is due.
+template <class T>
+GatheredProduct planned_for(TileTag<T>, const GatheredProduct& product) {
+  return planned<T>(product, takes_table(product, T::kBlockK));
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

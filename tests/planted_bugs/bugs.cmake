@@ -436,6 +436,84 @@ planted_bug(splits_not_added
   REPLACE [==[sum += 0.0f * parts[split * count + i];]==]
   TEACHES "with one image there is one split, and the sum of one is right")
 
+# --- Implicit matrix products
+
+planted_bug(channel_and_tap_exchanged
+  RUNG cuda_naive/conv2d/implicit_gemm
+  FIND [==[const int c = k / conv.S / conv.R, r = k / conv.S % conv.R, s = k % conv.S;]==]
+  REPLACE [==[const int c = k % (depth / conv.R / conv.S), r = k / (depth / conv.R / conv.S) / conv.S, s = k / (depth / conv.R / conv.S) % conv.S;]==]
+  TEACHES "the steps along k may have any order, but weights and columns must have the same one")
+
+planted_bug(columns_used_before_all_are_gathered
+  RUNG cuda_optimized/conv2d/implicit_gemm_tiled
+  FIND [==[__syncthreads();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "a missing barrier: the thread order shows it without a GPU")
+
+planted_bug(last_filters_of_a_tile_unguarded
+  RUNG cuda_optimized/conv2d/implicit_gemm_register_tile
+  FIND [==[if (m0 + thread_m + i >= sizes.filters) break;]==]
+  REPLACE [==[]==]
+  TEACHES "a tile that reaches behind the last filter of a group writes the next group's outputs")
+
+planted_bug(column_bits_on_top_of_row_bits
+  RUNG cuda_optimized/conv2d/implicit_gemm_hoisted
+  FILE cuda_optimized/conv2d/tap_table.cuh
+  FIND [==[missing &= ~(std::uint64_t{1} << (conv.R + s));]==]
+  REPLACE [==[missing &= ~(std::uint64_t{1} << (conv.R + s - 1));]==]
+  TEACHES "two masks in one word: where they overlap, padding is read")
+
+planted_bug(sums_of_a_warp_read_before_they_are_there
+  RUNG cuda_optimized/conv2d/implicit_gemm_vectorized
+  FILE cuda_optimized/conv2d/gathered_product.cuh
+  FIND [==[__syncwarp();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "a warp is not in step of itself: what lanes exchange needs a barrier of the warp")
+
+planted_bug(stage_read_before_its_copies_landed
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
+  FIND [==[ptx::cp_async_wait_group<T::kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<T::kStages - 1>();]==]
+  TEACHES "one group too few is waited for: on a GPU the copies are mostly there, and sometimes not")
+
+planted_bug(empty_groups_not_counted
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
+  FIND [==[        ++next;
+      }
+      ptx::cp_async_commit_group();]==]
+  REPLACE [==[        ++next;
+        ptx::cp_async_commit_group();
+      }]==]
+  TEACHES "at the end of a sum nothing is copied any more, but the groups must be counted on")
+
+planted_bug(padding_of_the_tap_before
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
+  FIND [==[inside_[i] = inside;]==]
+  REPLACE [==[inside_[i] = r_ + s_ == 0 ? inside : inside_[i];]==]
+  TEACHES "what is hoisted out of the loop must be found anew where it changes")
+
+planted_bug(part_of_the_next_split
+  RUNG cuda_optimized/conv2d/implicit_gemm_split_k
+  FIND [==[for (int split = 0; split < splits; ++split) sum += parts[split * count + i];]==]
+  REPLACE [==[for (int split = 0; split < splits - 1; ++split) sum += parts[split * count + i];]==]
+  TEACHES "a split that is not added is missed only where there are splits")
+
+planted_bug(class_of_the_first_tap_only
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm
+  FILE cuda_optimized/conv2d_dgrad/residue_classes.cuh
+  FIND [==[tap_step = stride / common;]==]
+  REPLACE [==[tap_step = stride;]==]
+  TEACHES "stride and dilation with a common factor: every second tap of a class would be missed")
+
+planted_bug(classes_share_packed_weights
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async
+  FIND [==[next_packed += product.packed_floats();]==]
+  REPLACE [==[next_packed += 0;]==]
+  TEACHES "each residue class has weights of its own")
+
 # --- Sparse convolutions
 
 planted_bug(sums_onto_old_rows

@@ -1,0 +1,126 @@
+/// @file implicit_gemm.cu
+/// @brief conv2d_dgrad as a matrix product without columns: one for each residue class of pixels.
+///
+/// - Before: gemm_col2im.cu (a matrix product writes columns, col2im adds them up)
+/// - After:  implicit_gemm_cp_async.cu (packed weights, and copies in flight)
+/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
+///
+/// **The idea.** With stride 1, the gradient is a convolution of dy with the filter turned round
+/// and padding R - 1 - pad, so everything that is known about implicit products applies to it. With
+/// stride 2, cuda_naive/conv2d_dgrad/gather.cu shows the trouble: an even pixel meets other taps
+/// than an odd one. But all even pixels meet the *same* taps. So dx falls apart into classes, by
+/// the remainders of h and w when divided by the stride, and each class is a convolution with
+/// stride 1 of its own, with those taps that meet it:
+///
+///     stride 2, 3 taps, pad 1           dx   a b a b a      class a (h = 0, 2, ...): tap 1
+///                                            c d c d c      class d (h = 1, 3, ...): taps 0 and 2
+///     p = (h + pad - r) / stride             a b a b a
+///                                            c d c d c      a: 1 tap, b and c: 2, d: 4 of the 9
+///
+/// No product of a zero, none that is not needed: the classes of a 3 x 3 filter have 9 taps
+/// together, for a quarter of the pixels each. (CUTLASS does the same under the name of strided
+/// dgrad.) A class without taps, as in a 1 x 1 convolution with stride 2, is a class of zeros.
+///
+/// Within a class, the steps go along k for one tap after the other: the weights' tile is then
+/// eight filters' weights of one tap, the tile of dy eight of its channels.
+///
+/// **Expect.** The work of the forward pass, stride or not. The tiles are filled and used in turn,
+/// as in conv2d's implicit_gemm_vectorized.cu; the weights are read with a stride of R * S. About
+/// 30 TFLOP/s on an H200, 7.9 ms for B10 (64x512x28x28, 512 filters 3x3), 250 us for B4.
+/// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declines
+/// other layouts than NCHW, other types than float32, and 2^31 pixels.
+/// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
+/// zeros between its elements. How many of the products are of zeros?
+#include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+namespace {
+
+using Large = gemm::ThreadTile<128, 128, 8>;
+using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
+
+/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W]; `residue` and `product` are the
+/// class. Grid m_tiles * n_tiles * groups, block T::kThreads.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads)
+    conv2d_dgrad_implicit_gemm(Conv2dProblem conv, ResidueClass residue,
+                               conv2d::GatheredProduct product, StoreClass store, const float* dy,
+                               const float* weights) {
+  constexpr int kFloatsA = T::kBlockK * T::kBlockM, kFloatsB = T::kBlockK * T::kBlockN;
+  constexpr int kFloats = std::max(kFloatsA + kFloatsB, T::kThreads * T::kThreadN);
+  __shared__ float4 shared[kFloats / 4];
+  float* const a_tile = &shared[0].x;       // [k][m]
+  float* const b_tile = a_tile + kFloatsA;  // [k][n]
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto m_tiles = static_cast<unsigned>(product.m_tiles);
+  const auto n_tiles = static_cast<unsigned>(product.n_tiles);
+  const conv2d::BlockPlace place{static_cast<int>(blockIdx.x % m_tiles) * T::kBlockM,
+                                 static_cast<int>(blockIdx.x / m_tiles % n_tiles) * T::kBlockN,
+                                 static_cast<int>(blockIdx.x / m_tiles / n_tiles), 0};
+  static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
+  const int pixel = place.n + thread % T::kBlockN;
+  const bool exists = pixel < product.pixels();
+  const int image = exists ? product.by_image.quotient(pixel) : 0;
+  const int in_image = exists ? product.by_image.remainder(pixel, image) : 0;
+  const int row = product.by_row.quotient(in_image);
+  const int p0 = row + product.start_h;
+  const int q0 = product.by_row.remainder(in_image, row) + product.start_w;
+
+  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
+  const float* image_dy =
+      dy + (std::int64_t{image} * conv.K + place.group * product.group_c) * y_plane;
+  const int taps = conv.R * conv.S;
+  const std::int64_t filter = std::int64_t{product.group_m} * taps;  // floats
+  const float* group_weights = weights + place.group * product.group_c * filter;
+
+  const T tile(threadIdx.x);
+  float sums[T::kThreadM][T::kThreadN] = {};
+  for (int r = 0; r < product.taps_h; ++r) {
+    for (int s = 0; s < product.taps_w; ++s) {
+      const int p = p0 + r * product.tap_h, q = q0 + s * product.tap_w;
+      const bool inside = exists && p >= 0 && p < conv.P && q >= 0 && q < conv.Q;
+      const std::int64_t tap = (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
+                               residue.w.first_tap + s * residue.w.tap_step;
+      for (int k0 = 0; k0 < product.group_c; k0 += T::kBlockK) {
+        for (int i = thread; i < kFloatsA; i += T::kThreads) {
+          const int k = k0 + i / T::kBlockM, m = place.m + i % T::kBlockM;
+          a_tile[i] = k < product.group_c && m < product.group_m
+                          ? group_weights[k * filter + std::int64_t{m} * taps + tap]
+                          : 0.0f;
+        }
+        for (int i = thread; i < kFloatsB; i += T::kThreads) {
+          const int k = k0 + i / T::kBlockN;
+          b_tile[i] = inside && k < product.group_c
+                          ? image_dy[k * y_plane + std::int64_t{p} * conv.Q + q]
+                          : 0.0f;
+        }
+        __syncthreads();  // separates these stores from the loads below
+        tile.template multiply<T::kBlockM, T::kBlockN>(a_tile, b_tile, sums);
+        __syncthreads();  // separates these loads from the next step's stores, and the last one's
+                          // from those of store()
+      }
+    }
+  }
+  store.store(product, place, tile, sums, a_tile);
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const bool small = conv.C / conv.groups < Large::kBlockM / 2 ||
+                     std::int64_t{conv.N} * conv.P * conv.Q < 8 * Large::kBlockN;
+  const StoreClass store(conv, arrays.out<float>("dx"));
+  for_each_class(conv, [&](const ResidueClass& residue, conv2d::GatheredProduct product) {
+    product =
+        small ? conv2d::planned<Small>(product, false) : conv2d::planned<Large>(product, false);
+    const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
+    launch(small ? conv2d_dgrad_implicit_gemm<Small> : conv2d_dgrad_implicit_gemm<Large>,
+           {dim3(static_cast<unsigned>(blocks)), dim3(small ? Small::kThreads : Large::kThreads)},
+           conv, residue, product, store, arrays.in<float>("dy"), arrays.in<float>("weights"));
+  });
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm() { return {.supports = why_no_product, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

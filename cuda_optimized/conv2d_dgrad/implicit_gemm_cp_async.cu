@@ -1,0 +1,135 @@
+/// @file implicit_gemm_cp_async.cu
+/// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
+///
+/// - Before: implicit_gemm.cu (fills its tiles and uses them in turn)
+/// - After:  implicit_gemm_few_channels.cu (all classes share one product)
+/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
+///
+/// **The idea.** A residue class is a convolution of dy with stride 1, so the kernel of the forward
+/// pass computes it as it is: cuda_optimized/conv2d/implicit_gemm_cp_async.cu explains it. What is
+/// different is the packing of the weights, and where the sums go:
+///
+///     forward    packed [r, s, c][k]      from weights [k][c][r][s]     y, all pixels
+///     here       packed [r, s, k][c]      the taps of the class only    dx, every stride-th pixel
+///
+/// Up to four classes, all that stride 2 has, are computed by one grid: that of a class alone may
+/// be too small, and its last blocks would leave SMs idle.
+///
+/// **Expect.** EXPECTATION
+/// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. Declines what
+/// implicit_gemm.cu declines, and images of 2^29 elements or so.
+/// **Try.** Launch a grid for each class instead, on streams of their own. Which is faster, and
+/// why?
+#include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
+#include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+namespace {
+
+constexpr int kClasses = 4;    ///< Of a grid, at most.
+constexpr int kThreads = 256;  ///< Of a block that packs weights.
+
+/// weights [K][C/groups][R][S] to packed [groups][k_rows][padded_m], the taps of one class, with
+/// zeros where there is no weight. A thread takes all taps of a filter and channel: what a warp
+/// writes are neighbours, and what it reads is used up before it leaves the cache.
+/// Grid <= ceil(groups * filters * padded_m / 256), block 256.
+/// @param filters of a group, with so many behind the last one that all rows are written
+__global__ void __launch_bounds__(kThreads)
+    pack_class(Conv2dProblem conv, ResidueClass residue, conv2d::GatheredProduct product,
+               int filters, const float* weights, float* packed) {
+  const int taps = product.taps_h * product.taps_w;
+  const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    const auto m = static_cast<int>(i % product.padded_m);
+    const auto k = static_cast<int>(i / product.padded_m % filters);
+    const std::int64_t group = i / product.padded_m / filters;
+    const bool exists = m < product.group_m && k < product.group_c;
+    const float* from =
+        exists ? weights + ((group * product.group_c + k) * product.group_m + m) * conv.R * conv.S
+               : nullptr;
+    for (int tap = 0; tap < taps; ++tap) {
+      const std::int64_t row = conv2d::packed_row(product, k, tap);
+      if (row >= product.k_rows) break;
+      const int r = residue.h.first_tap + tap / product.taps_w * residue.h.tap_step;
+      const int s = residue.w.first_tap + tap % product.taps_w * residue.w.tap_step;
+      packed[(group * product.k_rows + row) * product.padded_m + m] =
+          exists ? from[std::int64_t{r} * conv.S + s] : 0.0f;
+    }
+  }
+}
+
+/// Whether the steps of all classes, which one kernel takes, are in the order of a table.
+template <class T>
+bool all_take_table(const Conv2dProblem& conv) {
+  bool all = true;
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+    all = all && conv2d::takes_table(product, T::kBlockK);
+  });
+  return all;
+}
+
+/// The class that has most pixels, for the choice of tiles.
+conv2d::GatheredProduct largest_class(const Conv2dProblem& conv) {
+  return ResidueClass(conv, 0, 0).product(conv, 0, 0);
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined reason = why_no_product(conv)) return reason;
+  return conv2d::why_no_gather(largest_class(conv));
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  return conv2d::with_tile(largest_class(conv), [&](auto tag) {
+    using T = typename decltype(tag)::Tile;
+    const bool table = all_take_table<T>(conv);
+    std::int64_t floats = 0;
+    for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+      floats += conv2d::planned<T>(product, table).packed_floats();
+    });
+    return static_cast<std::size_t>(floats) * sizeof(float) + conv2d::kAlignment;
+  });
+}
+
+/// Packs the weights of all classes, and computes them, kClasses in a grid.
+template <class T>
+void run_with(const Conv2dProblem& conv, const Arguments& arrays) {
+  const bool table = all_take_table<T>(conv);
+  const StoreClass store(conv, arrays.out<float>("dx"));
+  auto* packed = conv2d::aligned<float>(arrays.workspace<void>());
+  auto* next_packed = packed;  // where the next class's weights go
+  conv2d::Products<kClasses> products{};
+  products.count = 0;
+  const auto launch_products = [&] {
+    if (products.count == 0) return;
+    conv2d::launch_gathered<T>(products, store, arrays.in<float>("dy"), packed);
+    packed = next_packed;
+    products.count = 0;
+  };
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
+    const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
+    if (product.k_rows > 0) {
+      const int filters = conv2d::packed_channels(product);
+      const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
+      launch(pack_class, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)}, conv,
+             residue, product, filters, arrays.in<float>("weights"), next_packed);
+    }
+    next_packed += product.packed_floats();
+    products.of[products.count++] = product;
+    if (products.count == kClasses) launch_products();
+  });
+  launch_products();
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  conv2d::with_tile(largest_class(conv),
+                    [&](auto tag) { run_with<typename decltype(tag)::Tile>(conv, arrays); });
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm_cp_async() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -1,0 +1,181 @@
+/// @file implicit_gemm_few_channels.cu
+/// @brief conv2d_dgrad for few input channels: all residue classes are rows of one product.
+///
+/// - Before: implicit_gemm_cp_async.cu (a product for each residue class)
+/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
+///
+/// **The idea.** The first layer of a network has 3 input channels (B3: 32x3x224x224, 64 filters
+/// 7x7, stride 2). The products of its classes have 3 rows: of a tile of 32, 29 would be empty. But
+/// the four classes read nearly the same dy. Pixel (i, j) of each of them, one square of 2 x 2
+/// pixels of dx, meets windows that begin at most one apart, so all four can share one window that
+/// is as large as all together. The rows are then class and channel, 4 * 3 = 12, and where a class
+/// lacks a tap of the common window, its weight is zero:
+///
+///     7 taps, stride 2, pad 3        dy:  i-1  i  i+1 i+2
+///       even h: taps 5, 3, 1              x    x   x   0
+///       odd h:  taps 6, 4, 2, 0           x    x   x   x       49 of 64 weights are not zero
+///
+/// A thread computes 12 rows of 4 pixels. What is gathered from dy, once for all classes, serves 12
+/// multiply-adds.
+///
+/// **Expect.** 9.9 instead of 7.6 GFLOP for B3, at about 35 TFLOP/s: 280 us on an H200.
+/// **Costs.** Products of zeros: 1.3 times as many as needed for B3; with a stride larger than the
+/// filter, most. Declines more than 12 rows, and what implicit_gemm_cp_async.cu declines.
+/// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
+/// threads have them?
+#include "cuda_optimized/conv2d/implicit_gemm_pipeline.cuh"
+#include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+namespace {
+
+/// 12 rows x 384 pixels, 8 products a step, 12 x 4 sums a thread, all threads of a warp along the
+/// pixels, 4 stages, 4 blocks an SM.
+using Tile = conv2d::PipelineTile<12, 384, 8, 12, 4, 1, 4, 4>;
+constexpr int kThreads = 256;  ///< Of a block that packs weights.
+
+/// Where the windows of all classes begin along one axis, from their common pixel, and their taps.
+struct CommonWindow {
+  int start, taps;
+
+  CommonWindow(int extent, int filter, int pad, int stride, int dilation) {
+    bool some = false;
+    int first = 0, last = 0;
+    for (int residue = 0; residue < std::min(stride, extent); ++residue) {
+      const ClassAxis axis(residue, extent, filter, pad, stride, dilation);
+      if (axis.taps == 0) continue;
+      const int lowest = axis.start + (axis.taps - 1) * axis.move;  // taps go downwards
+      first = some ? std::min(first, lowest) : lowest;
+      last = some ? std::max(last, axis.start) : axis.start;
+      some = true;
+    }
+    start = first;
+    taps = last - first + 1;
+  }
+};
+
+/// All classes as one product of dy: row (class, channel) of each group.
+conv2d::GatheredProduct common_product(const Conv2dProblem& conv) {
+  const CommonWindow h(conv.H, conv.R, conv.pad.top, conv.stride.h, conv.dilation.h);
+  const CommonWindow w(conv.W, conv.S, conv.pad.left, conv.stride.w, conv.dilation.w);
+  return {.images = conv.N,
+          .groups = conv.groups,
+          .group_c = conv.K / conv.groups,
+          .in_h = conv.P,
+          .in_w = conv.Q,
+          .group_m = conv.stride.h * conv.stride.w * (conv.C / conv.groups),
+          .rows = ceil_div(conv.H, conv.stride.h),
+          .columns = ceil_div(conv.W, conv.stride.w),
+          .taps_h = h.taps,
+          .taps_w = w.taps,
+          .step_h = 1,
+          .step_w = 1,
+          .start_h = h.start,
+          .start_w = w.start,
+          .tap_h = 1,
+          .tap_w = 1};
+}
+
+/// The tap of the filter that a pixel of residue class `residue` meets `window` positions from its
+/// own in dy; -1 if there is none.
+__device__ int tap_at(int residue, int window, int filter, int pad, int stride, int dilation) {
+  const int distance = residue + pad - window * stride;
+  if (distance < 0 || distance % dilation != 0) return -1;
+  const int tap = distance / dilation;
+  return tap < filter ? tap : -1;
+}
+
+/// weights [K][C/groups][R][S] to packed [groups][k_rows][padded_m].
+/// Grid <= ceil(groups * k_rows * padded_m / 256), block 256.
+__global__ void __launch_bounds__(kThreads)
+    pack_common(Conv2dProblem conv, conv2d::GatheredProduct product, const float* weights,
+                float* packed) {
+  const int taps = product.taps_h * product.taps_w, group_c = conv.C / conv.groups;
+  const std::int64_t count = std::int64_t{product.groups} * product.k_rows * product.padded_m;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    const auto m = static_cast<int>(i % product.padded_m);
+    const auto row = static_cast<int>(i / product.padded_m % product.k_rows);
+    const std::int64_t group = i / product.padded_m / product.k_rows;
+    const int k = product.table ? row / taps : row % product.padded_c;
+    const int tap = product.table ? row % taps : row / product.padded_c;
+    float weight = 0.0f;
+    if (m < product.group_m && k < product.group_c) {
+      const int residue = m / group_c, c = m % group_c;
+      const int r = tap_at(residue / conv.stride.w, product.start_h + tap / product.taps_w, conv.R,
+                           conv.pad.top, conv.stride.h, conv.dilation.h);
+      const int s = tap_at(residue % conv.stride.w, product.start_w + tap % product.taps_w, conv.S,
+                           conv.pad.left, conv.stride.w, conv.dilation.w);
+      if (r >= 0 && s >= 0) {
+        const std::int64_t filter = group * product.group_c + k;
+        weight = weights[((filter * group_c + c) * conv.R + r) * conv.S + s];
+      }
+    }
+    packed[i] = weight;
+  }
+}
+
+/// Writes row (class, channel) of pixel (i, j) to dx[channel, i * stride + residue, ...].
+struct StoreSquares {
+  float* dx;
+  Conv2dProblem conv;
+
+  template <class T>
+  __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
+                        const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
+                        float* shared) const {
+    const int group_c = conv.C / conv.groups;
+    conv2d::for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
+      const int pixel = place.n + n;
+      m += place.m;
+      if (m >= product.group_m || pixel >= product.pixels()) return;
+      const int image = product.by_image.quotient(pixel);
+      const int in_image = product.by_image.remainder(pixel, image);
+      const int i = product.by_row.quotient(in_image), j = product.by_row.remainder(in_image, i);
+      const int residue = m / group_c;
+      const int h = i * conv.stride.h + residue / conv.stride.w;
+      const int w = j * conv.stride.w + residue % conv.stride.w;
+      if (h >= conv.H || w >= conv.W) return;  // the last square may be cut off
+      dx[Index4{conv.C, conv.H, conv.W}(image, place.group * group_c + m % group_c, h, w)] = sum;
+    });
+  }
+};
+
+conv2d::GatheredProduct planned_product(const Conv2dProblem& conv) {
+  const conv2d::GatheredProduct product = common_product(conv);
+  return conv2d::planned<Tile>(product, conv2d::takes_table(product, Tile::kBlockK));
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined reason = why_no_product(conv)) return reason;
+  const std::int64_t rows = std::int64_t{conv.stride.h} * conv.stride.w * (conv.C / conv.groups);
+  if (rows > Tile::kBlockM) {
+    return text("residue classes times channels of a group are ", rows, ", more than ",
+                Tile::kBlockM);
+  }
+  return conv2d::why_no_gather(common_product(conv));
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  return static_cast<std::size_t>(planned_product(conv).packed_floats()) * sizeof(float) +
+         conv2d::kAlignment;
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const conv2d::GatheredProduct product = planned_product(conv);
+  auto* packed = conv2d::aligned<float>(arrays.workspace<void>());
+  launch(pack_common,
+         {dim3(blocks_for(product.packed_floats(), kThreads, kMaxGridX - 1)), dim3(kThreads)}, conv,
+         product, arrays.in<float>("weights"), packed);
+  conv2d::launch_gathered<Tile>(conv2d::Products<1>{{product}},
+                                StoreSquares{arrays.out<float>("dx"), conv}, arrays.in<float>("dy"),
+                                packed);
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> implicit_gemm_few_channels() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

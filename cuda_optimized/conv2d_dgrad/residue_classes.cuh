@@ -1,0 +1,146 @@
+/// @file residue_classes.cuh
+/// @brief The input gradient as forward convolutions of dy, one for each residue class of pixels;
+/// cuda_optimized/conv2d_dgrad/implicit_gemm.cu explains it.
+#pragma once
+
+#include <numeric>
+
+#include "cuda_optimized/conv2d/gathered_product.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+
+/// One residue class along one axis: the positions `residue`, residue + stride, ... of dx, and the
+/// taps that meet them. Position i of the class meets its tap t at position start + i + t * move of
+/// dy.
+struct ClassAxis {
+  int positions;            ///< of dx that are in the class
+  int taps;                 ///< of the filter that meet them; none is legal
+  int first_tap, tap_step;  ///< which they are
+  int start, move;
+
+  /// @param extent of dx, as `taps_`, `pad`, `stride` and `dilation` are those along this axis
+  ClassAxis(int residue, int extent, int taps_, int pad, int stride, int dilation) {
+    positions = ceil_div(extent - residue, stride);
+    // Output p reads position h as tap r where p * stride = h + pad - r * dilation: the right side
+    // must be a multiple of the stride. If tap r is one, the next is tap_step later.
+    const int common = std::gcd(stride, dilation);
+    tap_step = stride / common;
+    first_tap = 0;
+    const auto distance = [=](int tap) {
+      return std::int64_t{residue} + pad - std::int64_t{tap} * dilation;
+    };
+    while (first_tap < tap_step && distance(first_tap) % stride != 0) ++first_tap;
+    const bool some = first_tap < tap_step && first_tap < taps_;
+    taps = some ? ceil_div(taps_ - first_tap, tap_step) : 0;
+    start = some ? static_cast<int>(distance(first_tap) / stride) : 0;
+    move = -dilation / common;
+  }
+};
+
+/// The class of the pixels (residue_h + i * stride.h, residue_w + j * stride.w) of dx.
+struct ResidueClass {
+  ClassAxis h, w;
+
+  ResidueClass(const Conv2dProblem& conv, int residue_h, int residue_w)
+      : h(residue_h, conv.H, conv.R, conv.pad.top, conv.stride.h, conv.dilation.h),
+        w(residue_w, conv.W, conv.S, conv.pad.left, conv.stride.w, conv.dilation.w) {}
+
+  /// As a product of dy, gathered, and weights: a convolution with stride 1.
+  conv2d::GatheredProduct product(const Conv2dProblem& conv, int residue_h, int residue_w) const {
+    return {.images = conv.N,
+            .groups = conv.groups,
+            .group_c = conv.K / conv.groups,
+            .in_h = conv.P,
+            .in_w = conv.Q,
+            .group_m = conv.C / conv.groups,
+            .rows = h.positions,
+            .columns = w.positions,
+            .taps_h = h.taps,
+            .taps_w = w.taps,
+            .step_h = 1,
+            .step_w = 1,
+            .start_h = h.start,
+            .start_w = w.start,
+            .tap_h = h.move,
+            .tap_w = w.move,
+            .out_row = residue_h,
+            .out_column = residue_w};
+  }
+};
+
+/// Calls body(class, product) for all residue classes that have pixels.
+template <class Body>
+void for_each_class(const Conv2dProblem& conv, const Body& body) {
+  for (int a = 0; a < std::min(conv.stride.h, conv.H); ++a) {
+    for (int b = 0; b < std::min(conv.stride.w, conv.W); ++b) {
+      const ResidueClass residue(conv, a, b);
+      body(residue, residue.product(conv, a, b));
+    }
+  }
+}
+
+/// Why a problem's gradient is no product of float32 matrices in NCHW whose sizes fit 31 bits.
+inline Declined why_no_product(const Conv2dProblem& conv) {
+  constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach behind the last one
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (std::int64_t{conv.N} * conv.H * conv.W > kMost) {
+    return "an input channel of all images has 2^31 pixels or more";
+  }
+  // A filter almost as large as the image: nearly all taps of a pixel lie in dy's padding.
+  constexpr double kMostPadding = 64;
+  double all = 0.0;
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+    all += 1.0 * product.image_pixels() * product.taps_h * product.taps_w;
+  });
+  if (all > kMostPadding * conv.P * conv.Q * conv.R * conv.S) {
+    return text("more than ", kMostPadding - 1, " of ", kMostPadding,
+                " products would be of padding");
+  }
+  return conv2d::why_no_padded_product(conv.K / conv.groups, std::int64_t{conv.R} * conv.S);
+}
+
+/// Writes the sums to dx [images][channels][height][width], at the pixels of a residue class.
+struct StoreClass {
+  float* dx;
+  int height, width;
+  Step stride;
+  bool fours;  ///< one class of all pixels, of which four of a tile are four neighbours
+
+  StoreClass(const Conv2dProblem& conv, float* dx_)
+      : dx(dx_), height(conv.H), width(conv.W), stride(conv.stride),
+        fours(conv.stride.h == 1 && conv.stride.w == 1 && std::int64_t{conv.H} * conv.W % 4 == 0 &&
+              reinterpret_cast<std::uintptr_t>(dx_) % sizeof(float4) == 0) {}
+
+  template <class T>
+  __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
+                        const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
+                        float* shared) const {
+    const std::int64_t plane = std::int64_t{height} * width;
+    const std::int64_t first = std::int64_t{place.group} * product.group_m + place.m;
+    if (fours) {
+      tile.for_each_four(sums, [&](int m, int n, float4 four) {
+        const int pixel = place.n + n;
+        if (place.m + m >= product.group_m || pixel >= product.pixels()) return;
+        const int image = product.by_image.quotient(pixel);
+        *reinterpret_cast<float4*>(dx +
+                                   (std::int64_t{image} * product.channels() + first + m) * plane +
+                                   product.by_image.remainder(pixel, image)) = four;
+      });
+      return;
+    }
+    conv2d::for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
+      const int pixel = place.n + n;
+      if (place.m + m >= product.group_m || pixel >= product.pixels()) return;
+      const int image = product.by_image.quotient(pixel);
+      const int in_image = product.by_image.remainder(pixel, image);
+      const int row = product.by_row.quotient(in_image);
+      const int h = product.out_row + row * stride.h;
+      const int w = product.out_column + product.by_row.remainder(in_image, row) * stride.w;
+      dx[(std::int64_t{image} * product.channels() + first + m) * plane + std::int64_t{h} * width +
+         w] = sum;
+    });
+  }
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad
