@@ -30,15 +30,15 @@
 /// begin anywhere: each warp passes its outputs through shared memory, and stores 32 neighbours at
 /// a time.
 ///
-/// **Expect.** Problem B1 (1x6x768x512, 6 filters 6x6): 48 sums a thread; 21 loads of inputs and
-/// 108 of weights, of 8 or 16 bytes, for 1728 multiply-adds a channel, 1 for 13; 167 registers, 384
-/// blocks of 128 threads, three an SM, all at once. 26 us measured on an H200
-/// (direct_double_buffered: 41), where multiply-adds alone take 15. What is between: a tenth of the
-/// instructions copies and stores; and a multiply-add whose three operands all come from the
-/// register file, without its reuse cache, takes longer than one cycle. Problem B2 (1x3x1920x2400,
-/// 3 filters 3x3): 45 us (M), of which a copy of the bytes takes 28. Problem B11 (16x1x161x700, 32
+/// **Expect.** Problem B1 (1x6x768x512, 6 filters 6x6): 48 sums a thread, some 80 shared loads of 8
+/// or 16 bytes for 1728 multiply-adds a channel; 168 registers, 384 blocks of 128 threads, three an
+/// SM, all at once. Measured on an H200 (M): 26 us, where the multiply-adds alone take 15 and cuDNN
+/// takes 244. What lies between: 19.3 million warp instructions for 15.9 million multiply-adds, and
+/// in 23 % of the cycles none starts, although data and instructions are there ("dispatch stall":
+/// operands that meet at the ports of the register file, we suppose). Problem B2 (1x3x1920x2400, 3
+/// filters 3x3): 45 us (M), of which a copy of the bytes takes 28; problem B11 (16x1x161x700, 32
 /// filters 5x20, stride 2): 86 us (M), cuDNN 145; problem B3 (32x3x224x224, 64 filters 7x7, stride
-/// 2): 205 us (M), cuDNN 370.
+/// 2): 200 us (M), cuDNN 370.
 /// **Costs.** One block computes few filters: with many channels and filters the input is read
 /// K / 32 times, and a matrix product (implicit_gemm) is faster. Filters, strides and dilations
 /// that are not compiled in take conv2d_cp_async_any(), which loads once for each tap and pixel.
