@@ -84,14 +84,18 @@ __global__ void __launch_bounds__(T::kThreads)
       float sums[T::kThread][T::kThread] = {};
       for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
         // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
-        for (int i = thread; i < T::kTileM * kTileK; i += T::kThreads) {
+#pragma unroll
+        for (int e = 0; e < T::kTileM * kTileK / T::kThreads; ++e) {
+          const int i = thread + e * T::kThreads;
           const int k = i % kTileK;  // neighbouring threads, neighbouring weights
           const int m = i / kTileK;
           w_tile[k][m] = m0 + m < sizes.filters && k0 + k < sizes.depth
                              ? weights[(first_filter + m0 + m) * sizes.depth + k0 + k]
                              : 0.0f;
         }
-        for (int k = thread / T::kTileN; k < kTileK; k += T::kThreads / T::kTileN) {
+#pragma unroll
+        for (int e = 0; e < T::kTileN * kTileK / T::kThreads; ++e) {
+          const int k = thread / T::kTileN + e * (T::kThreads / T::kTileN);
           float element = 0.0f;
           if (k0 + k < sizes.depth) {
             const TapEntry tap = table[k0 + k];

@@ -66,12 +66,16 @@ __global__ void __launch_bounds__(T::kThreads)
   const T tile(threadIdx.x);
   float sums[T::kThreadM][T::kThreadN] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += T::kBlockK) {
-    for (int i = thread * 4; i < kFloatsA; i += T::kThreads * 4) {
+#pragma unroll
+    for (int e = 0; e < kFloatsA / (T::kThreads * 4); ++e) {
+      const int i = (thread + e * T::kThreads) * 4;
       *reinterpret_cast<float4*>(a_tile + i) = *reinterpret_cast<const float4*>(
           rows + std::int64_t{k0 + i / T::kBlockM} * product.padded_m + i % T::kBlockM);
     }
     static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
-    for (int k = thread / T::kBlockN; k < T::kBlockK; k += T::kThreads / T::kBlockN) {
+#pragma unroll
+    for (int e = 0; e < kFloatsB / T::kThreads; ++e) {
+      const int k = thread / T::kBlockN + e * (T::kThreads / T::kBlockN);
       float element = 0.0f;
       if (k0 + k < depth) {
         const TapEntry tap = table[k0 + k];

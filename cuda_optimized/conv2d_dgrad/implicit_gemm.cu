@@ -83,13 +83,17 @@ __global__ void __launch_bounds__(T::kThreads)
       const std::int64_t tap = (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
                                residue.w.first_tap + s * residue.w.tap_step;
       for (int k0 = 0; k0 < product.group_c; k0 += T::kBlockK) {
-        for (int i = thread; i < kFloatsA; i += T::kThreads) {
+#pragma unroll
+        for (int e = 0; e < kFloatsA / T::kThreads; ++e) {
+          const int i = thread + e * T::kThreads;
           const int k = k0 + i / T::kBlockM, m = place.m + i % T::kBlockM;
           a_tile[i] = k < product.group_c && m < product.group_m
                           ? group_weights[k * filter + std::int64_t{m} * taps + tap]
                           : 0.0f;
         }
-        for (int i = thread; i < kFloatsB; i += T::kThreads) {
+#pragma unroll
+        for (int e = 0; e < kFloatsB / T::kThreads; ++e) {
+          const int i = thread + e * T::kThreads;
           const int k = k0 + i / T::kBlockN;
           b_tile[i] = inside && k < product.group_c
                           ? image_dy[k * y_plane + std::int64_t{p} * conv.Q + q]
