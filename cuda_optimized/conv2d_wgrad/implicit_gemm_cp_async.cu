@@ -280,11 +280,12 @@ Choice choice_of(bool one_tap, double teraflops) {
 std::pair<Choice, SplitProduct> choose(const Conv2dProblem& conv) {
   const bool one_tap = conv.C / conv.groups % 64 == 0;
   const Choice choices[] = {
-      choice_of<64, 64, 4, 6>(one_tap, 40),
-      choice_of<128, 64, 4, 3>(one_tap, 42),
-      choice_of<128, 128, 4, 2>(one_tap, 45),
-      choice_of<64, 192, 4, 2>(one_tap, 41),
-      {{64, 160, 2, 36}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 2, false>}};
+      choice_of<64, 64, 4, 6>(one_tap, one_tap ? 40 : 28),
+      choice_of<128, 64, 4, 3>(one_tap, one_tap ? 42 : 36),
+      choice_of<128, 128, 4, 2>(one_tap, one_tap ? 45 : 40),
+      choice_of<64, 192, 4, 2>(one_tap, one_tap ? 41 : 31),
+      // For a first layer: 147 columns of 3 channels and 7 x 7 taps.
+      {{64, 160, 3, 30}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 3, false>}};
   std::pair<Choice, SplitProduct> best;
   double least = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {
