@@ -2,6 +2,7 @@
 /// @brief col2im, rung 3: all images in one launch.
 ///
 /// - Before: cuda_naive/col2im/col2im.cu (one launch an image)
+/// - After:  col2im_strided_steps.cu (only windows that read the pixel are visited)
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** As for im2col: no window crosses an image or a channel, so N images of C channels

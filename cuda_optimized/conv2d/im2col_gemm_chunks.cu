@@ -38,7 +38,7 @@ namespace {
 constexpr std::int64_t kChunkBytes = std::int64_t{16} << 20;
 /// Tests lower max_strided_blocks, which means a small GPU here: with so many bytes a block, small
 /// problems go in pieces, too.
-constexpr std::int64_t kChunkBytesPerBlock = 2048;
+constexpr std::int64_t kChunkBytesPerBlock = 16 << 10;
 
 /// What is computed at a time: several images, or rows of windows of one.
 struct Chunk {

@@ -1,5 +1,44 @@
 /// @file implicit_gemm_cp_async.cu
-/// HEADER
+/// @brief conv2d_wgrad: asynchronous copies put each element where it is read, and most of what
+/// finding it takes is done once for the block.
+///
+/// - Before: implicit_gemm_split_k.cu (elements pass through registers, each found on its own)
+/// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
+///
+/// **The idea.** `cp.async` copies from global to shared memory without a register in between, and
+/// without waiting. Copies of 4 bytes may land anywhere: each goes straight to its place in the
+/// transposed tile. And an element outside of x is a copy of no bytes, which writes a zero. So
+/// three stages fit: one is multiplied while two are on their way.
+///
+/// What is left is to find the addresses. Three things make that cheap:
+///
+///     pixels    16 threads decode the 16 pixels of a step (n, p, q, and which taps lie outside)
+///               and put them into shared memory; all threads read them there.
+///     taps      A pixel has a word of bits: which rows and which columns of its window are not in
+///               x. A tap has a word, too, and "is it in x?" is one AND instead of four
+///               comparisons.
+///
+///                  pixel:  0 1 1 0 ... 0 0 1      tap (r, s):  0 1 0 ... 0 0 1 0
+///                          columns      rows                     s         r
+///
+///     channels  Columns are ordered [r][s][c], not [c][r][s] as in dw: neighbours are channels of
+///               one tap. Where C / groups is a multiple of 64, all columns that a warp copies
+///               share their tap, and one test serves for all; their addresses are H * W apart.
+///               add_parts() puts the weights back into dw's order.
+///
+/// **Expect.** Of 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
+/// operands, 16 to 24 copy, and some 150 find addresses. ncu on B10 with tiles of 128 x 128: 80 %
+/// of the issue slots, 16 warps an SM; 43 TFLOP/s. Measured on an H200 (2026-11-21), microseconds,
+/// against cuDNN's best plain fp32: B4 209 (375), B5 107 (188), B6 210 (281), B8 180 (275), B9 1532
+/// (2866), B10 5449 (6991). B3 has three channels: each column is found on its own, in tiles of 64
+/// x 160 for its 147 columns, 281 (414). B7 is the small one, 207 for the product and once 75 for
+/// adding up its parts, 285 in all (219): its sums are short, and its dw is large.
+/// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
+/// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
+/// and as by implicit_gemm.
+/// **Try.** Order the columns [c][r][s] again, with one test for each: more of the loads hit the L1
+/// cache, because neighbouring taps overlap. Which counts more? (Compare the two kernels of
+/// choose(): kOneTap = false is 10 % slower on B10.)
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
@@ -241,11 +280,12 @@ Choice choice_of(bool one_tap, double teraflops) {
 std::pair<Choice, SplitProduct> choose(const Conv2dProblem& conv) {
   const bool one_tap = conv.C / conv.groups % 64 == 0;
   const Choice choices[] = {
-      choice_of<64, 64, 4, 6>(one_tap, 40),
-      choice_of<128, 64, 4, 3>(one_tap, 42),
-      choice_of<128, 128, 4, 2>(one_tap, 45),
-      choice_of<64, 192, 4, 2>(one_tap, 41),
-      {{64, 160, 2, 36}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 2, false>}};
+      choice_of<64, 64, 4, 6>(one_tap, one_tap ? 40 : 28),
+      choice_of<128, 64, 4, 3>(one_tap, one_tap ? 42 : 36),
+      choice_of<128, 128, 4, 2>(one_tap, one_tap ? 45 : 40),
+      choice_of<64, 192, 4, 2>(one_tap, one_tap ? 41 : 31),
+      // For a first layer: 147 columns of 3 channels and 7 x 7 taps.
+      {{64, 160, 3, 30}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 3, false>}};
   std::pair<Choice, SplitProduct> best;
   double least = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {

@@ -2,6 +2,7 @@
 /// @brief im2col, rung 3: all images in one launch.
 ///
 /// - Before: cuda_naive/im2col/im2col.cu (one launch an image)
+/// - After:  im2col_vectorized.cu (four columns a thread, stored as vectors)
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** Image and channel are the two outermost axes of x and of col, and no window

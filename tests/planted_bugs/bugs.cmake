@@ -302,6 +302,87 @@ planted_bug(next_unit_before_the_last_is_done
   REPLACE [==[]==]
   TEACHES "a loop around a loop with barriers needs one of its own")
 
+# --- Vectors of columns
+
+planted_bug(vector_begins_before_the_first_tap
+  RUNG cuda_optimized/im2col/im2col_vectorized
+  FIND [==[values[e] = reads[kSkip + e * kStride + s];]==]
+  REPLACE [==[values[e] = reads[e * kStride + s];]==]
+  TEACHES "an aligned vector holds what is asked for, but not at its beginning")
+
+planted_bug(steps_without_the_inverse
+  RUNG cuda_optimized/col2im/col2im_strided_steps
+  FILE cuda_optimized/col2im/strided_steps.cuh
+  FIND [==[std::int64_t{modulo(over_gcd)} * steps.inverse;]==]
+  REPLACE [==[std::int64_t{modulo(over_gcd)};]==]
+  TEACHES "dilation 2 has no other inverse than 1: larger ones, prime to the stride, are needed")
+
+planted_bug(gaps_of_all_windows
+  RUNG cuda_optimized/col2im/col2im_strided_steps
+  FILE cuda_optimized/col2im/strided_steps.cuh
+  FIND [==[if (steps.gcd.remainder(at, over_gcd) != 0)]==]
+  REPLACE [==[if (over_gcd < 0)]==]
+  TEACHES "where stride and dilation share a divisor, most pixels have no term at all")
+
+planted_bug(neighbour_of_another_row
+  RUNG cuda_optimized/col2im/col2im_vectorized
+  FIND [==[if (hop == 0 || (hop < 0 ? has_previous : has_next))]==]
+  REPLACE [==[if (true)]==]
+  TEACHES "the neighbouring lane may have the end of another row")
+
+planted_bug(helping_lanes_store
+  RUNG cuda_optimized/col2im/col2im_vectorized
+  FIND [==[if (wanted != piece || lane == 0 || lane == 31) continue;]==]
+  REPLACE [==[if (wanted != piece) continue;]==]
+  TEACHES "a lane without neighbours has half of a sum, and somebody else has the whole")
+
+planted_bug(first_rows_again
+  RUNG cuda_optimized/conv2d/im2col_gemm_chunks
+  WITH cuda_optimized/im2col/im2col_vectorized.cu
+  FIND [==[columns.height.pad_before -= static_cast<int>(p0 * conv.stride.h);]==]
+  REPLACE [==[]==]
+  TEACHES "pieces of an image are needed, also where a test's images are small")
+
+# --- Weight gradients
+
+planted_bug(tiles_written_while_read
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm
+  FIND [==[buffer ^= 1;]==]
+  REPLACE [==[]==]
+  TEACHES "with one barrier a step, two buffers are needed")
+
+planted_bug(last_part_as_long_as_the_others
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_split_k
+  FIND [==[const int end = min(product.pixels, begin + product.split_pixels);]==]
+  REPLACE [==[const int end = begin + product.split_pixels;]==]
+  TEACHES "the parts do not divide the sum")
+
+planted_bug(part_forgotten
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_split_k
+  FILE cuda_optimized/conv2d_wgrad/split_k.cuh
+  FIND [==[for (int other = 1; other < kShares; ++other)]==]
+  REPLACE [==[for (int other = 1; other < kShares - 1; ++other)]==]
+  TEACHES "sums in so many parts need long sums")
+
+planted_bug(weights_in_the_order_of_the_parts
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d_wgrad/split_k.cuh
+  FIND [==[part += tap * product.group_c + c - column;]==]
+  REPLACE [==[]==]
+  TEACHES "invisible with one channel, or one tap")
+
+planted_bug(copies_not_waited_for
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "a copy that has been issued has not landed")
+
+planted_bug(dilated_taps_rounded_down
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FIND [==[by_dilation.quotient(dilation - 1 - at)]==]
+  REPLACE [==[by_dilation.quotient(-at)]==]
+  TEACHES "the first tap inside, with dilation: rounded up")
+
 # --- Tile maps
 
 planted_bug(divides_by_the_template_argument
