@@ -60,19 +60,24 @@ template <class S, int kBytes>
 __device__ void copy_tiles(const GemmProblem& gemm, const float* a, const float* b, std::int64_t m0,
                            std::int64_t n0, int k0, float* a_tile, float* b_tile) {
   constexpr int kWidth = kBytes / 4;
+  // All copies of 4 bytes at once would need more registers than there are.
+  [[maybe_unused]] constexpr int kUnroll = kBytes == 16 ? 8 : 4;
   const int thread = static_cast<int>(threadIdx.x);
   constexpr int kPiecesA = kMmaStep / kWidth;  // of a row
   const int a_k = thread % kPiecesA * kWidth;
-#pragma unroll
-  for (int i = thread / kPiecesA; i < S::M; i += S::kThreads / kPiecesA) {
+  constexpr int kRowsA = S::kThreads / kPiecesA;  // at a time
+#pragma unroll kUnroll
+  for (int j = 0; j < S::M / kRowsA; ++j) {
+    const int i = thread / kPiecesA + j * kRowsA;
     const bool inside = m0 + i < gemm.M && k0 + a_k < gemm.K;
     ptx::cp_async<kBytes>(a_tile + S::Stages::A::at(i, a_k),
                           a + (inside ? (m0 + i) * gemm.K + k0 + a_k : 0), inside ? kBytes : 0);
   }
-  constexpr int kPiecesB = S::N / kWidth;
+  constexpr int kPiecesB = S::N / kWidth, kRowsB = S::kThreads / kPiecesB;
   const int b_n = thread % kPiecesB * kWidth;
-#pragma unroll
-  for (int k = thread / kPiecesB; k < kMmaStep; k += S::kThreads / kPiecesB) {
+#pragma unroll kUnroll
+  for (int j = 0; j < kMmaStep / kRowsB; ++j) {
+    const int k = thread / kPiecesB + j * kRowsB;
     const bool inside = k0 + k < gemm.K && n0 + b_n < gemm.N;
     ptx::cp_async<kBytes>(b_tile + S::Stages::B::at(b_n, k),
                           b + (inside ? std::int64_t{k0 + k} * gemm.N + n0 + b_n : 0),
