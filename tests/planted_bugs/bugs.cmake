@@ -404,8 +404,8 @@ planted_bug(last_filter_row_taken_for_padding
 planted_bug(rows_past_the_end_walk_back_in
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
   FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
-  FIND [==[product.tap.h < 0 ? -1 : product.H]==]
-  REPLACE [==[product.H]==]
+  FIND [==[PixelRow pixel{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};]==]
+  REPLACE [==[PixelRow pixel{0, product.H, product.W};]==]
   TEACHES "below the image is outside, until taps walk upwards; their results are thrown away, but the loads are real")
 
 planted_bug(taps_of_a_class_too_far_apart
