@@ -60,11 +60,10 @@ struct GatheredGemm {
 /// Products of a sum that an int can count, with a step to spare.
 constexpr std::int64_t kMaxDepth = 2147483647 - 8 * kMmaStep;
 
-/// A row of a: a pixel's window, and where its sums go.
-struct PixelRow {
-  std::int64_t source;  ///< Offset of the window's first pixel, which may lie in the padding.
-  std::int64_t out;     ///< Offset of the pixel's first output channel.
-  int h, w;             ///< The window's first pixel.
+/// A row of a: the first pixel of a pixel's window, which may lie in the padding.
+struct alignas(16) PixelRow {
+  std::int64_t source;  ///< Its offset.
+  int h, w;             ///< Its coordinates.
 };
 
 /// The sizes of a kernel: a block's tile and a warp's (pixels x filters), stages of cp.async,
@@ -77,7 +76,7 @@ struct GatheredShape {
   static constexpr TileOrder kWeightsOrder = kOrder;
   using Stages = gemm::MmaStages<TileOrder::along_k, kM, kOrder, kN, kStages>;
   static constexpr std::size_t kSharedBytes =
-      kStages * Stages::kFloats * sizeof(float) + kM * sizeof(PixelRow);
+      kStages * Stages::kFloats * sizeof(float) + kM * (sizeof(PixelRow) + sizeof(std::int64_t));
 };
 
 /// Where the taps of k lie.
@@ -108,8 +107,10 @@ __device__ void copy_tiles(const GatheredGemm& product, const float* source, con
   const int thread = static_cast<int>(threadIdx.x);
   const int k = thread % kPieces * kWidth;
   const Tap tap = tap_at(product, k0 + k < depth ? k0 + k : 0);
+  constexpr int kRows = S::kThreads / kPieces;  // at a time
 #pragma unroll kUnroll
-  for (int i = thread / kPieces; i < S::M; i += S::kThreads / kPieces) {
+  for (int j = 0; j < S::M / kRows; ++j) {
+    const int i = thread / kPieces + j * kRows;
     const PixelRow pixel = pixels[i];
     // Negative coordinates turn into huge unsigned ones, so that one comparison checks both ends.
     const bool inside = k0 + k < depth &&
@@ -119,18 +120,21 @@ __device__ void copy_tiles(const GatheredGemm& product, const float* source, con
                           source + (inside ? pixel.source + tap.source : 0), inside ? kBytes : 0);
   }
   if constexpr (S::kWeightsOrder == TileOrder::along_k) {
+    const std::int64_t first = (n0 + thread / kPieces) * product.weights_f + tap.weight;
 #pragma unroll kUnroll
-    for (int n = thread / kPieces; n < S::N; n += S::kThreads / kPieces) {
+    for (int j = 0; j < S::N / kRows; ++j) {
+      const int n = thread / kPieces + j * kRows;
       const bool inside = k0 + k < depth && n0 + n < product.filters;
       ptx::cp_async<kBytes>(b_tile + S::Stages::B::at(n, k),
-                            weights + (inside ? (n0 + n) * product.weights_f + tap.weight : 0),
+                            weights + (inside ? first + j * kRows * product.weights_f : 0),
                             inside ? kBytes : 0);
     }
   } else {
-    constexpr int kPiecesB = S::N / kWidth;
+    constexpr int kPiecesB = S::N / kWidth, kRowsB = S::kThreads / kPiecesB;
     const int n = thread % kPiecesB * kWidth;
 #pragma unroll kUnroll
-    for (int row = thread / kPiecesB; row < kMmaStep; row += S::kThreads / kPiecesB) {
+    for (int j = 0; j < kMmaStep / kRowsB; ++j) {
+      const int row = thread / kPiecesB + j * kRowsB;
       const bool inside = k0 + row < depth && n0 + n < product.filters;
       const std::int64_t at =
           inside ? (n0 + n) * product.weights_f + tap_at(product, k0 + row).weight : 0;
@@ -141,11 +145,14 @@ __device__ void copy_tiles(const GatheredGemm& product, const float* source, con
 
 /// What the rows m0 ... of a tile are. Rows past the last pixel have windows that begin outside of
 /// the source, on the side to which the taps lead.
+/// @param found [S::M], out
+/// @param outs [S::M], out: the offset of each pixel's first output channel; -1 past the last pixel
 template <class S>
 __device__ void find_pixels(const GatheredGemm& product, std::int64_t m0, std::int64_t pixels,
-                            int group, PixelRow* found) {
+                            int group, PixelRow* found, std::int64_t* outs) {
   for (int i = static_cast<int>(threadIdx.x); i < S::M; i += S::kThreads) {
-    PixelRow pixel{0, -1, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};
+    PixelRow pixel{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};
+    std::int64_t out = -1;
     if (m0 + i < pixels) {
       const int column = static_cast<int>((m0 + i) % product.columns);
       const std::int64_t rest = (m0 + i) / product.columns;
@@ -155,13 +162,14 @@ __device__ void find_pixels(const GatheredGemm& product, std::int64_t m0, std::i
       pixel.w = product.first.w + column * product.stride.w;
       pixel.source = ((n * product.H + pixel.h) * product.W + pixel.w) * product.source_channels +
                      std::int64_t{group} * product.channels;
-      pixel.out =
+      out =
           ((n * product.out_H + product.out_first.h + row * product.out_stride.h) * product.out_W +
            product.out_first.w + column * product.out_stride.w) *
               product.out_channels +
           std::int64_t{group} * product.filters;
     }
     found[i] = pixel;
+    outs[i] = out;
   }
 }
 
@@ -200,6 +208,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   float* const tiles = dynamic_shared<float>();
   auto* const pixels =
       reinterpret_cast<PixelRow*>(tiles + S::Stages::kStages * S::Stages::kFloats);  // [S::M]
+  auto* const outs = reinterpret_cast<std::int64_t*>(pixels + S::M);                 // [S::M]
   const std::int64_t m0 = std::int64_t{blockIdx.x / static_cast<unsigned>(tiles_n)} * S::M;
   const int n0 = static_cast<int>(blockIdx.x % static_cast<unsigned>(tiles_n)) * S::N;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -214,7 +223,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
        group += static_cast<int>(gridDim.y)) {
     const float* const group_weights =
         weights + group * product.weights_group + product.weights_first;
-    find_pixels<S>(product, m0, pixel_count, group, pixels);
+    find_pixels<S>(product, m0, pixel_count, group, pixels, outs);
     __syncthreads();  // separates these stores from the loads in copy_tiles()
 
     gemm::MmaSums<S::WarpM / 16, S::WarpN / 8> sums;
@@ -227,7 +236,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
         &sums);
 
     sums.for_each_pair([&](int row, int column, float first, float second) {
-      const std::int64_t at = pixels[warp_m + row].out;
+      const std::int64_t at = outs[warp_m + row];
       const int f = n0 + warp_n + column;
       if (at < 0 || f >= product.filters) return;
       const bool both = f + 1 < product.filters;
@@ -270,6 +279,7 @@ struct GatheredShapes {
   using Large = GatheredShape<128, 128, 64, 64, 3, 2, kOrder>;
   using Narrow = GatheredShape<128, 64, 64, 32, 3, 3, kOrder>;  ///< For at most 64 filters.
   using Small = GatheredShape<64, 64, 32, 32, 3, 3, kOrder>;    ///< For few pixels.
+  using Thin = GatheredShape<128, 16, 32, 16, 3, 3, kOrder>;    ///< For at most 16 filters.
 
   /// Whether tiles of this shape keep all multiprocessors busy, and fit one.
   template <class S>
@@ -280,12 +290,14 @@ struct GatheredShapes {
            S::kSharedBytes <=
                static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   }
+  static bool takes_thin(const GatheredGemm& product) { return product.filters <= Thin::N; }
   static bool takes_large(const GatheredGemm& product) {
     return product.filters > Narrow::N && suits<Large>(product);
   }
 
   /// The pixels and filters of a block.
   static OutputTile tile(const GatheredGemm& product) {
+    if (takes_thin(product)) return {Thin::M, Thin::N};
     if (takes_large(product)) return {Large::M, Large::N};
     if (suits<Narrow>(product)) return {Narrow::M, Narrow::N};
     return {Small::M, Small::N};
@@ -295,7 +307,8 @@ struct GatheredShapes {
   /// @param in_fours what is copied comes in aligned pieces of four floats
   static void launch(const GatheredGemm& product, bool in_fours, const float* source,
                      const float* weights, const float* bias, float* out) {
-    const auto shape = takes_large(product)     ? launch_shape<Large>
+    const auto shape = takes_thin(product)      ? launch_shape<Thin>
+                       : takes_large(product)   ? launch_shape<Large>
                        : suits<Narrow>(product) ? launch_shape<Narrow>
                                                 : launch_shape<Small>;
     shape(product, in_fours, source, weights, bias, out);

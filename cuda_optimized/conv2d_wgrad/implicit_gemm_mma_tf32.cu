@@ -43,7 +43,7 @@ using gemm::TileOrder;
 constexpr int kTables = 4;  ///< Stages whose pixels are known: three in use, one being found.
 
 /// Where a pixel's window begins.
-struct Window {
+struct alignas(16) Window {
   std::int64_t source;  ///< Offset of its first pixel, which may lie in the padding.
   int h, w;             ///< The same as coordinates.
 };
@@ -61,6 +61,7 @@ struct Shape {
 using Large = Shape<128, 128, 64, 64, 2>;
 using Narrow = Shape<64, 128, 32, 64, 2>;  ///< For at most 64 filters.
 using Small = Shape<64, 64, 32, 32, 3>;    ///< For few taps and channels.
+using Thin = Shape<16, 128, 16, 32, 3>;    ///< For at most 16 filters.
 
 /// What a kernel needs to know.
 struct Product {
@@ -101,6 +102,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
   // What this thread copies in every stage: kWidth filters of dy, and kWidth channels of a tap.
   constexpr int kWidth = kBytes / 4, kPiecesA = S::M / kWidth, kPiecesB = S::N / kWidth;
+  constexpr int kRowsA = S::kThreads / kPiecesA, kRowsB = S::kThreads / kPiecesB;  // at a time
   const int a_m = thread % kPiecesA * kWidth, b_n = thread % kPiecesB * kWidth;
   const bool a_inside = m0 + a_m < product.filters, b_inside = n0 + b_n < product.columns;
   int c, s;
@@ -126,7 +128,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
         [&](int step, float* a_tile, float* b_tile) {
           const int first = begin + step * kMmaStep;
 #pragma unroll 4
-          for (int k = thread / kPiecesA; k < kMmaStep; k += S::kThreads / kPiecesA) {
+          for (int j = 0; j < kMmaStep / kRowsA; ++j) {
+            const int k = thread / kPiecesA + j * kRowsA;
             const bool inside = a_inside && first + k < end;
             ptx::cp_async<kBytes>(
                 a_tile + S::Stages::A::at(a_m, k),
@@ -135,7 +138,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
           }
           const Window* const table = windows + step % kTables * kMmaStep;
 #pragma unroll 4
-          for (int k = thread / kPiecesB; k < kMmaStep; k += S::kThreads / kPiecesB) {
+          for (int j = 0; j < kMmaStep / kRowsB; ++j) {
+            const int k = thread / kPiecesB + j * kRowsB;
             const Window window = table[k];
             // Negative coordinates turn into huge unsigned ones.
             const bool inside =
@@ -258,6 +262,7 @@ Plan plan_with(const Conv2dProblem& conv) {
 Plan plan_of(const Conv2dProblem& conv) {
   const auto shared =
       static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  if (conv.K / conv.groups <= Thin::M) return plan_with<Thin>(conv);
   if (filter_size_of(conv) <= Small::N) return plan_with<Small>(conv);
   if (conv.K / conv.groups <= Narrow::M || shared < Large::kSharedBytes) {
     return plan_with<Narrow>(conv);
@@ -311,9 +316,10 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                            .by_taps_across = FastDivision(conv.S),
                            .by_columns = FastDivision(conv.Q),
                            .by_rows = FastDivision(conv.P)};
-  const auto launch_shape = plan.tile.columns == Small::N ? launch_product<Small>
-                            : plan.tile.rows == Narrow::M ? launch_product<Narrow>
-                                                          : launch_product<Large>;
+  const auto launch_shape = plan.tile.rows == Thin::M       ? launch_product<Thin>
+                            : plan.tile.columns == Small::N ? launch_product<Small>
+                            : plan.tile.rows == Narrow::M   ? launch_product<Narrow>
+                                                            : launch_product<Large>;
   launch_shape(product, in_fours, x, dy, dw_parts);
   if (plan.splits > 1) {
     launch(add_splits, {blocks_for(count, kSumThreads, kMaxSumBlocks), kSumThreads}, dw_parts,

@@ -12,6 +12,9 @@
 ///     signs a b = big_a big_b + (big_a small_b + small_a big_b) + small_a small_b
 ///           1             2^-11                             2^-22: left out
 ///
+/// What is left out is at most 2^-22 of a product, four times float's rounding error. In long sums
+/// that averages out; sums of up to 32 products get the fourth one, too.
+///
 /// Three mma.sync instead of one, the small ones first. (Known from CUTLASS as 3xTF32, and from
 /// Markidis et al., 2018, for half precision.)
 ///
@@ -36,8 +39,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-/// The tile of c that a warp computes, as MmaSums, from factors that are split in two.
-template <int kRows, int kColumns>
+/// The tile of c that a warp computes, as MmaSums, from factors that are split in two. With
+/// kAllFour, the product of the small parts is added as well.
+template <int kRows, int kColumns, bool kAllFour>
 struct SplitSums {
   using Factors = MmaFactors<kRows, kColumns>;
   MmaSums<kRows, kColumns> total, of_stage;
@@ -49,11 +53,8 @@ struct SplitSums {
     return ptx::to_tf32(value - __uint_as_float(factor));
   }
 
-  /// Factors are split where they are multiplied.
-  __device__ static void prepare(Factors&) {}
-
-  /// Adds the products of `now`, which are used up.
-  __device__ void multiply(Factors& now, Factors&) {
+  /// Adds the products of these factors, which are used up.
+  __device__ void multiply(Factors& now) {
     std::uint32_t small_b[kColumns][2];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
@@ -65,6 +66,12 @@ struct SplitSums {
       std::uint32_t small_a[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e) small_a[e] = split(now.a[i][e]);
+      if constexpr (kAllFour) {
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j) {
+          ptx::mma_m16n8k8_tf32(of_stage.of[i][j], small_a, small_b[j]);
+        }
+      }
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
         ptx::mma_m16n8k8_tf32(of_stage.of[i][j], small_a, now.b[j]);
@@ -114,19 +121,24 @@ template <class S, int kBytes>
 __device__ void copy_tiles(const GemmProblem& gemm, const float* a, const float* b, std::int64_t m0,
                            std::int64_t n0, int k0, float* a_tile, float* b_tile) {
   constexpr int kWidth = kBytes / 4;
+  // All copies of 4 bytes at once would need more registers than there are.
+  [[maybe_unused]] constexpr int kUnroll = kBytes == 16 ? 8 : 4;
   const int thread = static_cast<int>(threadIdx.x);
   constexpr int kPiecesA = kMmaStep / kWidth;  // of a row
   const int a_k = thread % kPiecesA * kWidth;
-#pragma unroll
-  for (int i = thread / kPiecesA; i < S::M; i += S::kThreads / kPiecesA) {
+  constexpr int kRowsA = S::kThreads / kPiecesA;  // at a time
+#pragma unroll kUnroll
+  for (int j = 0; j < S::M / kRowsA; ++j) {
+    const int i = thread / kPiecesA + j * kRowsA;
     const bool inside = m0 + i < gemm.M && k0 + a_k < gemm.K;
     ptx::cp_async<kBytes>(a_tile + S::Stages::A::at(i, a_k),
                           a + (inside ? (m0 + i) * gemm.K + k0 + a_k : 0), inside ? kBytes : 0);
   }
-  constexpr int kPiecesB = S::N / kWidth;
+  constexpr int kPiecesB = S::N / kWidth, kRowsB = S::kThreads / kPiecesB;
   const int b_n = thread % kPiecesB * kWidth;
-#pragma unroll
-  for (int k = thread / kPiecesB; k < kMmaStep; k += S::kThreads / kPiecesB) {
+#pragma unroll kUnroll
+  for (int j = 0; j < kMmaStep / kRowsB; ++j) {
+    const int k = thread / kPiecesB + j * kRowsB;
     const bool inside = k0 + k < gemm.K && n0 + b_n < gemm.N;
     ptx::cp_async<kBytes>(b_tile + S::Stages::B::at(b_n, k),
                           b + (inside ? std::int64_t{k0 + k} * gemm.N + n0 + b_n : 0),
@@ -135,7 +147,7 @@ __device__ void copy_tiles(const GemmProblem& gemm, const float* a, const float*
 }
 
 /// a [M][K], b [K][N], c [M][N]. Grid: the map's, of tiles S::M x S::N. Block (S::kThreads).
-template <class S, int kBytes>
+template <class S, int kBytes, bool kAllFour>
 __global__ void __launch_bounds__(S::kThreads, 1)
     gemm_mma_3xtf32(GemmProblem gemm, TileMapProblem map, const float* a, const float* b,
                     float* c) {
@@ -146,7 +158,7 @@ __global__ void __launch_bounds__(S::kThreads, 1)
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
   const int warp_n = warp % (S::N / S::WarpN) * S::WarpN;
 
-  SplitSums<S::WarpM / 16, S::WarpN / 8> sums;
+  SplitSums<S::WarpM / 16, S::WarpN / 8, kAllFour> sums;
   S::Stages::multiply(
       map.k_steps, dynamic_shared<float>(), warp_m, warp_n,
       [&](int step, float* a_tile, float* b_tile) {
@@ -167,6 +179,9 @@ __global__ void __launch_bounds__(S::kThreads, 1)
     }
   });
 }
+
+/// Whether the rounding of a few products counts: their small parts must be multiplied, too.
+bool is_short(const GemmProblem& gemm) { return gemm.K <= kMmaStep; }
 
 /// Whether the large tiles are enough for all SMs.
 bool takes_large(const GemmProblem& gemm) {
@@ -201,7 +216,7 @@ Declined supports(const GemmProblem& gemm) {
   }
 }
 
-template <class S>
+template <class S, bool kAllFour>
 void run_with(const GemmProblem& gemm, const Arguments& arrays) {
   const float* a = arrays.in<float>("a");
   const float* b = arrays.in<float>("b");
@@ -209,13 +224,17 @@ void run_with(const GemmProblem& gemm, const Arguments& arrays) {
   const bool in_fours =
       gemm.K % 4 == 0 && gemm.N % 4 == 0 &&
       (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
-  launch(in_fours ? gemm_mma_3xtf32<S, 16> : gemm_mma_3xtf32<S, 4>,
+  launch(in_fours ? gemm_mma_3xtf32<S, 16, kAllFour> : gemm_mma_3xtf32<S, 4, kAllFour>,
          {tile_map::launch_grid(tiles), S::kThreads, S::kSharedBytes}, gemm, tiles, a, b,
          arrays.out<float>("c"));
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {
-  takes_large(gemm) ? run_with<Large>(gemm, arrays) : run_with<Small>(gemm, arrays);
+  const bool all_four = is_short(gemm);
+  const auto run_shape = takes_large(gemm)
+                             ? (all_four ? run_with<Large, true> : run_with<Large, false>)
+                             : (all_four ? run_with<Small, true> : run_with<Small, false>);
+  run_shape(gemm, arrays);
 }
 
 }  // namespace

@@ -29,6 +29,9 @@
 /// mma.sync reaches about 62 % of the 495 TFLOP/s that H200's tensor cores do with wgmma. A block
 /// of 128 x 128 reads 1 KB of L2 a step of k for 16384 multiply-adds: 250 TFLOP/s are 7.6 TB/s from
 /// L2, which is its limit. Predicted: 200 TFLOP/s at 4096.
+/// What lost, on one H200 at 4096: fetching the first fragments of the next stage before the last
+/// products of this one took all 255 registers and ran at 148 TFLOP/s; a prototype of this plainer
+/// loop ran at 170, without any rounding at 191. Warps of 64 x 32 ran at 140.
 /// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
 /// Arrays that do not begin at 16 bytes, or rows that are not a multiple of 4 floats, are copied 4
 /// bytes at a time. Declined: fp32 problems, GPUs before compute capability 8.0, the maps that hand
@@ -60,19 +63,24 @@ template <class S, int kBytes>
 __device__ void copy_tiles(const GemmProblem& gemm, const float* a, const float* b, std::int64_t m0,
                            std::int64_t n0, int k0, float* a_tile, float* b_tile) {
   constexpr int kWidth = kBytes / 4;
+  // All copies of 4 bytes at once would need more registers than there are.
+  [[maybe_unused]] constexpr int kUnroll = kBytes == 16 ? 8 : 4;
   const int thread = static_cast<int>(threadIdx.x);
   constexpr int kPiecesA = kMmaStep / kWidth;  // of a row
   const int a_k = thread % kPiecesA * kWidth;
-#pragma unroll
-  for (int i = thread / kPiecesA; i < S::M; i += S::kThreads / kPiecesA) {
+  constexpr int kRowsA = S::kThreads / kPiecesA;  // at a time
+#pragma unroll kUnroll
+  for (int j = 0; j < S::M / kRowsA; ++j) {
+    const int i = thread / kPiecesA + j * kRowsA;
     const bool inside = m0 + i < gemm.M && k0 + a_k < gemm.K;
     ptx::cp_async<kBytes>(a_tile + S::Stages::A::at(i, a_k),
                           a + (inside ? (m0 + i) * gemm.K + k0 + a_k : 0), inside ? kBytes : 0);
   }
-  constexpr int kPiecesB = S::N / kWidth;
+  constexpr int kPiecesB = S::N / kWidth, kRowsB = S::kThreads / kPiecesB;
   const int b_n = thread % kPiecesB * kWidth;
-#pragma unroll
-  for (int k = thread / kPiecesB; k < kMmaStep; k += S::kThreads / kPiecesB) {
+#pragma unroll kUnroll
+  for (int j = 0; j < kMmaStep / kRowsB; ++j) {
+    const int k = thread / kPiecesB + j * kRowsB;
     const bool inside = k0 + k < gemm.K && n0 + b_n < gemm.N;
     ptx::cp_async<kBytes>(b_tile + S::Stages::B::at(b_n, k),
                           b + (inside ? std::int64_t{k0 + k} * gemm.N + n0 + b_n : 0),

@@ -90,28 +90,28 @@ __device__ inline void load_b(const float* tile, int i0, int k0,
   }
 }
 
-/// Rounds a factor that was loaded as a float; mma.sync would truncate it.
-__device__ inline void round_to_tf32(std::uint32_t& factor) {
-  factor = ptx::to_tf32(__uint_as_float(factor));
-}
-
 /// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b.
 template <int kRows, int kColumns>
 struct MmaFactors {
   std::uint32_t a[kRows][4], b[kColumns][2];
-  static constexpr int kRegisters = 4 * kRows + 2 * kColumns;
 
   template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB>
   __device__ void load(const float* a_tile, int a0, const float* b_tile, int b0, int k0) {
     load_a<kOrderA, kLengthA>(a_tile, a0, k0, a);
     load_b<kOrderB, kLengthB>(b_tile, b0, k0, b);
   }
-  __device__ std::uint32_t& factor(int i) {
-    return i < 4 * kRows ? a[i / 4][i % 4] : b[i / 2 - 2 * kRows][i % 2];
-  }
-  __device__ void round(int begin, int end) {
+  /// mma.sync would truncate what is not rounded.
+  __device__ void round() {
 #pragma unroll
-    for (int i = begin; i < end; ++i) round_to_tf32(factor(i));
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) a[i][e] = ptx::to_tf32(__uint_as_float(a[i][e]));
+    }
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) b[j][e] = ptx::to_tf32(__uint_as_float(b[j][e]));
+    }
   }
 };
 
@@ -121,21 +121,14 @@ struct MmaSums {
   using Factors = MmaFactors<kRows, kColumns>;
   float of[kRows][kColumns][4] = {};
 
-  /// Makes factors ready that no multiply() has made ready.
-  __device__ static void prepare(Factors& factors) { factors.round(0, Factors::kRegisters); }
-
-  /// Adds the products of `now`, and rounds `next`: a few of its factors after each product,
-  /// because the tensor core is busy for longer than it takes to ask it. The first products hide
-  /// the loads of `next`.
-  __device__ void multiply(const Factors& now, Factors& next) {
-    constexpr int kProducts = kRows * kColumns, kFirst = kProducts / 4;
+  /// Adds the products of these factors, and rounds them first.
+  __device__ void multiply(Factors& factors) {
+    factors.round();
 #pragma unroll
-    for (int i = 0; i < kProducts; ++i) {
-      ptx::mma_m16n8k8_tf32(of[i / kColumns][i % kColumns], now.a[i / kColumns],
-                            now.b[i % kColumns]);
-      if (i >= kFirst) {
-        next.round(Factors::kRegisters * (i - kFirst) / (kProducts - kFirst),
-                   Factors::kRegisters * (i - kFirst + 1) / (kProducts - kFirst));
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+        ptx::mma_m16n8k8_tf32(of[i][j], factors.a[i], factors.b[j]);
       }
     }
   }
@@ -190,25 +183,18 @@ struct MmaStages {
     };
 #pragma unroll 1
     for (int step = 0; step < kStages - 1; ++step) ask_for(step);
-    ptx::cp_async_wait_group<kStages - 2>();
-    __syncthreads();  // makes everybody's copies of step 0 visible to all
-    load(0, 0);
-    Sums::prepare(factors[0]);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      ask_for(step + kStages - 1);  // into the tiles of the step before
+      ptx::cp_async_wait_group<kStages - 2>();
+      // Makes everybody's copies of this step visible to all; and separates the loads of the step
+      // before from the copies that now overwrite its tiles.
+      __syncthreads();
+      ask_for(step + kStages - 1);
+      load(step, 0);
 #pragma unroll
       for (int k = 0; k < kMmaStep; k += 8) {
-        if (k + 8 < kMmaStep) {
-          load(step, k + 8);
-        } else {
-          ptx::cp_async_wait_group<kStages - 2>();
-          // Makes everybody's copies of the next step visible to all; and separates the loads of
-          // this step from the copies that will overwrite its tiles.
-          __syncthreads();
-          load(step + 1, 0);  // behind the last step: stale numbers, which nobody uses
-        }
-        sums->multiply(factors[k / 8 % 2], factors[1 - k / 8 % 2]);
+        if (k + 8 < kMmaStep) load(step, k + 8);  // on their way while these are multiplied
+        sums->multiply(factors[k / 8 % 2]);
       }
       sums->end_step();
     }
