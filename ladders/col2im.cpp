@@ -23,6 +23,6 @@ convladder::Ladder convladder::col2im_ladder() {
                        "only windows that read the pixel are visited: no iteration in vain"),
               CUDA_ROW(cuda_optimized, col2im, col2im_vectorized,
                        "cuda_optimized/col2im/col2im_strided_steps",
-                       "four neighbours a thread: col is read in vectors, and shifted in registers"),
+                       "col is read in vectors of four, and sums are shifted between lanes"),
           }};
 }

@@ -21,6 +21,9 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, im2col_gemm_chunks)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -78,5 +81,13 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
                    "cuda_optimized/conv2d/direct_double_buffered",
                    "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_split_k,
+                   "cuda_optimized/conv2d/implicit_gemm_cp_async",
+                   "several blocks share a tile's sums; a second kernel adds their parts in order"),
+          CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
+                   "columns in pieces that stay in the L2 cache until the product reads them"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
+                   "cpu_reference/conv2d/implicit_gemm",
+                   "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)"),
       }};
 }

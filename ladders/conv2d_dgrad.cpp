@@ -7,6 +7,7 @@ CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, depthwise)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
@@ -29,5 +30,8 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
                        "cuda_optimized/conv2d_dgrad/gemm_col2im",
                        "implicit GEMM in NHWC on the tensor cores, a class of pixels at a time"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
+                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
+                       "a forward pass over dy for each residue of the stride, with wgmma (TF32)"),
           }};
 }

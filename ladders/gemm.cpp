@@ -12,6 +12,8 @@ CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_tf32)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_3xtf32)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, wgmma_tf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {"gemm",
@@ -41,5 +43,9 @@ convladder::Ladder convladder::gemm_ladder() {
                        "every block gets the same number of steps, wherever tiles begin and end"),
               CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/tiled",
                        "tensor cores multiply factors rounded to TF32, a fragment a lane"),
+              CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
+                       "float's accuracy from tensor cores: each factor as the sum of two in TF32"),
+              CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/tiled",
+                       "Hopper's copy engine feeds wgmma through a ring of stages (TF32)"),
           }};
 }

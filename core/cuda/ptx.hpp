@@ -19,13 +19,6 @@
 
 namespace convladder::BACKEND::ptx {
 
-/// Whether the functions for Hopper below (mbarrier, tma, wgmma) exist; not yet in cuda_on_cpu.
-#ifdef __CUDACC__
-inline constexpr bool kHaveWgmma = true;
-#else
-inline constexpr bool kHaveWgmma = false;
-#endif
-
 #ifdef __CUDACC__
 /// The address of shared memory as PTX takes it: 32 bits, counted in the shared window.
 __device__ inline unsigned shared_address(const void* shared) {

@@ -1,6 +1,6 @@
-#include "core/cuda/tensor_map.hpp"
-
 #include <cuda.h>
+
+#include "core/cuda/tensor_map.hpp"
 
 namespace convladder::BACKEND {
 namespace {
@@ -8,8 +8,7 @@ namespace {
 /// A function of the driver, found at run time: programs do not link against the driver, which
 /// machines without a GPU have not.
 template <class Function>
-Function* driver_function([[maybe_unused]] const char* name, [[maybe_unused]] Function* here) {
-#ifdef __CUDACC__
+Function* driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
   check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
@@ -17,9 +16,6 @@ Function* driver_function([[maybe_unused]] const char* name, [[maybe_unused]] Fu
     throw DeviceError(text("the driver has no ", name));
   }
   return reinterpret_cast<Function*>(found);
-#else
-  return here;
-#endif
 }
 
 void check_encoded(CUresult result, const char* what) {
@@ -31,12 +27,8 @@ void check_encoded(CUresult result, const char* what) {
 }  // namespace
 
 CUtensorMap tensor_map(const TiledMap& map, const float* data) {
-#ifdef __CUDACC__
   static auto* const encode =
-      driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled", nullptr);
-#else
-  auto* const encode = &cuTensorMapEncodeTiled;
-#endif
+      driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   cuuint64_t extents[4] = {}, strides[3] = {};
   cuuint32_t box[4] = {}, steps[4] = {1, 1, 1, 1};
   for (int axis = 0; axis < map.rank; ++axis) {
@@ -45,22 +37,18 @@ CUtensorMap tensor_map(const TiledMap& map, const float* data) {
     if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(float);
   }
   CUtensorMap encoded{};
-  check_encoded(encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
-                       static_cast<cuuint32_t>(map.rank), const_cast<float*>(data), extents,
-                       strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-                "a tiled tensor map");
+  check_encoded(
+      encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(map.rank),
+             const_cast<float*>(data), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "a tiled tensor map");
   return encoded;
 }
 
 CUtensorMap tensor_map(const Im2colMap& map, const float* data) {
-#ifdef __CUDACC__
   static auto* const encode =
-      driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col", nullptr);
-#else
-  auto* const encode = &cuTensorMapEncodeIm2col;
-#endif
+      driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col");
   const cuuint64_t C = static_cast<cuuint64_t>(map.C), W = static_cast<cuuint64_t>(map.W);
   const cuuint64_t H = static_cast<cuuint64_t>(map.H), N = static_cast<cuuint64_t>(map.N);
   const cuuint64_t extents[4] = {C, W, H, N};

@@ -23,17 +23,18 @@ constexpr int kTensorMapRow = 32;
 struct TiledMap {
   int rank;                             ///< Axes, 2 to 4.
   std::array<std::int64_t, 4> extents;  ///< Of the array.
-  std::array<std::int64_t, 4> strides;  ///< Floats between neighbours; [0] is 1, others multiples of 4.
-  std::array<int, 4> box;               ///< What one copy brings; [0] is kTensorMapRow at most.
+  std::array<std::int64_t, 4>
+      strides;             ///< Floats between neighbours; [0] is 1, others multiples of 4.
+  std::array<int, 4> box;  ///< What one copy brings; [0] is kTensorMapRow at most.
 };
 
 /// An im2col map of an array [N][H][W][C].
 struct Im2colMap {
-  int N, H, W, C;            ///< C is a multiple of 4.
-  int lower_h, lower_w;      ///< Where the first windows begin: minus the padding.
-  int upper_h, upper_w;      ///< How far beyond the last row and column windows begin, at most.
-  int stride_h, stride_w;    ///< Between windows, 1 to 8.
-  int pixels;                ///< That one copy brings, up to 1024.
+  int N, H, W, C;          ///< C is a multiple of 4.
+  int lower_h, lower_w;    ///< Where the first windows begin: minus the padding.
+  int upper_h, upper_w;    ///< How far beyond the last row and column windows begin, at most.
+  int stride_h, stride_w;  ///< Between windows, 1 to 8.
+  int pixels;              ///< That one copy brings, up to 1024.
 };
 
 /// @throws DeviceError if the driver refuses.

@@ -9,19 +9,18 @@ namespace {
 constexpr int kThreads = 256;
 /// So many that a thread has one piece of work, in order: more of them stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
-/// Vectors of a row of col that are under way at a time, for each tap of a row.
-constexpr int kRows = 3;
 constexpr int kMaxStride = 4;
+/// Lanes of a warp that have pixels of their own; the first and the last only help their
+/// neighbours.
+constexpr int kOwners = 30;
 
 /// What the host works out for the kernel.
 struct Vectors {
   Steps steps;
-  int row_threads;                         ///< Threads that share a row of x.
-  FastDivision by_row_threads, by_height;  ///< Division by row_threads, by the height of x.
-  FastDivision by_plane_threads;           ///< Division by the threads that share a channel of x.
-  int plane_threads;
-  std::int64_t channel0;  ///< The first channel, counted over all images.
-  int threads;            ///< Threads that have work.
+  FastDivision by_plane, by_row, by_height;  ///< By the pieces of a channel, of a row; by H.
+  std::int64_t channel0 = 0;                 ///< The first channel, counted over all images.
+  int pieces = 0;  ///< Of all these channels: 4 * stride neighbours of a row of x each.
+  int row_pieces = 0;
 };
 
 __device__ void add(float4& sum, float4 term) {
@@ -31,18 +30,30 @@ __device__ void add(float4& sum, float4 term) {
   sum.w += term.w;
 }
 
-/// Columns q ... q + 3 of a row of col, q a multiple of 4; zeros where the row has ended or not yet
-/// begun. Q is a multiple of 4: all four are in the row, or none.
-__device__ float4 four_of(const float* row, int q, int windows) {
-  if (static_cast<unsigned>(q) >= static_cast<unsigned>(windows)) return {0.0f, 0.0f, 0.0f, 0.0f};
-  return *reinterpret_cast<const float4*>(row + q);
+/// sums[e] += what lies `ahead` elements before element e of this lane's four, in the four of this
+/// lane, of the previous one, or of the next one. All lanes of the warp take part.
+__device__ void add_shifted(float (&sums)[4], const float (&own)[4], int ahead, bool has_previous,
+                            bool has_next) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    const int from = e - ahead;                        // -4 ... 7, the same for all lanes
+    const int hop = from < 0 ? -1 : from > 3 ? 1 : 0;  // so many lanes on
+    const int element = from & 3;
+    const float mine = element == 0   ? own[0]
+                       : element == 1 ? own[1]
+                       : element == 2 ? own[2]
+                                      : own[3];
+    const float value = hop == 0 ? mine : __shfl_sync(~0u, mine, lane + hop);
+    if (hop == 0 || (hop < 0 ? has_previous : has_next)) sums[e] += value;
+  }
 }
 
-/// col [N*C * taps][windows], x [N*C][D][H][W]. A thread computes 4 * kStride neighbours of a row
-/// of x. Any one-dimensional grid.
+/// col [N*C * taps][windows], x [N*C][D][H][W]. Any one-dimensional grid.
 /// @tparam kStride horizontal stride
-/// @tparam kTaps taps of a row; 0: as many as the problem says
-template <int kStride, int kTaps>
+/// @tparam kTaps, kReaders taps of a row, and the most windows above each other that read a pixel;
+/// 0, 0: as many as the problem has
+template <int kStride, int kTaps, int kReaders>
 __global__ void __launch_bounds__(kThreads)
     col2im_vectors(const __grid_constant__ Im2colProblem problem,
                    const __grid_constant__ Vectors vectors, const float* col, float* x) {
@@ -50,65 +61,64 @@ __global__ void __launch_bounds__(kThreads)
   const Steps& steps = vectors.steps;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const int row_taps = kTaps > 0 ? kTaps : width.kernel;
-  const int grid_threads = static_cast<int>(gridDim.x * blockDim.x);
-  int item = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  for (; item < vectors.threads; item += grid_threads) {
-    const int c = vectors.by_plane_threads.quotient(item);
-    const int in_plane = vectors.by_plane_threads.remainder(item, c);
-    const int row = vectors.by_row_threads.quotient(in_plane);
-    const int q = vectors.by_row_threads.remainder(in_plane, row) * 4;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int grid_warps = static_cast<int>(gridDim.x * blockDim.x / 32);
+  int warp = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  for (; warp <= (vectors.pieces - 1) / kOwners; warp += grid_warps) {
+    const int wanted = warp * kOwners + lane - 1;
+    const int piece = min(max(wanted, 0), vectors.pieces - 1);
+    const int c = vectors.by_plane.quotient(piece);
+    const int in_plane = vectors.by_plane.remainder(piece, c);
+    const int row = vectors.by_row.quotient(in_plane);
+    const int in_row = vectors.by_row.remainder(in_plane, row), q = 4 * in_row;
     const int d = vectors.by_height.quotient(row), h = vectors.by_height.remainder(row, d);
     const std::int64_t nc = vectors.channel0 + c;
+    const bool has_previous = in_row > 0, has_next = in_row + 1 < vectors.row_pieces;
 
     const Readers of_d = readers_of(depth, steps.depth, d + depth.pad_before);
-    const Readers of_h = readers_of(height, steps.height, h + height.pad_before);
+    Readers of_h = readers_of(height, steps.height, h + height.pad_before);
+    if (q >= width.out) of_h.count = 0;  // beyond the last window; Q is a multiple of 4
     const std::int64_t tap = (std::int64_t{of_d.tap} * height.kernel + of_h.tap) * width.kernel;
     const std::int64_t window = (std::int64_t{of_d.window} * height.out + of_h.window) * width.out;
-    const float* first = col + (nc * taps + tap) * windows + window;
+    const float* first = col + (nc * taps + tap) * windows + window + q;
 
     float sums[kStride][4] = {};  // sums[rest][e]: of pixel (q + e) * kStride + rest
 #pragma unroll(kTaps > 0 ? kTaps : 1)
     for (int s = 0; s < row_taps; ++s) {
+      // Windows q ... q + 3 of all window rows that read this row of x, added up.
+      float4 four = {0.0f, 0.0f, 0.0f, 0.0f};
+      for (int i = 0; i < of_d.count; ++i) {
+        const float* from = first + i * steps.col_depth + s * windows;
+        if constexpr (kReaders > 0) {
+          float4 rows[kReaders];
+#pragma unroll
+          for (int j = 0; j < kReaders; ++j) {
+            rows[j] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (j < of_h.count) {
+              rows[j] = *reinterpret_cast<const float4*>(from + j * steps.col_height);
+            }
+          }
+#pragma unroll
+          for (int j = 0; j < kReaders; ++j) add(four, rows[j]);
+        } else {
+          for (int j = 0; j < of_h.count; ++j) {
+            add(four, *reinterpret_cast<const float4*>(from + j * steps.col_height));
+          }
+        }
+      }
       // Window q reads pixel q * kStride + at as its tap s.
       const int at = s * width.dilation - width.pad_before;
       const int ahead = at >= 0 ? at / kStride : -((kStride - 1 - at) / kStride);
       const int rest = at - ahead * kStride;
-      // The windows of this thread's pixels: four from q - ahead on, in one aligned vector or two.
-      const int q0 = (q - ahead) & ~3, skip = (q - ahead) & 3;
-      float4 low = {0.0f, 0.0f, 0.0f, 0.0f}, high = {0.0f, 0.0f, 0.0f, 0.0f};
-      for (int i = 0; i < of_d.count; ++i) {
-        const float* plane = first + i * steps.col_depth + s * windows;
-        for (int j0 = 0; j0 < of_h.count; j0 += kRows) {
-          float4 lows[kRows], highs[kRows];
-#pragma unroll
-          for (int j = 0; j < kRows; ++j) {
-            const bool reads = j0 + j < of_h.count;
-            const float* from = plane + (reads ? (j0 + j) * steps.col_height : 0);
-            lows[j] = four_of(from, q0, reads ? width.out : 0);
-            highs[j] = four_of(from, q0 + 4, reads && skip != 0 ? width.out : 0);
-          }
-#pragma unroll
-          for (int j = 0; j < kRows; ++j) {
-            add(low, lows[j]);
-            add(high, highs[j]);
-          }
-        }
-      }
-      const float eight[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      const float own[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
       for (int k = 0; k < kStride; ++k) {
-        if (rest != k) continue;
-#pragma unroll
-        for (int from = 0; from < 4; ++from) {
-          if (skip != from) continue;
-#pragma unroll
-          for (int e = 0; e < 4; ++e) sums[k][e] += eight[from + e];
-        }
+        if (rest == k) add_shifted(sums[k], own, ahead, has_previous, has_next);
       }
     }
 
-    float* to = x + (nc * depth.size + d) * height.size * width.size +
-                std::int64_t{h} * width.size + q * kStride;
+    if (wanted != piece || lane == 0 || lane == 31) continue;
+    float* to = x + ((nc * depth.size + d) * height.size + h) * width.size + q * kStride;
 #pragma unroll
     for (int i = 0; i < kStride; ++i) {
       if (q * kStride + 4 * i >= width.size) break;  // W is a multiple of 4
@@ -116,7 +126,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int e = 0; e < 4; ++e) four[e] = sums[(4 * i + e) % kStride][(4 * i + e) / kStride];
       float4* out = reinterpret_cast<float4*>(to) + i;
-      float4 value = problem.request == Request::add ? *out : float4{0.0f, 0.0f, 0.0f, 0.0f};
+      float4 value = {0.0f, 0.0f, 0.0f, 0.0f};
+      if (problem.request == Request::add) value = *out;
       add(value, {four[0], four[1], four[2], four[3]});
       *out = value;
     }
@@ -125,33 +136,36 @@ __global__ void __launch_bounds__(kThreads)
 
 using Kernel = void (*)(Im2colProblem, Vectors, const float*, float*);
 
-Kernel kernel_for(const WindowAxis& width) {
+/// Common filters without dilation have kernels whose loops are unrolled, so that all loads of a
+/// piece are under way at the same time.
+Kernel kernel_for(const Im2colProblem& problem) {
+  const WindowAxis &height = problem.height, &width = problem.width;
+  if (problem.depth.kernel == 1 && height.kernel == width.kernel && height.dilation == 1 &&
+      width.dilation == 1 && height.stride == width.stride) {
+    if (width.stride == 1 && width.kernel == 1) return col2im_vectors<1, 1, 1>;
+    if (width.stride == 1 && width.kernel == 3) return col2im_vectors<1, 3, 3>;
+    if (width.stride == 1 && width.kernel == 5) return col2im_vectors<1, 5, 5>;
+    if (width.stride == 2 && width.kernel == 3) return col2im_vectors<2, 3, 2>;
+    if (width.stride == 2 && width.kernel == 7) return col2im_vectors<2, 7, 4>;
+  }
   switch (width.stride) {
-    case 1:
-      switch (width.kernel) {
-        case 1: return col2im_vectors<1, 1>;
-        case 3: return col2im_vectors<1, 3>;
-        case 5: return col2im_vectors<1, 5>;
-        default: return col2im_vectors<1, 0>;
-      }
-    case 2:
-      switch (width.kernel) {
-        case 3: return col2im_vectors<2, 3>;
-        case 7: return col2im_vectors<2, 7>;
-        default: return col2im_vectors<2, 0>;
-      }
-    case 3: return col2im_vectors<3, 0>;
-    default: return col2im_vectors<4, 0>;
+    case 1: return col2im_vectors<1, 0, 0>;
+    case 2: return col2im_vectors<2, 0, 0>;
+    case 3: return col2im_vectors<3, 0, 0>;
+    default: return col2im_vectors<4, 0, 0>;
   }
 }
 
-/// Whether all rows of col and x begin at multiples of 16 bytes, and end so.
+/// Whether rows of col and x begin and end at multiples of 16 bytes, and no tap leads past the
+/// neighbouring four.
 bool made_of_vectors(const Im2colProblem& problem, const float* col, const float* x) {
+  const WindowAxis& width = problem.width;
   const auto aligned = [](const float* array) {
     return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
   };
-  return aligned(col) && aligned(x) && problem.width.out % 4 == 0 && problem.width.size % 4 == 0 &&
-         problem.width.stride <= kMaxStride;
+  return aligned(col) && aligned(x) && width.out % 4 == 0 && width.size % 4 == 0 &&
+         width.stride <= kMaxStride && width.pad_before <= 4 * width.stride &&
+         (width.kernel - 1) * std::int64_t{width.dilation} - width.pad_before <= 4 * width.stride;
 }
 
 Declined supports(const Im2colProblem& problem) {
@@ -166,25 +180,24 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
   if (!made_of_vectors(problem, col, x)) return launch_col2im_strided_steps(problem, col, x);
 
   const WindowAxis &height = problem.height, &width = problem.width;
-  const int row_threads = ceil_div(width.size, 4 * width.stride);
-  const int plane_threads = problem.depth.size * height.size * row_threads;
+  // Enough for the pixels of a row, and for its windows: with wide padding there are more of these.
+  const int row_pieces = std::max(ceil_div(width.size, 4 * width.stride), width.out / 4);
+  const int plane_pieces = problem.depth.size * height.size * row_pieces;
   Vectors vectors{.steps = steps_of(problem),
-                  .row_threads = row_threads,
-                  .by_row_threads = FastDivision(row_threads),
+                  .by_plane = FastDivision(plane_pieces),
+                  .by_row = FastDivision(row_pieces),
                   .by_height = FastDivision(height.size),
-                  .by_plane_threads = FastDivision(plane_threads),
-                  .plane_threads = plane_threads,
-                  .channel0 = 0,
-                  .threads = 0};
-  // Threads are numbered by ints: with more of them than that, a launch for some of the channels
+                  .row_pieces = row_pieces};
+  // Pieces are numbered by ints: with more of them than that, a launch for some of the channels
   // after the other.
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
-  const std::int64_t step = (std::int64_t{1} << 30) / plane_threads;
+  const std::int64_t step = (std::int64_t{1} << 29) / plane_pieces;
   for (; vectors.channel0 < channels; vectors.channel0 += step) {
     const std::int64_t some = std::min(step, channels - vectors.channel0);
-    vectors.threads = static_cast<int>(some * plane_threads);
-    launch(kernel_for(width), {blocks_for(vectors.threads, kThreads, kMaxBlocks), kThreads},
-           problem, vectors, col, x);
+    vectors.pieces = static_cast<int>(some * plane_pieces);
+    const std::int64_t warps = ceil_div(vectors.pieces, kOwners);
+    launch(kernel_for(problem), {blocks_for(warps, kThreads / 32, kMaxBlocks), kThreads}, problem,
+           vectors, col, x);
   }
 }
 

@@ -36,15 +36,17 @@
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kStrip = 7;  ///< Outputs of a column that a thread walks down: 7, 14, 28 ... rows.
-constexpr std::int64_t kBlockBytes = 26 * 1024;  ///< Of shared memory: 8 blocks of an SM.
+constexpr int kThreads = 128;                 ///< Of a block, at most.
+[[maybe_unused]] constexpr int kBlocks = 10;  ///< That shall fit an SM, with a 3 x 3 filter.
+constexpr int kSegment = 14;  ///< Columns of x that a thread steps over: a row of 14, 28, 56 ....
+constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
+constexpr std::int64_t kBlockBytes = 13 * 1024;  ///< Of shared memory: 16 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 512;      ///< More planes a block only if so many remain.
-constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more tiles a block takes several.
 
 /// What a block computes at once.
 struct Plan {
@@ -53,50 +55,37 @@ struct Plan {
   int rounds;      ///< One after the other: all output planes at once, or K/C rounds of one each.
   int in_floats;   ///< Room for the inputs, a multiple of 4.
   int out_floats;  ///< Room for the outputs of a round.
+  int segments;    ///< Threads along a row; the block is [planes][rows][segments] threads.
 
+  int threads() const { return ceil_div(planes * rows * segments, 32) * 32; }
   std::int64_t bytes() const {
     return (std::int64_t{in_floats} + out_floats) * std::int64_t{sizeof(float)};
   }
 };
 
-/// The outputs of one thread, one below the other: filter kTaps x kTaps, stride kStride, no
-/// dilation. Rows 0 ... rows - 1 of the input are there, all others are padding.
-template <int kTaps, int kStride>
-__device__ void walk_down(const float* in, int W, int rows, int h0, int w0, const float* weights,
-                          float start, float* out, int Q, int outputs) {
-  float weight[kTaps * kTaps];
+/// Outputs that a thread computes, neighbours in a row, from the columns w0 ... of x: filter kTaps
+/// x kTaps, stride kStride, no dilation. Rows 0 ... rows - 1 of the input are there, all others are
+/// padding.
+template <int kTaps, int kStride, Pairs kPairs>
+__device__ void one_segment(const float* in, int W, int rows, int h0, int w0,
+                            const float (&weight)[kTaps * kTaps], float start, float* out, int Q,
+                            int q0) {
+  constexpr int kOutputs = kSegment / kStride;
+  float sums[kOutputs];
 #pragma unroll
-  for (int i = 0; i < kTaps * kTaps; ++i) weight[i] = weights[i];
-  bool inside[kTaps];  // columns
+  for (int j = 0; j < kOutputs; ++j) sums[j] = start;
 #pragma unroll
-  for (int s = 0; s < kTaps; ++s) {
-    inside[s] = static_cast<unsigned>(w0 + s) < static_cast<unsigned>(W);
-  }
-  // Input row i of the strip stands in window[i % kTaps]. All indices are constants once the loops
-  // are unrolled.
-  float window[kTaps][kTaps];
+  for (int r = 0; r < kTaps; ++r) {
+    if (static_cast<unsigned>(h0 + r) >= static_cast<unsigned>(rows)) continue;
+    float values[(kOutputs - 1) * kStride + kTaps];
+    load_segment<kPairs>(in + (h0 + r) * W, W, w0, values);
 #pragma unroll
-  for (int j = 0; j < kStrip; ++j) {
+    for (int s = 0; s < kTaps; ++s) {
 #pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      if (j > 0 && i < kTaps - kStride) continue;  // the output above has loaded this row
-      const int h = h0 + j * kStride + i;
-      const bool row_inside = static_cast<unsigned>(h) < static_cast<unsigned>(rows);
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        window[(j * kStride + i) % kTaps][s] = row_inside && inside[s] ? in[h * W + w0 + s] : 0.0f;
-      }
+      for (int j = 0; j < kOutputs; ++j) sums[j] += values[j * kStride + s] * weight[r * kTaps + s];
     }
-    float sum = start;
-#pragma unroll
-    for (int r = 0; r < kTaps; ++r) {
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        sum += window[(j * kStride + r) % kTaps][s] * weight[r * kTaps + s];
-      }
-    }
-    if (j < outputs) out[j * Q] = sum;
   }
+  store_segment<kPairs != Pairs::none && kOutputs % 2 == 0>(out, Q, q0, sums);
 }
 
 /// One output, with any filter.
@@ -116,23 +105,28 @@ __device__ float one_output(const Conv2dProblem& conv, const float* in, int rows
 }
 
 /// x [N][C][H][W], weights [K][1][R][S], bias [K] or null, y [N][K][P][Q]. The filter is kTaps x
-/// kTaps with stride kStride, or any if they are 0. Grid any, block kThreads.
-template <int kTaps, int kStride>
-__global__ void __launch_bounds__(kThreads)
+/// kTaps with stride kStride, or any if they are 0. Grid (tiles of planes, <= bands of rows), block
+/// plan.threads().
+template <int kTaps, int kStride, Pairs kPairs>
+__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
     depthwise(Conv2dProblem conv, Plan plan, const float* x, const float* weights,
               const float* bias, float* y) {
   float* in_room = dynamic_shared<float>();
   float* out_room = in_room + plan.in_floats;
-  const int thread = static_cast<int>(threadIdx.x), multiplier = conv.K / conv.C;
-  const std::int64_t planes = std::int64_t{conv.N} * conv.C;
-  const int bands = ceil_div(conv.P, plan.rows);
-  const std::int64_t tiles = ceil_div<std::int64_t>(planes, plan.planes) * bands;
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  const int multiplier = conv.K / conv.C;
+  const int plane0 = static_cast<int>(blockIdx.x) * plan.planes;
+  const int tile_planes = min(plan.planes, conv.N * conv.C - plane0);
+  const int k0 = plane0 % conv.C * multiplier;             // the first plane's first filter
+  const int together = plan.rounds == 1 ? multiplier : 1;  // output planes of a plane and a round
+  // This thread's place, where the filter's size is known.
+  [[maybe_unused]] const int segment = thread % plan.segments;
+  [[maybe_unused]] const int row = thread / plan.segments % plan.rows;
+  [[maybe_unused]] const int plane = thread / (plan.segments * plan.rows);
 
-  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    const std::int64_t plane0 = tile / bands * plan.planes;
-    const int tile_planes = static_cast<int>(min(std::int64_t{plan.planes}, planes - plane0));
-    const int p0 = static_cast<int>(tile % bands) * plan.rows;
-    const int tile_rows = min(plan.rows, conv.P - p0);
+  for (std::int64_t band = std::int64_t{blockIdx.y} * plan.rows; band < conv.P;
+       band += std::int64_t{gridDim.y} * plan.rows) {
+    const int p0 = static_cast<int>(band), tile_rows = min(plan.rows, conv.P - p0);
     // The rows of x that the tile's outputs read; several planes are there as a whole.
     int h_begin = 0, h_end = conv.H;
     if (plan.planes == 1) {
@@ -142,45 +136,54 @@ __global__ void __launch_bounds__(kThreads)
       h_end = min(max(last + 1, h_begin), conv.H);
     }
     const int in_rows = h_end - h_begin;
-    const float* from = x + (plane0 * conv.H + h_begin) * conv.W;
-    flat_load(in_room, from, tile_planes * in_rows * conv.W, thread, kThreads);
+    const float* from = x + (std::int64_t{plane0} * conv.H + h_begin) * conv.W;
+    const float* in = in_room + flat_phase(from);
+    flat_load(in_room, from, tile_planes * in_rows * conv.W, thread, threads);
     ptx::cp_async_commit_group();
+    // While they are under way, the weights of the thread's first filter.
+    [[maybe_unused]] float weight[kTaps > 0 ? kTaps * kTaps : 1], start = 0.0f;
+    [[maybe_unused]] const auto load_filter = [&](int k) {
+#pragma unroll
+      for (int i = 0; i < kTaps * kTaps; ++i) weight[i] = weights[k * (kTaps * kTaps) + i];
+      if (bias) start = bias[k];
+    };
+    if constexpr (kTaps > 0) {
+      if (plane < tile_planes) load_filter((k0 + plane * multiplier) % conv.K);
+    }
     ptx::cp_async_wait_group<0>();
     __syncthreads();  // between the copies, of all threads, and the reads below
 
     for (int round = 0; round < plan.rounds; ++round) {
       // Output planes follow one another like those of x, `multiplier` for each.
-      const std::int64_t out0 = plane0 * multiplier + round;
-      const int out_planes = plan.rounds == 1 ? tile_planes * multiplier : 1;
-      const int k0 = static_cast<int>(out0 % conv.K);
+      const std::int64_t out0 = std::int64_t{plane0} * multiplier + round;
       float* to = y + (out0 * conv.P + p0) * conv.Q;
-      const float* in = in_room + flat_phase(from);
       float* out = out_room + flat_phase(to);
       if constexpr (kTaps > 0) {
-        const int strips = ceil_div(tile_rows, kStrip);
-        for (int i = thread; i < out_planes * strips * conv.Q; i += kThreads) {
-          const int q = i % conv.Q, strip = i / conv.Q % strips, plane = i / (conv.Q * strips);
-          const int k = (k0 + plane) % conv.K, row = strip * kStrip;
-          const int in_plane = plan.rounds == 1 ? plane / multiplier : 0;
-          walk_down<kTaps, kStride>(
-              in + in_plane * in_rows * conv.W, conv.W, in_rows,
-              (p0 + row) * kStride - conv.pad.top - h_begin, q * kStride - conv.pad.left,
-              weights + k * (kTaps * kTaps), bias ? bias[k] : 0.0f,
-              out + (plane * tile_rows + row) * conv.Q + q, conv.Q, tile_rows - row);
+        constexpr int kOutputs = kSegment / kStride;
+        if (plane < tile_planes && row < tile_rows) {
+          for (int m = 0; m < together; ++m) {
+            if (round + m > 0) load_filter((k0 + plane * multiplier + round + m) % conv.K);
+            for (int q = segment * kOutputs; q < conv.Q; q += plan.segments * kOutputs) {
+              one_segment<kTaps, kStride, kPairs>(
+                  in + plane * in_rows * conv.W, conv.W, in_rows,
+                  (p0 + row) * kStride - conv.pad.top - h_begin, q * kStride - conv.pad.left,
+                  weight, start, out + ((plane * together + m) * tile_rows + row) * conv.Q, conv.Q,
+                  q);
+            }
+          }
         }
       } else {
-        for (int i = thread; i < out_planes * tile_rows * conv.Q; i += kThreads) {
-          const int q = i % conv.Q, row = i / conv.Q % tile_rows, plane = i / (conv.Q * tile_rows);
-          const int k = (k0 + plane) % conv.K;
-          const int in_plane = plan.rounds == 1 ? plane / multiplier : 0;
-          out[i] = one_output(conv, in + in_plane * in_rows * conv.W, in_rows,
-                              (p0 + row) * conv.stride.h - conv.pad.top - h_begin,
+        for (int i = thread; i < tile_planes * together * tile_rows * conv.Q; i += threads) {
+          const int q = i % conv.Q, p = i / conv.Q % tile_rows, o = i / (conv.Q * tile_rows);
+          const int k = (k0 + round + o) % conv.K;
+          out[i] = one_output(conv, in + o / together * in_rows * conv.W, in_rows,
+                              (p0 + p) * conv.stride.h - conv.pad.top - h_begin,
                               q * conv.stride.w - conv.pad.left,
                               weights + std::int64_t{k} * conv.R * conv.S, bias ? bias[k] : 0.0f);
         }
       }
       __syncthreads();  // between these writes and the reads of the copy, by other threads
-      flat_store(out_room, to, out_planes * tile_rows * conv.Q, thread, kThreads);
+      flat_store(out_room, to, tile_planes * together * tile_rows * conv.Q, thread, threads);
       __syncthreads();  // between these reads, and those of x, and what is written there next
     }
   }
@@ -200,9 +203,14 @@ std::optional<Plan> plan_with(const Conv2dProblem& conv, std::int64_t planes, in
     constexpr std::int64_t kTooLarge = kMaxSharedBytes;
     return flat_room(std::min(std::min(a * b, kTooLarge) * c, kTooLarge));
   };
-  Plan plan{static_cast<int>(planes), rows, rounds,
+  const int step = kSegment / std::min(conv.stride.w, 2);  // outputs of a thread
+  Plan plan{static_cast<int>(planes),
+            rows,
+            rounds,
             static_cast<int>(floats(planes, in_rows, conv.W)),
-            static_cast<int>(floats(outs, rows, conv.Q))};
+            static_cast<int>(floats(outs, rows, conv.Q)),
+            std::min(ceil_div(conv.Q, step), kMaxSegments)};
+  if (planes * rows * plan.segments > kThreads) return {};
   if (plan.bytes() > std::int64_t{kMaxSharedBytes}) return {};
   return plan;
 }
@@ -218,8 +226,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
     if (const auto plan = plan_with(conv, planes, conv.P, 1); fits(plan)) return plan;
   }
   const int rounds = conv.K / conv.C;
-  for (int rows = std::min(conv.P, 64 * kStrip); rows > 1; rows -= rows > kStrip ? kStrip : 1) {
-    if (rows > kStrip && rows < conv.P) rows = rows / kStrip * kStrip;
+  for (int rows = std::min(conv.P, kThreads); rows > 1; --rows) {
     if (const auto plan = plan_with(conv, 1, rows, rounds); fits(plan)) return plan;
   }
   return plan_with(conv, 1, 1, rounds);
@@ -230,6 +237,7 @@ Declined supports(const Conv2dProblem& problem) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
+  if (std::int64_t{conv.N} * conv.K > INT32_MAX) return "2^31 and more planes";
   if (!plan_of(conv)) {
     return text("the inputs of one row of outputs, ",
                 std::min<std::int64_t>(conv.H, window_extent(conv.R, conv.dilation.h)), " rows of ",
@@ -245,23 +253,40 @@ OutputTile tile_of(const Conv2dProblem& problem) {
   return plan ? OutputTile{plan->rows, conv.Q} : OutputTile{};
 }
 
+using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, const float*, float*);
+
+template <int kTaps, int kStride>
+Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return depthwise<kTaps, kStride, Pairs::none>;
+  if (conv.pad.left % 2 == 0) return depthwise<kTaps, kStride, Pairs::even>;
+  return depthwise<kTaps, kStride, Pairs::odd>;
+}
+
+Kernel choose(const Conv2dProblem& conv, bool pairs) {
+  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
+      conv.dilation.w == 1) {
+    if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv, pairs);
+    if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv, pairs);
+  }
+  return depthwise<0, 0, Pairs::none>;
+}
+
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const Plan plan = plan_of(conv).value();
-  const std::int64_t tiles = ceil_div(std::int64_t{conv.N} * conv.C, std::int64_t{plan.planes}) *
-                             ceil_div(conv.P, plan.rows);
-  auto kernel = depthwise<0, 0>;
-  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
-      conv.dilation.w == 1) {
-    if (conv.R == 3 && conv.stride.h == 1) kernel = depthwise<3, 1>;
-    if (conv.R == 3 && conv.stride.h == 2) kernel = depthwise<3, 2>;
-    if (conv.R == 5 && conv.stride.h == 1) kernel = depthwise<5, 1>;
-    if (conv.R == 5 && conv.stride.h == 2) kernel = depthwise<5, 2>;
-  }
-  launch(kernel,
-         {blocks_for(tiles, 1, kMaxBlocks), kThreads, static_cast<std::size_t>(plan.bytes())}, conv,
-         plan, arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
-         arrays.out<float>("y"));
+  const float* x = arrays.in<float>("x");
+  float* y = arrays.out<float>("y");
+  // Whether all rows of x and y begin at multiples of 8 bytes.
+  const bool pairs =
+      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % 8 == 0;
+  const dim3 grid(blocks_for(std::int64_t{conv.N} * conv.C, plan.planes),
+                  blocks_for(conv.P, plan.rows, kMaxGridYZ));
+  launch(choose(conv, pairs),
+         {grid, static_cast<unsigned>(plan.threads()), static_cast<std::size_t>(plan.bytes())},
+         conv, plan, x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
 }
 
 }  // namespace

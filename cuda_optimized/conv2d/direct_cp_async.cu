@@ -15,17 +15,17 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kPixels = 4;  ///< Neighbouring outputs of a row that a thread computes: a float4.
-constexpr int kRows = 2;    ///< Rows of them, one below the other.
 
 /// What a block computes, and how it lies in shared memory. The filter is R x S, with the same
 /// stride along both axes and no dilation.
 ///
 /// A warp is kLanesX threads wide; a block is kWarpsY warps of pixels high, and kWarpsF groups of
 /// warps compute other filters of the same pixels.
-template <int kR, int kS, int kStride_, int kFilters_, int kLanesX_, int kWarpsY_, int kWarpsF_,
-          int kChannels_, int kStages_, int kMinBlocks_>
+template <int kR, int kS, int kStride_, int kFilters_, int kRows_, int kLanesX_, int kWarpsY_,
+          int kWarpsF_, int kChannels_, int kStages_, int kMinBlocks_>
 struct Tile {
   static constexpr int R = kR, S = kS, kStride = kStride_;
+  static constexpr int kRows = kRows_;        ///< Of pixels, one below the other, of a thread.
   static constexpr int kFilters = kFilters_;  ///< Of a thread.
   static constexpr int kLanesX = kLanesX_, kLanesY = 32 / kLanesX;
   static constexpr int kWarpsY = kWarpsY_, kWarpsF = kWarpsF_;
@@ -131,10 +131,10 @@ __device__ void load_weights(const float* weights, std::int64_t filter_size, int
 /// Adds one channel's products to the sums. `window` is the thread's place in the inputs.
 template <class T>
 __device__ void multiply(const float* window, const float* weights,
-                         float (&sums)[T::kFilters][kRows][kPixels]) {
+                         float (&sums)[T::kFilters][T::kRows][kPixels]) {
   constexpr bool kSlides = T::kStride == 1;  // a row of the window moves up to the next pixel row
   constexpr int kWidth = 4 * T::kVectors;
-  float values[kRows][T::kStride][kWidth];
+  float values[T::kRows][T::kStride][kWidth];
   const auto load_row = [&](int j, int row) {
 #pragma unroll
     for (int plane = 0; plane < T::kStride; ++plane) {
@@ -149,14 +149,17 @@ __device__ void multiply(const float* window, const float* weights,
       }
     }
   };
-  if (kSlides) load_row(0, 0);
+  if (kSlides) {
+#pragma unroll
+    for (int j = 0; j < T::kRows - 1; ++j) load_row(j, j);
+  }
 #pragma unroll(kSlides ? 2 : 1)
   for (int r = 0; r < T::R; ++r) {
     if (kSlides) {
-      load_row(1, r + 1);
+      load_row(T::kRows - 1, T::kRows - 1 + r);
     } else {
-      load_row(0, r);
-      load_row(1, T::kStride + r);
+#pragma unroll
+      for (int j = 0; j < T::kRows; ++j) load_row(j, j * T::kStride + r);
     }
     float weight[T::S * T::kPadded];
 #pragma unroll
@@ -172,7 +175,7 @@ __device__ void multiply(const float* window, const float* weights,
 #pragma unroll
       for (int f = 0; f < T::kFilters; ++f) {
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) {
+        for (int j = 0; j < T::kRows; ++j) {
 #pragma unroll
           for (int e = 0; e < kPixels; ++e) {
             sums[f][j][e] +=
@@ -183,7 +186,10 @@ __device__ void multiply(const float* window, const float* weights,
     }
     if (kSlides) {
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) values[0][0][i] = values[1][0][i];
+      for (int j = 0; j < T::kRows - 1; ++j) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) values[j][0][i] = values[j + 1][0][i];
+      }
     }
   }
 }
@@ -195,12 +201,12 @@ template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
     conv2d_cp_async(Conv2dProblem conv, int shift, bool aligned, const float* x,
                     const float* weights, const float* bias, float* y) {
-  float* pass = dynamic_shared<float>();  // [warps][kRows][32][kPixels]
+  float* pass = dynamic_shared<float>();  // [warps][T::kRows][32][kPixels]
   float* stages = pass + T::kPassFloats;  // ring of [inputs][weights]
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_f = warp / T::kWarpsY;
   const int column = lane % T::kLanesX * kPixels;
-  const int row = (warp % T::kWarpsY * T::kLanesY + lane / T::kLanesX) * kRows;
+  const int row = (warp % T::kWarpsY * T::kLanesY + lane / T::kLanesX) * T::kRows;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const int group_tiles = ceil_div(group_k, T::kBlockFilters);
   const int filter_tiles = conv.groups * group_tiles;
@@ -211,7 +217,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
 
   const int q0 = static_cast<int>(blockIdx.x) * T::kColumns - shift;
   const int w0 = q0 * T::kStride - conv.pad.left;
-  pass += warp * (kRows * 32 * kPixels);
+  pass += warp * (T::kRows * 32 * kPixels);
 
   for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
     const int n = static_cast<int>(z / filter_tiles),
@@ -245,13 +251,13 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
 #pragma unroll 1
       for (int chunk = 0; chunk < T::kStages - 1; ++chunk) load(chunk);
 
-      float sums[T::kFilters][kRows][kPixels];
+      float sums[T::kFilters][T::kRows][kPixels];
 #pragma unroll
       for (int f = 0; f < T::kFilters; ++f) {
         const int k = warp_f * T::kFilters + f;
         const float start = bias && k < filters ? bias[k0 + k] : 0.0f;
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) {
+        for (int j = 0; j < T::kRows; ++j) {
 #pragma unroll
           for (int e = 0; e < kPixels; ++e) sums[f][j][e] = start;
         }
@@ -277,17 +283,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
 
       // A thread has 4 neighbouring pixels, and rows of y begin anywhere. So the warp passes them
       // through shared memory, and stores floats of neighbouring threads side by side.
-      constexpr int kParts = kRows * kPixels;  // of 32 floats
+      constexpr int kParts = T::kRows * kPixels;  // of 32 floats
       float* to = y + (std::int64_t{n} * conv.K + k0 + warp_f * T::kFilters) * y_plane;
       std::int64_t offsets[kParts];
       bool inside[kParts];
 #pragma unroll
       for (int i = 0; i < kParts; ++i) {
-        // The pass is [kRows][kLanesY][kColumns].
+        // The pass is [T::kRows][kLanesY][kColumns].
         const int place = i * 32 + lane, q = q0 + place % T::kColumns;
-        const int p = p0 +
-                      (warp % T::kWarpsY * T::kLanesY + place / T::kColumns % T::kLanesY) * kRows +
-                      place / (T::kColumns * T::kLanesY);
+        const int p =
+            p0 + (warp % T::kWarpsY * T::kLanesY + place / T::kColumns % T::kLanesY) * T::kRows +
+            place / (T::kColumns * T::kLanesY);
         offsets[i] = std::int64_t{p} * conv.Q + q;
         inside[i] = p < conv.P && q >= 0 && q < conv.Q;
       }
@@ -295,7 +301,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       for (int f = 0; f < T::kFilters; ++f) {
         __syncwarp();  // between the reads of the filter before and these writes
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) {
+        for (int j = 0; j < T::kRows; ++j) {
           *reinterpret_cast<float4*>(pass + j * 32 * kPixels + lane * kPixels) = {
               sums[f][j][0], sums[f][j][1], sums[f][j][2], sums[f][j][3]};
         }
@@ -462,17 +468,17 @@ Choice choice() {
 /// Stride 1: few filters and large tiles of pixels, or many filters of fewer pixels.
 template <int kR, int kS>
 Choice with_stride_1(int filters) {
-  if (filters <= 3) return choice<Tile<kR, kS, 1, 3, 32, 4, 1, 3, 2, 4>>();
-  if (filters <= 6) return choice<Tile<kR, kS, 1, 6, 16, 4, 1, 1, 4, 3>>();
-  if (filters <= 16) return choice<Tile<kR, kS, 1, 8, 16, 4, 1, 1, 3, 3>>();
-  return choice<Tile<kR, kS, 1, 8, 8, 1, 4, 1, 3, 3>>();
+  if (filters <= 3) return choice<Tile<kR, kS, 1, 3, 2, 32, 4, 1, 3, 2, 4>>();
+  if (filters <= 6) return choice<Tile<kR, kS, 1, 6, 2, 16, 4, 1, 1, 4, 3>>();
+  if (filters <= 16) return choice<Tile<kR, kS, 1, 8, 2, 16, 4, 1, 1, 3, 3>>();
+  return choice<Tile<kR, kS, 1, 8, 2, 8, 1, 4, 1, 3, 3>>();
 }
 
 template <int kR, int kS>
 Choice with_stride_2(int filters) {
-  if (filters <= 16) return choice<Tile<kR, kS, 2, 8, 8, 4, 1, 1, 2, 3>>();
-  if (filters <= 32) return choice<Tile<kR, kS, 2, 8, 8, 2, 4, 1, 2, 2>>();
-  return choice<Tile<kR, kS, 2, 8, 4, 1, 8, 1, 2, 2>>();
+  if (filters <= 16) return choice<Tile<kR, kS, 2, 8, 2, 8, 4, 1, 1, 2, 3>>();
+  if (filters <= 32) return choice<Tile<kR, kS, 2, 8, 2, 8, 2, 4, 1, 2, 2>>();
+  return choice<Tile<kR, kS, 2, 8, 2, 4, 1, 8, 1, 2, 2>>();
 }
 
 /// The kernel for the problem's filter; nothing where only conv2d_cp_async_any() takes it.

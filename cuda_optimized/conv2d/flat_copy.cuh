@@ -29,6 +29,12 @@ HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count
 __device__ inline void flat_load(float* shared, const float* global, int count, int thread,
                                  int threads) {
   const int phase = flat_phase(global);
+  if (phase == 0 && count % 4 == 0) {  // nothing but vectors
+    for (int i = 4 * thread; i < count; i += 4 * threads) {
+      ptx::cp_async<16>(shared + i, global + i);
+    }
+    return;
+  }
   for (int v = thread; 4 * v < phase + count; v += threads) {
     const int first = 4 * v - phase;
     if (first >= 0 && first + 4 <= count) {
@@ -48,6 +54,12 @@ __device__ inline void flat_load(float* shared, const float* global, int count, 
 __device__ inline void flat_store(const float* shared, float* global, int count, int thread,
                                   int threads) {
   const int phase = flat_phase(global);
+  if (phase == 0 && count % 4 == 0) {  // nothing but vectors
+    for (int i = 4 * thread; i < count; i += 4 * threads) {
+      *reinterpret_cast<float4*>(global + i) = *reinterpret_cast<const float4*>(shared + i);
+    }
+    return;
+  }
   for (int v = thread; 4 * v < phase + count; v += threads) {
     const int first = 4 * v - phase;
     if (first >= 0 && first + 4 <= count) {

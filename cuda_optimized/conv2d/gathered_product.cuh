@@ -91,61 +91,61 @@ GatheredProduct planned(GatheredProduct product, bool table) {
   return product;
 }
 
-/// How the weights of a product lie in memory, in floats.
-struct WeightView {
-  std::int64_t group_stride, m_stride, c_stride;  ///< from a group, or channel, to the next one
-  int S;                                          ///< taps of a row in memory
-  int first_r = 0, step_r = 1;                    ///< the rows of taps that the product has
-  int first_s = 0, step_s = 1;                    ///< and its columns
-};
+inline constexpr int kPackTile = 32;  ///< Rows and columns that a block packs at once.
+inline constexpr int kPackRows = 8;   ///< Rows of threads of such a block.
 
-/// The weights [K][C/groups][R][S] of the forward pass.
-inline WeightView forward_weights(const Conv2dProblem& conv) {
-  const std::int64_t taps = std::int64_t{conv.R} * conv.S;
-  const std::int64_t filter = conv.C / conv.groups * taps;
-  return {.group_stride = conv.K / conv.groups * filter,
-          .m_stride = filter,
-          .c_stride = taps,
-          .S = conv.S};
+/// The row of k where weight (c, tap) lies.
+__device__ inline std::int64_t packed_row(const GatheredProduct& product, int c, int tap) {
+  return product.table ? std::int64_t{c} * (product.taps_h * product.taps_w) + tap
+                       : std::int64_t{tap} * product.padded_c + c;
 }
 
-/// weights to packed [groups][k_rows][padded_m], with zeros where there is no weight. A thread
-/// takes all taps of one m and c: what a warp writes are neighbours, and what it reads is used up
-/// before it leaves the cache. Grid <= ceil(groups * c_rows * padded_m / 256), block 256.
+/// weights [groups * group_m][group_c * taps] to packed [groups][k_rows][padded_m], with zeros
+/// where there is no weight. Both are read and written along memory: the tile turns in shared
+/// memory. Grid <= groups * ceil(c_rows * taps / 32) * padded_m / 32, block (32, 8).
 /// @param c_rows channels, with so many behind the last one that all rows are written
-static __global__ void pack_weights(GatheredProduct product, WeightView view, int c_rows,
-                                    const float* weights, float* packed) {
-  const std::int64_t count = std::int64_t{product.groups} * c_rows * product.padded_m;
+static __global__ void pack_weights(GatheredProduct product, int c_rows, const float* weights,
+                                    float* packed) {
+  __shared__ float tile[kPackTile][kPackTile + 1];  // [m][k]: columns in 32 banks
+  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const int taps = product.taps_h * product.taps_w;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * 256 + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * 256) {
-    const int m = static_cast<int>(i % product.padded_m);
-    const int c = static_cast<int>(i / product.padded_m % c_rows);
-    const std::int64_t group = i / product.padded_m / c_rows;
-    const bool exists = m < product.group_m && c < product.group_c;
-    const std::int64_t from = group * view.group_stride + m * view.m_stride + c * view.c_stride;
-    float* const to = packed + group * product.k_rows * product.padded_m + m;
-    for (int tap = 0; tap < taps; ++tap) {
-      const std::int64_t row =
-          product.table ? std::int64_t{c} * taps + tap : std::int64_t{tap} * product.padded_c + c;
-      if (row >= product.k_rows) break;
-      const int r = view.first_r + tap / product.taps_w * view.step_r;
-      const int s = view.first_s + tap % product.taps_w * view.step_s;
-      to[row * product.padded_m] =
-          exists ? weights[from + static_cast<std::int64_t>(r) * view.S + s] : 0.0f;
+  const std::int64_t filter = std::int64_t{product.group_c} * taps;
+  const int tiles_m = ceil_div(product.padded_m, kPackTile);
+  const std::int64_t tiles_k = ceil_div<std::int64_t>(std::int64_t{c_rows} * taps, kPackTile);
+  for (std::int64_t i = blockIdx.x; i < product.groups * tiles_k * tiles_m; i += gridDim.x) {
+    const int m0 = static_cast<int>(i / tiles_k % tiles_m) * kPackTile;
+    const std::int64_t group = i / tiles_k / tiles_m, k0 = i % tiles_k * kPackTile;
+    for (int row = ty; row < kPackTile; row += kPackRows) {
+      const bool exists = m0 + row < product.group_m && k0 + tx < filter;
+      tile[row][tx] =
+          exists ? weights[(group * product.group_m + m0 + row) * filter + k0 + tx] : 0.0f;
     }
+    __syncthreads();  // separates these stores from the loads below
+    for (int row = ty; row < kPackTile; row += kPackRows) {
+      const auto c = static_cast<int>((k0 + row) / taps), tap = static_cast<int>((k0 + row) % taps);
+      const std::int64_t to = packed_row(product, c, tap);
+      if (c < c_rows && to < product.k_rows && m0 + tx < product.padded_m) {
+        packed[(group * product.k_rows + to) * product.padded_m + m0 + tx] = tile[tx][row];
+      }
+    }
+    __syncthreads();  // separates these loads from the next tile's stores
   }
 }
 
-/// Packs the weights of a planned product.
-inline void launch_pack(const GatheredProduct& product, const WeightView& view,
-                        const float* weights, float* packed) {
-  if (product.k_rows == 0) return;
-  const int c_rows =
-      product.table ? ceil_div(product.k_rows, product.taps_h * product.taps_w) : product.padded_c;
-  const std::int64_t count = std::int64_t{product.groups} * c_rows * product.padded_m;
-  launch(pack_weights, {dim3(blocks_for(count, 256, kMaxGridX - 1)), dim3(256)}, product, view,
-         c_rows, weights, packed);
+/// Channels whose weights, or zeros, fill all rows of k.
+inline int packed_channels(const GatheredProduct& product) {
+  return product.table ? ceil_div(product.k_rows, product.taps_h * product.taps_w)
+                       : product.padded_c;
+}
+
+/// Packs the weights of the forward pass for a planned product.
+inline void launch_pack(const GatheredProduct& product, const float* weights, float* packed) {
+  const int c_rows = packed_channels(product);
+  const std::int64_t tiles_k =
+      ceil_div<std::int64_t>(std::int64_t{c_rows} * product.taps_h * product.taps_w, kPackTile);
+  const std::int64_t tiles = tiles_k * ceil_div(product.padded_m, kPackTile) * product.groups;
+  launch(pack_weights, {dim3(blocks_for(tiles, 1, kMaxGridX - 1)), dim3(kPackTile, kPackRows)},
+         product, c_rows, weights, packed);
 }
 
 /// Calls body(m, n, sum) for all sums of a warp so that its 32 lanes have 32 neighbours of a row of

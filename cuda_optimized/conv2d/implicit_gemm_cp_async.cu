@@ -41,7 +41,7 @@ namespace {
 
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined reason = why_no_product(conv)) return reason;
-  return why_no_padded_product(conv.C / conv.groups, std::int64_t{conv.R} * conv.S);
+  return why_no_gather(forward_product(conv));
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
@@ -54,7 +54,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_tile(forward_product(conv), [&](auto tag, const GatheredProduct& product) {
     using T = typename decltype(tag)::Tile;
     auto* packed = aligned<float>(arrays.workspace<void>());
-    launch_pack(product, forward_weights(conv), arrays.in<float>("weights"), packed);
+    launch_pack(product, arrays.in<float>("weights"), packed);
     const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
     launch_gathered<T>(Products<1>{{product}}, store, arrays.in<float>("x"), packed);
     return std::size_t{0};

@@ -33,8 +33,8 @@ struct PipelineTile : gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThr
 
 /// One k = (c, r, s), where the steps are not taken tap by tap.
 struct TapOffset {
-  int offset;     ///< in what is read, from the window's corner
-  unsigned bits;  ///< bit r, and bit taps_h + s
+  unsigned offset;  ///< bytes from the window's corner, modulo 2^32
+  unsigned bits;    ///< bit r, and bit taps_h + s
 };
 /// Rows of the table of offsets in shared memory: 16 KB.
 inline constexpr int kMaxTableRows = 2048;
@@ -48,32 +48,55 @@ inline bool takes_table(const GatheredProduct& product, int block_k) {
          std::int64_t{product.group_c} * product.in_h * product.in_w < 0x40000000;
 }
 
+/// Why a kernel's offsets of 32 bits do not reach all that a block gathers.
+inline Declined why_no_gather(const GatheredProduct& product) {
+  constexpr int kMostPixels = 512;  // of a tile
+  const std::int64_t images = kMostPixels / std::max(1, product.image_pixels()) + 2;
+  const std::int64_t plane = std::int64_t{product.in_h} * product.in_w;
+  const std::int64_t image = plane * product.groups * product.group_c;
+  if (image > 0x3fffffff / images) {
+    return text("a block may gather from ", images, " images of ", image,
+                " elements, together 2^30 or more");
+  }
+  return why_no_padded_product(product.group_c, std::int64_t{product.taps_h} * product.taps_w);
+}
+
 /// What a thread gathers: elements of its pixels, for its rows of each tile.
+///
+/// From a row to the next, an address moves on by a channel. Offsets are 32 bits as far as they go
+/// (see why_no_gather()).
 template <class T, bool kTable>
 class Gather {
  public:
-  /// @param group the group's first channel in the first image
+  /// @param group the group's first channel in the image of the block's first pixel
+  /// @param first_image that image
   /// @param first_pixel of the block's tile
   /// @param first_step where the block begins along k; there must be one
-  __device__ Gather(const GatheredProduct& product, const float* group, int first_pixel,
-                    int first_step)
-      : group_(group), plane_(std::int64_t{product.in_h} * product.in_w) {
+  __device__ Gather(const GatheredProduct& product, const float* group, int first_image,
+                    int first_pixel, int first_step)
+      : group_(reinterpret_cast<const char*>(group)),
+        plane_(static_cast<unsigned>(product.in_h) * static_cast<unsigned>(product.in_w) * kBytes) {
     const int thread = static_cast<int>(threadIdx.x);
     pixel_ = T::kPixels > 1 ? thread : thread % T::kBlockN;
     row_ = T::kPixels > 1 ? 0 : thread / T::kBlockN;
+    const unsigned image_bytes = static_cast<unsigned>(product.groups * product.group_c) * plane_;
 #pragma unroll
     for (int i = 0; i < T::kPixels; ++i) {
       const int j = first_pixel + pixel_ + i * T::kThreads;
       const bool exists = j < product.pixels();
-      const int image = exists ? product.by_image.quotient(j) : 0;
+      const int image = exists ? product.by_image.quotient(j) : first_image;
       const int in_image = exists ? product.by_image.remainder(j, image) : 0;
       const int row = product.by_row.quotient(in_image);
-      h_[i] = row * product.step_h + product.start_h;
-      w_[i] = product.by_row.remainder(in_image, row) * product.step_w + product.start_w;
-      corner_[i] = image * plane_ * product.groups * product.group_c +
-                   std::int64_t{h_[i]} * product.in_w + w_[i];
-      if (!exists) h_[i] = kNowhere;
-      if constexpr (kTable) missing_[i] = missing_taps(product, h_[i], w_[i]);
+      const int h = row * product.step_h + product.start_h;
+      const int w = product.by_row.remainder(in_image, row) * product.step_w + product.start_w;
+      corner_[i] = static_cast<unsigned>(image - first_image) * image_bytes +
+                   static_cast<unsigned>(h * product.in_w + w) * kBytes;
+      if constexpr (kTable) {
+        missing_[i] = exists ? missing_taps(product, h, w) : ~0u;
+      } else {
+        h_[i] = exists ? h : kNowhere;
+        w_[i] = w;
+      }
     }
     if constexpr (!kTable) {
       const int tiles_c = product.padded_c / T::kBlockK, tap = first_step / tiles_c;
@@ -89,30 +112,49 @@ class Gather {
   __device__ void copy(const GatheredProduct& product, const TapOffset* taps, float* tile) {
     float* const to = tile + row_ * T::kBlockN + pixel_;
     if constexpr (kTable) {
+      // Entries are read several at a time: a copy does not begin before its entry is there.
+      constexpr int kAtOnce = T::kRows < 8 ? T::kRows : 8;
+      static_assert(T::kRows % kAtOnce == 0);
 #pragma unroll
-      for (int j = 0; j < T::kRows; ++j) {
-        const TapOffset tap = taps[row_ + j * T::kRowStep];
+      for (int j0 = 0; j0 < T::kRows; j0 += kAtOnce) {
+        TapOffset tap[kAtOnce];
 #pragma unroll
-        for (int i = 0; i < T::kPixels; ++i) {
-          const bool inside = (tap.bits & missing_[i]) == 0;
-          ptx::cp_async<4>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
-                           group_ + (inside ? corner_[i] + tap.offset : 0), inside ? 4 : 0);
+        for (int j = 0; j < kAtOnce; ++j) tap[j] = taps[row_ + (j0 + j) * T::kRowStep];
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+#pragma unroll
+          for (int i = 0; i < T::kPixels; ++i) {
+            const bool inside = (tap[j].bits & missing_[i]) == 0;
+            const unsigned offset = inside ? corner_[i] + tap[j].offset : 0;
+            ptx::cp_async<kBytes>(to + (j0 + j) * T::kRowStep * T::kBlockN + i * T::kThreads,
+                                  group_ + offset, inside ? kBytes : 0);
+          }
         }
       }
       return;
     }
-    const bool whole = c_ + T::kBlockK <= product.group_c;
+    if (c_ + T::kBlockK <= product.group_c) {
 #pragma unroll
-    for (int i = 0; i < T::kPixels; ++i) {
+      for (int i = 0; i < T::kPixels; ++i) {
 #pragma unroll
-      for (int j = 0; j < T::kRows; ++j) {
-        // A channel behind the last one meets weights of zero, but must be a number.
-        const bool exists = whole || c_ + row_ + j * T::kRowStep < product.group_c;
-        ptx::cp_async<4>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
-                         exists ? from_[i] + j * T::kRowStep * plane_ : group_,
-                         exists ? bytes_[i] : 0);
+        for (int j = 0; j < T::kRows; ++j) {
+          ptx::cp_async<kBytes>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads, from_[i],
+                                inside_[i] ? kBytes : 0);
+          from_[i] += T::kRowStep * std::uint64_t{plane_};
+        }
       }
-      from_[i] += T::kBlockK * plane_;
+    } else {  // Channels behind the last one meet weights of zero, but must be numbers.
+#pragma unroll
+      for (int i = 0; i < T::kPixels; ++i) {
+#pragma unroll
+        for (int j = 0; j < T::kRows; ++j) {
+          const bool exists = c_ + row_ + j * T::kRowStep < product.group_c;
+          ptx::cp_async<kBytes>(
+              to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
+              exists ? from_[i] + static_cast<std::uint64_t>(j * T::kRowStep) * plane_ : group_,
+              exists && inside_[i] ? kBytes : 0);
+        }
+      }
     }
     c_ += T::kBlockK;
     if (c_ >= product.group_c) {  // on to the next tap
@@ -126,6 +168,7 @@ class Gather {
   }
 
  private:
+  static constexpr int kBytes = sizeof(float);
   static constexpr int kNowhere = -0x40000000;  ///< The row of a pixel that does not exist.
 
   __device__ static bool is_inside(int at, int extent) {
@@ -152,26 +195,27 @@ class Gather {
     for (int i = 0; i < T::kPixels; ++i) {
       const bool inside =
           is_inside(h_[i] + down, product.in_h) && is_inside(w_[i] + across, product.in_w);
-      bytes_[i] = inside ? 4 : 0;
+      inside_[i] = inside;
       // Where the tap lies in the padding, nothing is read; the pointer stays in its array.
-      from_[i] = group_ + (c_ + row_) * plane_ +
-                 (inside ? corner_[i] + std::int64_t{down} * product.in_w + across : 0);
+      from_[i] =
+          group_ + static_cast<std::uint64_t>(c_ + row_) * plane_ +
+          (inside ? corner_[i] + static_cast<unsigned>(down * product.in_w + across) * kBytes : 0);
     }
   }
 
-  const float* group_;
-  std::int64_t plane_;                 ///< elements of a channel of an image
-  int pixel_, row_;                    ///< this thread's first element of a tile
-  int h_[T::kPixels], w_[T::kPixels];  ///< of the window's corner
-  std::int64_t corner_[T::kPixels];    ///< the same as an offset from group_
+  const char* group_;
+  unsigned plane_;               ///< bytes of a channel of an image
+  int pixel_, row_;              ///< this thread's first element of a tile
+  unsigned corner_[T::kPixels];  ///< bytes from group_ to the window's corner, modulo 2^32
 
   // With a table:
   unsigned missing_[T::kPixels];  ///< bit r: row r of taps is not inside; bit taps_h + s
 
   // Tap by tap:
-  int c_, r_, s_;                  ///< the next tile's first channel, and its tap
-  const float* from_[T::kPixels];  ///< the thread's first element of the next tile
-  int bytes_[T::kPixels];          ///< that it has: 4, or 0 in the padding
+  int h_[T::kPixels], w_[T::kPixels];  ///< the window's corner
+  int c_, r_, s_;                      ///< the next tile's first channel, and its tap
+  const char* from_[T::kPixels];       ///< the thread's first element of that tile
+  bool inside_[T::kPixels];            ///< whether the tap is not in the padding
 };
 
 /// Several products with the same channels, in one grid: block b is tile b % tiles of product
@@ -241,14 +285,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         const int offset =
             (c * product.in_h + r * product.tap_h) * product.in_w + s * product.tap_w;
         // Rows behind the last channel: no pixel has that tap.
-        table[row] = c < product.group_c ? TapOffset{offset, 1u << r | 1u << (product.taps_h + s)}
+        table[row] = c < product.group_c ? TapOffset{static_cast<unsigned>(offset) * 4,
+                                                     1u << r | 1u << (product.taps_h + s)}
                                          : TapOffset{0, ~0u};
       }
       __syncthreads();  // separates these stores from all loads of the table
     }
-    Gather<T, kTable> gather(
-        product, in + std::int64_t{place.group} * product.group_c * product.in_h * product.in_w,
-        place.n, begin);
+    const int image = product.by_image.quotient(place.n);
+    const std::int64_t first_channel =
+        (std::int64_t{image} * product.groups + place.group) * product.group_c;
+    Gather<T, kTable> gather(product, in + first_channel * product.in_h * product.in_w, image,
+                             place.n, begin);
 
     constexpr int kFoursM = T::kBlockM / 4, kFours = T::kFloatsA / 4;  // of a row, of a tile
     static_assert(T::kThreads % kFoursM == 0);

@@ -9,6 +9,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 // Sums of a block (channels x pixels), products a step, sums of a thread, threads of a warp along
 // the channels, stages, blocks an SM.
 using Tile128 = PipelineTile<128, 128, 16, 8, 8, 4, 3, 2>;
+using Tile128x64 = PipelineTile<128, 64, 16, 8, 8, 4, 3, 4>;
 using Tile64 = PipelineTile<64, 128, 16, 8, 8, 8, 3, 4>;
 using Tile32 = PipelineTile<32, 256, 8, 8, 8, 4, 4, 4>;
 using TileSmall = PipelineTile<32, 32, 8, 4, 4, 4, 3, 8>;  ///< where larger ones would be idle

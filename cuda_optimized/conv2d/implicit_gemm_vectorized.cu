@@ -114,7 +114,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
   auto* packed = reinterpret_cast<float*>(aligned<TapEntry>(arrays.workspace<void>()) +
                                           ProductSizes(conv).depth);
-  launch_pack(product, forward_weights(conv), arrays.in<float>("weights"), packed);
+  launch_pack(product, arrays.in<float>("weights"), packed);
 
   const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
   const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;

@@ -31,6 +31,7 @@
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -38,13 +39,15 @@ namespace {
 using conv2d::flat_load;
 using conv2d::flat_phase;
 using conv2d::flat_room;
+using conv2d::load_segment;
+using conv2d::Pairs;
 
-constexpr int kThreads = 224;  ///< 7 warps: 16 columns of 14, or 4 of 56.
-constexpr int kWarps = kThreads / 32;
-constexpr int kStages = 4;                       ///< Parts of the images under way.
-constexpr int kStrip = 7;                        ///< Outputs of a column that a thread walks down.
+constexpr int kThreads = 224;  ///< Of a block, at most: 16 images of 14 rows.
+constexpr int kStages = 2;     ///< Parts of the images under way.
+constexpr int kSegment = 14;   ///< Columns of x that a thread steps over: a row of 14, 28, 56 ...
+constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
-constexpr std::int64_t kEnoughBlocks = 264;      ///< Images are split until so many blocks run.
+constexpr std::int64_t kEnoughBlocks = 528;      ///< Images are split until so many blocks run.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
 
 /// How the outputs of a filter are cut into parts.
@@ -55,6 +58,9 @@ struct Plan {
   int dy_floats;  ///< Room for its dy.
   int splits;     ///< Blocks that share a filter.
   int columns;    ///< Sums of a filter: R * S and the bias.
+  int segments;   ///< Threads along a row; the block is [images][rows][segments] threads.
+
+  int threads() const { return ceil_div(images * rows * segments, 32) * 32; }
 
   HOST_DEVICE int part_floats() const { return images * (x_floats + dy_floats); }
   std::int64_t bytes() const {
@@ -67,23 +73,22 @@ struct Part {
   int n, images, p, rows, h, x_rows;
 };
 
-__device__ Part part_at(const Conv2dProblem& conv, const Plan& plan, std::int64_t index) {
+__device__ Part part_at(const Conv2dProblem& conv, const Plan& plan, int index) {
   if (plan.images > 1) {
-    const int n = static_cast<int>(index) * plan.images;
+    const int n = index * plan.images;
     return {n, min(plan.images, conv.N - n), 0, conv.P, 0, conv.H};
   }
   const int bands = ceil_div(conv.P, plan.rows);
-  const int p = static_cast<int>(index % bands) * plan.rows, rows = min(plan.rows, conv.P - p);
+  const int p = index % bands * plan.rows, rows = min(plan.rows, conv.P - p);
   const int first = p * conv.stride.h - conv.pad.top;
   const int last = first + (rows - 1) * conv.stride.h + (conv.R - 1) * conv.dilation.h;
   const int h = min(max(first, 0), conv.H);
-  return {static_cast<int>(index / bands), 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
+  return {index / bands, 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
 }
 
 /// Where an image's piece of the part begins.
-__device__ const float* x_of(const Conv2dProblem& conv, const Part& part, int image, int k,
+__device__ const float* x_of(const Conv2dProblem& conv, const Part& part, int image, int c,
                              const float* x) {
-  const int c = k / (conv.K / conv.C);
   return x + ((std::int64_t{part.n + image} * conv.C + c) * conv.H + part.h) * conv.W;
 }
 __device__ const float* dy_of(const Conv2dProblem& conv, const Part& part, int image, int k,
@@ -92,13 +97,13 @@ __device__ const float* dy_of(const Conv2dProblem& conv, const Part& part, int i
 }
 
 /// The warps begin to copy a part, image by image, to `to`: x, then dy of each.
-__device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Part& part, int k,
-                          const float* x, const float* dy, float* to) {
+__device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Part& part, int c,
+                          int k, const float* x, const float* dy, float* to) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  for (int i = warp; i < 2 * part.images; i += kWarps) {
+  for (int i = warp; i < 2 * part.images; i += static_cast<int>(blockDim.x) / 32) {
     float* image = to + i / 2 * (plan.x_floats + plan.dy_floats);
     if (i % 2 == 0) {
-      flat_load(image, x_of(conv, part, i / 2, k, x), part.x_rows * conv.W, lane, 32);
+      flat_load(image, x_of(conv, part, i / 2, c, x), part.x_rows * conv.W, lane, 32);
     } else {
       flat_load(image + plan.x_floats, dy_of(conv, part, i / 2, k, dy), part.rows * conv.Q, lane,
                 32);
@@ -106,40 +111,29 @@ __device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Par
   }
 }
 
-/// Adds the products of a column of dy, of `outputs` elements, with what they read of x: filter
-/// kTaps x kTaps, stride kStride, no dilation. Rows 0 ... rows - 1 of x are there.
-template <int kTaps, int kStride>
-__device__ void walk_down(const float* x, int W, int rows, int h0, int w0, const float* dy, int Q,
-                          int outputs, float (&sums)[kTaps * kTaps + 1]) {
-  bool inside[kTaps];  // columns
+/// Adds the products of a piece of a row of dy with what it reads of x: filter kTaps x kTaps,
+/// stride kStride, no dilation. Rows 0 ... rows - 1 of x are there.
+template <int kTaps, int kStride, Pairs kPairs>
+__device__ void add_segment(const float* x, int W, int rows, int h0, int w0, const float* dy_row,
+                            int Q, int q0, float (&sums)[kTaps * kTaps + 1]) {
+  constexpr int kOutputs = kSegment / kStride;
+  float slopes[kOutputs];
+  load_segment<kPairs != Pairs::none && kOutputs % 2 == 0 ? Pairs::even : Pairs::none>(dy_row, Q,
+                                                                                       q0, slopes);
 #pragma unroll
-  for (int s = 0; s < kTaps; ++s) {
-    inside[s] = static_cast<unsigned>(w0 + s) < static_cast<unsigned>(W);
-  }
-  // Row i of the strip's x stands in window[i % kTaps]. All indices are constants once the loops
-  // are unrolled.
-  float window[kTaps][kTaps];
+  for (int j = 0; j < kOutputs; ++j) sums[kTaps * kTaps] += slopes[j];
 #pragma unroll
-  for (int j = 0; j < kStrip; ++j) {
+  for (int r = 0; r < kTaps; ++r) {
+    if (static_cast<unsigned>(h0 + r) >= static_cast<unsigned>(rows)) continue;
+    float values[(kOutputs - 1) * kStride + kTaps];
+    load_segment<kPairs>(x + (h0 + r) * W, W, w0, values);
 #pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      if (j > 0 && i < kTaps - kStride) continue;  // the output above has loaded this row
-      const int h = h0 + j * kStride + i;
-      const bool row_inside = static_cast<unsigned>(h) < static_cast<unsigned>(rows);
+    for (int s = 0; s < kTaps; ++s) {
 #pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        window[(j * kStride + i) % kTaps][s] = row_inside && inside[s] ? x[h * W + w0 + s] : 0.0f;
+      for (int j = 0; j < kOutputs; ++j) {
+        sums[r * kTaps + s] += values[j * kStride + s] * slopes[j];
       }
     }
-    const float value = j < outputs ? dy[j * Q] : 0.0f;
-#pragma unroll
-    for (int r = 0; r < kTaps; ++r) {
-#pragma unroll
-      for (int s = 0; s < kTaps; ++s) {
-        sums[r * kTaps + s] += window[(j * kStride + r) % kTaps][s] * value;
-      }
-    }
-    sums[kTaps * kTaps] += value;
   }
 }
 
@@ -157,8 +151,8 @@ __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std
 
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][1][R][S], db [K], parts [splits][K][columns]. The filter
 /// is kTaps x kTaps with stride kStride, or any if they are 0. Grid (<= K * tiles of columns,
-/// splits), block kThreads.
-template <int kTaps, int kStride>
+/// splits), block plan.threads(), or kThreads for any filter.
+template <int kTaps, int kStride, Pairs kPairs>
 __global__ void __launch_bounds__(kThreads)
     depthwise_wgrad(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* dw,
                     float* db, float* parts) {
@@ -166,55 +160,58 @@ __global__ void __launch_bounds__(kThreads)
   const int thread = static_cast<int>(threadIdx.x);
   const int split = static_cast<int>(blockIdx.y);
   // Bands of all images, or groups of whole images; a split takes a run of them.
-  const std::int64_t all_parts = plan.images > 1
-                                     ? ceil_div(conv.N, plan.images)
-                                     : std::int64_t{conv.N} * ceil_div(conv.P, plan.rows);
-  const std::int64_t begin = all_parts * split / plan.splits;
-  const std::int64_t end = all_parts * (split + 1) / plan.splits;
+  const int all_parts =
+      plan.images > 1 ? ceil_div(conv.N, plan.images) : conv.N * ceil_div(conv.P, plan.rows);
+  const int begin = static_cast<int>(std::int64_t{all_parts} * split / plan.splits);
+  const int end = static_cast<int>(std::int64_t{all_parts} * (split + 1) / plan.splits);
   const int column_tiles = kTaps > 0 ? 1 : ceil_div(plan.columns, kThreads);
+  // This thread's place, where the filter's size is known.
+  [[maybe_unused]] const int segment = thread % plan.segments;
+  [[maybe_unused]] const int row = thread / plan.segments % plan.rows;
+  [[maybe_unused]] const int image = thread / (plan.segments * plan.rows);
 
   for (std::int64_t tile = blockIdx.x; tile < std::int64_t{conv.K} * column_tiles;
        tile += gridDim.x) {
-    const int k = static_cast<int>(tile / column_tiles);
+    const int k = static_cast<int>(tile / column_tiles), c = k / (conv.K / conv.C);
 #pragma unroll
     for (int stage = 0; stage < kStages; ++stage) {
       if (begin + stage < end) {
-        load_part(conv, plan, part_at(conv, plan, begin + stage), k, x, dy,
+        load_part(conv, plan, part_at(conv, plan, begin + stage), c, k, x, dy,
                   ring + stage * plan.part_floats());
       }
       ptx::cp_async_commit_group();  // also if empty: the waits below count groups
     }
-    // The walk: each thread has all sums. Otherwise: each thread has one sum, of one part of the
-    // pixels, and `shares` threads have the same one.
-    [[maybe_unused]] float sums[kTaps * kTaps + 1] = {};
+    // The filter's size is known: each thread has all sums, of its pixels. Otherwise it has one
+    // sum, of a share of the pixels, and `shares` threads have the same one.
+    float sums[kTaps * kTaps + 1] = {};
     [[maybe_unused]] const int column0 = static_cast<int>(tile % column_tiles) * kThreads;
     [[maybe_unused]] const int tile_columns = min(kThreads, plan.columns - column0);
     [[maybe_unused]] const int shares = kThreads / tile_columns, share = thread / tile_columns;
     [[maybe_unused]] const int column = column0 + thread % tile_columns;
     int stage = 0;
-    for (std::int64_t index = begin; index < end; ++index) {
+    for (int index = begin; index < end; ++index) {
       ptx::cp_async_wait_group<kStages - 1>();  // the oldest of kStages groups has landed
       __syncthreads();  // ... that of the other threads too, before anybody reads it
       float* here = ring + stage * plan.part_floats();
       const Part part = part_at(conv, plan, index);
       if constexpr (kTaps > 0) {
-        const int strips = ceil_div(part.rows, kStrip);
-        for (int i = thread; i < part.images * strips * conv.Q; i += kThreads) {
-          const int q = i % conv.Q, row = i / conv.Q % strips * kStrip;
-          const int image = i / (conv.Q * strips);
+        constexpr int kOutputs = kSegment / kStride;
+        if (image < part.images && row < part.rows) {
           const float* room = here + image * (plan.x_floats + plan.dy_floats);
-          walk_down<kTaps, kStride>(
-              room + flat_phase(x_of(conv, part, image, k, x)), conv.W, part.x_rows,
-              (part.p + row) * kStride - conv.pad.top - part.h, q * kStride - conv.pad.left,
-              room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy)) + row * conv.Q + q,
-              conv.Q, part.rows - row, sums);
+          const float* in = room + flat_phase(x_of(conv, part, image, c, x));
+          const float* out = room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy));
+          for (int q = segment * kOutputs; q < conv.Q; q += plan.segments * kOutputs) {
+            add_segment<kTaps, kStride, kPairs>(
+                in, conv.W, part.x_rows, (part.p + row) * kStride - conv.pad.top - part.h,
+                q * kStride - conv.pad.left, out + row * conv.Q, conv.Q, q, sums);
+          }
         }
       } else if (share < shares) {
         const int r = column / conv.S, s = column % conv.S;  // of no meaning for the bias
-        for (int image = 0; image < part.images; ++image) {
-          const float* room = here + image * (plan.x_floats + plan.dy_floats);
-          const float* in = room + flat_phase(x_of(conv, part, image, k, x));
-          const float* out = room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy));
+        for (int i_image = 0; i_image < part.images; ++i_image) {
+          const float* room = here + i_image * (plan.x_floats + plan.dy_floats);
+          const float* in = room + flat_phase(x_of(conv, part, i_image, c, x));
+          const float* out = room + plan.x_floats + flat_phase(dy_of(conv, part, i_image, k, dy));
           for (int i = share; i < part.rows * conv.Q; i += shares) {
             const int p = i / conv.Q, q = i % conv.Q;
             const int h =
@@ -231,13 +228,13 @@ __global__ void __launch_bounds__(kThreads)
       }
       __syncthreads();  // between these reads and the copies of a later part to the same place
       if (index + kStages < end) {
-        load_part(conv, plan, part_at(conv, plan, index + kStages), k, x, dy, here);
+        load_part(conv, plan, part_at(conv, plan, index + kStages), c, k, x, dy, here);
       }
       ptx::cp_async_commit_group();
       stage = stage + 1 < kStages ? stage + 1 : 0;
     }
     if constexpr (kTaps > 0) {
-      __shared__ float of_warp[kWarps][kTaps * kTaps + 1];
+      __shared__ float of_warp[kThreads / 32][kTaps * kTaps + 1];
 #pragma unroll
       for (int i = 0; i < kTaps * kTaps + 1; ++i) {
 #pragma unroll
@@ -248,8 +245,9 @@ __global__ void __launch_bounds__(kThreads)
       }
       __syncthreads();  // between the warps' sums and the reads below
       if (thread < plan.columns) {
+        const int warps = static_cast<int>(blockDim.x) / 32;
         float sum = of_warp[0][thread];
-        for (int warp = 1; warp < kWarps; ++warp) sum += of_warp[warp][thread];
+        for (int warp = 1; warp < warps; ++warp) sum += of_warp[warp][thread];
         write_sum(plan, conv.K, split, k, thread, sum, dw, db, parts);
       }
       __syncthreads();  // between these reads and the next filter's sums
@@ -285,8 +283,9 @@ __global__ void add_splits(Plan plan, std::int64_t filters, const float* parts, 
   }
 }
 
-/// Room for whole images, or for a band of rows of one.
-std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows) {
+/// Room for whole images, or for a band of rows of one; nothing if it takes more than `most_bytes`.
+std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows,
+                              std::int64_t most_bytes = kBlockBytes) {
   const std::int64_t x_rows =
       images > 1 ? conv.H
                  : std::min<std::int64_t>(conv.H, (rows - 1) * std::int64_t{conv.stride.h} +
@@ -297,13 +296,16 @@ std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows) {
     return static_cast<int>(
         flat_room(std::min(std::min(a, kTooLarge) * std::min(b, kTooLarge), kTooLarge)));
   };
-  Plan plan{.images = images,
-            .rows = rows,
-            .x_floats = floats(x_rows, conv.W),
-            .dy_floats = floats(rows, conv.Q),
-            .splits = 1,
-            .columns = conv.R * conv.S + 1};
-  if (plan.bytes() > kBlockBytes) return {};
+  Plan plan{
+      .images = images,
+      .rows = rows,
+      .x_floats = floats(x_rows, conv.W),
+      .dy_floats = floats(rows, conv.Q),
+      .splits = 1,
+      .columns = conv.R * conv.S + 1,
+      .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments)};
+  if (images * rows * plan.segments > kThreads) return {};
+  if (plan.bytes() > most_bytes) return {};
   const std::int64_t parts =
       images > 1 ? ceil_div(conv.N, images) : std::int64_t{conv.N} * ceil_div(conv.P, rows);
   plan.splits = static_cast<int>(
@@ -317,20 +319,21 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
   for (int images = std::min(64, std::max(1, ceil_div(conv.N, kStages))); images > 0; --images) {
     if (const auto plan = plan_with(conv, images, conv.P)) return plan;
   }
-  for (int rows = std::min(conv.P, 64 * kStrip); rows > 1; rows -= rows > kStrip ? kStrip : 1) {
-    if (rows > kStrip && rows < conv.P) rows = rows / kStrip * kStrip;
+  for (int rows = std::min(conv.P, kThreads); rows > 1; --rows) {
     if (const auto plan = plan_with(conv, 1, rows)) return plan;
   }
-  return plan_with(conv, 1, 1);
+  return plan_with(conv, 1, 1, kMaxSharedBytes - 1024);  // less what is not dynamic
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
+  if (std::int64_t{conv.N} * conv.P > INT32_MAX) return "2^31 and more rows of dy";
   if (!plan_of(conv)) {
     return text(kStages, " times one row of dy, ", conv.Q, " floats, and the rows of ", conv.W,
-                " floats that it reads take more than ", kBlockBytes, " bytes of shared memory");
+                " floats that it reads take more than ", kMaxSharedBytes - 1024,
+                " bytes of shared memory");
   }
   return {};
 }
@@ -342,25 +345,46 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
          static_cast<std::size_t>(plan.columns) * sizeof(float);
 }
 
+using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*, float*, float*);
+
+template <int kTaps, int kStride>
+Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return depthwise_wgrad<kTaps, kStride, Pairs::none>;
+  if (conv.pad.left % 2 == 0) return depthwise_wgrad<kTaps, kStride, Pairs::even>;
+  return depthwise_wgrad<kTaps, kStride, Pairs::odd>;
+}
+
+/// The kernel for the problem's filter; nothing where each thread has one tap.
+std::optional<Kernel> choose(const Conv2dProblem& conv, bool pairs) {
+  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
+      conv.dilation.w == 1) {
+    if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv, pairs);
+    if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv, pairs);
+  }
+  return {};
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const Plan plan = plan_of(conv).value();
-  auto kernel = depthwise_wgrad<0, 0>;
-  int column_tiles = ceil_div(plan.columns, kThreads);
-  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
-      conv.dilation.w == 1 && (conv.R == 3 || conv.R == 5) && conv.stride.h <= 2) {
-    column_tiles = 1;
-    if (conv.R == 3 && conv.stride.h == 1) kernel = depthwise_wgrad<3, 1>;
-    if (conv.R == 3 && conv.stride.h == 2) kernel = depthwise_wgrad<3, 2>;
-    if (conv.R == 5 && conv.stride.h == 1) kernel = depthwise_wgrad<5, 1>;
-    if (conv.R == 5 && conv.stride.h == 2) kernel = depthwise_wgrad<5, 2>;
-  }
+  const float* x = arrays.in<float>("x");
+  const float* dy = arrays.in<float>("dy");
+  // Whether all rows of x and dy begin at multiples of 8 bytes.
+  const bool pairs =
+      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 8 == 0;
+  const auto kernel = choose(conv, pairs);
+  const int column_tiles = kernel ? 1 : ceil_div(plan.columns, kThreads);
   float* dw = arrays.out<float>("dw");
   float* db = arrays.out<float>("db");
   float* parts = arrays.workspace<float>();
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
-  launch(kernel, {grid, kThreads, static_cast<std::size_t>(plan.bytes())}, conv, plan,
-         arrays.in<float>("x"), arrays.in<float>("dy"), dw, db, parts);
+  launch(kernel.value_or(depthwise_wgrad<0, 0, Pairs::none>),
+         {grid, static_cast<unsigned>(kernel ? plan.threads() : kThreads),
+          static_cast<std::size_t>(plan.bytes())},
+         conv, plan, x, dy, dw, db, parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
     launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,

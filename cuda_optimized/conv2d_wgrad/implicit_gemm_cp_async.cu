@@ -89,14 +89,15 @@ struct Shared {
 /// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups, splits).
 /// @param one_tap C/groups is a multiple of 64, so that 64 columns from a multiple of 64 on are
 /// channels of the same tap
-template <int kTileM, int kTileN, int kBlocks, bool kOneTap>
+template <int kTileM, int kTileN, int kLanesM, int kBlocks, bool kOneTap>
 __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
     wgrad_cp_async(SplitProduct product, Dilation dilation, const float* x, const float* dy,
                    Sums sums) {
-  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep>;
-  constexpr int kTeams = Threads::kThreads / 64;  // of two warps, which copy 16 pixels
-  constexpr int kTeamColumns = kTileN / kTeams;   // that a team copies
-  static_assert(64 % kTeamColumns == 0, "a team's columns are channels of one tap");
+  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep, 8, 8, kLanesM>;
+  constexpr int kWarps = Threads::kThreads / 32;
+  constexpr int kColumns = kTileN / kWarps;  // that a warp copies
+  static_assert(kTileN % kWarps == 0 && kColumns % 4 == 0, "in groups of four");
+  static_assert(!kOneTap || 64 % kColumns == 0, "a warp's columns are channels of one tap");
   auto& shared = *dynamic_shared<Shared<kTileM, kTileN>>();
   const Conv2dProblem& conv = product.conv;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -113,12 +114,8 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
   const int m0 = tile.m * kTileM, n0 = tile.n * kTileN;
   const int first_filter = tile.group * product.group_k + m0;
   const int filters = min(kTileM, product.group_k - m0);
-  const int x_plane = conv.H * conv.W;
+  const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
-
-  // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores
-  // at [pixel][row] with rows of 4 floats more than a multiple of 32 meet all 32 banks.
-  const int team = warp / 2, pixel = warp % 2 * 8 + lane % 8, row0 = lane / 8;
 
   for (int i = thread; i < kTileN; i += Threads::kThreads) {
     shared.columns[i] = column_at(product, n0 + i);
@@ -129,43 +126,47 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
           pixel_at(product, dilation, tile, first_filter, tile.pixel_begin + step * kStep + thread);
     }
   };
+  // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores
+  // at [pixel][row] with rows of 4 floats more than a multiple of 32 meet all 32 banks.
+  const int row0 = lane / 8, column0 = warp * kColumns + row0, filter0 = warp * 4 + row0;
   const auto copy_tiles = [&](int step) {
     if (step < steps) {
-      const Pixel at = shared.pixels[step % 2][pixel];
-      float* to_a = &shared.a[step % kStages][pixel][0];
-      float* to_b = &shared.b[step % kStages][pixel][0];
-      const int column0 = team * kTeamColumns + row0;
-      if constexpr (kOneTap) {
-        const Column column = shared.columns[column0];
-        const bool inside = (at.outside & column.bits) == 0;
-        const float* from = inside ? x + (at.x + column.x) : x;
 #pragma unroll
-        for (int i = 0; i < kTeamColumns / 4; ++i) {
-          ptx::cp_async<4>(to_b + column0 + 4 * i, from + std::int64_t{4 * i} * x_plane,
-                           inside ? 4 : 0);
-        }
-      } else {
-#pragma unroll
-        for (int i = 0; i < kTeamColumns / 4; ++i) {
-          const Column column = shared.columns[column0 + 4 * i];
+      for (int half = 0; half < kStep; half += 8) {
+        const int pixel = half + lane % 8;
+        const Pixel at = shared.pixels[step % 2][pixel];
+        float* to_b = &shared.b[step % kStages][pixel][column0];
+        if constexpr (kOneTap) {
+          const Column column = shared.columns[column0];
           const bool inside = (at.outside & column.bits) == 0;
-          ptx::cp_async<4>(to_b + column0 + 4 * i, inside ? x + (at.x + column.x) : x,
-                           inside ? 4 : 0);
-        }
-      }
-      const int filter0 = team * 4 + row0;
-      const float* from = dy + at.dy + filter0 * y_plane;
-      if (filters == kTileM) {
+          const float* from = inside ? x + (at.x + column.x) : x;
 #pragma unroll
-        for (int i = 0; i < ceil_div(kTileM, 4 * kTeams); ++i) {
-          if (kTileM % (4 * kTeams) != 0 && filter0 + 4 * kTeams * i >= kTileM) break;
-          ptx::cp_async<4>(to_a + filter0 + 4 * kTeams * i, from + 4 * kTeams * i * y_plane,
-                           at.inside_part ? 4 : 0);
+          for (int i = 0; i < kColumns; i += 4) {
+            ptx::cp_async<4>(to_b + i, from + i * x_plane, inside ? 4 : 0);
+          }
+        } else {
+#pragma unroll
+          for (int i = 0; i < kColumns; i += 4) {
+            const Column column = shared.columns[column0 + i];
+            const bool inside = (at.outside & column.bits) == 0;
+            ptx::cp_async<4>(to_b + i, inside ? x + (at.x + column.x) : x, inside ? 4 : 0);
+          }
         }
-      } else {
-        for (int f = filter0; f < kTileM; f += 4 * kTeams) {
-          const bool inside = at.inside_part && f < filters;
-          ptx::cp_async<4>(to_a + f, inside ? dy + (at.dy + f * y_plane) : dy, inside ? 4 : 0);
+        float* to_a = &shared.a[step % kStages][pixel][0];
+        const float* from = dy + at.dy;
+        if (filters == kTileM) {
+#pragma unroll
+          for (int i = 0; i < kTileM; i += 4 * kWarps) {
+            if (kTileM % (4 * kWarps) != 0 && filter0 + i >= kTileM) break;
+            ptx::cp_async<4>(to_a + filter0 + i, from + (filter0 + i) * y_plane,
+                             at.inside_part ? 4 : 0);
+          }
+        } else {
+#pragma unroll 1
+          for (int f = filter0; f < kTileM; f += 4 * kWarps) {
+            const bool inside = at.inside_part && f < filters;
+            ptx::cp_async<4>(to_a + f, inside ? from + f * y_plane : dy, inside ? 4 : 0);
+          }
         }
       }
     }
@@ -191,8 +192,11 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
     decode(step + kStages);
     const int stage = step % kStages;
     if (tile.n == 0 && thread < kTileM) {
+      float four[4] =
+          {};  // four sums at a time: a multiply-add waits four cycles for the one before
 #pragma unroll
-      for (int k = 0; k < kStep; ++k) bias_sum += shared.a[stage][k][thread];
+      for (int k = 0; k < kStep; ++k) four[k % 4] += shared.a[stage][k][thread];
+      bias_sum += (four[0] + four[1]) + (four[2] + four[3]);
     }
     place.template multiply<kTileM + kPad, kTileN + kPad>(&shared.a[stage][0][0],
                                                           &shared.b[stage][0][0], products);
@@ -225,20 +229,23 @@ struct Choice {
   void (*kernel)(SplitProduct, Dilation, const float*, const float*, Sums);
 };
 
-template <int kTileM, int kTileN, int kBlocks>
+template <int kTileM, int kTileN, int kLanesM, int kBlocks>
 Choice choice_of(bool one_tap, double teraflops) {
   return {{kTileM, kTileN, kBlocks, teraflops},
           sizeof(Shared<kTileM, kTileN>),
-          one_tap ? wgrad_cp_async<kTileM, kTileN, kBlocks, true>
-                  : wgrad_cp_async<kTileM, kTileN, kBlocks, false>};
+          one_tap ? wgrad_cp_async<kTileM, kTileN, kLanesM, kBlocks, true>
+                  : wgrad_cp_async<kTileM, kTileN, kLanesM, kBlocks, false>};
 }
 
 /// The kernel with the least estimated time.
 std::pair<Choice, SplitProduct> choose(const Conv2dProblem& conv) {
   const bool one_tap = conv.C / conv.groups % 64 == 0;
-  const Choice choices[] = {choice_of<64, 64, 6>(one_tap, 40), choice_of<128, 64, 3>(one_tap, 42),
-                            choice_of<128, 128, 2>(one_tap, 45),
-                            choice_of<64, 192, 2>(one_tap, 41)};
+  const Choice choices[] = {
+      choice_of<64, 64, 4, 6>(one_tap, 40),
+      choice_of<128, 64, 4, 3>(one_tap, 42),
+      choice_of<128, 128, 4, 2>(one_tap, 45),
+      choice_of<64, 192, 4, 2>(one_tap, 41),
+      {{64, 160, 2, 36}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 2, false>}};
   std::pair<Choice, SplitProduct> best;
   double least = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {

@@ -124,46 +124,47 @@ inline Sums sums_of(const SplitProduct& product, const Arguments& arrays) {
   return {parts, parts + product.splits * product.weights()};
 }
 
-constexpr int kReducedWeights = 32;  ///< Weights that a block of add_parts adds up: a warp's width.
-constexpr int kReducingWarps = 8;    ///< Warps that share the parts of these.
+constexpr int kReducingThreads = 256;  ///< Of a block of add_parts.
+constexpr int kManyParts = 16;         ///< From so many on, threads share the parts of a weight.
 
-/// dw = sum of its parts, and db likewise, each always in the same order: warp w adds up parts w,
-/// w + 8, w + 16 ... (neighbouring threads read neighbouring weights), then one warp adds up the
-/// eight sums. Any one-dimensional grid, block (32, 8).
+/// dw = sum of its parts, and db likewise, each always in the same order. A block adds up kThreads
+/// / kShares neighbouring weights; thread (i, y) takes parts y, y + kShares ... of weight i. Any
+/// one-dimensional grid, block (kReducingThreads / kShares, kShares).
 /// @param channels_inside the parts' columns are in the order [r][s][c], not in dw's [c][r][s]
-static __global__ void __launch_bounds__(kReducedWeights* kReducingWarps)
-    add_parts(SplitProduct product, Sums parts, bool channels_inside, float* dw, float* db) {
-  __shared__ float sums[kReducingWarps][kReducedWeights];
-  const int lane = static_cast<int>(threadIdx.x), warp = static_cast<int>(threadIdx.y);
+template <int kShares>
+static __global__ void __launch_bounds__(kReducingThreads)
+    add_parts(SplitProduct product, Sums parts, bool channels_inside, FastDivision by_taps,
+              float* dw, float* db) {
+  constexpr int kWeights = kReducingThreads / kShares;
+  __shared__ float sums[kShares][kWeights];
+  const int i = static_cast<int>(threadIdx.x), share = static_cast<int>(threadIdx.y);
   const std::int64_t weights = product.weights(), items = weights + product.conv.K;
-  for (std::int64_t item0 = std::int64_t{blockIdx.x} * kReducedWeights; item0 < items;
-       item0 += std::int64_t{gridDim.x} * kReducedWeights) {
-    const std::int64_t item = item0 + lane;
+  for (std::int64_t item0 = std::int64_t{blockIdx.x} * kWeights; item0 < items;
+       item0 += std::int64_t{gridDim.x} * kWeights) {
+    const std::int64_t item = item0 + i;
+    const bool is_weight = item < weights;
     float sum = 0.0f;
     if (item < items) {
-      const float* part = item < weights ? parts.dw + item : parts.db + (item - weights);
-      const std::int64_t apart = item < weights ? weights : product.conv.K;
+      const float* part = is_weight ? parts.dw + item : parts.db + (item - weights);
+      const std::int64_t apart = is_weight ? weights : product.conv.K;
+      if (is_weight && channels_inside) {
+        const int filter = static_cast<int>(item / product.columns);
+        const int column = static_cast<int>(item - std::int64_t{filter} * product.columns);
+        const int c = by_taps.quotient(column), tap = by_taps.remainder(column, c);
+        part += tap * product.group_c + c - column;
+      }
 #pragma unroll 4
-      for (int split = warp; split < product.splits; split += kReducingWarps) {
-        sum += part[split * apart];
-      }
+      for (int split = share; split < product.splits; split += kShares) sum += part[split * apart];
     }
-    sums[warp][lane] = sum;
-    __syncthreads();  // between these writes and the reads below
-    if (warp == 0 && item < items) {
-      for (int other = 1; other < kReducingWarps; ++other) sum += sums[other][lane];
-      if (item >= weights) {
-        db[item - weights] = sum;
-      } else if (channels_inside) {
-        const int column = static_cast<int>(item % product.columns);
-        const int tap = column / product.group_c, c = column % product.group_c;
-        const int taps = product.conv.R * product.conv.S;
-        dw[item / product.columns * product.columns + c * taps + tap] = sum;
-      } else {
-        dw[item] = sum;
+    if constexpr (kShares > 1) {
+      sums[share][i] = sum;
+      __syncthreads();  // between these writes and the reads below
+      if (share == 0) {
+        for (int other = 1; other < kShares; ++other) sum += sums[other][i];
       }
+      __syncthreads();  // between these reads and the next weights' writes
     }
-    __syncthreads();  // between these reads and the next weights' writes
+    if (share == 0 && item < items) *(is_weight ? dw + item : db + (item - weights)) = sum;
   }
 }
 
@@ -171,10 +172,15 @@ static __global__ void __launch_bounds__(kReducedWeights* kReducingWarps)
 static inline void launch_add_parts(const SplitProduct& product, const Sums& parts,
                                     bool channels_inside, const Arguments& arrays) {
   if (product.splits == 1) return;
-  const unsigned blocks =
-      blocks_for(product.weights() + product.conv.K, kReducedWeights, kMaxGridYZ);
-  launch(add_parts, {blocks, dim3(kReducedWeights, kReducingWarps)}, product, parts,
-         channels_inside, arrays.out<float>("dw"), arrays.out<float>("db"));
+  // Few parts: a thread adds up all of a weight's. Many: eight threads do, else there were too few
+  // loads under way (a dw that has many parts is small).
+  const int shares = product.splits < kManyParts ? 1 : 8;
+  const int block_weights = kReducingThreads / shares;
+  launch(shares == 1 ? add_parts<1> : add_parts<8>,
+         {blocks_for(product.weights() + product.conv.K, block_weights, kMaxGridYZ),
+          dim3(static_cast<unsigned>(block_weights), static_cast<unsigned>(shares))},
+         product, parts, channels_inside, FastDivision(product.conv.R * product.conv.S),
+         arrays.out<float>("dw"), arrays.out<float>("db"));
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

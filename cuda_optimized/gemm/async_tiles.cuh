@@ -25,21 +25,24 @@ class AsyncTiles {
 
   /// @param place the tile that the block computes
   __device__ AsyncTiles(const Product& product, tile_map::Tile place)
-      : product_(product), m_(std::int64_t{place.m} * kBlockM + threadIdx.x / kColumnsA),
-        n_(std::int64_t{place.n} * kBlockN + threadIdx.x % kCopiesB * kFloatsB) {}
+      : product_(product), m0_(std::int64_t{place.m} * kBlockM),
+        n0_(std::int64_t{place.n} * kBlockN) {}
 
   /// Adds the steps step_begin <= step < step_end, of kBlockK each, to the tile's sums. All threads
   /// of the block call it; a second call must be separated from the first by a barrier.
   __device__ void add_steps(const Tile& tile, int step_begin, int step_end,
                             float (&sums)[Tile::kThreadM][Tile::kThreadN]) {
     const std::int64_t k0 = std::int64_t{step_begin} * kBlockK;
-    k_left_ = product_.K - k0;
-    a_at_ = m_ * product_.K + k0 + threadIdx.x % kColumnsA;
-    b_at_ = (k0 + threadIdx.x / kCopiesB) * product_.N + n_;
+    a_at_ = (m0_ + a_row()) * product_.K + k0 + a_column();
+    b_at_ = (k0 + b_row()) * product_.N + n0_ + b_column();
+    // The steps before this one have nothing to do with an edge.
+    const bool inside = m0_ + kBlockM <= product_.M && n0_ + kBlockN <= product_.N;
+    edge_step_ = inside ? product_.K / kBlockK : 0;
+
     // A group of copies for every stage, also where there is nothing to copy: so that waiting for
     // all but the last kStages - 2 groups means the same in every step.
     for (int stage = 0; stage < kStages - 1; ++stage) {
-      if (step_begin + stage < step_end) copy_next_step(stage);
+      if (step_begin + stage < step_end) copy(step_begin + stage, stage);
       ptx::cp_async_commit_group();
     }
     int read = 0, write = kStages - 1;  // stages
@@ -48,7 +51,7 @@ class AsyncTiles {
       // Now this thread's copies for this step have landed. The barrier: those of the others, too,
       // and all have read the stage of the step before, into which the next copies go.
       __syncthreads();
-      if (step + kStages - 1 < step_end) copy_next_step(write);
+      if (step + kStages - 1 < step_end) copy(step + kStages - 1, write);
       ptx::cp_async_commit_group();
       tile.template multiply<kPitchA, kPitchB>(a_tile(read), b_tile(read), sums);
       read = read + 1 == kStages ? 0 : read + 1;
@@ -58,69 +61,81 @@ class AsyncTiles {
 
  private:
   static constexpr int kColumnsA = 8;                  // that a warp copies of 4 rows of a at once
+  static constexpr int kRowsA = kThreads / kColumnsA;  // that a block copies of a at once
   static constexpr int kFloatsB = kAligned ? 4 : 1;    // of a copy of b; those of a have one
   static constexpr int kCopiesB = kBlockN / kFloatsB;  // in a row of b's tile
-  static_assert(kBlockK % kColumnsA == 0 && kBlockM * kColumnsA % kThreads == 0);
-  static_assert(kThreads % kCopiesB == 0 && kBlockK * kCopiesB % kThreads == 0);
+  static constexpr int kRowsB = kThreads / kCopiesB;   // that a block copies of b at once
+  static_assert(kBlockK % kColumnsA == 0 && kBlockM % kRowsA == 0 && kBlockK % kRowsB == 0);
+
+  // The first elements of the tiles that this thread copies.
+  static __device__ int a_row() { return static_cast<int>(threadIdx.x) / kColumnsA; }
+  static __device__ int a_column() { return static_cast<int>(threadIdx.x) % kColumnsA; }
+  static __device__ int b_row() { return static_cast<int>(threadIdx.x) / kCopiesB; }
+  static __device__ int b_column() { return static_cast<int>(threadIdx.x) % kCopiesB * kFloatsB; }
 
   static __device__ float* a_tile(int stage) {
     return dynamic_shared<float>() + stage * kStageFloats;
   }
   static __device__ float* b_tile(int stage) { return a_tile(stage) + kBlockK * kPitchA; }
 
-  /// Starts the copies of the next step. Rows of a beyond M and columns of b beyond N are left out:
-  /// their sums are not stored. Beyond K there must be zeros.
-  __device__ void copy_next_step(int stage) {
-    if (k_left_ >= kBlockK) {
-      copy_step<false>(stage);
+  /// Starts the copies of a step, which is the one after that of the call before.
+  __device__ void copy(int step, int stage) {
+    float* a_to = a_tile(stage) + a_column() * kPitchA + a_row();
+    float* b_to = b_tile(stage) + b_row() * kPitchB + b_column();
+    if (step < edge_step_) {
+      copy_inside(a_to, b_to);
     } else {
-      copy_step<true>(stage);
+      copy_at_edge(product_.K - std::int64_t{step} * kBlockK, a_to, b_to);
     }
-    k_left_ -= kBlockK;
     a_at_ += kBlockK;
     b_at_ += std::int64_t{kBlockK} * product_.N;
   }
 
-  /// @tparam kRagged not all of the kBlockK columns of a and rows of b exist
-  template <bool kRagged>
-  __device__ void copy_step(int stage) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int a_k = thread % kColumnsA, b_k = thread / kCopiesB;
-    float* a_to = a_tile(stage) + a_k * kPitchA + thread / kColumnsA;
+  /// Whole tiles: no questions, and as little address arithmetic as possible.
+  __device__ void copy_inside(float* a_to, float* b_to) const {
+    const float* a = product_.a + a_at_;
+    const float* b = product_.b + b_at_;
 #pragma unroll
-    for (int m = 0; m < kBlockM; m += kThreads / kColumnsA) {
-      if (m_ + m < product_.M) {
+    for (int m = 0; m < kBlockM; m += kRowsA) {
 #pragma unroll
-        for (int k = 0; k < kBlockK; k += kColumnsA) {
-          copy_floats<kRagged, 1>(a_to + k * kPitchA + m, product_.a,
-                                  a_at_ + std::int64_t{m} * product_.K + k, a_k + k < k_left_);
-        }
+      for (int k = 0; k < kBlockK; k += kColumnsA) {
+        ptx::cp_async<4>(a_to + k * kPitchA + m, a + std::int64_t{m} * product_.K + k);
       }
     }
-    if (n_ >= product_.N) return;
-    float* b_to = b_tile(stage) + b_k * kPitchB + thread % kCopiesB * kFloatsB;
 #pragma unroll
-    for (int k = 0; k < kBlockK; k += kThreads / kCopiesB) {
-      copy_floats<kRagged, kFloatsB>(b_to + k * kPitchB, product_.b,
-                                     b_at_ + std::int64_t{k} * product_.N, b_k + k < k_left_);
+    for (int k = 0; k < kBlockK; k += kRowsB) {
+      ptx::cp_async<4 * kFloatsB>(b_to + k * kPitchB, b + std::int64_t{k} * product_.N);
     }
   }
 
-  /// Copies matrix[at ...], or with kMaybe, where not `exists`, zeros; then `at` is not looked at.
-  template <bool kMaybe, int kFloats>
-  static __device__ void copy_floats(float* to, const float* matrix, std::int64_t at, bool exists) {
-    constexpr int kBytes = kFloats * static_cast<int>(sizeof(float));
-    if constexpr (kMaybe) {
-      ptx::cp_async<kBytes>(to, matrix + (exists ? at : 0), exists ? kBytes : 0);
-    } else {
-      ptx::cp_async<kBytes>(to, matrix + at);
+  /// Rows of a beyond M and columns of b beyond N are left out: their sums are not stored. Beyond K
+  /// there must be zeros: cp.async writes them where it is told to read nothing.
+  /// @param left columns of a and rows of b from this step on
+  __device__ void copy_at_edge(std::int64_t left, float* a_to, float* b_to) const {
+#pragma unroll 1  // rare
+    for (int m = 0; m < kBlockM; m += kRowsA) {
+      if (m0_ + a_row() + m >= product_.M) break;
+#pragma unroll
+      for (int k = 0; k < kBlockK; k += kColumnsA) {
+        const bool exists = a_column() + k < left;
+        const std::int64_t at = a_at_ + std::int64_t{m} * product_.K + k;
+        ptx::cp_async<4>(a_to + k * kPitchA + m, product_.a + (exists ? at : 0), exists ? 4 : 0);
+      }
+    }
+    if (n0_ + b_column() >= product_.N) return;
+#pragma unroll 1
+    for (int k = 0; k < kBlockK; k += kRowsB) {
+      const bool exists = b_row() + k < left;
+      const std::int64_t at = b_at_ + std::int64_t{k} * product_.N;
+      ptx::cp_async<4 * kFloatsB>(b_to + k * kPitchB, product_.b + (exists ? at : 0),
+                                  exists ? 4 * kFloatsB : 0);
     }
   }
 
   Product product_;
-  std::int64_t m_, n_;        // the first row of a and column of b that this thread copies
-  std::int64_t k_left_;       // columns of a, rows of b, from the next step to the last
+  std::int64_t m0_, n0_;      // the tile's first row and column
   std::int64_t a_at_, b_at_;  // the first elements of the next step that this thread copies
+  int edge_step_;             // the first step that meets an edge
 };
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

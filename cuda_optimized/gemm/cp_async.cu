@@ -1,5 +1,43 @@
 /// @file cp_async.cu
 /// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
+///
+/// - Before: warp_tiles.cu (the next step's tiles wait in registers)
+/// - After:  split_k.cu (several blocks share a tile)
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** A thread that loads into registers must come back to store what has arrived.
+/// `cp.async` (Ampere and later) copies from global to shared memory by itself. A thread starts the
+/// copies of a step, closes them as a group, and later waits for all groups but the last few. So
+/// the copies of several steps can be on their way, with a ring of stages in shared memory:
+///
+///     stage 0   | copy 0      | compute 0 | copy 3    . . . . . . | compute 3
+///     stage 1   |   copy 1  . . . . . . . | compute 1 | copy 4    . . . . .        time ->
+///     stage 2   |                         | copy 2 . . . . . . .  | compute 2
+///                             ^ before each step: wait for its group, one barrier,
+///                               then start the copies of the step after the next
+///
+/// A copy cannot transpose, but it may be 4 bytes small: a's elements go one by one to their places
+/// in the transposed tile, eight columns of four rows for each warp; b's rows go in pieces of 16
+/// bytes. Beyond K the copies fill in zeros: cp.async can be told to read nothing. Tiles wholly
+/// inside of the matrices, that is nearly all, ask no questions. The kernel's inner part is in
+/// async_tiles.cuh, because split_k and stream_k are made of it, too.
+///
+/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies, and
+/// some 60 instructions of everything else. The copies need no registers for data; of 128, 64 are
+/// sums and 32 operands. What decides over the last few per cent is not in the source: a
+/// multiply-add waits a cycle if its three registers lie in the same of two banks. The order of
+/// ThreadTile::add_products(), row by row and back, lets the compiler find registers without such
+/// conflicts (nvcc 13.0, sm_90); other orders had them in 6 to 13 of 100. Predicted on an H200:
+/// 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51.
+/// **Costs.** 50 KB of shared memory for three stages, which must be asked for beyond 48 KB. Before
+/// sm_80 the copies are loads and stores, one after the other. Declines what register_tile declines.
+///
+/// What lost: 16-byte copies of a as it lies, read along k (43 TFLOP/s: the fragments take 32
+/// registers more); steps of 8 (47); 16 x 8 elements a thread (48); operands of the next step
+/// loaded across the barrier (48). From one run of throw-away variants on an H200 at 4096.
+///
+/// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
+/// time. What does cuda_on_cpu make of it?
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"

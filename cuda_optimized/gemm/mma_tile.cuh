@@ -121,6 +121,9 @@ struct MmaSums {
   using Factors = MmaFactors<kRows, kColumns>;
   float of[kRows][kColumns][4] = {};
 
+  /// Makes factors ready that no multiply() has made ready.
+  __device__ static void prepare(Factors& factors) { factors.round(0, Factors::kRegisters); }
+
   /// Adds the products of `now`, and rounds `next`: a few of its factors after each product,
   /// because the tensor core is busy for longer than it takes to ask it. The first products hide
   /// the loads of `next`.
@@ -136,6 +139,9 @@ struct MmaSums {
       }
     }
   }
+
+  /// After each stage: there is nothing to do.
+  __device__ void end_step() {}
 
   /// Calls store(row, column, first, second) for each pair of sums side by side; row and column
   /// count from the warp's tile, column is even.
@@ -168,15 +174,16 @@ struct MmaStages {
   /// columns of b at b0. ask(step, a_tile, b_tile) asks for the copies of one stage. All threads of
   /// the block take part.
   /// @param tiles kStages * kFloats in shared memory; nobody uses it any more on return
-  template <int kRows, int kColumns, class Ask>
+  /// @param sums MmaSums, or what has its functions
+  template <class Sums, class Ask>
   __device__ static void multiply(int steps, float* tiles, int a0, int b0, const Ask& ask,
-                                  MmaSums<kRows, kColumns>* sums) {
+                                  Sums* sums) {
     const auto tile_of = [&](int step) { return tiles + step % kStages * kFloats; };
     const auto ask_for = [&](int step) {
       if (step < steps) ask(step, tile_of(step), tile_of(step) + A::kFloats);
       ptx::cp_async_commit_group();  // also without copies: the waits below count groups
     };
-    MmaFactors<kRows, kColumns> factors[2];
+    typename Sums::Factors factors[2];
     const auto load = [&](int step, int k) {
       factors[k / 8 % 2].template load<kOrderA, kLengthA, kOrderB, kLengthB>(
           tile_of(step), a0, tile_of(step) + A::kFloats, b0, k);
@@ -186,7 +193,7 @@ struct MmaStages {
     ptx::cp_async_wait_group<kStages - 2>();
     __syncthreads();  // makes everybody's copies of step 0 visible to all
     load(0, 0);
-    factors[0].round(0, factors[0].kRegisters);
+    Sums::prepare(factors[0]);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       ask_for(step + kStages - 1);  // into the tiles of the step before
@@ -203,6 +210,7 @@ struct MmaStages {
         }
         sums->multiply(factors[k / 8 % 2], factors[1 - k / 8 % 2]);
       }
+      sums->end_step();
     }
     __syncthreads();  // separates the last loads from what the caller stores there
   }

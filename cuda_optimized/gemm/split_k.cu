@@ -56,20 +56,24 @@ constexpr int kSumThreads = 256;
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
     gemm_split_k(Product product, TileMapProblem map, float* parts, std::int64_t part_floats) {
-  const Tile tile(threadIdx.x);
+  tile_map::Tile place;
+  if (!tile_map::tile_of_block(map, &place)) return;  // the whole block, at once
+  const int part = static_cast<int>(blockIdx.z);
   const int steps_of_part = ceil_div(map.k_steps, map.splits);
-  tile_map::for_each_unit(map, [&](const tile_map::Unit& unit) {
-    __syncthreads();  // separates the loads of a unit before from this one's copies
-    float sums[Tile::kThreadM][Tile::kThreadN] = {};
-    AsyncTiles<Tile, kStages, kAligned> tiles(product, unit.tile);
-    tiles.add_steps(tile, unit.k_begin, unit.k_end, sums);
+  const int begin = part * steps_of_part;
+  if (begin >= map.k_steps) return;  // parts are rounded up: nothing is left for the last ones
+  const int end = begin + steps_of_part < map.k_steps ? begin + steps_of_part : map.k_steps;
 
-    float* to = parts == nullptr ? product.c : parts + unit.k_begin / steps_of_part * part_floats;
-    const std::int64_t m0 = std::int64_t{unit.tile.m} * Tile::kBlockM;
-    const std::int64_t n0 = std::int64_t{unit.tile.n} * Tile::kBlockN;
-    tile.for_each_four(sums, [&](int m, int n, float4 four) {
-      store_four<kAligned>(to, product.M, product.N, m0 + m, n0 + n, four);
-    });
+  const Tile tile(threadIdx.x);
+  float sums[Tile::kThreadM][Tile::kThreadN] = {};
+  AsyncTiles<Tile, kStages, kAligned> tiles(product, place);
+  tiles.add_steps(tile, begin, end, sums);
+
+  float* to = parts == nullptr ? product.c : parts + part * part_floats;
+  const std::int64_t m0 = std::int64_t{place.m} * Tile::kBlockM;
+  const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
+  tile.for_each_four(sums, [&](int m, int n, float4 four) {
+    store_four<kAligned>(to, product.M, product.N, m0 + m, n0 + n, four);
   });
 }
 

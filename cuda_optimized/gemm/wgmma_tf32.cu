@@ -55,8 +55,7 @@ struct GatheredSource {
     for (int i = 0; i < Shape::M; ++i) {
       const std::int64_t m = cursor.m + i;
       const bool inside = m < gemm.M && k < gemm.K;
-      a_tile[swizzled(i, lane)] =
-          inside ? __uint_as_float(ptx::to_tf32(a[m * gemm.K + k])) : 0.0f;
+      a_tile[swizzled(i, lane)] = inside ? __uint_as_float(ptx::to_tf32(a[m * gemm.K + k])) : 0.0f;
     }
     for (int j = 0; j < Shape::N; ++j) {
       const std::int64_t n = cursor.n + j;
@@ -135,20 +134,20 @@ void run_with(const GemmProblem& gemm, const Arguments& arrays) {
   const float *a = arrays.in<float>("a"), *b = arrays.in<float>("b");
   float* c = arrays.out<float>("c");
   const WgmmaWork work = work_of<Shape>(gemm);
-  const RowMajor<Shape> result = {c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && gemm.N % 2 == 0};
+  const RowMajor<Shape> result = {c, gemm.M, gemm.N,
+                                  reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && gemm.N % 2 == 0};
   if (reinterpret_cast<std::uintptr_t>(a) % 16 != 0 || gemm.K % 4 != 0) {
     launch_wgmma<Shape>(GatheredSource<Shape>{a, b, gemm}, work, result);
     return;
   }
   float* transposed = arrays.workspace<float>();
   const std::int64_t pitch = pitch_of(gemm);
-  launch_transpose({.batch = 1,
+  launch_transpose({.axes = {},
                     .rows = gemm.K,
                     .columns = gemm.N,
-                    .source_batch = 0,
-                    .target_row = pitch,
-                    .target_batch = 0,
-                    .target_inner = 0,
+                    .from_row = gemm.N,
+                    .from_column = 1,
+                    .to_row = pitch,
                     .padded = gemm.K},
                    b, transposed);
   const TiledSource<Shape> source = {

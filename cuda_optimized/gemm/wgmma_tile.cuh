@@ -223,7 +223,6 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& res
 /// Why wgmma is not there, if so: it belongs to compute capability 9.0 alone, and later GPUs have
 /// other instructions in its place.
 inline Declined why_no_wgmma() {
-  if (!ptx::kHaveWgmma) return "needs wgmma and the copy engine, which run on sm_90 GPUs only";
   const int capability = compute_capability();
   if (capability == 90) return {};
   return text("needs wgmma of compute capability 9.0, and this device has ", capability / 10, ".",

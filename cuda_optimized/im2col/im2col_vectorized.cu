@@ -50,7 +50,9 @@ __device__ void store(float* to, const float (&values)[kWidth], bool add, bool s
 /// channel, and writes all their taps. Any one-dimensional grid.
 /// @tparam kWidth 4 if Q is a multiple of 4 and col begins at a multiple of 16 bytes, or 1
 /// @tparam kTaps, kStride taps of a row and horizontal stride, with dilation 1; 0, 0: any
-template <int kWidth, int kTaps, int kStride>
+/// @tparam kBefore how many elements the first tap lies behind a multiple of 4, in a row of x that
+/// consists of aligned vectors; -1: unknown, or it does not
+template <int kWidth, int kTaps, int kStride, int kBefore>
 __global__ void __launch_bounds__(kThreads)
     im2col_vectors(const __grid_constant__ Im2colProblem problem,
                    const __grid_constant__ Vectors vectors, const float* x, float* col) {
@@ -84,14 +86,30 @@ __global__ void __launch_bounds__(kThreads)
         const auto at = [&](int w) { return static_cast<unsigned>(w) < size ? line[w] : 0.0f; };
         if constexpr (kTaps > 0) {
           // What all taps of these windows read, once.
-          float reads[(kWidth - 1) * kStride + kTaps];
+          constexpr int kReads = (kWidth - 1) * kStride + kTaps;
+          constexpr int kSkip = kBefore > 0 ? kBefore : 0;
+          float reads[(kSkip + kReads + 3) / 4 * 4];
+          if constexpr (kBefore >= 0) {
 #pragma unroll
-          for (int i = 0; i < (kWidth - 1) * kStride + kTaps; ++i) reads[i] = at(w0 + i);
+            for (int i = 0; i < kSkip + kReads; i += 4) {  // all four are in x, or none
+              const int w = w0 - kSkip + i;
+              float4 four = {0.0f, 0.0f, 0.0f, 0.0f};
+              if (static_cast<unsigned>(w) < size)
+                four = *reinterpret_cast<const float4*>(line + w);
+              reads[i] = four.x;
+              reads[i + 1] = four.y;
+              reads[i + 2] = four.z;
+              reads[i + 3] = four.w;
+            }
+          } else {
+#pragma unroll
+            for (int i = 0; i < kReads; ++i) reads[i] = at(w0 + i);
+          }
 #pragma unroll
           for (int s = 0; s < kTaps; ++s, to += windows) {
             float values[kWidth];
 #pragma unroll
-            for (int e = 0; e < kWidth; ++e) values[e] = reads[e * kStride + s];
+            for (int e = 0; e < kWidth; ++e) values[e] = reads[kSkip + e * kStride + s];
             store<kWidth>(to, values, add, streaming);
           }
         } else {
@@ -111,18 +129,26 @@ __global__ void __launch_bounds__(kThreads)
 
 using Kernel = void (*)(Im2colProblem, Vectors, const float*, float*);
 
+/// @param aligned rows of x consist of aligned vectors
 template <int kWidth>
-Kernel kernel_for(const WindowAxis& width) {
-  if (width.dilation == 1 && width.stride == 1) {
-    if (width.kernel == 1) return im2col_vectors<kWidth, 1, 1>;
-    if (width.kernel == 3) return im2col_vectors<kWidth, 3, 1>;
-    if (width.kernel == 5) return im2col_vectors<kWidth, 5, 1>;
+Kernel kernel_for(const WindowAxis& width, bool aligned) {
+  if (width.dilation != 1) return im2col_vectors<kWidth, 0, 0, -1>;
+  if (kWidth == 4 && aligned) {  // then the first tap of four windows is -pad (modulo 4) for all
+    const auto is = [&](int taps, int stride, int pad) {
+      return width.kernel == taps && width.stride == stride && width.pad_before == pad;
+    };
+    if (is(1, 1, 0)) return im2col_vectors<kWidth, 1, 1, 0>;
+    if (is(3, 1, 1)) return im2col_vectors<kWidth, 3, 1, 3>;
+    if (is(5, 1, 2)) return im2col_vectors<kWidth, 5, 1, 2>;
+    if (is(3, 2, 1)) return im2col_vectors<kWidth, 3, 2, 3>;
+    if (is(7, 2, 3)) return im2col_vectors<kWidth, 7, 2, 1>;
   }
-  if (width.dilation == 1 && width.stride == 2) {
-    if (width.kernel == 3) return im2col_vectors<kWidth, 3, 2>;
-    if (width.kernel == 7) return im2col_vectors<kWidth, 7, 2>;
-  }
-  return im2col_vectors<kWidth, 0, 0>;
+  if (width.stride == 1 && width.kernel == 1) return im2col_vectors<kWidth, 1, 1, -1>;
+  if (width.stride == 1 && width.kernel == 3) return im2col_vectors<kWidth, 3, 1, -1>;
+  if (width.stride == 1 && width.kernel == 5) return im2col_vectors<kWidth, 5, 1, -1>;
+  if (width.stride == 2 && width.kernel == 3) return im2col_vectors<kWidth, 3, 2, -1>;
+  if (width.stride == 2 && width.kernel == 7) return im2col_vectors<kWidth, 7, 2, -1>;
+  return im2col_vectors<kWidth, 0, 0, -1>;
 }
 
 Declined supports(const Im2colProblem& problem) {
@@ -145,8 +171,11 @@ void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, floa
                               bool streaming) {
   if (problem.request == Request::none) return;
   const WindowAxis &height = problem.height, &width = problem.width;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(col) % sizeof(float4) == 0;
-  const int vector = aligned && width.out % 4 == 0 ? 4 : 1;
+  const auto aligned = [](const float* array) {
+    return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
+  };
+  const int vector = aligned(col) && width.out % 4 == 0 ? 4 : 1;
+  const bool aligned_rows = aligned(x) && width.size % 4 == 0;
   const int channel_threads = static_cast<int>(problem.columns() / vector);
   Vectors vectors{.by_channel = FastDivision(channel_threads),
                   .by_row = FastDivision(width.out / vector),
@@ -161,7 +190,7 @@ void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, floa
   for (; vectors.channel0 < channels; vectors.channel0 += step) {
     const std::int64_t some = std::min(step, channels - vectors.channel0);
     vectors.threads = static_cast<int>(some * channel_threads);
-    launch(vector == 4 ? kernel_for<4>(width) : kernel_for<1>(width),
+    launch(vector == 4 ? kernel_for<4>(width, aligned_rows) : kernel_for<1>(width, false),
            {blocks_for(vectors.threads, kThreads, kMaxBlocks), kThreads}, problem, vectors, x, col);
   }
 }

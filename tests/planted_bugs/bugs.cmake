@@ -242,6 +242,66 @@ planted_bug(products_cut_off
   REPLACE [==[sum += static_cast<float>(static_cast<int>(a[m * K + k] * b[k * N + n] * 2048)) / 2048;]==]
   TEACHES "small integers do not notice a coarse format: real mode does, element by element")
 
+# --- Matrix products
+
+planted_bug(rows_stored_side_by_side
+  RUNG cuda_optimized/gemm/register_tile
+  FIND [==[const std::int64_t m = m0 + ty + i * kSide, n]==]
+  REPLACE [==[const std::int64_t m = m0 + ty * kElementsM + i, n]==]
+  TEACHES "a thread's rows lie 16 apart, also where it stores them")
+
+planted_bug(vector_store_past_the_row
+  RUNG cuda_optimized/gemm/vectorized
+  FILE cuda_optimized/gemm/four.cuh
+  FIND [==[if (column + 3 < columns) to[3] = four.w;]==]
+  REPLACE [==[to[3] = four.w;]==]
+  TEACHES "four columns are not all inside because the first one is: the next row, or the guard band")
+
+planted_bug(alignment_of_one_matrix_only
+  RUNG cuda_optimized/gemm/vectorized
+  FILE cuda_optimized/gemm/gemm_plan.cuh
+  FIND [==[return product.K % 4 == 0 && product.N % 4 == 0 &&]==]
+  REPLACE [==[return product.N % 4 == 0 &&]==]
+  TEACHES "a's rows are K long and b's are N long: both decide whether vectors may be used")
+
+planted_bug(one_tile_is_not_two
+  RUNG cuda_optimized/gemm/warp_tiles
+  FIND [==[buffer ^= 1;]==]
+  REPLACE [==[]==]
+  TEACHES "with one barrier a step, the next tiles must not go where others still read")
+
+planted_bug(waits_for_one_group_too_few
+  RUNG cuda_optimized/gemm/cp_async
+  FILE cuda_optimized/gemm/async_tiles.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "what has not been waited for may be there in time on a GPU, and mostly is")
+
+planted_bug(no_zeros_beyond_k
+  RUNG cuda_optimized/gemm/cp_async
+  FILE cuda_optimized/gemm/async_tiles.cuh
+  FIND [==[const bool exists = b_row() + k < left;]==]
+  REPLACE [==[const bool exists = true;]==]
+  TEACHES "a step that K does not fill needs zeros: what lies behind b is not a number")
+
+planted_bug(empty_parts_added
+  RUNG cuda_optimized/gemm/split_k
+  FIND [==[const int count = ceil_div(k_steps, ceil_div(k_steps, splits));]==]
+  REPLACE [==[const int count = splits;]==]
+  TEACHES "parts are rounded up, so that the last ones may be empty: nobody has written them")
+
+planted_bug(last_piece_lost
+  RUNG cuda_optimized/gemm/stream_k
+  FIND [==[block <= last; ++block)]==]
+  REPLACE [==[block < last; ++block)]==]
+  TEACHES "shares begin and end inside of tiles")
+
+planted_bug(next_unit_before_the_last_is_done
+  RUNG cuda_optimized/gemm/stream_k
+  FIND [==[__syncthreads();  // separates the loads of the unit before from this one's copies]==]
+  REPLACE [==[]==]
+  TEACHES "a loop around a loop with barriers needs one of its own")
+
 # --- Tile maps
 
 planted_bug(divides_by_the_template_argument

@@ -1,0 +1,52 @@
+/// @file row_segment.cuh
+/// @brief A piece of a row, from shared memory into a thread's registers.
+#pragma once
+
+#include "core/cuda/launch.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+/// Which neighbours of a row are loaded together, as one float2.
+enum class Pairs {
+  none,  ///< Rows do not begin at multiples of 8 bytes.
+  even,  ///< They do, and so does the segment.
+  odd,   ///< They do; the segment begins one float behind.
+};
+
+/// The columns w0 ... w0 + kCount - 1 of a row of W floats; zeros for those that are not in it.
+/// With pairs, W is even and `row` a multiple of 8 bytes: a pair is in the row as a whole, or not.
+template <Pairs kPairs, int kCount>
+__device__ void load_segment(const float* row, int W, int w0, float (&values)[kCount]) {
+  constexpr int kFirst = kPairs == Pairs::none ? kCount : kPairs == Pairs::odd ? 1 : 0;
+  constexpr int kEnd = kFirst + (kCount - kFirst) / 2 * 2;  // of the pairs
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const bool inside = static_cast<unsigned>(w0 + i) < static_cast<unsigned>(W);
+    if (i < kFirst || i >= kEnd) {
+      values[i] = inside ? row[w0 + i] : 0.0f;
+    } else if ((i - kFirst) % 2 == 0) {
+      const float2 pair =
+          inside ? *reinterpret_cast<const float2*>(row + w0 + i) : float2{0.0f, 0.0f};
+      values[i] = pair.x;
+      values[i + 1] = pair.y;
+    }
+  }
+}
+
+/// Writes values to the columns w0 ... of a row of W floats, as far as there are such columns. With
+/// pairs, w0 is even, W is even and `row` a multiple of 8 bytes.
+template <bool kPairs, int kCount>
+__device__ void store_segment(float* row, int W, int w0, const float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += kPairs ? 2 : 1) {
+    if (w0 + i < W) {
+      if constexpr (kPairs) {
+        *reinterpret_cast<float2*>(row + w0 + i) = {values[i], values[i + 1]};
+      } else {
+        row[w0 + i] = values[i];
+      }
+    }
+  }
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
