@@ -1149,7 +1149,7 @@ class Bench(ProgramTest):
                                    (["gemm", "--problem", "cube4096"], "cube-4096"),
                                    (["--problem", "B99"], "B9"),
                                    (["gemm", "--rung", "tild"], "cuda_optimized/gemm/tiled"),
-                                   (["tile_map"], "im2col"),
+                                   (["tile_map"], "col2im"),
                                    (["conv2"], "conv2d")):
             with self.subTest(arguments=arguments):
                 result = run("bench", *arguments)
