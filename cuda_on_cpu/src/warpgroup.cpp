@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include "report_text.hpp"
+#include "sanitizer.hpp"
 #include "tensor_load.hpp"
 #include "tf32.hpp"
 
 // The products run twice as fast with AVX2, which is chosen when the program starts: before
 // sanitizers are ready.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(CUDA_ON_CPU_ASAN) && \
+    !defined(__SANITIZE_THREAD__)
 #define CUDA_ON_CPU_ALSO_FOR_AVX2 [[gnu::target_clones("avx2", "default")]]
 #else
 #define CUDA_ON_CPU_ALSO_FOR_AVX2
