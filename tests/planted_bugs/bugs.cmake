@@ -358,3 +358,46 @@ planted_bug(chunk_read_before_it_is_there
   FIND [==[__syncthreads();  // the chunk is complete before anybody reads it]==]
   REPLACE [==[]==]
   TEACHES "a missing barrier: the thread order shows it without a GPU")
+
+# --- The copy engine and wgmma
+
+planted_bug(stage_filled_before_it_is_empty
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  FIND [==[ptx::mbarrier_wait(&empty[stage], round ^ 1);]==]
+  REPLACE [==[]==]
+  TEACHES "a ring needs both directions: what is not read yet must not be overwritten")
+
+planted_bug(stage_read_before_it_is_full
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  FIND [==[ptx::mbarrier_wait(&full[stage], round);]==]
+  REPLACE [==[]==]
+  TEACHES "the copy engine lands when it likes")
+
+planted_bug(stage_freed_while_wgmma_reads_it
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  FIND [==[ptx::wgmma_wait_group<1>();]==]
+  REPLACE [==[]==]
+  TEACHES "wgmma reads shared memory after the warps have gone on")
+
+planted_bug(swizzle_of_one_side_only
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  FIND [==[((k / 4 ^ i % 8) * 4 + k % 4)]==]
+  REPLACE [==[k]==]
+  TEACHES "who writes a tile and who reads it must permute alike")
+
+planted_bug(taps_of_a_residue_too_far_apart
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32
+  FIND [==[.dilation = dilation / common});]==]
+  REPLACE [==[.dilation = dilation});]==]
+  TEACHES "stride and dilation with a common divisor: only such a problem tells")
+
+planted_bug(windows_end_one_pixel_early
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_tf32
+  FILE cuda_optimized/conv2d/wgmma_windows.cuh
+  FIND [==[windows.stride.w + 1 - windows.W,]==]
+  REPLACE [==[windows.stride.w - windows.W,]==]
+  TEACHES "a bounding box ends behind the last window, not at it")
