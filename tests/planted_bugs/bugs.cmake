@@ -359,45 +359,69 @@ planted_bug(chunk_read_before_it_is_there
   REPLACE [==[]==]
   TEACHES "a missing barrier: the thread order shows it without a GPU")
 
-# --- The copy engine and wgmma
+# --- Tensor cores
 
-planted_bug(stage_filled_before_it_is_empty
-  RUNG cuda_optimized/gemm/wgmma_tf32
-  FILE cuda_optimized/gemm/wgmma_tile.cuh
-  FIND [==[ptx::mbarrier_wait(&empty[stage], round ^ 1);]==]
-  REPLACE [==[]==]
-  TEACHES "a ring needs both directions: what is not read yet must not be overwritten")
+planted_bug(stage_multiplied_before_it_has_landed
+  RUNG cuda_optimized/gemm/mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "on a GPU the copies have mostly landed anyway; here they land when waited for")
 
-planted_bug(stage_read_before_it_is_full
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_tf32
-  FILE cuda_optimized/gemm/wgmma_tile.cuh
-  FIND [==[ptx::mbarrier_wait(&full[stage], round);]==]
-  REPLACE [==[]==]
-  TEACHES "the copy engine lands when it likes")
+planted_bug(stored_without_the_permutation
+  RUNG cuda_optimized/gemm/mma_tf32
+  FIND [==[a_tile + S::Stages::A::at(i, a_k)]==]
+  REPLACE [==[a_tile + i * kMmaStep + a_k]==]
+  TEACHES "who stores and who loads must permute alike")
 
-planted_bug(stage_freed_while_wgmma_reads_it
-  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32
-  FILE cuda_optimized/gemm/wgmma_tile.cuh
-  FIND [==[ptx::wgmma_wait_group<1>();]==]
-  REPLACE [==[]==]
-  TEACHES "wgmma reads shared memory after the warps have gone on")
+planted_bug(quarters_of_a_fragment_exchanged
+  RUNG cuda_optimized/gemm/mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[Tile::at(i + lane % 16, k0 + lane / 16 * 4)]==]
+  REPLACE [==[Tile::at(i + lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4)]==]
+  TEACHES "the order that fits b's fragments, used for a's: the wrapper's layout is the hardware's")
 
-planted_bug(swizzle_of_one_side_only
-  RUNG cuda_optimized/gemm/wgmma_tf32
-  FILE cuda_optimized/gemm/wgmma_tile.cuh
-  FIND [==[((k / 4 ^ i % 8) * 4 + k % 4)]==]
-  REPLACE [==[k]==]
-  TEACHES "who writes a tile and who reads it must permute alike")
+planted_bug(truncated_factors
+  RUNG cuda_optimized/gemm/mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[b[j][e] = ptx::to_tf32(__uint_as_float(b[j][e]));]==]
+  REPLACE [==[b[j][e] += 0;]==]
+  TEACHES "integers are exact without cvt.rna; sums of positive products are 6e-4 too small")
 
-planted_bug(taps_of_a_residue_too_far_apart
-  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32
-  FIND [==[.dilation = dilation / common});]==]
-  REPLACE [==[.dilation = dilation});]==]
-  TEACHES "stride and dilation with a common divisor: only such a problem tells")
+planted_bug(big_parts_alone
+  RUNG cuda_optimized/gemm/mma_3xtf32
+  FIND [==[return ptx::to_tf32(value - __uint_as_float(factor));]==]
+  REPLACE [==[return 0;]==]
+  TEACHES "TF32 where the problem asks for fp32")
 
-planted_bug(windows_end_one_pixel_early
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_tf32
-  FILE cuda_optimized/conv2d/wgmma_windows.cuh
-  FIND [==[windows.stride.w + 1 - windows.W,]==]
-  REPLACE [==[windows.stride.w - windows.W,]==]
-  TEACHES "a bounding box ends behind the last window, not at it")
+planted_bug(last_filter_row_taken_for_padding
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[1 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
+  REPLACE [==[0 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
+  TEACHES "a shortcut past the padding must not cut off a row")
+
+planted_bug(rows_past_the_end_walk_back_in
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[PixelRow pixel{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};]==]
+  REPLACE [==[PixelRow pixel{0, product.H, product.W};]==]
+  TEACHES "below the image is outside, until taps walk upwards; their results are thrown away, but the loads are real")
+
+planted_bug(taps_of_a_class_too_far_apart
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FIND [==[found.tap_step = stride / gcd;]==]
+  REPLACE [==[found.tap_step = stride;]==]
+  TEACHES "stride and dilation with a common divisor: nobody's default")
+
+planted_bug(pixels_of_the_next_split
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[const int end = min(begin + product.split_pixels, product.pixels);]==]
+  REPLACE [==[const int end = product.pixels;]==]
+  TEACHES "parts of a sum must not overlap")
+
+planted_bug(windows_of_another_stage
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[windows[(step + 2) % kTables * kMmaStep + thread]]==]
+  REPLACE [==[windows[(step + 3) % kTables * kMmaStep + thread]]==]
+  TEACHES "what is found ahead must lie where it is looked for")
