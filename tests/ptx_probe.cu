@@ -1,5 +1,7 @@
 /// @file ptx_probe.cu
-/// @brief The kernels of ptx_probe.hpp: one warp each.
+/// @brief The kernels of ptx_probe.hpp: one warp each, or one warpgroup.
+#include <algorithm>
+
 #include "core/cuda/compute_capability.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/ptx.hpp"
@@ -44,6 +46,110 @@ __global__ void probe_cvt(const float* values, std::uint32_t* out) {
   out[lane()] = ptx::to_tf32(values[lane()]);
 }
 
+/// Dynamic shared memory from the next multiple of 1024 bytes on, where swizzles begin.
+constexpr std::size_t kAlignment = 1024;
+__device__ char* aligned_shared() {
+  char* const begin = dynamic_shared<char>();
+  return begin + (kAlignment - ptx::shared_address(begin) % kAlignment) % kAlignment;
+}
+
+struct Coordinates {
+  int at[4];
+  unsigned short offset[2];
+};
+
+/// kRank = 0: im2col mode.
+template <int kRank>
+__global__ void probe_tensor_load(const __grid_constant__ CUtensorMap map, Coordinates where,
+                                  int bytes, int words, std::uint32_t* out) {
+  __shared__ std::uint64_t barrier;
+  auto* const box = reinterpret_cast<std::uint32_t*>(aligned_shared());
+  for (int i = lane(); i < words; i += 32) box[i] = kUntouched;
+  ptx::fence_proxy_async();
+  __syncthreads();  // separates these stores from the load's
+  if (lane() == 0) {
+    ptx::mbarrier_init(&barrier, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(&barrier, bytes);
+    if constexpr (kRank == 0) {
+      ptx::tma_load_im2col(box, &map, &barrier, where.at[0], where.at[1], where.at[2], where.at[3],
+                           where.offset[0], where.offset[1]);
+    } else {
+      int at[kRank];
+      for (int i = 0; i < kRank; ++i) at[i] = where.at[i];
+      ptx::tma_load(box, &map, &barrier, at);
+    }
+  }
+  __syncthreads();  // separates the barrier's initialization from the waits
+  ptx::mbarrier_wait(&barrier, 0);
+  for (int i = lane(); i < words; i += 32) out[i] = box[i];
+}
+
+template <int kN>
+__global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a, WgmmaFactor b,
+                            int steps, const float* d, float* out) {
+  char* const shared = aligned_shared();
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < words; i += 128) {
+    reinterpret_cast<std::uint32_t*>(shared)[i] = image[i];
+  }
+  ptx::fence_proxy_async();
+  __syncthreads();  // separates these stores from wgmma's loads
+  float sums[kN / 2];
+  for (int i = 0; i < kN / 2; ++i) sums[i] = d[thread * (kN / 2) + i];
+  const std::uint64_t a_at = ptx::wgmma_descriptor(shared + a.begin, a.group_bytes);
+  const std::uint64_t b_at = ptx::wgmma_descriptor(shared + b.begin, b.group_bytes);
+  ptx::wgmma_fence();
+  for (int step = 0; step < steps; ++step) {
+    const auto next =
+        static_cast<std::uint64_t>(step * 32 / 16);  // 8 numbers, in units of 16 bytes
+    ptx::wgmma_m64k8_tf32<kN>(sums, a_at + next, b_at + next, true);
+  }
+  ptx::wgmma_commit_group();
+  ptx::wgmma_wait_group<0>();
+  for (int i = 0; i < kN / 2; ++i) out[thread * (kN / 2) + i] = sums[i];
+}
+
+/// A function of the driver, found at run time.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
+  if (found == nullptr) throw DeviceError(text("the driver has no ", name));
+  return reinterpret_cast<Function*>(found);
+}
+
+CUtensorMap encoded(const TensorLoad& load, std::uint32_t* array) {
+  std::vector<cuuint64_t> strides;
+  cuuint64_t bytes = sizeof(std::uint32_t);
+  for (const std::uint64_t size : load.dims) strides.push_back(bytes *= size);
+  const auto type =
+      load.round_to_tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  const auto swizzle = load.swizzle == 0    ? CU_TENSOR_MAP_SWIZZLE_NONE
+                       : load.swizzle == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                       : load.swizzle == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                            : CU_TENSOR_MAP_SWIZZLE_128B;
+  const auto rank = static_cast<cuuint32_t>(load.dims.size());
+  const std::vector<cuuint64_t> dims(load.dims.begin(), load.dims.end());
+  CUtensorMap map{};
+  const CUresult result =
+      load.channels == 0
+          ? driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
+                &map, type, rank, array, dims.data(), strides.data(), load.box.data(),
+                load.steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+          : driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col")(
+                &map, type, rank, array, dims.data(), strides.data(), load.lower.data(),
+                load.upper.data(), load.channels, load.pixels, load.steps.data(),
+                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw DeviceError(text("no tensor map: error ", static_cast<int>(result)));
+  }
+  return map;
+}
+
 /// A copy on the device.
 template <class T>
 DeviceArray<T> uploaded(const Registers& host) {
@@ -85,6 +191,54 @@ Registers round_to_tf32(const Registers& values) {
   const DeviceArray<std::uint32_t> out(32);
   launch(probe_cvt, {1, 32}, on_device.data(), out.data());
   return registers_of(out, 32);
+}
+
+bool has_wgmma() { return compute_capability() == 90; }
+
+Registers load_box(const TensorLoad& load, const Registers& array) {
+  const auto on_device = uploaded<std::uint32_t>(array);
+  const CUtensorMap map = encoded(load, on_device.data());
+  Coordinates where{};
+  std::copy(load.at.begin(), load.at.end(), where.at);
+  std::copy(load.offset.begin(), load.offset.end(), where.offset);
+  const auto words = static_cast<int>(load.words);
+  const DeviceArray<std::uint32_t> out(words);
+  const LaunchConfig config{.grid = 1, .block = 32, .shared_bytes = kAlignment + 4 * load.words};
+  const auto go = [&](auto kernel) {
+    launch(kernel, config, map, where, load.bytes, words, out.data());
+  };
+  if (load.channels != 0) {
+    go(probe_tensor_load<0>);
+  } else if (load.dims.size() == 2) {
+    go(probe_tensor_load<2>);
+  } else if (load.dims.size() == 3) {
+    go(probe_tensor_load<3>);
+  } else {
+    go(probe_tensor_load<4>);
+  }
+  return registers_of(out, load.words);
+}
+
+Registers multiply_in_warpgroup(const Registers& image, const WgmmaFactor& a, const WgmmaFactor& b,
+                                int n, int steps, const Registers& d) {
+  const auto on_device = uploaded<std::uint32_t>(image);
+  const auto sums = uploaded<float>(d);
+  const DeviceArray<float> out(static_cast<std::int64_t>(d.size()));
+  const LaunchConfig config{.grid = 1, .block = 128, .shared_bytes = kAlignment + 4 * image.size()};
+  const auto go = [&](auto kernel) {
+    launch(kernel, config, on_device.data(), static_cast<int>(image.size()), a, b, steps,
+           sums.data(), out.data());
+  };
+  if (n == 32) {
+    go(probe_wgmma<32>);
+  } else if (n == 64) {
+    go(probe_wgmma<64>);
+  } else if (n == 128) {
+    go(probe_wgmma<128>);
+  } else {
+    go(probe_wgmma<256>);
+  }
+  return registers_of(out, d.size());
 }
 
 }  // namespace convladder::BACKEND::ptx_probe

@@ -9,6 +9,27 @@
 /// The registers of a warp, by lane.
 using Registers = std::vector<std::uint32_t>;
 
+/// A load of the tensor memory accelerator. Dimensions and coordinates are innermost first.
+struct TensorLoad {
+  std::vector<std::uint64_t> dims = {};   ///< of a dense array of 32-bit elements
+  std::vector<std::uint32_t> box = {};    ///< tiled mode: of each dimension; im2col: see below
+  std::vector<std::uint32_t> steps = {};  ///< element strides
+  std::vector<int> at = {};               ///< coordinates
+  std::vector<int> lower = {}, upper = {},
+                   offset = {};            ///< im2col mode: corners and filter offsets, of W and H
+  std::uint32_t channels = 0, pixels = 0;  ///< im2col mode: of a pixel, of a column
+  int swizzle = 0;                         ///< bytes
+  bool round_to_tf32 = false;
+  int bytes = 0;          ///< that it brings
+  std::size_t words = 0;  ///< that it may touch in shared memory
+};
+
+/// A factor of wgmma in shared memory, with rows of 128 bytes, swizzled.
+struct WgmmaFactor {
+  int begin;        ///< bytes from a multiple of 1024
+  int group_bytes;  ///< between groups of 8 rows
+};
+
 /// Declares the probes of one place.
 #define PTX_PROBES                                                                             \
   /** Whether the device there has mma.sync in TF32. */                                        \
@@ -18,7 +39,16 @@ using Registers = std::vector<std::uint32_t>;
   /** mma.sync m16n8k8 in TF32 with a [32][4], b [32][2], d [32][4] as the lanes hold them. */ \
   Registers multiply(const Registers& a, const Registers& b, const Registers& d);              \
   /** cvt.rna.tf32.f32 of 32 floats. */                                                        \
-  Registers round_to_tf32(const Registers& values);
+  Registers round_to_tf32(const Registers& values);                                            \
+  /** Whether the device there has tensor loads and wgmma, and this program code for them. */  \
+  bool has_wgmma();                                                                            \
+  /** cp.async.bulk.tensor; words that it leaves alone are kUntouched. */                      \
+  Registers load_box(const TensorLoad& load, const Registers& array);                          \
+  /** wgmma m64nNk8 in TF32, `steps` times, with factors in `image` and d [128][n / 2]. */     \
+  Registers multiply_in_warpgroup(const Registers& image, const WgmmaFactor& a,                \
+                                  const WgmmaFactor& b, int n, int steps, const Registers& d);
+
+constexpr std::uint32_t kUntouched = 0xdeadbeefu;
 
 namespace convladder::emulated::ptx_probe {
 PTX_PROBES

@@ -3,6 +3,7 @@
 /// data that tell all places apart. Expected values are the PTX manual's formulas, written out.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -21,19 +22,32 @@ struct Probes {
   Registers (*load_matrices)(const Registers&, const Registers&, int);
   Registers (*multiply)(const Registers&, const Registers&, const Registers&);
   Registers (*round_to_tf32)(const Registers&);
+  Registers (*load_box)(const TensorLoad&, const Registers&);
+  Registers (*multiply_in_warpgroup)(const Registers&, const WgmmaFactor&, const WgmmaFactor&, int,
+                                     int, const Registers&);
+  bool has_wgmma;
 };
 
 /// cuda_on_cpu's, and the GPU's where there is one that has the instructions.
 std::vector<Probes> all_probes() {
   std::vector<Probes> probes = {{"emulated", emulated::ptx_probe::load_matrices,
-                                 emulated::ptx_probe::multiply,
-                                 emulated::ptx_probe::round_to_tf32}};
+                                 emulated::ptx_probe::multiply, emulated::ptx_probe::round_to_tf32,
+                                 emulated::ptx_probe::load_box,
+                                 emulated::ptx_probe::multiply_in_warpgroup, true}};
 #ifdef CONVLADDER_HAVE_NVCC
   if (device_at(Where::gpu) != nullptr && gpu::ptx_probe::has_tensor_cores()) {
     probes.push_back({"gpu", gpu::ptx_probe::load_matrices, gpu::ptx_probe::multiply,
-                      gpu::ptx_probe::round_to_tf32});
+                      gpu::ptx_probe::round_to_tf32, gpu::ptx_probe::load_box,
+                      gpu::ptx_probe::multiply_in_warpgroup, gpu::ptx_probe::has_wgmma()});
   }
 #endif
+  return probes;
+}
+
+/// Those of the places that have tensor loads and wgmma.
+std::vector<Probes> hopper_probes() {
+  std::vector<Probes> probes = all_probes();
+  std::erase_if(probes, [](const Probes& p) { return !p.has_wgmma; });
   return probes;
 }
 
@@ -153,6 +167,257 @@ TEST_CASE("ptx: cvt.rna.tf32 rounds to nearest, ties away from zero") {
     Registers rounded = probes.round_to_tf32(values);
     for (std::uint32_t& value : rounded) value &= ~0x1fffu;  // the manual leaves the others open
     CHECK(rounded == expected);
+  }
+}
+
+namespace {
+
+/// An array of different numbers.
+Registers counted(const std::vector<std::uint64_t>& dims) {
+  std::size_t size = 1;
+  for (const std::uint64_t n : dims) size *= n;
+  Registers array(size);
+  std::iota(array.begin(), array.end(), 1u);
+  return array;
+}
+
+/// The element of `array` at `position`, or zero outside.
+std::uint32_t element(const Registers& array, const std::vector<std::uint64_t>& dims,
+                      const std::vector<int>& position) {
+  std::size_t index = 0, stride = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (position[i] < 0 || position[i] >= static_cast<int>(dims[i])) return 0;
+    index += static_cast<std::size_t>(position[i]) * stride;
+    stride *= dims[i];
+  }
+  return array[index];
+}
+
+/// Where a swizzle of so many bytes puts a word.
+std::size_t swizzled(std::size_t word, int span) {
+  const std::size_t mask = span == 0 ? 0 : static_cast<std::size_t>(span) / 4 - 4;
+  return word ^ (word >> 3 & mask);
+}
+
+/// Puts rows of `width` words where a load puts them.
+Registers in_shared(const Registers& rows, std::size_t width, int span, std::size_t words) {
+  Registers shared(words, kUntouched);
+  const std::size_t pitch = std::max(width, static_cast<std::size_t>(span) / 4);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    shared[swizzled(i / width * pitch + i % width, span)] = rows[i];
+  }
+  return shared;
+}
+
+}  // namespace
+
+TEST_CASE("ptx: tma_load brings boxes, zeros from outside the array, and swizzles them") {
+  const std::vector<std::uint64_t> all_dims = {72, 9, 8, 5};
+  const std::vector<std::uint32_t> all_boxes = {8, 7, 3, 2}, all_steps = {1, 1, 2, 1};
+  const std::vector<int> all_at = {68, -2, 5, 4};
+  for (std::size_t rank = 2; rank <= 4; ++rank) {
+    const auto n = static_cast<std::ptrdiff_t>(rank);
+    for (const int span : {0, 32, 64, 128}) {
+      CAPTURE(rank);
+      CAPTURE(span);
+      TensorLoad load{.dims = {all_dims.begin(), all_dims.begin() + n},
+                      .box = {all_boxes.begin(), all_boxes.begin() + n},
+                      .steps = {all_steps.begin(), all_steps.begin() + n},
+                      .at = {all_at.begin(), all_at.begin() + n}};
+      load.swizzle = span;
+      if (rank == 2 && span == 0) load.box[0] = 64;  // wider than any swizzle
+      const Registers array = counted(load.dims);
+      Registers rows;
+      std::size_t count = 1;
+      for (std::size_t i = 0; i < rank; ++i)
+        count *= (load.box[i] + load.steps[i] - 1) / load.steps[i];
+      for (std::size_t word = 0; word < count; ++word) {
+        std::vector<int> position;
+        std::size_t rest = word;
+        for (std::size_t i = 0; i < rank; ++i) {
+          const std::size_t size = (load.box[i] + load.steps[i] - 1) / load.steps[i];
+          position.push_back(load.at[i] + static_cast<int>(rest % size * load.steps[i]));
+          rest /= size;
+        }
+        rows.push_back(element(array, load.dims, position));
+      }
+      load.bytes = static_cast<int>(4 * count);
+      load.words = 2048;
+      const Registers expected = in_shared(rows, load.box[0], span, load.words);
+      for (const Probes& probes : hopper_probes()) {
+        CAPTURE(probes.place);
+        CHECK(probes.load_box(load, array) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("ptx: tma_load_im2col brings what a filter's tap meets") {
+  const int W = 7, H = 6, N = 3, r = 1, s = 2, c = 16;
+  for (const int padding : {0, 1, 2}) {
+    for (const int stride : {1, 2, 3}) {
+      for (const int dilation : {1, 2}) {
+        for (const int span : {0, 64, 128}) {
+          const int reach = 2 * dilation;  // of a filter 3 wide
+          const int P = (H + 2 * padding - reach - 1) / stride + 1;
+          const int Q = (W + 2 * padding - reach - 1) / stride + 1;
+          const int first = P * Q > 5 ? 5 : 1;  // not where a row begins
+          const auto step = static_cast<std::uint32_t>(stride);
+          TensorLoad load{.dims = {24, 7, 6, 3},
+                          .steps = {1, step, step, 1},
+                          .at = {c, first % Q * stride - padding, first / Q % P * stride - padding,
+                                 first / (P * Q)},
+                          .lower = {-padding, -padding},
+                          .upper = {padding - reach, padding - reach},
+                          .offset = {s * dilation, r * dilation},
+                          .channels = 16,
+                          .pixels = static_cast<std::uint32_t>(N * P * Q)};
+          load.swizzle = span;
+          load.bytes = static_cast<int>(4 * load.channels * load.pixels);
+          load.words = 32 * load.pixels + 32;
+          const Registers array = counted(load.dims);
+          Registers rows;
+          for (int m = first; m < first + static_cast<int>(load.pixels); ++m) {
+            const int n = m / (P * Q), p = m / Q % P, q = m % Q;
+            for (int i = 0; i < 16; ++i) {
+              rows.push_back(element(array, load.dims,
+                                     {c + i, q * stride - padding + s * dilation,
+                                      p * stride - padding + r * dilation, n}));
+            }
+          }
+          const Registers expected = in_shared(rows, 16, span, load.words);
+          for (const Probes& probes : hopper_probes()) {
+            CAPTURE(probes.place);
+            CAPTURE(padding);
+            CAPTURE(stride);
+            CAPTURE(dilation);
+            CAPTURE(span);
+            CHECK(probes.load_box(load, array) == expected);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ptx: tma_load of TFLOAT32 rounds to nearest, ties to even") {
+  Registers values(32, bits(1.0f)), expected(32, bits(1.0f));
+  const auto set = [&](std::size_t i, float value, float rounded) {
+    values[i] = bits(value);
+    expected[i] = bits(rounded);
+  };
+  set(0, 1 + 0x1p-11f, 1.0f);
+  set(1, -1 - 0x1.8p-10f, -1 - 0x1p-9f);
+  set(2, 1 + 0x1.002p-11f, 1 + 0x1p-10f);
+  set(3, 1 + 0x1.ffcp-12f, 1.0f);
+  set(4, 0x1.ffep0f, 2.0f);
+  set(5, -0.0f, -0.0f);
+  set(6, 0x1p-149f, 0.0f);
+  set(7, 0x1.8p-136f, 0x1p-135f);
+  set(8, 3.14159274f, 0x1.92p1f);
+  TensorLoad load{.dims = {32, 1}, .box = {32, 1}, .steps = {1, 1}, .at = {0, 0}};
+  load.bytes = 128;
+  load.words = 32;
+  load.round_to_tf32 = true;
+  for (const Probes& probes : hopper_probes()) {
+    CAPTURE(probes.place);
+    CHECK(probes.load_box(load, values) == expected);
+  }
+}
+
+namespace {
+
+/// d [64][n] + a [64][depth] * b [depth][n], by row and column, from a warpgroup's registers.
+std::vector<float> multiplied(const Probes& probes, const WgmmaFactor& a, const WgmmaFactor& b,
+                              int n, int steps, const std::vector<float>& as,
+                              const std::vector<float>& bs, const std::vector<float>& d) {
+  const auto columns = static_cast<std::size_t>(n), depth = 8 * static_cast<std::size_t>(steps);
+  Registers image(12 * 1024);
+  const auto put = [&](const WgmmaFactor& f, std::size_t row, std::size_t k, float value) {
+    const std::size_t plain = static_cast<std::size_t>(f.begin) / 4 +
+                              row / 8 * static_cast<std::size_t>(f.group_bytes) / 4 + row % 8 * 32 +
+                              k;
+    image[swizzled(plain, 128)] = bits(value);
+  };
+  for (std::size_t k = 0; k < depth; ++k) {
+    for (std::size_t i = 0; i < 64; ++i) put(a, i, k, as[i * depth + k]);
+    for (std::size_t j = 0; j < columns; ++j) put(b, j, k, bs[j * depth + k]);
+  }
+  const auto place = [=](std::size_t thread, std::size_t i) {
+    const std::size_t row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
+    return row * columns + i / 4 * 8 + 2 * (thread % 4) + i % 2;
+  };
+  Registers registers(64 * columns);
+  for (std::size_t i = 0; i < registers.size(); ++i) {
+    registers[i] = bits(d[place(i / (columns / 2), i % (columns / 2))]);
+  }
+  const Registers out = probes.multiply_in_warpgroup(image, a, b, n, steps, registers);
+  std::vector<float> result(64 * columns);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    result[place(i / (columns / 2), i % (columns / 2))] = real(out[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("ptx: wgmma multiplies integers exactly") {
+  struct Case {
+    WgmmaFactor a, b;
+    int n, steps;
+  };
+  for (const Case& c :
+       {Case{{0, 1024}, {8192, 1024}, 32, 4}, Case{{0, 1024}, {8192, 1024}, 64, 4},
+        Case{{0, 1024}, {8192, 1024}, 128, 3}, Case{{0, 1024}, {8192, 1024}, 256, 4},
+        // Factors that do not begin where the swizzle's pattern does, or with gaps.
+        Case{{384, 1024}, {10240, 1024}, 64, 4}, Case{{0, 1280}, {16384, 2048}, 64, 1}}) {
+    CAPTURE(c.n);
+    std::mt19937 random(3);
+    const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };
+    const auto columns = static_cast<std::size_t>(c.n),
+               depth = 8 * static_cast<std::size_t>(c.steps);
+    std::vector<float> a(64 * depth), b(columns * depth), d(64 * columns);
+    for (float& value : a) value = next();
+    for (float& value : b) value = next();
+    for (float& value : d) value = next();
+    std::vector<float> expected = d;
+    for (std::size_t i = 0; i < 64; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        for (std::size_t k = 0; k < depth; ++k) {
+          expected[i * columns + j] += a[i * depth + k] * b[j * depth + k];
+        }
+      }
+    }
+    for (const Probes& probes : hopper_probes()) {
+      CAPTURE(probes.place);
+      CHECK(multiplied(probes, c.a, c.b, c.n, c.steps, a, b, d) == expected);
+    }
+  }
+}
+
+TEST_CASE("ptx: wgmma truncates its factors to TF32, and errs by less than 8 units of its sum") {
+  std::mt19937 random(4);
+  const auto next = [&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f; };
+  const auto truncated = [](float value) { return double{real(bits(value) & ~0x1fffu)}; };
+  std::vector<float> a(64 * 8), b(64 * 8), d(64 * 64);
+  for (float& value : a) value = next();
+  for (float& value : b) value = next();
+  for (float& value : d) value = next();
+  for (const Probes& probes : hopper_probes()) {
+    CAPTURE(probes.place);
+    const std::vector<float> result = multiplied(probes, {0, 1024}, {8192, 1024}, 64, 1, a, b, d);
+    for (std::size_t i = 0; i < 64; ++i) {
+      for (std::size_t j = 0; j < 64; ++j) {
+        double expected = double{d[i * 64 + j]}, magnitude = std::fabs(expected);
+        for (std::size_t k = 0; k < 8; ++k) {
+          const double term = truncated(a[i * 8 + k]) * truncated(b[j * 8 + k]);
+          expected += term;
+          magnitude += std::fabs(term);
+        }
+        const double error = std::fabs(double{result[i * 64 + j]} - expected);
+        CHECK_FALSE(!(error <= 8 * 0x1p-24 * magnitude));
+      }
+    }
   }
 }
 

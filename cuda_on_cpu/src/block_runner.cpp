@@ -428,9 +428,8 @@ Warpgroup* BlockRunner::warpgroup() {
   }
   if (!warpgroups_[number]) {
     warpgroups_[number] = std::make_unique<Warpgroup>(
-        [](void* runner, std::uint32_t address, std::size_t bytes) {
-          return static_cast<const unsigned char*>(
-              static_cast<BlockRunner*>(runner)->at_shared_address(address, bytes));
+        [](void* runner, std::uint32_t address) {
+          return static_cast<BlockRunner*>(runner)->shared_range(address);
         },
         this);
   }
@@ -478,16 +477,16 @@ unsigned BlockRunner::shared_address(const void* pointer) {
   return address < kSharedEnd ? static_cast<unsigned>(address) : ~0u;
 }
 
-unsigned char* BlockRunner::at_shared_address(unsigned address, std::size_t bytes) const {
-  unsigned char* pointer = nullptr;
+SharedRange BlockRunner::shared_range(unsigned address) const {
   if (address < kStaticAt) {
-    if (address < kDynamicAt) return nullptr;
-    pointer = static_cast<unsigned char*>(shared_.data()) + (address - kDynamicAt);
-  } else {
-    if (static_shared_ == nullptr) return nullptr;
-    pointer = static_shared_ + (address - kStaticAt);
+    return {static_cast<const unsigned char*>(shared_.data()), kDynamicAt,
+            static_cast<std::uint32_t>(shared_.bytes())};
   }
-  return in_shared(pointer, bytes) ? pointer : nullptr;
+  const StaticSharedPlace place = find_static_shared(static_shared_ + (address - kStaticAt));
+  if (place.begin == nullptr) return {};
+  return {place.begin,
+          static_cast<std::uint32_t>(kStaticAt + distance(static_shared_, place.begin)),
+          static_cast<std::uint32_t>(place.bytes)};
 }
 
 // --- Waiting for other blocks

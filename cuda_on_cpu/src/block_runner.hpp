@@ -81,8 +81,8 @@ class BlockRunner {
 
   /// The 18 bits by which instructions know shared memory; ~0u if `pointer` is not in it.
   unsigned shared_address(const void* pointer);
-  /// The opposite; null if the block has no shared memory of that size there.
-  unsigned char* at_shared_address(unsigned address, std::size_t bytes) const;
+  /// The opposite: the shared memory around an address, if there is some.
+  SharedRange shared_range(unsigned address) const;
   /// Whether the block's shared memory holds all these bytes.
   bool in_shared(const void* pointer, std::size_t bytes) const;
 

@@ -28,15 +28,24 @@ struct WgmmaCall {
 /// An operand in shared memory, as a descriptor says: rows of 8 numbers.
 class WgmmaOperand {
  public:
-  explicit WgmmaOperand(std::uint64_t descriptor) : descriptor_(descriptor) {}
+  explicit WgmmaOperand(std::uint64_t descriptor);
   /// Where the 16 bytes begin that hold numbers 4 * half to 4 * half + 3 of a row.
   std::uint32_t address(unsigned row, unsigned half) const;
 
  private:
-  std::uint32_t field(unsigned bit) const {
-    return static_cast<std::uint32_t>(descriptor_ >> bit & 0x3fffu) << 4;
+  std::uint32_t start_, leading_, stride_;
+  std::uint32_t base_;   ///< how far from the start of the swizzle's pattern
+  unsigned row_, span_;  ///< bytes; the swizzle's, or 0
+};
+
+/// Some of a block's shared memory.
+struct SharedRange {
+  const unsigned char* begin = nullptr;
+  std::uint32_t address = 0;  ///< of the beginning, 18 bits
+  std::uint32_t bytes = 0;
+  bool holds(std::uint32_t at, std::uint32_t count) const {
+    return at >= address && at - address <= bytes && count <= bytes - (at - address);
   }
-  std::uint64_t descriptor_;
 };
 
 /// Collects what the threads issue, and multiplies when they all wait for it.
@@ -49,9 +58,8 @@ class WgmmaOperand {
 /// that thread did wrong, or an empty text.
 class Warpgroup {
  public:
-  /// Finds the shared memory at an 18-bit address; null where there is none of that size.
-  using FindShared = const unsigned char* (*)(void* context, std::uint32_t address,
-                                              std::size_t bytes);
+  /// Finds the shared memory around an 18-bit address; empty where there is none.
+  using FindShared = SharedRange (*)(void* context, std::uint32_t address);
   Warpgroup(FindShared find, void* context) : find_(find), context_(context) {}
 
   std::string issue(unsigned thread, float* registers, const WgmmaCall& call);

@@ -41,3 +41,14 @@ __global__ void misaligned_copy(const float* in) {
   __pipeline_commit();
   __pipeline_wait_prior(0);
 }
+
+__global__ void copy_by_some_threads(const float* in, float* out, int copiers) {
+  __shared__ float tile[256];
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < copiers) {
+    __pipeline_memcpy_async(&tile[i], &in[i], 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    out[i] = tile[i];
+  }
+}

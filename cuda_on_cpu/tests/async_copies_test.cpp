@@ -41,3 +41,17 @@ TEST_CASE("asynchronous copies must be aligned to their size") {
   CHECK(launch(misaligned_copy, {1, 1}, in.data()) == cudaErrorMisalignedAddress);
   CHECK(report_names("misaligned_copy", "source", place_of("async_copies.cu", "misaligned")));
 }
+
+TEST_CASE("threads that copy nothing asynchronously may follow threads that did") {
+  const Defaults defaults;
+  cuda_on_cpu::control::set_worker_threads(1);
+  std::vector<float> values(256);
+  std::iota(values.begin(), values.end(), 1.0f);
+  DeviceArray<float> in(values), out(256);
+  REQUIRE(launch(copy_by_some_threads, {1, 8}, in.data(), out.data(), 8) == cudaSuccess);
+  // In the same place of the machine, a block of more threads, none of which copies.
+  REQUIRE(launch(copy_by_some_threads, {4, 256}, in.data(), out.data(), 0) == cudaSuccess);
+  REQUIRE(launch(copy_by_some_threads, {4, 256}, in.data(), out.data(), 40) == cudaSuccess);
+  const std::vector<float> result = out.host();
+  for (std::size_t i = 0; i < 40; ++i) CHECK(result[i] == values[i]);
+}

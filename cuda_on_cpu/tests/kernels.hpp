@@ -2,6 +2,7 @@
 /// @brief The kernels under test. They are valid CUDA, and so is this header.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 // --- indices.cu
@@ -69,6 +70,54 @@ __global__ void copy_asynchronously(const float* in, float* out);
 __global__ void zero_filled_copy(const float* in, float* out);
 __global__ void two_batches(const float* in, float* first, float* second);
 __global__ void misaligned_copy(const float* in);
+/// The first `copiers` threads copy a float each, and all wait.
+__global__ void copy_by_some_threads(const float* in, float* out, int copiers);
+
+// --- mbarriers.cu
+/// One warp takes from a ring of stages what another one puts there, and turns each 32 numbers
+/// round.
+__global__ void pass_through_ring(const int* in, int* out, int rounds);
+__global__ void wait_in_vain(int arrivals);
+__global__ void wait_for_phase_before(int* done);
+__global__ void misuse_barrier(int how);
+__global__ void meet_in_halves(int* out);
+__global__ void meet_in_vain();
+
+// --- tensor_loads.cu
+struct Coordinates {
+  int of[5];
+};
+template <int kRank>
+__global__ void load_box(CUtensorMap map, Coordinates at, int bytes, int floats, float* out);
+template <int kRank>
+__global__ void load_columns(CUtensorMap map, Coordinates at, Coordinates offset, int bytes,
+                             int floats, float* out);
+/// Loads a box of 128 floats and makes the mistake number `how`.
+__global__ void misuse_load(CUtensorMap map, int how, float* out);
+
+// --- wgmma.cu
+/// A factor in shared memory; all in bytes.
+struct WgmmaFactor {
+  int begin, leading, stride, swizzle;
+};
+/// d += a * b, or d = a * b, in each warpgroup's own d [64][kN].
+template <int kN>
+__global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFactor a, WgmmaFactor b,
+                                      int steps, bool accumulate, float* d);
+enum class WgmmaMisuse {
+  none,
+  no_fence,
+  no_commit,
+  no_wait,
+  weak_wait,
+  late_wait,
+  overwritten_factor,
+  touched_sums,
+  other_factor,
+  few_threads,
+  beyond_shared
+};
+__global__ void misuse_wgmma(const float* image, WgmmaMisuse how, float* out);
 
 // --- ptx.cu
 __global__ void load_matrices(const unsigned* in, unsigned* x1, unsigned* x2, unsigned* x4);

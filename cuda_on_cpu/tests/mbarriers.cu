@@ -1,0 +1,95 @@
+#include <cuda_on_cpu/ptx.hpp>
+
+#include "kernels.hpp"
+
+namespace ptx = cuda_on_cpu::ptx;
+
+__global__ void pass_through_ring(const int* in, int* out, int rounds) {
+  constexpr int kStages = 3;
+  __shared__ std::uint64_t full[kStages], empty[kStages];
+  __shared__ int stage[kStages][32];
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 32);
+      ptx::mbarrier_init(&empty[i], 1);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  const unsigned lane = threadIdx.x % 32;
+  for (int round = 0; round < rounds; ++round) {
+    const int i = round % kStages;
+    const unsigned parity = static_cast<unsigned>(round / kStages) % 2;
+    if (threadIdx.x < 32) {  // consumers
+      ptx::mbarrier_wait(&full[i], parity);
+      out[32 * round + static_cast<int>(lane)] = stage[i][31 - lane];
+      __syncwarp();
+      if (lane == 0) ptx::mbarrier_arrive(&empty[i]);
+    } else {  // producers
+      ptx::mbarrier_wait(&empty[i], parity ^ 1);
+      stage[i][lane] = in[32 * round + static_cast<int>(lane)];
+      ptx::mbarrier_arrive(&full[i]);
+    }
+  }
+}
+
+__global__ void wait_in_vain(int arrivals) {
+  __shared__ std::uint64_t barrier;
+  if (threadIdx.x == 0) ptx::mbarrier_init(&barrier, arrivals);  // [initialized]
+  __syncthreads();
+  if (threadIdx.x > 0) {
+    ptx::mbarrier_arrive(&barrier);
+  } else {
+    ptx::mbarrier_wait(&barrier, 0);  // [in vain]
+  }
+}
+
+__global__ void wait_for_phase_before(int* done) {
+  __shared__ std::uint64_t barrier;
+  ptx::mbarrier_init(&barrier, 1);
+  ptx::mbarrier_wait(&barrier, 1);  // no phase was before the first: at once
+  *done = 1;
+}
+
+__global__ void misuse_barrier(int how) {
+  __shared__ std::uint64_t barrier[2];
+  const bool first = threadIdx.x == 0;
+  if (first && how != 0) ptx::mbarrier_init(barrier, 1);
+  __syncthreads();
+  if (how == 0) ptx::mbarrier_wait(barrier, 0);           // [not initialized]
+  if (how == 1 && first) ptx::mbarrier_init(barrier, 1);  // [twice]
+  if (how == 2 && first) {
+    ptx::mbarrier_expect_tx(barrier, 16);
+    ptx::mbarrier_arrive(barrier);
+    ptx::mbarrier_arrive(barrier);  // [once too often]
+  }
+  if (how == 3 && first) {
+    barrier[0] = 0;
+    ptx::mbarrier_arrive(barrier);  // [overwritten]
+  }
+  if (how == 4 && first) ptx::mbarrier_wait(barrier, 2);             // [parity]
+  if (how == 5 && first) ptx::mbarrier_expect_tx(barrier, 1 << 20);  // [too many bytes]
+  if (how == 6 && first) {
+    ptx::mbarrier_inval(barrier);
+    ptx::mbarrier_init(barrier, 1);  // now it may
+    ptx::mbarrier_arrive(barrier);
+    ptx::mbarrier_wait(barrier, 0);
+  }
+}
+
+__global__ void meet_in_halves(int* out) {
+  __shared__ int value[128];
+  const unsigned i = threadIdx.x, half = i / 64;
+  for (int round = 0; round < 3; ++round) {
+    value[i] = static_cast<int>(i) + round;
+    ptx::named_barrier_sync(1 + static_cast<int>(half), 64);
+    const int other = value[i ^ 63u];
+    ptx::named_barrier_sync(1 + static_cast<int>(half), 64);
+    out[128 * round + static_cast<int>(i)] = other;
+    if (half == 1 && round == 1) return;
+  }
+}
+
+__global__ void meet_in_vain() {
+  if (threadIdx.x < 32) ptx::named_barrier_sync(3, 64);  // [half a meeting]
+}

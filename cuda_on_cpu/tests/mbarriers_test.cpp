@@ -1,0 +1,84 @@
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "kernels.hpp"
+#include "launch.hpp"
+
+namespace {
+
+using cuda_on_cpu::control::ThreadOrder;
+constexpr ThreadOrder kOrders[] = {ThreadOrder::forward, ThreadOrder::reverse,
+                                   ThreadOrder::shuffled};
+
+}  // namespace
+
+TEST_CASE("a wait at an mbarrier lets other threads run until its phase is complete") {
+  const Defaults defaults;
+  std::vector<int> values(32 * 10);
+  std::iota(values.begin(), values.end(), 0);
+  DeviceArray<int> in(values);
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 5);
+    DeviceArray<int> out(values.size());
+    REQUIRE(launch(pass_through_ring, {1, 64}, in.data(), out.data(), 10) == cudaSuccess);
+    const std::vector<int> result = out.host();
+    for (std::size_t i = 0; i < result.size(); ++i) CHECK(result[i] == values[i ^ 31u]);
+  }
+}
+
+TEST_CASE("the phase before the first one has passed") {
+  const Defaults defaults;
+  DeviceArray<int> done(std::vector<int>{0});
+  REQUIRE(launch(wait_for_phase_before, {1, 1}, done.data()) == cudaSuccess);
+  CHECK(done.first() == 1);
+}
+
+TEST_CASE(
+    "a wait at an mbarrier in vain is a deadlock that names the wait, the barrier and what is "
+    "missing") {
+  const Defaults defaults;
+  REQUIRE(launch(wait_in_vain, {2, 32}, 31) == cudaSuccess);
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 5);
+    CHECK(launch(wait_in_vain, {2, 32}, 33) == cudaErrorLaunchFailure);
+    CHECK(report_names("Kernel wait_in_vain", "deadlock: thread (0,0,0)",
+                       place_of("mbarriers.cu", "in vain"), place_of("mbarriers.cu", "initialized"),
+                       "lacks 2 of 33 arrivals"));
+  }
+  CHECK(launch(wait_in_vain, {1, 32}, 31) == cudaSuccess);  // nothing is left behind
+}
+
+TEST_CASE("misuse of an mbarrier is an error that names the place") {
+  const Defaults defaults;
+  const auto fails_at = [](int how, const char* mark, const char* why) {
+    return launch(misuse_barrier, {1, 2}, how) == cudaErrorLaunchFailure &&
+           report_names(place_of("mbarriers.cu", mark), why);
+  };
+  CHECK(fails_at(0, "not initialized", "has not been initialized"));
+  CHECK(fails_at(1, "twice", "was initialized before"));
+  CHECK(fails_at(2, "once too often", "once more than its phase expects"));
+  CHECK(fails_at(3, "overwritten", "were overwritten"));
+  CHECK(fails_at(4, "parity", "not 0 or 1"));
+  CHECK(fails_at(5, "too many bytes", "2^20"));
+  CHECK(launch(misuse_barrier, {1, 2}, 6) == cudaSuccess);
+}
+
+TEST_CASE("named barriers let parts of a block meet") {
+  const Defaults defaults;
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 5);
+    DeviceArray<int> out(std::vector<int>(3 * 128, -1));
+    REQUIRE(launch(meet_in_halves, {1, 128}, out.data()) == cudaSuccess);
+    const std::vector<int> result = out.host();
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 128; ++i) {
+        const bool returned = i >= 64 && round == 2;
+        CHECK(result[static_cast<std::size_t>(128 * round + i)] ==
+              (returned ? -1 : (i ^ 63) + round));
+      }
+    }
+  }
+  CHECK(launch(meet_in_vain, {1, 64}) == cudaErrorLaunchFailure);
+  CHECK(report_names("deadlock", place_of("mbarriers.cu", "half a meeting")));
+}

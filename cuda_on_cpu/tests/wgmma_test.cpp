@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels.hpp"
+#include "launch.hpp"
+
+namespace {
+
+using cuda_on_cpu::control::ThreadOrder;
+constexpr ThreadOrder kOrders[] = {ThreadOrder::forward, ThreadOrder::reverse,
+                                   ThreadOrder::shuffled};
+
+constexpr std::size_t kFloats = 20 * 1024;
+constexpr int kBeginB = 16384;  ///< bytes; a [64] rows of 128 bytes come before
+
+/// Where number k of a row is in shared memory, in floats: the manual's layouts ("K-major").
+std::size_t place_of_number(const WgmmaFactor& f, std::size_t row, std::size_t k) {
+  const auto stride = static_cast<std::size_t>(f.stride),
+             span = static_cast<std::size_t>(f.swizzle);
+  const auto begin = static_cast<std::size_t>(f.begin) + row / 8 * stride;
+  if (span == 0) {
+    return (begin + k / 4 * static_cast<std::size_t>(f.leading) + row % 8 * 16) / 4 + k % 4;
+  }
+  const std::size_t address = begin + row % 8 * span + 4 * k;
+  return (address ^ (address >> 3 & (span - 16))) / 4;
+}
+
+struct Product {
+  std::vector<float> image = std::vector<float>(kFloats);
+  std::vector<float> d, expected;
+
+  /// Integers; d + a * b with a [64][depth], b [depth][n].
+  Product(int n, std::size_t depth, const WgmmaFactor& a, const WgmmaFactor& b, bool accumulate) {
+    std::uint32_t state = 1;
+    const auto next = [&] {
+      state = state * 1664525u + 1013904223u;
+      return static_cast<float>(static_cast<int>(state >> 8) % 15 - 7);
+    };
+    const auto columns = static_cast<std::size_t>(n);
+    std::vector<float> as(64 * depth), bs(columns * depth);
+    for (float& value : as) value = next();
+    for (float& value : bs) value = next();
+    for (std::size_t k = 0; k < depth; ++k) {
+      for (std::size_t i = 0; i < 64; ++i) image[place_of_number(a, i, k)] = as[i * depth + k];
+      for (std::size_t j = 0; j < columns; ++j) image[place_of_number(b, j, k)] = bs[j * depth + k];
+    }
+    d.resize(64 * columns);
+    for (float& value : d) value = next();
+    for (std::size_t i = 0; i < 64; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        float sum = accumulate ? d[i * columns + j] : 0.0f;
+        for (std::size_t k = 0; k < depth; ++k) sum += as[i * depth + k] * bs[j * depth + k];
+        expected.push_back(sum);
+      }
+    }
+  }
+};
+
+template <int kN>
+std::vector<float> multiply(const Product& product, const WgmmaFactor& a, const WgmmaFactor& b,
+                            int steps, bool accumulate) {
+  DeviceArray<float> image(product.image), d(product.d);
+  const Shape shape{1, 128, 4 * kFloats};
+  cudaFuncSetAttribute(multiply_in_warpgroup<kN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(shape.shared_bytes));
+  const cudaError_t error = launch(multiply_in_warpgroup<kN>, shape, image.data(),
+                                   static_cast<int>(kFloats), a, b, steps, accumulate, d.data());
+  CAPTURE(cuda_on_cpu::control::last_report());
+  REQUIRE(error == cudaSuccess);
+  return d.host();
+}
+
+template <int kN>
+void check_product(const WgmmaFactor& a, const WgmmaFactor& b, int steps, bool accumulate) {
+  const Product product(kN, 8 * static_cast<std::size_t>(steps), a, b, accumulate);
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 3);
+    CHECK(multiply<kN>(product, a, b, steps, accumulate) == product.expected);
+  }
+}
+
+cudaError_t misuse(WgmmaMisuse how, std::vector<float>* out = nullptr) {
+  DeviceArray<float> image(std::vector<float>(64 * 32, 1.0f)), result(512);
+  const cudaError_t error =
+      launch(misuse_wgmma, {1, 128, 64 * 128}, image.data(), how, result.data());
+  if (out != nullptr) *out = result.host();
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("wgmma multiplies matrices in shared memory, in all layouts that a descriptor can tell") {
+  const Defaults defaults;
+  for (const bool accumulate : {false, true}) {
+    CAPTURE(accumulate);
+    check_product<8>({0, 16, 1024, 128}, {kBeginB, 16, 1024, 128}, 1, accumulate);
+    check_product<64>({0, 16, 1024, 128}, {kBeginB, 16, 1024, 128}, 4, accumulate);
+    check_product<256>({0, 16, 1024, 128}, {kBeginB, 16, 1024, 128}, 4, accumulate);
+  }
+  check_product<64>({1024, 0, 2048, 128}, {kBeginB + 4096, 0, 1024, 128}, 4, true);
+  check_product<64>({0, 16, 512, 64}, {kBeginB, 16, 512, 64}, 2, true);
+  check_product<256>({0, 16, 256, 32}, {kBeginB, 16, 256, 32}, 1, true);
+  check_product<64>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
+}
+
+TEST_CASE("wgmma with the swizzle of another layout multiplies other numbers") {
+  const Defaults defaults;
+  const WgmmaFactor right{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
+  const Product product(64, 32, right, b, true);
+  CHECK(multiply<64>(product, right, b, 4, true) == product.expected);
+  CHECK(multiply<64>(product, {0, 16, 1024, 64}, b, 4, true) != product.expected);
+  CHECK(multiply<64>(product, {0, 16, 1024, 0}, b, 4, true) != product.expected);
+}
+
+TEST_CASE("the sums of wgmma are NaNs until its group is committed and waited for") {
+  const Defaults defaults;
+  std::vector<float> out;
+  const auto all_nan = [&] {
+    return std::all_of(out.begin(), out.end(), [](float f) { return std::isnan(f); });
+  };
+  const std::string place = place_of("wgmma.cu", "misused wgmma");
+  CHECK(misuse(WgmmaMisuse::none, &out) == cudaSuccess);
+  CHECK(out == std::vector<float>(512, 8.0f));
+  CHECK(misuse(WgmmaMisuse::late_wait, &out) == cudaSuccess);
+  CHECK(all_nan());
+  for (const WgmmaMisuse how :
+       {WgmmaMisuse::no_commit, WgmmaMisuse::no_wait, WgmmaMisuse::weak_wait}) {
+    CHECK(misuse(how, &out) == cudaErrorLaunchFailure);
+    CHECK(report_names("ended without a commit of, or a wait for", place));
+    CHECK(all_nan());
+  }
+}
+
+TEST_CASE("what wgmma reads and writes must be left alone until the wait") {
+  const Defaults defaults;
+  const std::string place = place_of("wgmma.cu", "misused wgmma");
+  CHECK(misuse(WgmmaMisuse::overwritten_factor) == cudaErrorLaunchFailure);
+  CHECK(report_names("was overwritten before the wait, first in row 1", place));
+  CHECK(misuse(WgmmaMisuse::touched_sums) == cudaErrorLaunchFailure);
+  CHECK(report_names("accumulators"));
+  CHECK(misuse(WgmmaMisuse::no_fence) == cudaErrorLaunchFailure);
+  CHECK(report_names("without a wgmma_fence()", place));
+}
+
+TEST_CASE("wgmma takes a whole warpgroup, whose threads all say the same") {
+  const Defaults defaults;
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 3);
+    CHECK(misuse(WgmmaMisuse::other_factor) == cudaErrorLaunchFailure);
+    CHECK(report_names("issued a different one", place_of("wgmma.cu", "misused wgmma")));
+    CHECK(misuse(WgmmaMisuse::few_threads) == cudaErrorLaunchFailure);
+    CHECK(report_names("waits for its warpgroup's other threads", "has returned",
+                       place_of("wgmma.cu", "wgmma wait")));
+  }
+  CHECK(misuse(WgmmaMisuse::beyond_shared) == cudaErrorLaunchFailure);
+  CHECK(report_names("none of the block's shared memory", place_of("wgmma.cu", "misused wgmma")));
+  DeviceArray<float> image(std::vector<float>(64 * 32, 1.0f)), out(512);
+  CHECK(launch(misuse_wgmma, {1, 96, 64 * 128}, image.data(), WgmmaMisuse::none, out.data()) ==
+        cudaErrorLaunchFailure);
+  CHECK(report_names("some threads never were"));
+}
