@@ -202,6 +202,13 @@ struct Pixels {
             .bias = {place.bias && count > 0 ? place.bias[first] : 0.0f,
                      place.bias && count > 1 ? place.bias[first + 1] : 0.0f}};
   }
+  __device__ bool whole(const Place& place, const WgmmaItem& item) const {
+    return kLayout == Layout::nhwc && pairs && place.count >= Shape::N &&
+           (item.m + 1) * Shape::M <= windows.pixels();
+  }
+  __device__ void store_whole(const Pair& pair, float* row, float v0, float v1) const {
+    *reinterpret_cast<float2*>(row + pair.offset) = {v0 + pair.bias[0], v1 + pair.bias[1]};
+  }
   __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
     if (row == nullptr || pair.count <= 0) return;
     row += pair.offset;
@@ -278,8 +285,8 @@ double cycles(const Windows& windows, int splits, double step_cycles) {
   constexpr double kStoredBytes = 19, kAddedBytes = 1800;  // a cycle: of an SM, of all
   constexpr double kLaunch = 5000;
   const WgmmaWork work = work_of<Shape>(windows, splits);
-  const double resident = gemm::multiprocessors() * Shape::kBlocks;
-  const double rounds = std::ceil(static_cast<double>(work.items()) / resident) * Shape::kBlocks;
+  // Two blocks of an SM share its tensor cores: they take as long as one after the other.
+  const double rounds = std::ceil(static_cast<double>(work.items()) / gemm::multiprocessors());
   const double item = step_cycles * work.steps / splits + Shape::M * Shape::N * 4 / kStoredBytes;
   const double bytes = 4.0 * static_cast<double>(windows.out_size()) * (splits + 1);
   return rounds * item + (splits > 1 ? kLaunch + bytes / kAddedBytes : 0);

@@ -1,5 +1,35 @@
 /// @file implicit_gemm_wgmma_tf32.cu
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
+///
+/// - Before: gemm_col2im.cu (a product for the columns, which col2im adds up)
+/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
+///
+/// **The idea.** dx[h] gets a product from tap r if h = p * stride - pad + r * dilation for some p.
+/// With stride 1 every tap reaches every pixel, and p = h + pad - r * dilation: a forward pass over
+/// dy with the taps in reverse order. With a stride, which taps reach h depends on its residue
+/// alone; so the pixels of one residue are a forward pass of their own, with stride 1 and some of
+/// the taps:
+///
+///     stride 2, 3 taps, pad 1      h  0   1   2   3   4   5
+///     even h: tap 1 alone             1       1       1            dx[2 i]     = w1 dy[i]
+///     odd h:  taps 0 and 2               0 2     0 2     0 2       dx[2 i + 1] = w2 dy[i] + w0
+///     dy[i + 1]
+///
+/// No product is with a zero that the stride put in, and no two blocks add to the same pixel. The
+/// kernel is that of \ref rung_cuda_optimized_conv2d_implicit_gemm_wgmma_tf32 "the forward pass"; a
+/// small one first copies the weights of each class as [c][taps][k].
+///
+/// **Expect.** The forward pass's times and 3 to 8 us for the weights. Predicted from those: B4 45
+/// us, B10 590. Measured on an H200 in microseconds, cuDNN 9.19 beside it:
+///
+///     B4 45.1 / 47   B5 41.6 / 37   B6 32.4 / 32   B7 44.6 / 40   B8 61 / 69   B9 263 / 257   B10
+///     590 / 606
+///
+/// **Costs.** As the forward pass; stride_h * stride_w launches. Pixels that no tap reaches (B8:
+/// three of four) are zeroed by a memset of all of dx. Declined: fp32 problems, and GPUs other than
+/// compute capability 9.0.
+/// **Try.** For stride 3, dilation 2 and 4 taps, write down the taps of each residue. When have all
+/// residues the same number?
 #include <numeric>
 #include <vector>
 

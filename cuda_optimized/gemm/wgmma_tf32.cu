@@ -1,6 +1,47 @@
 /// @file wgmma_tf32.cu
 /// @brief gemm with Hopper's own instructions: the copy engine feeds wgmma through a ring of
 /// stages.
+///
+/// - Before: tiled.cu (a block stages tiles; a thread multiplies floats)
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** Nobody copies and nobody computes addresses any more. `wgmma` is a matrix product
+/// of four warps, d [64][N] += a [64][8] * b [8][N] with N up to 256, whose factors lie in shared
+/// memory: a 64-bit descriptor tells where. It runs while the warps go on. The copy engine (TMA)
+/// brings a box of an array on one thread's word; zeros for what lies outside, factors rounded to
+/// TF32 on the way (to nearest, ties to even: measured). Two kinds of barriers in shared memory
+/// connect them:
+///
+///     producer (one warp)          stages                    consumers (two warpgroups)
+///     wait for empty[s]      +--------+--------+--- - -+     wait for full[s]
+///     expect so many bytes   | a | b  | a | b  |       |     4 steps of wgmma on stage s
+///     a box of a, one of b ->+--------+--------+--- - -+->   all but those done: empty[s - 1]
+///     s + 1                      0        1      ...         s + 1
+///
+/// A row of a stage is 128 bytes, 32 steps of k. Eight rows would meet the same banks; so the
+/// engine writes them with their 16-byte pieces permuted (bits 4 to 6 of an address are XORed with
+/// bits 7 to 9), and wgmma reads them so.
+///
+/// Blocks stay: as many as fit the GPU, each with one tile after the other. So the producer already
+/// loads the next tile while the consumers store the last one. No setmaxnreg: where CUTLASS gives a
+/// whole warpgroup to the producer and takes its registers back, a single warp costs few. But nine
+/// warps are three in one of the SM's four partitions, which leaves 168 registers a thread and not
+/// 227.
+///
+/// Factors of TF32 must lie along k in shared memory, both of them. b [k][n] does not: a kernel
+/// transposes it into the workspace first, and its time counts.
+///
+/// **Expect.** A tile of 128 x 256 loads 48 KB a step, for 1024 cycles of the tensor cores.
+/// Predicted: 330 to 390 TFLOP/s at 4096 without the transpose. Measured on an H200: 329 TFLOP/s
+/// with it, 418 us, of which the transpose takes 45; cuBLAS 346 us.
+/// **Costs.** 128 to 197 KB of shared memory. A workspace as large as b. Where rows of a are not a
+/// multiple of 16 bytes, or a does not begin at one, the producer warp gathers elements itself:
+/// right, and slow. Tensor cores drop low bits when they add: long sums of positive numbers come
+/// out a little small (3e-5 for 4608 products). Declined: fp32 problems; GPUs other than compute
+/// capability 9.0, as wgmma has neither ancestor nor descendant; tile maps other than row_major, as
+/// the tiles' order is its own.
+/// **Try.** Give the ring two stages instead of four. How much slower is it, and why not half as
+/// fast?
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/repack.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
@@ -93,6 +134,12 @@ struct RowMajor {
   };
   __device__ Pair columns(const Place& place, int first) const {
     return {first, place.columns - first};
+  }
+  __device__ bool whole(const Place& place, const WgmmaItem& item) const {
+    return pairs && place.columns >= Shape::N && (item.m + 1) * Shape::M <= M;
+  }
+  __device__ void store_whole(const Pair& pair, float* row, float v0, float v1) const {
+    *reinterpret_cast<float2*>(row + pair.column) = {v0, v1};
   }
   __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
     if (row == nullptr || pair.count <= 0) return;

@@ -78,7 +78,9 @@ HOST_DEVICE constexpr int swizzled(int i, int k) {
 ///   Place place(item)           of a tile
 ///   float* row(place, row)      where a row of c begins in that tile, or null past the last one
 ///   Pair columns(place, first)  two neighbouring columns of the tile
-///   store(pair, row, v0, v1)    writes them
+///   store(pair, row, v0, v1)    writes them, where they are in c
+///   whole(place, item)          whether all of the tile is, and float2 can be stored: then
+///   store_whole(pair, row, ...) is called instead
 /// Grid: <= work.items(); block kWgmmaThreads.
 template <class Shape, class Source, class Result>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
@@ -170,13 +172,26 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       rows[i][0] = result.row(place, row);
       rows[i][1] = result.row(place, row + 8);
     }
+    // Two loops: one without a test for tiles that lie in c as a whole, as most do.
+    if (result.whole(place, item)) {
 #pragma unroll
-    for (int j = 0; j < Shape::N / 8; ++j) {
-      const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
 #pragma unroll
-      for (int i = 0; i < Shape::kRowTiles; ++i) {
-        result.store(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
-        result.store(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          result.store_whole(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
+          result.store_whole(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        }
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          result.store(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
+          result.store(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        }
       }
     }
   }
