@@ -26,13 +26,13 @@
 ///               share their tap, and one test serves for all; their addresses are H * W apart.
 ///               add_parts() puts the weights back into dw's order.
 ///
-/// **Expect.** Of 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
-/// operands, 16 to 24 copy, and some 150 find addresses. ncu on B10 with tiles of 128 x 128: 80 %
-/// of the issue slots, 16 warps an SM; 43 TFLOP/s. Measured on an H200 (2026-11-21), microseconds,
-/// against cuDNN's best plain fp32: B4 209 (375), B5 107 (188), B6 210 (281), B8 180 (275), B9 1532
-/// (2866), B10 5449 (6991). B3 has three channels: each column is found on its own, in tiles of 64
-/// x 160 for its 147 columns, 281 (414). B7 is the small one, 207 for the product and once 75 for
-/// adding up its parts, 285 in all (219): its sums are short, and its dw is large.
+/// **Expect.** Of some 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
+/// operands, 16 to 24 copy, and 150 find addresses. Measured on an H200 (2026-11-21), microseconds,
+/// cuDNN's best plain fp32 in brackets: B3, in tiles of 64 x 160, 281 (414); B4 219 (375). A
+/// version in which two warps shared the 16 pixels of a step, and which added up parts in their own
+/// order: B4 209, B5 107 (188), B6 210 (281), B8 180 (275), B9 1532 (2866), B10 5449 (6991; 80 % of
+/// the issue slots, 43 TFLOP/s), and B7 285 (219), of which the product was 207: adding up the
+/// parts in dw's order is predicted to bring B7 to 220 and B6 to 195. Not measured yet.
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
 /// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
 /// and as by implicit_gemm.

@@ -21,8 +21,8 @@
 /// (`__stcs`): nobody reads the columns soon, and x keeps its place in the caches.
 ///
 /// **Expect.** The bytes decide: B4 reads 26 MB and writes 231 MB, 61 us at the 4.2 TB/s that a
-/// copy reaches on an H200. Measured (2026-11-21): 66 us, 0.92 of a copy; B3 69 (0.88), B10 269
-/// (0.91), B9 515 (0.95); im2col_batched takes 134, 84, 526 and 1046. A store of four separate
+/// copy reaches on an H200. Measured (2026-11-21): 67 us, 0.91 of a copy; B3 69 (0.88), B10 273
+/// (0.89), B9 521 (0.94); im2col_batched takes 134, 84, 526 and 1046. A store of four separate
 /// floats a thread, 32 windows apart, did as well; one vector of col a thread, with all taps in
 /// other threads, did worse (0.79): it reads x from L2 for each tap.
 /// **Costs.** Vectors need Q % 4 = 0 and col at a multiple of 16 bytes; otherwise a thread makes
