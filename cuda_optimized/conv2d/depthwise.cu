@@ -24,7 +24,7 @@
 /// uses each value for up to kTaps outputs.
 ///
 /// **Expect.** Problem B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads
-/// and 126 multiply-adds for 14 outputs. 8.7 us on an H200 (M), where a copy of as many bytes takes
+/// and 126 multiply-adds for 14 outputs. 8.8 us on an H200 (M), where a copy of as many bytes takes
 /// 4.4 and cuDNN 27. With so little arithmetic it is the *instructions* that count, not the bytes:
 /// a thread a column, with a load and a comparison for each value, took 9.5 us in a sketch with all
 /// sizes compiled in, a thread a row 6.8; a division or two for each thread's place cost 2.
@@ -44,8 +44,8 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kThreads = 128;                 ///< Of a block, at most.
-[[maybe_unused]] constexpr int kBlocks = 10;  ///< That shall fit an SM, with a 3 x 3 filter.
+constexpr int kThreads = 128;                ///< Of a block, at most.
+[[maybe_unused]] constexpr int kBlocks = 8;  ///< That shall fit an SM, with a 3 x 3 filter.
 constexpr int kSegment = 14;  ///< Columns of x that a thread steps over: a row of 14, 28, 56 ....
 constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 13 * 1024;  ///< Of shared memory: 16 blocks of an SM.

@@ -476,8 +476,8 @@ planted_bug(async_copy_not_waited_for
 
 planted_bug(padding_not_zero_filled
   RUNG cuda_optimized/conv2d/direct_cp_async
-  FIND [==[channel + (inside ? offset : 0), inside ? 16 : 0);]==]
-  REPLACE [==[channel + (inside ? offset : 0), 16);]==]
+  FIND [==[ptx::cp_async<4>(place, channel + (inside ? offset : 0), inside ? 4 : 0);]==]
+  REPLACE [==[ptx::cp_async<4>(place, channel + (inside ? offset : 0), 4);]==]
   TEACHES "read_bytes is the padding: with all bytes read, the channel's first pixels stand there")
 
 planted_bug(planes_of_columns_mixed_up
