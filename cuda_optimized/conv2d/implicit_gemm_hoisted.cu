@@ -59,7 +59,7 @@ using Small = Tiles<32, 32, 4>;
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(pixels/kTileN), <= ceil(filters/kTileM), <= groups), block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, 2)
     conv2d_implicit_gemm_hoisted(Conv2dProblem conv, PixelDivisions divide, const float* x,
                                  const float* weights, const TapEntry* table, const float* bias,
                                  float* y) {

@@ -47,7 +47,7 @@ using Small = Tiles<32, 32, 4>;
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(pixels/kTileN), <= ceil(filters/kTileM), <= groups), block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, 2)
     conv2d_implicit_gemm_register_tile(Conv2dProblem conv, const float* x, const float* weights,
                                        const float* bias, float* y) {
   __shared__ float w_tile[kTileK][T::kTileM];  // [k][m]: transposed, so that m is contiguous

@@ -21,8 +21,8 @@
 /// too.
 ///
 /// **Expect.** Four loads of 16 bytes from shared memory for 64 multiply-adds, where before there
-/// were 16 of 4 bytes; no bank conflicts in them. 117 registers a thread, two blocks an SM (nvcc
-/// 13.0, sm_90). About 36 TFLOP/s on an H200, 6.6 ms for B10 (64x512x28x28, 512 filters 3x3): in
+/// were 16 of 4 bytes; no bank conflicts in them. Up to 128 registers a thread, two blocks
+/// an SM. About 36 TFLOP/s on an H200, 6.6 ms for B10 (64x512x28x28, 512 filters 3x3): in
 /// each step the copies are still waited for.
 /// **Costs.** A second copy of the weights in the workspace, and a launch to make it: 5 us for the
 /// 9 MB of B10. Declines what implicit_gemm_hoisted.cu declines.
@@ -40,7 +40,7 @@ using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
 /// x [N][C][H][W], table [depth], packed [groups][k_rows][padded_m].
 /// Grid m_tiles * n_tiles * groups, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, 2)
     conv2d_implicit_gemm_vectorized(Conv2dProblem conv, PixelDivisions divide,
                                     GatheredProduct product, StoreImages store, const float* x,
                                     const TapEntry* table, const float* packed) {

@@ -42,7 +42,7 @@ using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W]; `residue` and `product` are the
 /// class. Grid m_tiles * n_tiles * groups, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, 2)
     conv2d_dgrad_implicit_gemm(Conv2dProblem conv, ResidueClass residue,
                                conv2d::GatheredProduct product, StoreClass store, const float* dy,
                                const float* weights) {
