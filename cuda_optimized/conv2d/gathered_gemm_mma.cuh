@@ -102,8 +102,8 @@ __device__ void copy_tiles(const GatheredGemm& product, const float* source, con
                            const PixelRow* pixels, int n0, int k0, int depth, float* a_tile,
                            float* b_tile) {
   constexpr int kWidth = kBytes / 4, kPieces = kMmaStep / kWidth;
-  // More would cost registers, which the sums need.
-  [[maybe_unused]] constexpr int kUnroll = 2;
+  // All copies of 4 bytes at once would need more registers than there are.
+  [[maybe_unused]] constexpr int kUnroll = kBytes == 16 ? 8 : 2;
   const int thread = static_cast<int>(threadIdx.x);
   const int k = thread % kPieces * kWidth;
   const Tap tap = tap_at(product, k0 + k < depth ? k0 + k : 0);

@@ -29,9 +29,9 @@
 /// mma.sync reaches about 62 % of the 495 TFLOP/s that H200's tensor cores do with wgmma. A block
 /// of 128 x 128 reads 1 KB of L2 a step of k for 16384 multiply-adds: 250 TFLOP/s are 7.6 TB/s from
 /// L2, which is its limit. Predicted: 200 TFLOP/s at 4096.
-/// What lost, on one H200 at 4096: fetching the first fragments of the next stage before the last
-/// products of this one took all 255 registers and ran at 148 TFLOP/s; a prototype of this plainer
-/// loop ran at 170, without any rounding at 191. Warps of 64 x 32 ran at 140.
+/// Measured on one H200: 162 at 4096 (a prototype without edges: 170, without rounding 191).
+/// What lost: fetching the first fragments of the next stage before the last products of this one
+/// took all 255 registers, 148; warps of 64 x 32, 140 in the prototype.
 /// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
 /// Arrays that do not begin at 16 bytes, or rows that are not a multiple of 4 floats, are copied 4
 /// bytes at a time. Declined: fp32 problems, GPUs before compute capability 8.0, the maps that hand
