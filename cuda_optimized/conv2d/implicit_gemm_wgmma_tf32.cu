@@ -27,15 +27,18 @@
 /// has SMs, so plan_of() picks smaller tiles or computes the sums in parts. Predicted: 330 to 390
 /// TFLOP/s for B10. Measured on an H200 in microseconds, cuDNN 9.19 beside it:
 ///
-///     B4 41.6 / 42   B5 44 / 41   B6 27.4 / 28   B7 31.7 / 35   B8 34 / 32   B9 265 / 244   B10
-///     576 / 584
+///     B4 41.8 / 42   B5 53 / 41   B6 29 / 28   B7 31.7 / 35   B8 42 / 32   B9 262 / 244
+///     B10 562 / 584
+///
+/// B5 took 44 and B8 34 us in a sketch whose blocks found their tile with less arithmetic: where a
+/// tile has only 2 to 8 steps, 64-bit divisions show.
 ///
 /// **Costs.** nchw arrays are transposed into the workspace, channels padded to a multiple of 4: B4
 /// takes 73 us so. Problems outside of the engine's fields (stride over 8, padding over 128,
 /// windows over 256 wide, C / groups not a multiple of 4 in nhwc, arrays that do not begin at 16
 /// bytes) are gathered by the producer warp: right, and slow. With groups, 32 channels are loaded
 /// also where a group has fewer: depthwise convolutions waste 31 of 32. Declined: fp32 problems,
-/// and GPUs other than compute capability 9.0.
+/// filters of over 1024 taps, and GPUs other than compute capability 9.0.
 /// **Try.** Walk along k with the taps inside and the channels outside. Are there more or fewer
 /// bytes from L2, and is it faster?
 #include "core/rung.hpp"
@@ -80,6 +83,7 @@ Declined supports(const Conv2dProblem& conv) {
   if (conv.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }
+  if (const Declined why = why_no_windows(conv)) return why;
   return gemm::why_no_wgmma();
 }
 

@@ -236,6 +236,17 @@ inline bool fits_the_copy_engine(const Windows& windows) {
               windows.dilation.w);
 }
 
+/// Why the shape does not suit the kernel, if so: a step is 32 channels of one tap, however few
+/// there are, so that a filter of one channel as large as an image would be multiplied by zeros for
+/// minutes.
+inline Declined why_no_windows(const Conv2dProblem& conv) {
+  constexpr std::int64_t kMaxTaps = 1024;
+  const std::int64_t taps = std::int64_t{conv.R} * conv.S;
+  if (taps <= kMaxTaps) return {};
+  return text("filters of ", taps, " taps, each a step of ", kWgmmaStep, " channels: at most ",
+              kMaxTaps);
+}
+
 inline int padded_channels(int channels) { return ceil_div(channels, 4) * 4; }
 
 /// Floats of the source with its channels innermost, a multiple of 4 in each group; and so many

@@ -166,6 +166,7 @@ Declined supports(const Conv2dProblem& conv) {
   if (conv.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }
+  if (const Declined why = conv2d::why_no_windows(conv)) return why;
   return gemm::why_no_wgmma();
 }
 
