@@ -552,14 +552,14 @@ planted_bug(sums_of_a_warp_read_before_they_are_there
   TEACHES "a warp is not in step of itself: what lanes exchange needs a barrier of the warp")
 
 planted_bug(stage_read_before_its_copies_landed
-  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
   FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
   FIND [==[ptx::cp_async_wait_group<T::kStages - 2>();]==]
   REPLACE [==[ptx::cp_async_wait_group<T::kStages - 1>();]==]
   TEACHES "one group too few is waited for: on a GPU the copies are mostly there, and sometimes not")
 
 planted_bug(empty_groups_not_counted
-  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
   FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
   FIND [==[        ++next;
       }
@@ -570,7 +570,7 @@ planted_bug(empty_groups_not_counted
   TEACHES "at the end of a sum nothing is copied any more, but the groups must be counted on")
 
 planted_bug(padding_of_the_tap_before
-  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
   FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
   FIND [==[inside_[i] = inside;]==]
   REPLACE [==[inside_[i] = r_ + s_ == 0 ? inside : inside_[i];]==]
