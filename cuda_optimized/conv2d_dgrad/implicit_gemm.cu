@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(T::kThreads, 2)
                                conv2d::GatheredProduct product, StoreClass store, const float* dy,
                                const float* weights) {
   constexpr int kFloatsA = T::kBlockK * T::kBlockM, kFloatsB = T::kBlockK * T::kBlockN;
-  constexpr int kFloats = std::max(kFloatsA + kFloatsB, T::kThreads * T::kThreadN);
+  constexpr int kFloatsStore = T::kThreads * T::kThreadN;
+  constexpr int kFloats = kFloatsA + kFloatsB > kFloatsStore ? kFloatsA + kFloatsB : kFloatsStore;
   __shared__ float4 shared[kFloats / 4];
   float* const a_tile = &shared[0].x;       // [k][m]
   float* const b_tile = a_tile + kFloatsA;  // [k][n]
