@@ -6,7 +6,6 @@ CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, reordered)
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, im2col_gemm)
 CPU_RUNG(Conv2dProblem, cpu_reference, conv2d, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, direct)
-CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, im2col_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_tiled)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_constant_weights)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
@@ -14,15 +13,16 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, depthwise)
+CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, im2col_gemm)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, im2col_gemm_chunks)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_tiled)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_hoisted)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_vectorized)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, im2col_gemm_chunks)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
@@ -41,8 +41,6 @@ convladder::Ladder convladder::conv2d_ladder() {
                   "the same product with the columns found by index arithmetic, not copied"),
           CUDA_ROW(cuda_naive, conv2d, direct, "cpu_reference/conv2d/direct",
                    "one thread an output"),
-          CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
-                   "a kernel for the columns and one for the product, image after image"),
           CUDA_ROW(cuda_optimized, conv2d, direct_tiled, "cuda_naive/conv2d/direct",
                    "a block stages its input tile, with halo, in shared memory"),
           CUDA_ROW(cuda_optimized, conv2d, direct_constant_weights,
@@ -62,6 +60,10 @@ convladder::Ladder convladder::conv2d_ladder() {
                    "inputs and weights arrive in shared memory by themselves"),
           CUDA_ROW(cuda_optimized, conv2d, depthwise, "cuda_optimized/conv2d/direct_cp_async",
                    "one channel a filter: planes are copied as one piece of memory"),
+          CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
+                   "a kernel for the columns and one for the product, image after image"),
+          CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
+                   "columns in pieces that stay in the L2 cache until the product reads them"),
           CUDA_ROW(cuda_naive, conv2d, implicit_gemm, "cuda_naive/conv2d/im2col_gemm",
                    "one thread a sum of the product; every index is decoded by division"),
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_tiled, "cuda_naive/conv2d/implicit_gemm",
@@ -78,16 +80,14 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
                    "cuda_optimized/conv2d/implicit_gemm_vectorized",
                    "copies of three stages in flight; taps outermost, zero-fill is padding"),
-          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
-                   "cuda_optimized/conv2d/direct_double_buffered",
-                   "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"),
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_split_k,
                    "cuda_optimized/conv2d/implicit_gemm_cp_async",
                    "several blocks share a tile's sums; a second kernel adds their parts in order"),
-          CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
-                   "columns in pieces that stay in the L2 cache until the product reads them"),
+          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
+                   "cuda_optimized/conv2d/implicit_gemm_cp_async",
+                   "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"),
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
-                   "cpu_reference/conv2d/implicit_gemm",
+                   "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                    "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)"),
       }};
 }

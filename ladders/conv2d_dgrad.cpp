@@ -6,11 +6,11 @@ CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, depthwise)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {"conv2d_dgrad",
@@ -30,12 +30,6 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise,
                        "cuda_optimized/conv2d_dgrad/gemm_col2im",
                        "one channel a filter: dy convolved with the filter turned round"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
-                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                       "implicit GEMM in NHWC on the tensor cores, a class of pixels at a time"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
-                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                       "a forward pass over dy for each residue of the stride, with wgmma (TF32)"),
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
                        "cuda_optimized/conv2d_dgrad/gemm_col2im",
                        "a product without columns for each residue class of pixels"),
@@ -45,5 +39,11 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
                        "few channels: all residue classes are rows of one product"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                       "implicit GEMM in NHWC on the tensor cores, a class of pixels at a time"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
+                       "a forward pass over dy for each residue of the stride, with wgmma (TF32)"),
           }};
 }

@@ -40,7 +40,7 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                    "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
                    "pixels are decoded once a block, and copied straight to where they are read"),
           CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
-                   "cuda_optimized/conv2d_wgrad/im2col_gemm",
+                   "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
                    "implicit GEMM in NHWC on the tensor cores, its long sums split over blocks"),
       }};
 }

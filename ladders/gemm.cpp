@@ -41,11 +41,11 @@ convladder::Ladder convladder::gemm_ladder() {
                        "several blocks share a tile's sums; a second kernel adds up the parts"),
               CUDA_ROW(cuda_optimized, gemm, stream_k, "cuda_optimized/gemm/split_k",
                        "every block gets the same number of steps, wherever tiles begin and end"),
-              CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/tiled",
+              CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/cp_async",
                        "tensor cores multiply factors rounded to TF32, a fragment a lane"),
               CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
                        "float's accuracy from tensor cores: each factor as the sum of two in TF32"),
-              CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/tiled",
+              CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/mma_tf32",
                        "Hopper's copy engine feeds wgmma through a ring of stages (TF32)"),
           }};
 }

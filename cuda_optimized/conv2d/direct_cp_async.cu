@@ -37,8 +37,8 @@
 /// in 23 % of the cycles none starts, although data and instructions are there ("dispatch stall":
 /// operands that meet at the ports of the register file, we suppose). Problem B2 (1x3x1920x2400, 3
 /// filters 3x3): 45 us (M), of which a copy of the bytes takes 28; problem B11 (16x1x161x700, 32
-/// filters 5x20, stride 2): 86 us (M), cuDNN 145; problem B3 (32x3x224x224, 64 filters 7x7, stride
-/// 2): 200 us (M), cuDNN 370.
+/// filters 5x20, stride 2): 87 us (M), cuDNN 145; problem B3 (32x3x224x224, 64 filters 7x7, stride
+/// 2): 205 us (M), cuDNN 370.
 /// **Costs.** One block computes few filters: with many channels and filters the input is read
 /// K / 32 times, and a matrix product (implicit_gemm) is faster. Filters, strides and dilations
 /// that are not compiled in take conv2d_cp_async_any(), which loads once for each tap and pixel.

@@ -34,8 +34,8 @@
 /// instructions are multiply-adds; what is left is mostly their operands in the same register bank.
 /// Tried and not kept: 128 x 128 sums a block (3 % slower for B10, 7 % for B8, as fewer blocks hide
 /// each other's waiting), 128 x 256 (2 % faster for B10, slower elsewhere), 8 products a step (6 %
-/// slower), and a 0 instead of a condition as the number of bytes (10 % slower: the compiler then
-/// corrects each address).
+/// slower), and a number of bytes that is computed instead of chosen (the compiler then corrects
+/// each address).
 /// **Costs.** Problems with few tiles leave SMs idle: B7 (32x512x7x7) has 100 tiles for 132 SMs.
 /// The sums of the real data differ in the last bits from those of the rungs before, as k has
 /// another order. Declines what implicit_gemm_vectorized.cu declines, but for R + S.

@@ -2,7 +2,8 @@
 /// @brief conv2d_dgrad by a tiled matrix product and col2im.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu (one thread an element of dx)
-/// - After:  implicit_gemm.cu (no columns: a product for each residue class of pixels), depthwise.cu
+/// - After:  implicit_gemm.cu (no columns: a product for each residue class of pixels),
+/// depthwise.cu
 ///   (one channel a group, where there is no product)
 /// - Made of: cuda_optimized/gemm/gemm_tiled.cuh, cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp

@@ -1,7 +1,8 @@
 /// @file implicit_gemm_mma_tf32.cu
 /// @brief conv2d_dgrad in NHWC on the tensor cores: the forward pass's kernel on turned filters.
 ///
-/// - Before: gemm_col2im.cu (a product for the columns, a gather for the pixels)
+/// - Before: implicit_gemm_cp_async.cu (float arithmetic, NCHW)
+/// - After:  implicit_gemm_wgmma_tf32.cu (Hopper: the copy engine finds the windows)
 /// - Made of: cuda_optimized/conv2d/gathered_gemm_mma.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

@@ -1,7 +1,7 @@
 /// @file implicit_gemm_wgmma_tf32.cu
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
 ///
-/// - Before: gemm_col2im.cu (a product for the columns, which col2im adds up)
+/// - Before: implicit_gemm_mma_tf32.cu (threads copy the windows; a warp multiplies)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** dx[h] gets a product from tap r if h = p * stride - pad + r * dilation for some p.
@@ -10,10 +10,9 @@
 /// alone; so the pixels of one residue are a forward pass of their own, with stride 1 and some of
 /// the taps:
 ///
-///     stride 2, 3 taps, pad 1      h  0   1   2   3   4   5
-///     even h: tap 1 alone             1       1       1            dx[2 i]     = w1 dy[i]
-///     odd h:  taps 0 and 2               0 2     0 2     0 2       dx[2 i + 1] = w2 dy[i] + w0
-///     dy[i + 1]
+///     stride 2, 3 taps, pad 1   h  0   1   2   3   4   5
+///     even h: tap 1 alone          1       1       1        dx[2i]     = w1 dy[i]
+///     odd h:  taps 0 and 2            0 2     0 2     0 2   dx[2i + 1] = w2 dy[i] + w0 dy[i + 1]
 ///
 /// No product is with a zero that the stride put in, and no two blocks add to the same pixel. The
 /// kernel is that of \ref rung_cuda_optimized_conv2d_implicit_gemm_wgmma_tf32 "the forward pass"; a

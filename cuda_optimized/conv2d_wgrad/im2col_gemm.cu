@@ -2,7 +2,8 @@
 /// @brief conv2d_wgrad by im2col and a tiled matrix product; db by a block's reduction.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu (one thread a weight)
-/// - After:  implicit_gemm.cu (the columns are found, not stored), depthwise.cu (one channel a group,
+/// - After:  implicit_gemm.cu (the columns are found, not stored), depthwise.cu (one channel a
+/// group,
 ///   where there is no product)
 /// - Made of: cuda_optimized/im2col/im2col_batched.cu, cuda_optimized/gemm/gemm_tiled.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp

@@ -28,11 +28,11 @@
 ///
 /// **Expect.** Of some 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
 /// operands, 16 to 24 copy, and 150 find addresses. Measured on an H200 (2026-11-21), microseconds,
-/// cuDNN's best plain fp32 in brackets: B3, in tiles of 64 x 160, 281 (414); B4 219 (375). A
-/// version in which two warps shared the 16 pixels of a step, and which added up parts in their own
-/// order: B4 209, B5 107 (188), B6 210 (281), B8 180 (275), B9 1532 (2866), B10 5449 (6991; 80 % of
-/// the issue slots, 43 TFLOP/s), and B7 285 (219), of which the product was 207: adding up the
-/// parts in dw's order is predicted to bring B7 to 220 and B6 to 195. Not measured yet.
+/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 282 (414); B4 219
+/// (375), B5 118 (188), B6 209 (281), B7 254 (219), B8 191 (275), B9 1556 (2866), B10 5700 (6991).
+/// Predicted were 220 for B7, where some 50 still go into adding the parts up, and 195 for B6. A
+/// version in which two warps shared the 16 pixels of a step was up to 10 % faster on all but these
+/// two.
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
 /// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
 /// and as by implicit_gemm.

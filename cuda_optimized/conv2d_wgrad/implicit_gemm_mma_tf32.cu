@@ -1,7 +1,7 @@
 /// @file implicit_gemm_mma_tf32.cu
 /// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are split over blocks.
 ///
-/// - Before: im2col_gemm.cu (a product an image, columns in memory)
+/// - Before: implicit_gemm_cp_async.cu (float arithmetic, NCHW)
 /// - Made of: cuda_optimized/gemm/mma_tile.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///

@@ -1,8 +1,8 @@
 /// @file mma_tf32.cu
 /// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
 ///
-/// - Before: tiled.cu (a block stages tiles; a thread multiplies floats)
-/// - After:  mma_3xtf32.cu (float's accuracy from three such products)
+/// - Before: cp_async.cu (a thread multiplies floats)
+/// - After:  mma_3xtf32.cu (float's accuracy from three such products), wgmma_tf32.cu (Hopper)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** `mma.sync` is a matrix product of a whole warp: c [16][8] += a [16][8] * b [8][8],

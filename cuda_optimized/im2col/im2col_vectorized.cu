@@ -10,11 +10,10 @@
 /// bytes. For common filters it first reads what the four windows of a row of taps see, once, in
 /// aligned vectors; the taps are then shifts of these registers.
 ///
-///     3 taps, stride 1, padding 1        x:  [ . . . a ][ b c d e ][ f . . . ]   3 aligned vectors
-///                                tap 0:            a  b  c  d                    the same
-///                                registers, tap 1:               b  c  d  e                 stored
-///                                three times, tap 2:                  c  d  e  f              P *
-///                                Q floats apart
+///     3 taps, stride 1, padding 1    x: [ . . . a ][ b c d e ][ f . . . ]   3 aligned vectors
+///                            tap 0:           a    b c d         the same registers,
+///                            tap 1:                b c d e       stored three times,
+///                            tap 2:                  c d e   f   P * Q floats apart
 ///
 /// Indices are ints, and divisions by what the host knows are multiplications
 /// (core/fast_division.hpp): one decode for 4 * R * S elements. The stores are marked as streaming
