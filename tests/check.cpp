@@ -96,7 +96,6 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
   std::vector<Data> modes = {Data::integer};
   if (!problem.once && has_made_up_data(ladder, problem)) modes.push_back(Data::real);
   if (problem.equal_sums) modes = {Data::positive};
-  ++report.problems;
   for (const Data data : modes) {
     const Comparison comparison(ladder, form, data, options.seed, problem.given);
     const std::vector<std::string> failures = check_mode(comparison, rung, where, data, problem,
@@ -145,7 +144,11 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
           }
         }
       }
-      if (accepted.empty()) ++report.declined[reasons];
+      if (accepted.empty()) {
+        ++report.declined[reasons];
+      } else {
+        ++report.problems;
+      }
       for (const Problem& form : accepted) {
         check_form(ladder, rung, where, problem, form, options, report);
       }

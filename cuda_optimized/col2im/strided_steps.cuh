@@ -34,6 +34,7 @@ inline int inverse_of(int a, int modulus) {
   return static_cast<int>((t0 + modulus) % modulus);
 }
 
+/// The steps along one axis.
 inline WindowSteps window_steps(const WindowAxis& axis) {
   const int gcd = std::gcd(axis.stride, axis.dilation);
   const int window_step = axis.dilation / gcd, tap_step = axis.stride / gcd;
@@ -50,7 +51,9 @@ inline WindowSteps window_steps(const WindowAxis& axis) {
 /// The windows that read a pixel: window, window + window_step, ... The first of them reads it as
 /// tap `tap`, the next one as tap - tap_step, and so on.
 struct Readers {
-  int window, tap, count;
+  int window,  ///< The first of them; 0 if there are none.
+      tap,     ///< As which it reads the pixel; 0 if there are none.
+      count;   ///< Windows that read the pixel.
 };
 
 /// @param at the pixel, counted with padding
@@ -74,7 +77,7 @@ __device__ inline Readers readers_of(const WindowAxis& axis, const WindowSteps& 
 
 /// The steps along each axis, and how far apart in col they lead.
 struct Steps {
-  WindowSteps depth, height, width;
+  WindowSteps depth, height, width;               ///< Windows and taps of a step along each axis.
   std::int64_t col_depth, col_height, col_width;  ///< Elements from a step to the next.
 };
 
@@ -96,7 +99,7 @@ inline Steps steps_of(const Im2colProblem& problem) {
           .col_width = apart(by_width, 1, 1)};
 }
 
-inline constexpr int kStridedThreads = 256;
+inline constexpr int kStridedThreads = 256;  ///< Of a block of col2im_strided.
 /// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
 inline constexpr std::int64_t kMaxStridedBlocks = 2048;
 

@@ -15,10 +15,11 @@ using gemm::TileOrder;
 
 /// Divides ints from 0 to 2^31 - 1 by a multiplication and a shift (Granlund and Montgomery, 1994).
 struct FastDivision {
-  unsigned divisor = 1, factor = 1;
-  int shift = 0;
+  unsigned divisor = 1, factor = 1;  ///< n / divisor = (n * factor / 2^32 + n) >> shift
+  int shift = 0;                     ///< the least with 2^shift >= divisor
 
   FastDivision() = default;
+  /// @param by the divisor, at least 1
   explicit FastDivision(int by) : divisor(static_cast<unsigned>(by)) {
     while ((std::uint64_t{1} << shift) < divisor) ++shift;
     const std::uint64_t power = std::uint64_t{1} << 32;
@@ -54,6 +55,7 @@ struct GatheredGemm {
   std::int64_t weights_r, weights_s, weights_c, weights_f;  ///< steps along each axis
   FastDivision by_channels, by_taps_across;                 ///< by `channels`, by S
 
+  /// The pixels of all images: the rows of the product.
   std::int64_t pixels() const { return std::int64_t{N} * rows * columns; }
 };
 
@@ -70,11 +72,13 @@ struct alignas(16) PixelRow {
 /// blocks that shall fit an SM, and how a tile of weights lies in shared memory.
 template <int kM, int kN, int kWarpM, int kWarpN, int kStages, int kBlocksPerSm, TileOrder kOrder>
 struct GatheredShape {
-  static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
-  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  static constexpr int kBlocks = kBlocksPerSm;
-  static constexpr TileOrder kWeightsOrder = kOrder;
+  static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;  ///< of block; of warp
+  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;     ///< of a block
+  static constexpr int kBlocks = kBlocksPerSm;                          ///< that shall fit an SM
+  static constexpr TileOrder kWeightsOrder = kOrder;                    ///< of a tile of weights
+  /// A stage: M pixels and N filters, kMmaStep steps of k each.
   using Stages = gemm::MmaStages<TileOrder::along_k, kM, kOrder, kN, kStages>;
+  /// Shared memory of a block: the stages, and of each pixel its PixelRow and output offset.
   static constexpr std::size_t kSharedBytes =
       kStages * Stages::kFloats * sizeof(float) + kM * (sizeof(PixelRow) + sizeof(std::int64_t));
 };
@@ -86,6 +90,7 @@ struct Tap {
   std::int64_t weight;  ///< offset in the weights of filter 0
 };
 
+/// The tap and channel of step k of the sums.
 __device__ inline Tap tap_at(const GatheredGemm& product, int k) {
   int c, s;
   const int r = product.by_taps_across.divide(product.by_channels.divide(k, &c), &s);
@@ -175,7 +180,7 @@ __device__ void find_pixels(const GatheredGemm& product, std::int64_t m0, std::i
 
 /// Steps of k, from `begin` up to `end`.
 struct Depth {
-  int begin, end;
+  int begin, end;  ///< indices k of the sums
 };
 
 /// The k of those filter rows that meet the source for any of the `count` pixels from m0 on; the
@@ -255,6 +260,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   }
 }
 
+/// Computes the product with the kernel of shape S.
+/// @param in_fours copies 16 bytes at a time, else 4
+/// @param bias [groups * filters], or null
 template <class S>
 void launch_shape(const GatheredGemm& product, bool in_fours, const float* source,
                   const float* weights, const float* bias, float* out) {
@@ -266,6 +274,7 @@ void launch_shape(const GatheredGemm& product, bool in_fours, const float* sourc
          bias, out);
 }
 
+/// The value of an attribute of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {
   int device = 0, value = 0;
   check(cudaGetDevice(&device));
@@ -276,7 +285,7 @@ inline int device_attribute(cudaDeviceAttr attribute) {
 /// The kernels for one order of weights.
 template <TileOrder kOrder>
 struct GatheredShapes {
-  using Large = GatheredShape<128, 128, 64, 64, 3, 2, kOrder>;
+  using Large = GatheredShape<128, 128, 64, 64, 3, 2, kOrder>;  ///< For many pixels and filters.
   using Narrow = GatheredShape<128, 64, 64, 32, 3, 3, kOrder>;  ///< For at most 64 filters.
   using Small = GatheredShape<64, 64, 32, 32, 3, 3, kOrder>;    ///< For few pixels.
   using Thin = GatheredShape<128, 16, 32, 16, 3, 3, kOrder>;    ///< For at most 16 filters.
@@ -290,7 +299,9 @@ struct GatheredShapes {
            S::kSharedBytes <=
                static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   }
+  /// Whether one tile of shape Thin holds all filters of a group.
   static bool takes_thin(const GatheredGemm& product) { return product.filters <= Thin::N; }
+  /// Whether Large suits, and a tile of shape Narrow would not hold all filters of a group.
   static bool takes_large(const GatheredGemm& product) {
     return product.filters > Narrow::N && suits<Large>(product);
   }

@@ -17,7 +17,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 ///
 /// with zeros outside of `in`.
 struct GatheredProduct {
-  int images, groups;
+  int images, groups;                    ///< of the convolution
   int group_c, in_h, in_w;               ///< of what is read: channels of a group, extents
   int group_m;                           ///< channels of a group of what is written
   int rows, columns;                     ///< pixels of an image that are computed
@@ -180,22 +180,25 @@ __device__ void for_each_in_order(const T& tile, const float (&sums)[T::kThreadM
 
 /// Where the sums of a block belong.
 struct BlockPlace {
-  int m, n;  ///< the first channel, counted within the group, and the first pixel
-  int group;
+  int m, n;   ///< the first channel, counted within the group, and the first pixel
+  int group;  ///< which group of channels
   int split;  ///< which part of the steps along k
 };
 
 /// Writes the sums to out [images][channels][rows][columns], and adds a bias.
 struct StoreImages {
-  float* out;
+  float* out;         ///< [images][channels][rows][columns]
   const float* bias;  ///< [channels] or null
   bool fours;         ///< whether four pixels of a tile are four neighbours, aligned to 16 bytes
 
+  /// To out_, plus bias_ unless that is null.
   StoreImages(const GatheredProduct& product, float* out_, const float* bias_)
       : out(out_), bias(bias_),
         fours(product.image_pixels() % 4 == 0 &&
               reinterpret_cast<std::uintptr_t>(out_) % sizeof(float4) == 0) {}
 
+  /// Writes a block's sums, without those of the tile behind the last channel or pixel.
+  /// @param shared kThreads * kThreadN floats of shared memory, used unless `fours`
   template <class T>
   __device__ void store(const GatheredProduct& product, const BlockPlace& place, const T& tile,
                         const float (&sums)[T::kThreadM][T::kThreadN], float* shared) const {

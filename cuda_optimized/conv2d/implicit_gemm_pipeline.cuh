@@ -14,20 +14,23 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 template <int kBlockM, int kBlockN, int kBlockK, int kThreadM, int kThreadN, int kLanesM,
           int kStages_, int kBlocks_>
 struct PipelineTile : gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThreadN, kLanesM> {
+  /// The tile without the copies.
   using Base = gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThreadN, kLanesM>;
   using Base::Base;
   using Base::kThreads;
-  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kStages = kStages_,  ///< tiles of each factor in shared memory
+      kBlocks = kBlocks_;                   ///< that shall fit an SM
 
   /// A thread gathers for kPixels pixels, kThreads apart, every kRowStep-th row of a tile.
   static constexpr int kPixels = kBlockN > kThreads ? kBlockN / kThreads : 1;
+  /// From a row that a thread gathers to its next one.
   static constexpr int kRowStep = kBlockN > kThreads ? 1 : kThreads / kBlockN;
-  static constexpr int kRows = kBlockK / kRowStep;
+  static constexpr int kRows = kBlockK / kRowStep;  ///< of a tile, for which a thread gathers
   static_assert(kBlockN > kThreads ? kBlockN % kThreads == 0 : kThreads % kBlockN == 0);
   static_assert(kBlockK % kRowStep == 0);
 
   static constexpr int kFloatsA = kBlockK * kBlockM, kFloatsB = kBlockK * kBlockN;  ///< of a stage
-  static constexpr int kFloats = kStages * (kFloatsA + kFloatsB);
+  static constexpr int kFloats = kStages * (kFloatsA + kFloatsB);  ///< of all stages
   static_assert(kThreads * kThreadN <= kFloats, "for_each_in_order() has room");
 };
 
@@ -222,9 +225,9 @@ class Gather {
 /// b / tiles. A product with fewer tiles leaves some without work.
 template <int kMost>
 struct Products {
-  GatheredProduct of[kMost];
-  int count = 1;
-  int splits = 1;  ///< blocks that share the steps of a tile
+  GatheredProduct of[kMost];  ///< the products, of which the first `count` are used
+  int count = 1;              ///< products, at most kMost
+  int splits = 1;             ///< blocks that share the steps of a tile
 
   /// Tiles along the pixels, of the product that has most.
   HOST_DEVICE int n_tiles() const {
@@ -234,6 +237,7 @@ struct Products {
     }
     return most;
   }
+  /// Blocks of the grid, those without work included.
   std::int64_t blocks() const {
     return std::int64_t{of[0].m_tiles} * n_tiles() * splits * of[0].groups * count;
   }

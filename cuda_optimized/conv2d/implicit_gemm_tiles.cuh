@@ -8,15 +8,15 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 
 // Sums of a block (channels x pixels), products a step, sums of a thread, threads of a warp along
 // the channels, stages, blocks an SM.
-using Tile128 = PipelineTile<128, 64, 16, 8, 8, 4, 3, 4>;
-using Tile64 = PipelineTile<64, 128, 16, 8, 8, 4, 3, 4>;
-using Tile32 = PipelineTile<32, 256, 8, 8, 8, 4, 4, 4>;
+using Tile128 = PipelineTile<128, 64, 16, 8, 8, 4, 3, 4>;  ///< for many channels
+using Tile64 = PipelineTile<64, 128, 16, 8, 8, 4, 3, 4>;   ///< where Tile128 would be half empty
+using Tile32 = PipelineTile<32, 256, 8, 8, 8, 4, 4, 4>;    ///< for 17 to 32 channels of a group
 using TileSmall = PipelineTile<32, 32, 8, 4, 4, 4, 3, 8>;  ///< where larger ones would be idle
 
 /// A type as a value.
 template <class T>
 struct TileTag {
-  using Tile = T;
+  using Tile = T;  ///< the type
 };
 
 /// Calls body(TileTag<T>) for the tile T that suits the product.

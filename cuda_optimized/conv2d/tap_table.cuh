@@ -19,6 +19,7 @@ struct PixelDivisions {
   FastDivision image;  ///< by P * Q
   FastDivision row;    ///< by Q
 
+  /// For the pixels of that problem's output.
   explicit PixelDivisions(const Conv2dProblem& conv) : image(conv.P * conv.Q), row(conv.Q) {}
 };
 

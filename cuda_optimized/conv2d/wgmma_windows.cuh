@@ -25,21 +25,32 @@ using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each
 /// for p < P, q < Q, with zeros outside of the source. The pixel (p, q) of out lies at (out_first +
 /// out_stride * p, ...) of an image of out_H x out_W.
 struct Windows {
-  Layout layout;  ///< of source and out
-  int N, P, Q, K, groups;
+  Layout layout;      ///< of source and out
+  int N,              ///< images
+      P,              ///< rows of windows in an image
+      Q,              ///< windows in a row
+      K,              ///< filters, the channels of out
+      groups;         ///< of channels; they divide K
   int H, W, group_c;  ///< of source; it has groups * group_c channels
   int R, S;           ///< of weights, which are [K][R][S][group_c] (nchw: [K][group_c][R][S])
-  Step first, stride, dilation;
-  int out_H, out_W;
-  Step out_first, out_stride;
+  Step first,         ///< where the window (0, 0) begins in the source; negative in the padding
+      stride,         ///< pixels of the source from one window to the next
+      dilation;       ///< pixels of the source from one tap to the next
+  int out_H, out_W;   ///< of the images of out, in pixels
+  Step out_first,     ///< where the pixel (0, 0) lies in an image of out
+      out_stride;     ///< pixels of that image from one (p, q) to the next
 
+  /// Of all images: the rows of the product.
   HOST_DEVICE std::int64_t pixels() const { return std::int64_t{N} * P * Q; }
+  /// Filters of a group.
   HOST_DEVICE int group_k() const { return K / groups; }
+  /// Steps of kWgmmaStep channels, the last perhaps partial, for each tap.
   HOST_DEVICE int chunks() const { return ceil_div(group_c, kWgmmaStep); }
   /// From one channel of out to the next.
   HOST_DEVICE std::int64_t plane() const {
     return layout == Layout::nchw ? std::int64_t{out_H} * out_W : 1;
   }
+  /// Floats of out, including pixels that these windows do not write.
   std::int64_t out_size() const { return std::int64_t{N} * out_H * out_W * K; }
 };
 
@@ -48,9 +59,12 @@ template <class Shape>
 struct FilterTiles {
   int group_k, group_tiles;  ///< filters of a group, and tiles of them
 
+  /// Of a group's filters, Shape::N in a tile.
   explicit FilterTiles(const Windows& windows)
       : group_k(windows.group_k()), group_tiles(ceil_div(windows.group_k(), Shape::N)) {}
+  /// The group of a tile's filters; tiles are counted through all groups.
   HOST_DEVICE int group(int tile) const { return tile / group_tiles; }
+  /// A tile's first filter, of all K.
   HOST_DEVICE int first(int tile) const {
     return group(tile) * group_k + tile % group_tiles * Shape::N;
   }
@@ -58,12 +72,16 @@ struct FilterTiles {
 
 /// The place in the sum: a tap of the filter, and 32 channels of it.
 struct Tap {
-  int r, s, c;
+  int r,  ///< row of the filter
+      s,  ///< column of the filter
+      c;  ///< the first of the channels, within the group
 };
+/// The tap of a step: channels change fastest, then s, then r.
 __device__ inline Tap tap_at(const Windows& windows, int step) {
   const int place = step / windows.chunks();
   return {place / windows.S, place % windows.S, step % windows.chunks() * kWgmmaStep};
 }
+/// To the tap of the next step, without divisions.
 __device__ inline void advance_tap(const Windows& windows, Tap& tap) {
   if ((tap.c += kWgmmaStep) < windows.group_c) return;
   tap.c = 0;
@@ -75,16 +93,19 @@ __device__ inline void advance_tap(const Windows& windows, Tap& tap) {
 /// source [N][H][W][C] and weights [K][R*S][group_c] through the copy engine.
 template <class Shape>
 struct Im2colSource {
-  static constexpr bool kWholeWarp = false;
-  CUtensorMap source, weights;
-  Windows windows;
-  FilterTiles<Shape> filters;
+  static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
+  CUtensorMap source,                        ///< im2col, of [N][H][W][C]
+      weights;                               ///< tiled, of [K][R*S][group_c]
+  Windows windows;                           ///< what there is to compute
+  FilterTiles<Shape> filters;                ///< of the tiles' columns
 
+  /// A step of a tile.
   struct Cursor {
-    Tap tap;
+    Tap tap;        ///< of the next step
     int n, h, w;    ///< where the window of the tile's first pixel begins
     int c, filter;  ///< the tile's first channel and filter
   };
+  /// Where the item's first step begins.
   __device__ Cursor at(const WgmmaItem& item) const {
     const std::int64_t pixel = item.m * Shape::M, row = pixel / windows.Q;
     const int q = static_cast<int>(pixel % windows.Q), p = static_cast<int>(row % windows.P);
@@ -95,6 +116,8 @@ struct Im2colSource {
             .c = filters.group(item.n) * windows.group_c,
             .filter = filters.first(item.n)};
   }
+  /// Starts the copies of a step: its pixels to a_tile [Shape::M][32], its filters to b_tile
+  /// [Shape::N][32], both swizzled. `full` completes once all bytes are there.
   __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
                        std::uint64_t* full) const {
     const Tap tap = cursor.tap;
@@ -105,29 +128,35 @@ struct Im2colSource {
                          static_cast<unsigned short>(tap.r * windows.dilation.h));
     ptx::tma_load<3>(b_tile, &weights, full, {tap.c, tap.r * windows.S + tap.s, cursor.filter});
   }
+  /// To the next step.
   __device__ void advance(Cursor& cursor) const { advance_tap(windows, cursor.tap); }
 };
 
 /// The same by a warp, element by element, for what the copy engine cannot take.
 template <class Shape>
 struct GatheredSource {
-  static constexpr bool kWholeWarp = true;
-  const float *source, *weights;
-  Windows windows;
-  Layout weights_layout;
-  FilterTiles<Shape> filters;
+  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a step's channels
+  const float *source,                      ///< in windows.layout
+      *weights;                             ///< in weights_layout
+  Windows windows;                          ///< with the source's layout in memory
+  Layout weights_layout;                    ///< nhwc: [K][R][S][group_c], nchw: [K][group_c][R][S]
+  FilterTiles<Shape> filters;               ///< of the tiles' columns
 
+  /// A step of a tile.
   struct Cursor {
-    Tap tap;
-    std::int64_t pixel;
-    int c, filter;  ///< the tile's first channel and filter
+    Tap tap;             ///< of the next step
+    std::int64_t pixel;  ///< the tile's first one, of windows.pixels()
+    int c, filter;       ///< the tile's first channel and filter
   };
+  /// Where the item's first step begins.
   __device__ Cursor at(const WgmmaItem& item) const {
     return {.tap = tap_at(windows, item.first),
             .pixel = item.m * Shape::M,
             .c = filters.group(item.n) * windows.group_c,
             .filter = filters.first(item.n)};
   }
+  /// Copies a step, rounded to TF32: its pixels to a_tile [Shape::M][32], its filters to b_tile
+  /// [Shape::N][32], both swizzled; then one lane arrives at `full`. Called by a whole warp.
   __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
                        std::uint64_t* full) const {
     const LayoutIndex4 from{windows.layout, windows.groups * windows.group_c, windows.H, windows.W};
@@ -156,31 +185,35 @@ struct GatheredSource {
     __syncwarp();              // separates all lanes' stores from the arrival
     if (lane == 0) ptx::mbarrier_arrive(full);
   }
+  /// To the next step.
   __device__ void advance(Cursor& cursor) const { advance_tap(windows, cursor.tap); }
 };
 
 /// Where the sums go.
 template <class Shape, Layout kLayout>
 struct Pixels {
-  float* out;
-  const float* bias;  ///< or null
-  Windows windows;
-  FilterTiles<Shape> filters;
-  std::int64_t part;  ///< floats from the result of one part of the sums to the next
-  bool dense;         ///< pixels of the product follow one another in out
-  bool pairs;         ///< two neighbours can be stored at once
+  float* out;                  ///< in kLayout; of the first part, if there are several
+  const float* bias;           ///< or null
+  Windows windows;             ///< what there is to compute
+  FilterTiles<Shape> filters;  ///< of the tiles' columns
+  std::int64_t part;           ///< floats from the result of one part of the sums to the next
+  bool dense;                  ///< pixels of the product follow one another in out
+  bool pairs;                  ///< two neighbours can be stored at once
 
+  /// Where a tile's sums go.
   struct Place {
     float* out;         ///< of the tile's first filter
     const float* bias;  ///< of the tile's first filter, or null
     int count;          ///< from there to the group's last one
   };
+  /// Where the item's tile goes, in its part.
   __device__ Place place(const WgmmaItem& item) const {
     const int k = filters.first(item.n);
     return {.out = out + item.split * part + k * windows.plane(),
             .bias = bias ? bias + k : nullptr,
             .count = (filters.group(item.n) + 1) * filters.group_k - k};
   }
+  /// Where the tile's first filter of a pixel lies, or null past the last pixel.
   __device__ float* row(const Place& place, std::int64_t pixel) const {
     if (pixel >= windows.pixels()) return nullptr;
     if (kLayout == Layout::nhwc && dense) return place.out + pixel * windows.K;
@@ -190,11 +223,13 @@ struct Pixels {
     const int w = windows.out_first.w + windows.out_stride.w * static_cast<int>(pixel % windows.Q);
     return place.out + LayoutIndex4{kLayout, windows.K, windows.out_H, windows.out_W}(n, 0, h, w);
   }
+  /// Two neighbouring filters of a tile.
   struct Pair {
     std::int64_t offset;  ///< of the first one from the row
     int count;            ///< how many of the two there are
-    float bias[2];
+    float bias[2];        ///< added to them; 0 if there is none
   };
+  /// The tile's filters `first` and `first` + 1.
   __device__ Pair columns(const Place& place, int first) const {
     const int count = place.count - first;
     return {.offset = first * (kLayout == Layout::nhwc ? 1 : windows.plane()),
@@ -202,13 +237,16 @@ struct Pixels {
             .bias = {place.bias && count > 0 ? place.bias[first] : 0.0f,
                      place.bias && count > 1 ? place.bias[first + 1] : 0.0f}};
   }
+  /// Whether store_whole may write the tile: nhwc, in pairs, with all of its filters and pixels.
   __device__ bool whole(const Place& place, const WgmmaItem& item) const {
     return kLayout == Layout::nhwc && pairs && place.count >= Shape::N &&
            (item.m + 1) * Shape::M <= windows.pixels();
   }
+  /// Writes two sums with their bias, as one float2.
   __device__ void store_whole(const Pair& pair, float* row, float v0, float v1) const {
     *reinterpret_cast<float2*>(row + pair.offset) = {v0 + pair.bias[0], v1 + pair.bias[1]};
   }
+  /// Writes those of two sums that are in out, with their bias; none if `row` is null.
   __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
     if (row == nullptr || pair.count <= 0) return;
     row += pair.offset;
@@ -247,6 +285,7 @@ inline Declined why_no_windows(const Conv2dProblem& conv) {
               kMaxTaps);
 }
 
+/// Channels rounded up to a multiple of 4, 16 bytes, as the copy engine needs.
 inline int padded_channels(int channels) { return ceil_div(channels, 4) * 4; }
 
 /// Floats of the source with its channels innermost, a multiple of 4 in each group; and so many
@@ -277,10 +316,11 @@ inline void pack_source(const Windows& windows, const float* source, float* pack
 
 /// A kernel's shape, and in how many parts it computes the sums.
 struct Plan {
-  enum { narrow, tall, medium, large } shape;
-  int splits;
+  enum { narrow, tall, medium, large } shape;  ///< Narrow, Tall, Medium or Large
+  int splits;                                  ///< parts of each sum, >= 1
 };
 
+/// The tiles of Shape that cover pixels by filters, and the steps: 32 channels of one tap each.
 template <class Shape>
 WgmmaWork work_of(const Windows& windows, int splits) {
   return {.tiles_m = ceil_div(windows.pixels(), std::int64_t{Shape::M}),
@@ -333,10 +373,13 @@ inline std::int64_t part_floats(const Windows& windows) {
 /// The arrays of a product of windows.
 struct WindowArrays {
   const float *source, *weights, *bias;  ///< bias or null
-  Layout source_layout, weights_layout;
-  float *out, *parts;  ///< parts: of part_floats()
+  Layout source_layout,                  ///< of source in memory, which may have been repacked
+      weights_layout;                    ///< nhwc: [K][R][S][group_c], nchw: [K][group_c][R][S]
+  float *out, *parts;                    ///< parts: of part_floats()
 };
 
+/// Computes out, of kLayout, with tiles of Shape and sums in `splits` parts; with Narrow ones where
+/// the copy engine cannot read the arrays. Returns without waiting.
 template <class Shape, Layout kLayout>
 void launch_windows_as(const Windows& windows, int splits, const WindowArrays& arrays) {
   const WgmmaWork work = work_of<Shape>(windows, splits);

@@ -16,7 +16,8 @@ struct ClassAxis {
   int positions;            ///< of dx that are in the class
   int taps;                 ///< of the filter that meet them; none is legal
   int first_tap, tap_step;  ///< which they are
-  int start, move;
+  int start,                ///< where position 0 meets tap 0, in dy or its padding; 0 without taps
+      move;  ///< in dy, from a tap to the next one: -dilation / gcd(stride, dilation)
 
   /// @param extent of dx, as `taps_`, `pad`, `stride` and `dilation` are those along this axis
   ClassAxis(int residue, int extent, int taps_, int pad, int stride, int dilation) {
@@ -39,8 +40,9 @@ struct ClassAxis {
 
 /// The class of the pixels (residue_h + i * stride.h, residue_w + j * stride.w) of dx.
 struct ResidueClass {
-  ClassAxis h, w;
+  ClassAxis h, w;  ///< down, across
 
+  /// Of the class that begins at pixel (residue_h, residue_w) of dx.
   ResidueClass(const Conv2dProblem& conv, int residue_h, int residue_w)
       : h(residue_h, conv.H, conv.R, conv.pad.top, conv.stride.h, conv.dilation.h),
         w(residue_w, conv.W, conv.S, conv.pad.left, conv.stride.w, conv.dilation.w) {}
@@ -102,16 +104,19 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
 
 /// Writes the sums to dx [images][channels][height][width], at the pixels of a residue class.
 struct StoreClass {
-  float* dx;
-  int height, width;
-  Step stride;
-  bool fours;  ///< one class of all pixels, of which four of a tile are four neighbours
+  float* dx;          ///< [images][channels][height][width]
+  int height, width;  ///< of an image of dx
+  Step stride;        ///< in dx, from a pixel of the class to the next one
+  bool fours;         ///< one class of all pixels, of which four of a tile are four neighbours
 
+  /// To dx_, the input gradient of that problem.
   StoreClass(const Conv2dProblem& conv, float* dx_)
       : dx(dx_), height(conv.H), width(conv.W), stride(conv.stride),
         fours(conv.stride.h == 1 && conv.stride.w == 1 && std::int64_t{conv.H} * conv.W % 4 == 0 &&
               reinterpret_cast<std::uintptr_t>(dx_) % sizeof(float4) == 0) {}
 
+  /// Writes a block's sums, without those of the tile behind the last channel or pixel.
+  /// @param shared kThreads * kThreadN floats of shared memory, used unless `fours`
   template <class T>
   __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
                         const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],

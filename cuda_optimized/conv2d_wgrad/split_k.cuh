@@ -19,12 +19,13 @@ struct TileShape {
   int resident;          ///< Blocks that an SM holds.
   double teraflops;      ///< What it reaches on an H200 where nothing but the products counts.
 
+  /// Threads of the block that computes the tile.
   constexpr int threads() const { return filters * columns / 64; }
 };
 
 /// The product dw = dy * col^T of each group, and how it is handed out to blocks.
 struct SplitProduct {
-  Conv2dProblem conv;
+  Conv2dProblem conv;            ///< The convolution whose weight gradient it is.
   int group_k = 0, group_c = 0;  ///< Filters and channels of a group.
   int columns = 0;               ///< C/G * R * S
   int pixels = 0;                ///< N * P * Q: the length of each sum.
@@ -57,12 +58,12 @@ constexpr int kSms = 132;
 constexpr double kPartBytes = 4e6;            ///< Of parts moved in a microsecond.
 constexpr double kReductionMicroseconds = 3;  ///< A launch, and the latency of its loads.
 constexpr int kStartSteps = 6;                ///< What a block's first loads and last stores take.
-constexpr int kMaxSplits = 1024;
+constexpr int kMaxSplits = 1024;              ///< Parts of a sum, at most.
 
 /// The product in parts of `shape`, and an estimate of its time in microseconds.
 struct Plan {
-  SplitProduct product;
-  double microseconds;
+  SplitProduct product;  ///< With its splits and split_pixels.
+  double microseconds;   ///< The estimate, adding up the parts included.
 };
 
 /// As many parts as take the least time: with few, SMs are idle in the last wave of blocks (or in
@@ -118,6 +119,7 @@ struct Sums {
   float* db;  ///< [splits][K]
 };
 
+/// dw and db if there is one part; otherwise the parts in the workspace, dw's before db's.
 inline Sums sums_of(const SplitProduct& product, const Arguments& arrays) {
   if (product.splits == 1) return {arrays.out<float>("dw"), arrays.out<float>("db")};
   float* parts = arrays.workspace<float>();

@@ -15,12 +15,16 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 template <class Tile, int kStages, bool kAligned>
 class AsyncTiles {
  public:
-  static constexpr int kBlockM = Tile::kBlockM, kBlockN = Tile::kBlockN, kBlockK = Tile::kBlockK;
-  static constexpr int kThreads = Tile::kThreads;
+  static constexpr int kBlockM = Tile::kBlockM,    ///< Rows of a block's tile of c.
+      kBlockN = Tile::kBlockN,                     ///< Its columns.
+      kBlockK = Tile::kBlockK;                     ///< Products of a step, for each sum.
+  static constexpr int kThreads = Tile::kThreads;  ///< Of a block.
   /// a's tile is transposed, [k][m]. A warp copies 8 columns of 4 rows at once: with 4 floats
   /// between the rows of the tile, they meet 32 banks.
-  static constexpr int kPitchA = kBlockM + 4, kPitchB = kBlockN;
-  static constexpr int kStageFloats = kBlockK * (kPitchA + kPitchB);
+  static constexpr int kPitchA = kBlockM + 4,
+                       kPitchB = kBlockN;  ///< Floats from a row of a tile to the next.
+  static constexpr int kStageFloats = kBlockK * (kPitchA + kPitchB);  ///< Of both tiles.
+  /// Dynamic shared memory that a launch must ask for.
   static constexpr int kSharedBytes = kStages * kStageFloats * static_cast<int>(sizeof(float));
 
   /// @param place the tile that the block computes

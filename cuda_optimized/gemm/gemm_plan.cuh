@@ -13,10 +13,10 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 
 /// What a kernel works on: c[M][N] = a[M][K] * b[K][N].
 struct Product {
-  int M, N, K;
-  const float* a;
-  const float* b;
-  float* c;
+  int M, N, K;     ///< c is M x N, the sums are K long.
+  const float* a;  ///< [M][K], row-major, as are all three.
+  const float* b;  ///< [K][N]
+  float* c;        ///< [M][N]
 };
 
 /// The problem's arrays and extents.
@@ -28,6 +28,7 @@ inline Product product_of(const GemmProblem& gemm, const Arguments& arrays) {
 /// The shapes of a block's tile of c. A large tile loads less for each multiply-add, but a small
 /// product has few large tiles, and most of a machine would have none.
 enum class TileShape { large, wide, medium, small };
+/// From the largest to the smallest.
 inline constexpr std::array<TileShape, 4> kTileShapes = {TileShape::large, TileShape::wide,
                                                          TileShape::medium, TileShape::small};
 

@@ -27,14 +27,16 @@ struct MmaTile;
 template <int kLength>
 struct MmaTile<TileOrder::along_k, kLength> {
   static constexpr int kFloats = kLength * kMmaStep;  ///< of shared memory
+  /// Offset of element (i, k), in floats.
   HOST_DEVICE static int at(int i, int k) { return i * kMmaStep + ((k / 4 ^ i % 8) * 4 | k % 4); }
 };
 
 /// Rows of kLength floats and 8 more: the four rows and eight columns of a fragment meet 32 banks.
 template <int kLength>
 struct MmaTile<TileOrder::across_k, kLength> {
-  static constexpr int kPitch = kLength + 8;
+  static constexpr int kPitch = kLength + 8;         ///< floats from a row to the next
   static constexpr int kFloats = kMmaStep * kPitch;  ///< of shared memory
+  /// Offset of element (i, k), in floats.
   HOST_DEVICE static int at(int i, int k) { return k * kPitch + i; }
 };
 
@@ -93,8 +95,9 @@ __device__ inline void load_b(const float* tile, int i0, int k0,
 /// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b.
 template <int kRows, int kColumns>
 struct MmaFactors {
-  std::uint32_t a[kRows][4], b[kColumns][2];
+  std::uint32_t a[kRows][4], b[kColumns][2];  ///< the bits of this thread's floats
 
+  /// Loads rows a0 ... of a_tile and columns b0 ... of b_tile, steps k0 ... k0 + 7; does not round.
   template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB>
   __device__ void load(const float* a_tile, int a0, const float* b_tile, int b0, int k0) {
     load_a<kOrderA, kLengthA>(a_tile, a0, k0, a);
@@ -118,8 +121,8 @@ struct MmaFactors {
 /// The tile of c that a warp computes, 16 * kRows x 8 * kColumns: fragments of mma.sync.
 template <int kRows, int kColumns>
 struct MmaSums {
-  using Factors = MmaFactors<kRows, kColumns>;
-  float of[kRows][kColumns][4] = {};
+  using Factors = MmaFactors<kRows, kColumns>;  ///< what multiply() takes
+  float of[kRows][kColumns][4] = {};            ///< this thread's four sums of each 16 x 8 fragment
 
   /// Adds the products of these factors, and rounds them first.
   __device__ void multiply(Factors& factors) {
@@ -158,9 +161,9 @@ struct MmaSums {
 /// How a block stages its tiles: kStages of cp.async, each a tile of a and behind it one of b.
 template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB, int kStageCount>
 struct MmaStages {
-  static constexpr int kStages = kStageCount;
-  using A = MmaTile<kOrderA, kLengthA>;
-  using B = MmaTile<kOrderB, kLengthB>;
+  static constexpr int kStages = kStageCount;              ///< in shared memory at a time
+  using A = MmaTile<kOrderA, kLengthA>;                    ///< a stage's tile of a
+  using B = MmaTile<kOrderB, kLengthB>;                    ///< a stage's tile of b
   static constexpr int kFloats = A::kFloats + B::kFloats;  ///< of a stage
 
   /// Adds the products of `steps` stages to the sums of each warp, whose rows of a begin at a0 and

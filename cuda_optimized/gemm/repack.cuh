@@ -10,21 +10,22 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 struct Repack {
   /// One of the axes along which there are several matrices.
   struct Axis {
-    int count = 1;
+    int count = 1;                  ///< matrices along it
     std::int64_t from = 0, to = 0;  ///< from a matrix to the next, and from a copy to the next
   };
-  Axis axes[3];
+  Axis axes[3];                        ///< the last one fastest
   int rows, columns;                   ///< of a source matrix
   std::int64_t from_row, from_column;  ///< from a row, or column, of the source to the next
   std::int64_t to_row;  ///< from a row of the copy, a column of the source, to the next
   int padded;           ///< a copy's row is so long: zeros follow the source's
 
+  /// How many there are: the product of the counts.
   HOST_DEVICE std::int64_t matrices() const {
     return std::int64_t{axes[0].count} * axes[1].count * axes[2].count;
   }
 };
 
-inline constexpr int kRepackTile = 32, kRepackRows = 8;
+inline constexpr int kRepackTile = 32, kRepackRows = 8;     ///< a tile's side; its rows at a time
 inline constexpr std::int64_t kMaxRepackBlocks = 132 * 16;  ///< enough to fill any GPU
 
 /// target[j][i] = source[i][j]. Block (kRepackTile, kRepackRows), grid <= kMaxRepackBlocks. A tile
@@ -63,6 +64,7 @@ static __global__ void transpose(Repack repack, const float* source, float* targ
   }
 }
 
+/// Copies all matrices of `repack`, by transpose().
 inline void launch_transpose(const Repack& repack, const float* source, float* target) {
   const std::int64_t tiles = repack.matrices() * ceil_div(repack.padded, kRepackTile) *
                              ceil_div(repack.columns, kRepackTile);

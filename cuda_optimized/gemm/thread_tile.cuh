@@ -48,12 +48,12 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 template <int kBlockM_, int kBlockN_, int kBlockK_, int kThreadM_ = 8, int kThreadN_ = 8,
           int kLanesM_ = 4>
 struct ThreadTile {
-  static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;
-  static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;
+  static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;  ///< Of tiles.
+  static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;  ///< A thread's sums.
   static constexpr int kLanesM = kLanesM_, kLanesN = 32 / kLanesM;  ///< Threads of a warp.
-  static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
-  static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;
-  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;  ///< Of a block.
+  static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;  ///< Of a warp.
+  static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;    ///< Warps.
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;                         ///< Of a block.
   static_assert(kThreadM % 4 == 0 && kThreadN % 4 == 0, "made of pieces of 4 x 4");
   static_assert(kBlockM % kWarpM == 0 && kBlockN % kWarpN == 0, "made of whole warp tiles");
 
@@ -73,7 +73,7 @@ struct ThreadTile {
 
   /// What a thread needs of one step along k: a column of a and a row of b.
   struct Operands {
-    float a[kThreadM], b[kThreadN];
+    float a[kThreadM], b[kThreadN];  ///< One for each row, one for each column of its sums.
   };
 
   /// Reads the operands of step k, from a_tile [k][m] and b_tile [k][n].

@@ -14,35 +14,44 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 
 inline constexpr int kWgmmaStep = kTensorMapRow;  ///< Of k in a stage: rows of 128 bytes.
 inline constexpr int kConsumers = 2;              ///< Warpgroups of 128 threads that multiply.
-inline constexpr int kConsumerThreads = 128 * kConsumers;
+inline constexpr int kConsumerThreads = 128 * kConsumers;    ///< Of a block.
 inline constexpr int kWgmmaThreads = kConsumerThreads + 32;  ///< And one warp that loads.
 inline constexpr int kAtom = 1024;  ///< Bytes after which the 128-byte swizzle repeats.
 
 /// The sizes of a kernel: a block's tile, its stages in shared memory, and blocks an SM.
 template <int kM, int kN, int kStages_, int kBlocks_>
 struct WgmmaShape {
-  static constexpr int M = kM, N = kN, kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int M = kM,                            ///< rows of a tile
+      N = kN,                                             ///< columns of a tile
+      kStages = kStages_,                                 ///< of the ring in shared memory
+      kBlocks = kBlocks_;                                 ///< resident on an SM at the same time
   static constexpr int kRowTiles = kM / kConsumers / 64;  ///< wgmma tiles of a consumer
-  static constexpr int kBytesA = kM * kWgmmaStep * 4, kBytesB = kN * kWgmmaStep * 4;
-  static constexpr int kStageBytes = kBytesA + kBytesB;
+  static constexpr int kBytesA = kM * kWgmmaStep * 4,     ///< of a stage's a [M][kWgmmaStep]
+      kBytesB = kN * kWgmmaStep * 4;                      ///< of a stage's b [N][kWgmmaStep]
+  static constexpr int kStageBytes = kBytesA + kBytesB;   ///< a, then b
+  /// Dynamic shared memory of a block: all stages, and room to align them to kAtom.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kAtom;
   static_assert(kM % (64 * kConsumers) == 0, "whole wgmma tiles");
 };
 
 /// What there is to compute: tiles, each in `splits` parts of the sum.
 struct WgmmaWork {
-  std::int64_t tiles_m;
-  int tiles_n;
-  int splits;
-  int steps;  ///< of kWgmmaStep
+  std::int64_t tiles_m;  ///< tiles down c, of Shape::M rows
+  int tiles_n;           ///< tiles across c, of Shape::N columns
+  int splits;            ///< parts of each sum, >= 1
+  int steps;             ///< of kWgmmaStep
 
+  /// Parts of tiles: how many WgmmaItem there are.
   HOST_DEVICE std::int64_t items() const { return tiles_m * tiles_n * splits; }
 };
 
 /// A part of a tile: steps first ... last - 1.
 struct WgmmaItem {
-  std::int64_t m;
-  int n, split, first, last;
+  std::int64_t m;  ///< the tile's row, in tiles
+  int n,           ///< the tile's column, in tiles
+      split,       ///< which part of the sum, < splits
+      first,       ///< its first step, of kWgmmaStep
+      last;        ///< one past its last step
 };
 
 inline constexpr int kColumnGroup = 8;  ///< Tiles that share a panel of a follow one another.
@@ -197,9 +206,11 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
+inline constexpr int kSumThreads = 256;  ///< Of a block of sum_splits.
+
 /// c [M][N] or, of a convolution, y: what one kernel computed in parts, added up in their order.
-/// `bias` or null: of element i, bias[i / inner % K]. Grid-stride, blocks of kSumThreads.
-inline constexpr int kSumThreads = 256;
+/// `parts` [splits][count], y [count]. `bias` [K] or null: of element i, bias[i / inner % K].
+/// Grid-stride, blocks of kSumThreads.
 static __global__ void sum_splits(const float* parts, int splits, std::int64_t count,
                                   const float* bias, std::int64_t inner, int K, float* y) {
   const std::int64_t first = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x;
@@ -210,6 +221,7 @@ static __global__ void sum_splits(const float* parts, int splits, std::int64_t c
   }
 }
 
+/// Launches sum_splits on as many blocks as `count` elements need, at most kMaxBlocks.
 inline void launch_sum_splits(const float* parts, int splits, std::int64_t count, const float* bias,
                               std::int64_t inner, int K, float* y) {
   constexpr std::int64_t kMaxBlocks = 132 * 8;  // enough to fill any GPU
