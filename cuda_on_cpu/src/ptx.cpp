@@ -55,7 +55,7 @@ void load_matrices(WarpFunction function, const char* name, unsigned matrices,
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       for (unsigned m = 0; m < matrices; ++m) {
         const auto* const bytes = static_cast<const unsigned char*>(lanes[8 * m + lane / 4]->row);
-        std::memcpy(&lanes[lane]->fragment[m], bytes + lane % 4 * 4, 4);
+        std::memcpy(&lanes[lane]->fragment[m], bytes + std::size_t{4} * (lane % 4), 4);
       }
     }
   });

@@ -51,7 +51,7 @@ void TensorLoad::store_row(std::size_t row, const std::uint32_t* elements) const
     return;
   }
   for (unsigned i = 0; i < inner(); i += 4) {
-    const auto address = reinterpret_cast<std::uintptr_t>(begin) + 4 * i;
+    const auto address = reinterpret_cast<std::uintptr_t>(begin) + std::uintptr_t{4} * i;
     std::memcpy(begin + (swizzled(address, span()) - reinterpret_cast<std::uintptr_t>(begin)),
                 elements + i, 16);
   }

@@ -50,7 +50,8 @@ void multiply_tile(const double* a, const Doubles* b, unsigned n, float* d) {
       Floats part[kTogether];
       Doubles sum[kTogether];
       for (unsigned i = 0; i < kTogether; ++i) {
-        std::memcpy(&part[i], d + (row + i) * n + j * kColumns, sizeof part[i]);
+        std::memcpy(&part[i], d + std::size_t{row + i} * n + std::size_t{j} * kColumns,
+                    sizeof part[i]);
         sum[i] = __builtin_convertvector(part[i], Doubles);
       }
       for (unsigned k = 0; k < kDepth; ++k) {
@@ -66,7 +67,7 @@ void multiply_tile(const double* a, const Doubles* b, unsigned n, float* d) {
         const Ints is_finite = (Ints(part[i]) & INT32_MAX) != 0x7f800000;
         // True is -1: one step towards zero.
         const Ints bits = Ints(part[i]) + (__builtin_convertvector(is_further, Ints) & is_finite);
-        std::memcpy(d + (row + i) * n + j * kColumns, &bits, sizeof bits);
+        std::memcpy(d + std::size_t{row + i} * n + std::size_t{j} * kColumns, &bits, sizeof bits);
       }
     }
   }
@@ -95,7 +96,7 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
 }
 
 std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands) const {
-  operands->resize((kRows + call.n) * kDepth);
+  operands->resize(std::size_t{kRows + call.n} * kDepth);
   std::uint32_t* to = operands->data();
   SharedRange range;
   for (const bool is_a : {true, false}) {
@@ -232,10 +233,11 @@ std::string Warpgroup::finish() {
 std::string Warpgroup::describe_overwritten(const Product& product) const {
   std::size_t word = 0;
   while (operands_now_[word] == product.operands[word]) ++word;
-  const bool is_a = word < kRows * kDepth;
+  constexpr std::size_t kWordsOfA = std::size_t{kRows} * kDepth;
+  const bool is_a = word < kWordsOfA;
   return std::string("waits for a wgmma issued at ") + describe_site(product.call.site) +
          " whose factor " + (is_a ? "a" : "b") + " was overwritten before the wait, first in row " +
-         std::to_string((is_a ? word : word - kRows * kDepth) / kDepth);
+         std::to_string((is_a ? word : word - kWordsOfA) / kDepth);
 }
 
 void Warpgroup::multiply(const Product& product) {

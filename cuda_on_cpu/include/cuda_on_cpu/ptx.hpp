@@ -54,18 +54,18 @@ unsigned shared_address(const void* shared, detail::Site site = detail::Site::cu
 void mbarrier_init(std::uint64_t* barrier, int arrivals,
                    detail::Site site = detail::Site::current());
 /// `mbarrier.inval`: ends it, so that its memory can serve something else.
-void mbarrier_inval(std::uint64_t* barrier, detail::Site site = detail::Site::current());
+void mbarrier_inval(std::uint64_t* object, detail::Site site = detail::Site::current());
 /// `mbarrier.arrive`: one arrival at the present phase.
-void mbarrier_arrive(std::uint64_t* barrier, detail::Site site = detail::Site::current());
+void mbarrier_arrive(std::uint64_t* object, detail::Site site = detail::Site::current());
 /// `mbarrier.expect_tx`: the present phase waits for so many more bytes.
-void mbarrier_expect_tx(std::uint64_t* barrier, int bytes,
+void mbarrier_expect_tx(std::uint64_t* object, int bytes,
                         detail::Site site = detail::Site::current());
 /// `mbarrier.arrive.expect_tx`: both, the bytes first.
-void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int bytes,
+void mbarrier_arrive_expect_tx(std::uint64_t* object, int bytes,
                                detail::Site site = detail::Site::current());
 /// A loop over `mbarrier.try_wait.parity`: waits until the phase with this parity is complete,
 /// which must be the present one or the one before. Loads that it waits for land now.
-void mbarrier_wait(std::uint64_t* barrier, unsigned parity,
+void mbarrier_wait(std::uint64_t* object, unsigned parity,
                    detail::Site site = detail::Site::current());
 /// `bar.sync id, threads`: waits until so many threads, whole warps, have come. `id` is 1 to 15.
 void named_barrier_sync(int id, int threads, detail::Site site = detail::Site::current());
