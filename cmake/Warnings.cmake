@@ -11,3 +11,8 @@ if(CONVLADDER_WARNINGS_AS_ERRORS)
     $<$<COMPILE_LANGUAGE:CXX>:-Werror>
     $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
+
+# For kernels, behind `warnings`: clang's -Wconversion includes conversions to unsigned, of which nvcc and
+# g++ say nothing there.
+add_library(kernel_warnings INTERFACE)
+target_compile_options(kernel_warnings INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)

@@ -41,11 +41,10 @@ function(cuda_on_cpu_add_kernels target)
   target_link_libraries(${target} PUBLIC ${arg_RUNTIME})
   # g++ remarks on every parameter aligned to 128 bytes, which tensor maps are. A constant that only a
   # `#pragma unroll` reads is unused to a compiler that does not know the pragma.
-  # clang, which does, remarks on loops that it cannot unroll; and on conversions to unsigned, of which
-  # nvcc and g++ say nothing.
+  # clang, which does, remarks on loops that it cannot unroll.
   target_compile_options(${target} PRIVATE
     -Wno-unknown-pragmas -Wno-psabi -Wno-unused-variable
-    $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed -Wno-sign-conversion>)
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD OFF
     INTERPROCEDURAL_OPTIMIZATION OFF)
