@@ -139,6 +139,4 @@ const std::pair<const std::string, double>* best_baseline(const Row& row) {
   return best;
 }
 
-double limit_us(const Row& row) { return row.roofline * row.median_us; }
-
 }  // namespace convladder::benchmarks

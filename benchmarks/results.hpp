@@ -50,7 +50,4 @@ bool saves_multiplications(const std::string& name);
 /// Null without any.
 const std::pair<const std::string, double>* best_baseline(const Row& row);
 
-/// The largest of a row's lower bounds on time: arithmetic at the GPU's peak, or the copy.
-double limit_us(const Row& row);
-
 }  // namespace convladder::benchmarks

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "command/files.hpp"
 #include "command/program.hpp"
 #include "command/progress.hpp"
+#include "command/report.hpp"
 #include "command/selection.hpp"
 #include "command/table.hpp"
 #include "command/terminal.hpp"
@@ -186,11 +186,6 @@ std::string ceilings_line(const Run& run) {
                 "%.0f TFLOP/s",
                 of("copy_tb_s"), of("copy_l2_tb_s"), of("fma_tflops"), of("tf32_tflops"));
   return line;
-}
-
-bool gpu_required() {
-  const char* required = std::getenv("CONVLADDER_REQUIRE_GPU");
-  return required != nullptr && std::string(required) == "1";
 }
 
 /// What a machine without a GPU has to show.

@@ -98,6 +98,11 @@ std::string compare_json(const std::vector<Report>& reports) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+bool gpu_required() {
+  const char* const required = std::getenv("CONVLADDER_REQUIRE_GPU");
+  return required != nullptr && *required != '\0' && std::string_view(required) != "0";
+}
+
 int status_of(const std::vector<Report>& reports) {
   std::size_t differ = 0, without_gpu = 0;
   for (const Report& report : reports) {
@@ -106,10 +111,7 @@ int status_of(const std::vector<Report>& reports) {
       if (row.outcome.status == Status::skipped && row.where == Where::gpu) ++without_gpu;
     }
   }
-  const char* const required = std::getenv("CONVLADDER_REQUIRE_GPU");
-  const bool gpu_required =
-      required != nullptr && *required != '\0' && std::string_view(required) != "0";
-  if (gpu_required && without_gpu != 0) {
+  if (gpu_required() && without_gpu != 0) {
     std::fprintf(
         stderr, "convladder: CONVLADDER_REQUIRE_GPU is set, but %zu %s skipped on the GPU: %s\n",
         without_gpu, without_gpu == 1 ? "rung was" : "rungs were", printable(why_no_gpu()).c_str());

@@ -50,6 +50,9 @@ bool time_means_something(const Row& row);
 /// `compare --json`.
 std::string compare_json(const std::vector<Report>& reports);
 
+/// True if CONVLADDER_REQUIRE_GPU is set, and not to 0: then it is a failure that there is no GPU.
+bool gpu_required();
+
 /// The exit status: kSomeDiffer if a row differs, or if CONVLADDER_REQUIRE_GPU=1 and a row was
 /// skipped for want of a GPU, which a line on standard error then says.
 int status_of(const std::vector<Report>& reports);
