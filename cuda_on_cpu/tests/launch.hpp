@@ -84,7 +84,7 @@ class DeviceArray {
 
 /// "file.cu:12" for the line of a kernel's source that bears `mark` in brackets.
 inline std::string place_of(const std::string& file, const std::string& mark) {
-  std::ifstream source(std::filesystem::path(__FILE__).replace_filename(file));
+  std::ifstream source(std::filesystem::path(CUDA_ON_CPU_TESTS_DIR) / file);
   std::string line;
   for (int number = 1; std::getline(source, line); ++number) {
     if (line.find("[" + mark + "]") != std::string::npos)
