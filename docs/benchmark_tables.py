@@ -3,14 +3,15 @@
 import json
 import math
 import pathlib
+import re
 
 # The problems whose climb is drawn.
 CLIMBS = {
     "conv2d": ["B1", "B4", "B10"],
     "conv2d_dgrad": ["B4", "B10"],
     "conv2d_wgrad": ["B4", "B10"],
-    "im2col": ["B4"],
-    "col2im": ["B4"],
+    "im2col": ["B4", "B9"],
+    "col2im": ["B4", "B9"],
     "gemm": ["cube-4096"],
 }
 # README.md's rows.
@@ -157,24 +158,170 @@ def rung_table(run, rung):
     if not rows:
         return []
     lines = [
-        "| problem | precision, layout | L2 | time | TFLOP/s | of the limit | best library / this | launches"
-        " | registers | shared | spills | occupancy |",
-        "|---|---|---|---:|---:|---:|---|---:|---:|---:|---:|---:|",
+        "| problem | precision, layout | L2 | time | TFLOP/s | of the limit | best library / this |",
+        "|---|---|---|---:|---:|---:|---|",
     ]
     for row in rows:
         lines.append(
             f"| {row['problem']} | {row['dtype']}, {row['layout']} | {row['l2']}"
             f" | {time_text(row['median_us'])} +- {time_text(row['spread_us'])}"
-            f" | {row['tflops']:.2f} | {100 * row['roofline']:.0f} % | {against_baseline(row)} | {row['launches']}"
-            f" | {row['registers']} | {row['shared_bytes']} | {row['spills']} | {100 * row['occupancy']:.0f} % |"
+            f" | {row['tflops']:.2f} | {100 * row['roofline']:.0f} % | {against_baseline(row)} |"
         )
     return lines
 
 
-class Axes:
-    """A picture with two logarithmic axes, or one."""
+def problems_of(run, ladder):
+    """Of the run, in its order."""
+    return list(dict.fromkeys(row["problem"] for row in of(run, ladder=ladder)))
 
-    def __init__(self, picture, box, x_range, y_range):
+
+def bytes_text(count):
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def counters(run, rung, ladder, named):
+    """What was measured of a rung, a column a problem: those `named` in its header first, then the ladder's
+    usual ones, at most four; L2 warm, each in the rung's faster layout."""
+    fastest = {}
+    for row in of(run, rung=rung, l2="warm"):
+        if row["problem"] not in fastest or row["median_us"] < fastest[row["problem"]]["median_us"]:
+            fastest[row["problem"]] = row
+    wanted = list(dict.fromkeys([*named, *CLIMBS.get(ladder, []), *fastest]))
+    rows = [fastest[problem] for problem in wanted if problem in fastest][:4]
+    if not rows:
+        return []
+    cold = {
+        (row["problem"], row["dtype"], row["layout"]): row["median_us"] for row in of(run, rung=rung, l2="cold")
+    }
+
+    def cold_time(row):
+        us = cold.get((row["problem"], row["dtype"], row["layout"]))
+        return time_text(us) if us else "not timed"
+
+    kinds = {
+        "time, L2 warm": lambda row: f"**{time_text(row['median_us'])}**",
+        "time, L2 cold": cold_time,
+        "TFLOP/s": lambda row: f"{row['tflops']:.2f}" if row["tflops"] else "no arithmetic",
+        "share of the roofline": lambda row: f"{100 * row['roofline']:.0f} %",
+        "bytes of all arrays": lambda row: bytes_text(row["bytes"]),
+        "best library / this": lambda row: against_baseline(row) or "none",
+        "launches": lambda row: row["launches"],
+        "registers a thread": lambda row: row["registers"],
+        "shared memory a block": lambda row: bytes_text(row["shared_bytes"]),
+        "spills a thread": lambda row: bytes_text(row["spills"]),
+        "occupancy": lambda row: f"{100 * row['occupancy']:.0f} %",
+    }
+    lines = ["| measured | " + " | ".join(f"{row['problem']}, {row['dtype']}, {row['layout']}" for row in rows) + " |"]
+    lines += ["|---|" + "---:|" * len(rows)]
+    lines += [f"| {name} | " + " | ".join(str(value(row)) for row in rows) + " |" for name, value in kinds.items()]
+    return lines
+
+
+def convolutions(first, last):
+    return [f"B{i}" for i in range(first, last + 1)]
+
+
+CUBES = ["cube-2048", "cube-4096", "cube-8192"]
+COLUMNS = ["B3", "B4", "B9", "B10"]
+# Which fastest rung is held against which fastest library, by title: the ladder and its problems, the precision that is
+# allowed, and where these do not say it all:
+# layout: of both; otherwise any, of each on its own.
+# part: the work of the library's limits with that ending, or of the limit of that name.
+# only, without: a pattern of the rungs' names.
+CONTESTS = {
+    "Direct convolution, fp32": dict(ladder="conv2d", problems=convolutions(1, 2), dtype="fp32"),
+    "Depthwise, fp32": dict(ladder="conv2d", problems=["B12"], dtype="fp32"),
+    "Depthwise, fp32, input gradient": dict(ladder="conv2d_dgrad", problems=["B12"], dtype="fp32"),
+    "Depthwise, fp32, weight gradient": dict(ladder="conv2d_wgrad", problems=["B12"], dtype="fp32", part=", dw alone"),
+    "im2col, and a copy of as many bytes": dict(ladder="im2col", problems=COLUMNS, dtype="fp32", part="copy"),
+    "col2im, and a copy of as many bytes": dict(ladder="col2im", problems=COLUMNS, dtype="fp32", part="copy"),
+    "Matrix product, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
+    "Matrix product, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
+    "Convolution, fp32": dict(ladder="conv2d", problems=convolutions(3, 11), dtype="fp32"),
+    "Input gradient, fp32": dict(ladder="conv2d_dgrad", problems=convolutions(3, 10), dtype="fp32"),
+    "Weight gradient, fp32": dict(
+        ladder="conv2d_wgrad", problems=convolutions(3, 10), dtype="fp32", part=", dw alone"
+    ),
+    "Convolution, TF32, by `mma.sync`": dict(
+        ladder="conv2d", problems=["B10"], dtype="tf32", only=r"mma_tf32", without="wgmma"
+    ),
+    "Convolution, TF32, NHWC": dict(ladder="conv2d", problems=convolutions(4, 10), dtype="tf32", layout="nhwc"),
+    "Few channels, TF32": dict(ladder="conv2d", problems=["B3", "B11"], dtype="tf32"),
+    "Input gradient, TF32": dict(ladder="conv2d_dgrad", problems=convolutions(4, 10), dtype="tf32"),
+    "Weight gradient, TF32": dict(
+        ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="tf32", part=", dw alone"
+    ),
+    "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
+}
+
+
+def opponent(rows, part):
+    """(microseconds, name, layout) of the fastest in plain arithmetic, for the whole work or a part of it."""
+    times = []
+    for row in rows:
+        others = row["baselines"]
+        if part:
+            others = {name.removesuffix(part) or name: us for name, us in row["limits"].items() if name.endswith(part)}
+        times += [(us, name, row["layout"]) for name, us in others.items() if not saves_multiplications(name)]
+    return min(times, default=None)
+
+
+def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^"):
+    """The lines of a table, and the library's times in ours."""
+    lines, ratios = [], []
+    for problem in problems:
+        rows = [
+            row
+            for row in of(run, ladder=ladder, problem=problem, l2="warm")
+            if layout in (None, row["layout"])
+        ]
+        # Where TF32 is allowed, fp32 is too.
+        mine = [
+            row
+            for row in rows
+            if row["dtype"] in ("fp32", dtype) and re.search(only, row["rung"]) and not re.search(without, row["rung"])
+        ]
+        if not mine:
+            lines.append(f"| {problem} | none | | | | | |")
+            continue
+        best = min(mine, key=lambda row: row["median_us"])
+        other = opponent([row for row in rows if row["dtype"] == dtype], part)
+        line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best['median_us'])}"
+        line += f" | {best['tflops']:.1f}" if best["tflops"] else " |"
+        if other:
+            us, name, at = other
+            ratios.append(us / best["median_us"])
+            line += f" | {name}, {at} | {time_text(us)} | {ratios[-1]:.2f} |"
+        else:
+            line += " | none | | |"
+        lines.append(line)
+    return lines, ratios
+
+
+def contests(run, link):
+    """For each of CONTESTS, the fastest rung beside the fastest library in plain arithmetic, L2 warm."""
+    lines = [
+        "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
+        "|---|---|---:|---:|---|---:|---:|",
+    ]
+    for title, what in CONTESTS.items():
+        body, ratios = contest(run, link, **what)
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if len(ratios) > 1 else None
+        note = "; the library computes dw alone, the rung dw and db" if what.get("part") == ", dw alone" else ""
+        lines.append(
+            f"| **{title}**{note} | | | | | {'geometric mean' if mean else ''} | {f'**{mean:.2f}**' if mean else ''} |"
+        )
+        lines += body
+    return lines
+
+
+class Axes:
+    """Logarithmic axes in a box (left, top, width, height)."""
+
+    def __init__(self, picture, box, x_range, y_range=(1, 2)):
         self.p, self.box, self.x_range, self.y_range = picture, box, x_range, y_range
 
     def x(self, value):
@@ -186,6 +333,13 @@ class Axes:
         low, high = self.y_range
         _, top, _, height = self.box
         return top + height * (math.log(high) - math.log(value)) / (math.log(high) - math.log(low))
+
+    def x_ticks(self, text):
+        left, top, width, height = self.box
+        self.p.rect(left, top, width, height, round=0)
+        for value in ticks(*self.x_range):
+            self.p.line([(self.x(value), top), (self.x(value), top + height)], "var(--zero)", 1)
+            self.p.text(self.x(value), top + height + 18, text(value), "small")
 
     def y_ticks(self, text):
         left, top, width, height = self.box
@@ -202,77 +356,109 @@ def ticks(low, high):
     return [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
 
 
+def mark(p, shape, x, y, colour, title):
+    """A point, with what it is under the mouse."""
+    shapes = {
+        "circle": f'<circle cx="{x:g}" cy="{y:g}" r="4.5"',
+        "square": f'<rect x="{x - 4:g}" y="{y - 4:g}" width="8" height="8"',
+        "diamond": f'<path d="M{x - 5.5:g},{y:g} L{x:g},{y - 5.5:g} L{x + 5.5:g},{y:g} L{x:g},{y + 5.5:g} z"',
+        "triangle": f'<path d="M{x - 5:g},{y + 4:g} L{x + 5:g},{y + 4:g} L{x:g},{y - 5.5:g} z"',
+    }
+    p.parts.append(f'{shapes[shape]} style="fill:{colour}"><title>{title}</title></{shapes[shape].split()[0][1:]}>')
+
+
 def climb(Picture, run, ladder, problem, order):
-    """A ladder's rungs on one problem from left to right, times upwards, libraries and the limit as lines."""
+    """A ladder's rungs on one problem, one a line in the order of climbing; times from left to right, libraries and
+    the limit as lines."""
     rows = of(run, ladder=ladder, problem=problem, l2="warm")
     rungs = [rung for rung in order if any(row["rung"] == rung for row in rows)]
-    lines = {}  # kind: (us, name)
+    marks = {}  # kind: (us, name)
     for row in rows:
         for name, us in row["baselines"].items():
             kind = "fp32, fewer multiplications" if saves_multiplications(name) else row["dtype"]
-            lines[kind] = min(lines.get(kind, (math.inf, "")), (us, name))
+            marks[kind] = min(marks.get(kind, (math.inf, "")), (us, name))
         limit = row["roofline"] * row["median_us"]
         if limit > 0:
             kind = f"limit {row['dtype']}"
-            lines[kind] = min(lines.get(kind, (math.inf, "")), (limit, "limit"))
-    times = [row["median_us"] for row in rows] + [us for us, _ in lines.values()]
-    step = 58
-    width = 90 + step * max(len(rungs), 4) + 260
-    p = Picture(width, 400)
-    box = (80, 40, step * max(len(rungs), 4), 220)
-    axes = Axes(p, box, (1, 2), (min(times) / 1.3, max(times) * 1.3))
+            marks[kind] = min(marks.get(kind, (math.inf, "")), (limit, "limit"))
+    times = [row["median_us"] for row in rows] + [us for us, _ in marks.values()]
+    step, above = 22, 44 + 16 * len(marks)
+    p = Picture(920, above + step * len(rungs) + 36)
+    box = (240, above, 650, step * len(rungs))
+    axes = Axes(p, box, (min(times) / 1.4, max(times) * 1.5))
     p.text(20, 24, f"{ladder} {problem}: time of each rung, L2 warm", "title", "start")
-    axes.y_ticks(time_text)
-    right = box[0] + box[2]
-    taken = []
-    for kind, (us, name) in sorted(lines.items(), key=lambda item: item[1]):
-        colour = COLOURS["limit" if kind.startswith("limit") else kind]
-        p.line([(box[0], axes.y(us)), (right, axes.y(us))], colour, 1.5, dash="6 4" if kind.startswith("limit") else None)
-        label = axes.y(us) + 4
-        while any(abs(label - other) < 14 for other in taken):
-            label -= 14 if label > box[1] else -14
-        taken.append(label)
-        words = f"{kind} {time_text(us)}" if kind.startswith("limit") else f"{name} {kind.split(',')[0]} {time_text(us)}"
-        p.text(right + 6, label, words, "small", "start")
+    axes.x_ticks(time_text)
+    for line, (kind, (us, name)) in enumerate(sorted(marks.items(), key=lambda item: item[1])):
+        is_limit = kind.startswith("limit")
+        colour = COLOURS["limit" if is_limit else kind]
+        x, y = axes.x(us), 48 + 16 * line
+        p.line([(x, y + 4), (x, box[1] + box[3])], colour, 1.5, dash="6 4" if is_limit else None)
+        words = kind if is_limit else f"{name}, {kind.split(',')[0]}"
+        # Towards the middle of the picture.
+        anchor = "start" if x < box[0] + box[2] / 2 else "end"
+        p.text(x - 2 if anchor == "start" else x + 2, y, f"{words}: {time_text(us)}", "small", anchor)
     for index, rung in enumerate(rungs):
-        x = box[0] + (index + 0.5) * step
-        for row in (row for row in rows if row["rung"] == rung):
-            y = axes.y(row["median_us"])
-            p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="5" style="fill:{COLOURS[row["dtype"]]}"/>')
-        fastest = min(row["median_us"] for row in rows if row["rung"] == rung)
-        p.text(x, axes.y(fastest) - 9, time_text(fastest), "small")
-        name = rung.split("/")[0].removeprefix("cuda_")[0] + " " + rung.rsplit("/", 1)[1]
-        p.parts.append(
-            f'<text x="{x:g}" y="{box[1] + box[3] + 14:g}" text-anchor="end" class="small"'
-            f' transform="rotate(-35 {x:g} {box[1] + box[3] + 14:g})">{name[2:]}</text>'
-        )
+        y = box[1] + (index + 0.5) * step
+        mine = sorted((row for row in rows if row["rung"] == rung), key=lambda row: -row["median_us"])
+        p.text(box[0] - 8, y + 4, rung.rsplit("/", 1)[1], "note", "end")
+        p.line([(box[0], y), (axes.x(mine[-1]["median_us"]), y)], "var(--zero)", 1)
+        for row in mine:
+            where = f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}"
+            mark(p, "circle", axes.x(row["median_us"]), y, COLOURS[row["dtype"]], where)
+        p.text(axes.x(mine[0]["median_us"]) + 9, y + 4, time_text(mine[-1]["median_us"]), "small", "start")
     return p
 
 
-def roofline(Picture, run):
-    """The fastest rung of each problem under the measured ceilings."""
+# The ladders on the roofline, with their words there and the shape of their points.
+ON_THE_ROOFLINE = {
+    "conv2d": ("forward", "circle"),
+    "conv2d_dgrad": ("input gradient", "square"),
+    "conv2d_wgrad": ("weight gradient", "diamond"),
+    "gemm": ("product", "triangle"),
+}
+
+
+def best_of_each(run):
+    """The fastest rung of each problem and precision that has arithmetic, L2 warm, in the order of the run."""
     best = {}
     for row in run["rows"]:
-        if row["l2"] == "warm" and row["tflops"] > 0:
+        if row["l2"] == "warm" and row["tflops"] > 0 and row["ladder"] in ON_THE_ROOFLINE:
             key = (row["ladder"], row["problem"], row["dtype"])
             if key not in best or row["median_us"] < best[key]["median_us"]:
                 best[key] = row
-    if not best:
+    # TF32 where it does not pay has nothing to say.
+    return [
+        row
+        for (ladder, problem, dtype), row in best.items()
+        if row["median_us"] <= best.get((ladder, problem, "fp32"), row)["median_us"]
+    ]
+
+
+def intensity(row):
+    """Operations a byte of the arrays."""
+    return row["tflops"] * 1e6 * row["median_us"] / row["bytes"]
+
+
+def roofline(Picture, run):
+    """The fastest rung of each problem under the measured ceilings. A problem's points stand above one another,
+    at its operations a byte; so the problems are named once, below."""
+    points = best_of_each(run)
+    if not points:
         return None
-    intensity = lambda row: row["tflops"] * 1e6 * row["median_us"] / row["bytes"]
     c = run["ceilings"]
-    points = list(best.values())
-    x_range = (min(map(intensity, points)) / 1.5, max(map(intensity, points)) * 1.5)
-    y_range = (min(row["tflops"] for row in points) / 1.5, max(c["tf32_tflops"], c["fma_tflops"]) * 1.4)
-    p = Picture(800, 430)
-    box = (70, 40, 690, 330)
+    x_range = (min(map(intensity, points)) / 1.4, max(map(intensity, points)) * 1.4)
+    y_range = (min(row["tflops"] for row in points) / 1.5, max(c["tf32_tflops"], c["fma_tflops"]) * 1.5)
+    p = Picture(1000, 560)
+    box = (70, 70, 910, 370)
+    left, top, width, height = box
     axes = Axes(p, box, x_range, y_range)
     p.text(20, 24, "The fastest rung of each problem, L2 warm, under what the GPU reaches", "title", "start")
     axes.y_ticks(lambda value: f"{value:g}")
     for value in ticks(*x_range):
-        p.text(axes.x(value), box[1] + box[3] + 18, f"{value:g}", "small")
-    p.text(box[0] + box[2] / 2, box[1] + box[3] + 40, "operations a byte of the arrays", "small")
-    p.text(box[0] + 4, box[1] + 14, "TFLOP/s", "small", "start")
+        p.text(axes.x(value), top + height + 18, f"{value:g}", "small")
+        p.line([(axes.x(value), top + height), (axes.x(value), top + height + 5)])
+    p.text(left, top + height + 110, "operations a byte of the arrays, and which problem has how many", "small", "start")
+    p.text(left + 6, top + 16, "TFLOP/s", "small", "start")
     for dtype, peak in (("fp32", c["fma_tflops"]), ("tf32", c["tf32_tflops"])):
         if not peak:
             continue
@@ -281,15 +467,43 @@ def roofline(Picture, run):
             low = max(x_range[0], y_range[0] / bandwidth)
             path = [(low, low * bandwidth), (corner, peak), (x_range[1], peak)]
             p.line([(axes.x(x), axes.y(y)) for x, y in path if x <= x_range[1]], COLOURS[dtype], 1.5, dash=dash)
-        p.text(box[0] + box[2] - 6, axes.y(peak) - 6, f"{dtype} {peak:.0f}", "small", "end")
+        p.text(left + width - 6, axes.y(peak) - 6, f"{dtype}: {peak:.0f} TFLOP/s", "small", "end")
+    at = left
+    p.line([(at, 44), (at + 24, 44)], "var(--soft)", 1.5)
+    p.text(at + 30, 48, f"copy, {c['copy_tb_s']:.1f} TB/s", "small", "start")
+    p.line([(at + 140, 44), (at + 164, 44)], "var(--soft)", 1.5, dash="6 4")
+    p.text(at + 170, 48, f"copy inside of the L2, {c['copy_l2_tb_s']:.1f} TB/s", "small", "start")
+    at += 370
+    for name, shape in ON_THE_ROOFLINE.values():
+        mark(p, shape, at, 44, "var(--soft)", name)
+        p.text(at + 9, 48, name, "small", "start")
+        at += 24 + 7.2 * len(name)
+    for dtype in ("fp32", "tf32"):
+        mark(p, "circle", at, 44, COLOURS[dtype], dtype)
+        p.text(at + 9, 48, dtype, "small", "start")
+        at += 54
     for row in points:
-        x, y = axes.x(intensity(row)), axes.y(row["tflops"])
-        p.parts.append(
-            f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="fill:{COLOURS[row["dtype"]]}"><title>{row["ladder"]}'
-            f' {row["problem"]} {row["dtype"]}: {row["rung"]}, {row["tflops"]:.1f} TFLOP/s</title></circle>'
+        mark(
+            p,
+            ON_THE_ROOFLINE[row["ladder"]][1],
+            axes.x(intensity(row)),
+            axes.y(row["tflops"]),
+            COLOURS[row["dtype"]],
+            f"{row['ladder']} {row['problem']} {row['dtype']}: {row['rung']}, {row['tflops']:.1f} TFLOP/s",
         )
-        short = {"conv2d": "", "conv2d_dgrad": " dx", "conv2d_wgrad": " dw", "gemm": ""}.get(row["ladder"], "")
-        p.text(x + 6, y + 4, row["problem"].removeprefix("cube-") + short, "small", "start")
+    # The problems' names, from left to right in three lines, so that neighbours do not meet.
+    names = {}
+    for row in points:
+        names.setdefault(row["problem"].removeprefix("cube-").split("-")[0], intensity(row))
+    ends = [0.0] * 3
+    for name, value in sorted(names.items(), key=lambda item: item[1]):
+        x = axes.x(value)
+        half = 4 * len(name) + 3
+        line = next((i for i, end in enumerate(ends) if x - half > end), min(range(3), key=lambda i: ends[i]))
+        ends[line] = x + half
+        y = top + height + 46 + 17 * line
+        p.line([(x, top + height + 24), (x, y - 13)], "var(--line)", 1)
+        p.text(x, y, name, "note")
     return p
 
 
