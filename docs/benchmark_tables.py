@@ -318,53 +318,11 @@ def contests(run, link):
     return lines
 
 
-class Axes:
-    """Logarithmic axes in a box (left, top, width, height)."""
-
-    def __init__(self, picture, box, x_range, y_range=(1, 2)):
-        self.p, self.box, self.x_range, self.y_range = picture, box, x_range, y_range
-
-    def x(self, value):
-        low, high = self.x_range
-        left, _, width, _ = self.box
-        return left + width * (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
-
-    def y(self, value):
-        low, high = self.y_range
-        _, top, _, height = self.box
-        return top + height * (math.log(high) - math.log(value)) / (math.log(high) - math.log(low))
-
-    def x_ticks(self, text):
-        left, top, width, height = self.box
-        self.p.rect(left, top, width, height, round=0)
-        for value in ticks(*self.x_range):
-            self.p.line([(self.x(value), top), (self.x(value), top + height)], "var(--zero)", 1)
-            self.p.text(self.x(value), top + height + 18, text(value), "small")
-
-    def y_ticks(self, text):
-        left, top, width, height = self.box
-        self.p.rect(left, top, width, height, round=0)
-        for value in ticks(*self.y_range):
-            self.p.line([(left, self.y(value)), (left + width, self.y(value))], "var(--zero)", 1)
-            self.p.text(left - 8, self.y(value) + 4, text(value), "small", "end")
-
-
 def ticks(low, high):
     """1, 2, 5, 10, ... between; only powers of ten where those are many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if len(decades) <= 4 else (1,)
     return [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
-
-
-def mark(p, shape, x, y, colour, title):
-    """A point, with what it is under the mouse."""
-    shapes = {
-        "circle": f'<circle cx="{x:g}" cy="{y:g}" r="4.5"',
-        "square": f'<rect x="{x - 4:g}" y="{y - 4:g}" width="8" height="8"',
-        "diamond": f'<path d="M{x - 5.5:g},{y:g} L{x:g},{y - 5.5:g} L{x + 5.5:g},{y:g} L{x:g},{y + 5.5:g} z"',
-        "triangle": f'<path d="M{x - 5:g},{y + 4:g} L{x + 5:g},{y + 4:g} L{x:g},{y - 5.5:g} z"',
-    }
-    p.parts.append(f'{shapes[shape]} style="fill:{colour}"><title>{title}</title></{shapes[shape].split()[0][1:]}>')
 
 
 def climb(Picture, run, ladder, problem, order):
@@ -375,148 +333,68 @@ def climb(Picture, run, ladder, problem, order):
     marks = {}  # kind: (us, name)
     for row in rows:
         for name, us in row["baselines"].items():
-            kind = "fp32, fewer multiplications" if saves_multiplications(name) else row["dtype"]
+            kind = f"{row['dtype']}, fewer multiplications" if saves_multiplications(name) else row["dtype"]
             marks[kind] = min(marks.get(kind, (math.inf, "")), (us, name))
         limit = row["roofline"] * row["median_us"]
         if limit > 0:
             kind = f"limit {row['dtype']}"
             marks[kind] = min(marks.get(kind, (math.inf, "")), (limit, "limit"))
+    marks.pop("tf32, fewer multiplications", None)  # the same algorithms as in fp32
     times = [row["median_us"] for row in rows] + [us for us, _ in marks.values()]
-    step, above = 22, 44 + 16 * len(marks)
-    p = Picture(920, above + step * len(rungs) + 36)
-    box = (240, above, 650, step * len(rungs))
-    axes = Axes(p, box, (min(times) / 1.4, max(times) * 1.5))
+    low, high = min(times) / 1.4, max(times) * 1.8
+    step, left, width = 22, 240, 650
+    top = 44 + 16 * len(marks)
+    bottom = top + step * len(rungs)
+    p = Picture(920, bottom + 36)
+
+    def x_of(us):
+        return left + width * math.log(us / low) / math.log(high / low)
+
+    def dot(x, y, colour, title):
+        p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="fill:{colour}"><title>{title}</title></circle>')
+
     p.text(20, 24, f"{ladder} {problem}: time of each rung, L2 warm", "title", "start")
-    axes.x_ticks(time_text)
+    for at, dtype in ((left + width - 120, "fp32"), (left + width - 60, "tf32")):
+        dot(at, 20, COLOURS[dtype], dtype)
+        p.text(at + 9, 24, dtype, "small", "start")
+    p.rect(left, top, width, bottom - top, round=0)
+    for us in ticks(low, high):
+        p.line([(x_of(us), top), (x_of(us), bottom)], "var(--zero)", 1)
+        p.text(x_of(us), bottom + 18, time_text(us), "small")
+    for index in range(len(rungs)):
+        y = top + (index + 0.5) * step
+        p.line([(left, y), (left + width, y)], "var(--zero)", 1)
     for line, (kind, (us, name)) in enumerate(sorted(marks.items(), key=lambda item: item[1])):
         is_limit = kind.startswith("limit")
-        colour = COLOURS["limit" if is_limit else kind]
-        x, y = axes.x(us), 48 + 16 * line
-        p.line([(x, y + 4), (x, box[1] + box[3])], colour, 1.5, dash="6 4" if is_limit else None)
+        x, y = x_of(us), 48 + 16 * line
+        p.line([(x, y + 4), (x, bottom)], COLOURS["limit" if is_limit else kind], 1.5, dash="6 4" if is_limit else None)
         words = kind if is_limit else f"{name}, {kind.split(',')[0]}"
         # Towards the middle of the picture.
-        anchor = "start" if x < box[0] + box[2] / 2 else "end"
+        anchor = "start" if x < left + width / 2 else "end"
         p.text(x - 2 if anchor == "start" else x + 2, y, f"{words}: {time_text(us)}", "small", anchor)
     for index, rung in enumerate(rungs):
-        y = box[1] + (index + 0.5) * step
+        y = top + (index + 0.5) * step
         mine = sorted((row for row in rows if row["rung"] == rung), key=lambda row: -row["median_us"])
-        p.text(box[0] - 8, y + 4, rung.rsplit("/", 1)[1], "note", "end")
-        p.line([(box[0], y), (axes.x(mine[-1]["median_us"]), y)], "var(--zero)", 1)
+        p.text(left - 8, y + 4, rung.rsplit("/", 1)[1], "note", "end")
         for row in mine:
-            where = f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}"
-            mark(p, "circle", axes.x(row["median_us"]), y, COLOURS[row["dtype"]], where)
-        p.text(axes.x(mine[0]["median_us"]) + 9, y + 4, time_text(mine[-1]["median_us"]), "small", "start")
+            x = x_of(row["median_us"])
+            dot(x, y, COLOURS[row["dtype"]], f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}")
+        # The fastest's time, right of the slowest's point.
+        p.text(x_of(mine[0]["median_us"]) + 9, y + 4, time_text(mine[-1]["median_us"]), "note", "start")
     return p
 
 
-# The ladders on the roofline, with their words there and the shape of their points.
-ON_THE_ROOFLINE = {
-    "conv2d": ("forward", "circle"),
-    "conv2d_dgrad": ("input gradient", "square"),
-    "conv2d_wgrad": ("weight gradient", "diamond"),
-    "gemm": ("product", "triangle"),
-}
-
-
-def best_of_each(run):
-    """The fastest rung of each problem and precision that has arithmetic, L2 warm, in the order of the run."""
-    best = {}
-    for row in run["rows"]:
-        if row["l2"] == "warm" and row["tflops"] > 0 and row["ladder"] in ON_THE_ROOFLINE:
-            key = (row["ladder"], row["problem"], row["dtype"])
-            if key not in best or row["median_us"] < best[key]["median_us"]:
-                best[key] = row
-    # TF32 where it does not pay has nothing to say.
-    return [
-        row
-        for (ladder, problem, dtype), row in best.items()
-        if row["median_us"] <= best.get((ladder, problem, "fp32"), row)["median_us"]
-    ]
-
-
-def intensity(row):
-    """Operations a byte of the arrays."""
-    return row["tflops"] * 1e6 * row["median_us"] / row["bytes"]
-
-
-def roofline(Picture, run):
-    """The fastest rung of each problem under the measured ceilings. A problem's points stand above one another,
-    at its operations a byte; so the problems are named once, below."""
-    points = best_of_each(run)
-    if not points:
-        return None
-    c = run["ceilings"]
-    x_range = (min(map(intensity, points)) / 1.4, max(map(intensity, points)) * 1.4)
-    y_range = (min(row["tflops"] for row in points) / 1.5, max(c["tf32_tflops"], c["fma_tflops"]) * 1.5)
-    p = Picture(1000, 560)
-    box = (70, 70, 910, 370)
-    left, top, width, height = box
-    axes = Axes(p, box, x_range, y_range)
-    p.text(20, 24, "The fastest rung of each problem, L2 warm, under what the GPU reaches", "title", "start")
-    axes.y_ticks(lambda value: f"{value:g}")
-    for value in ticks(*x_range):
-        p.text(axes.x(value), top + height + 18, f"{value:g}", "small")
-        p.line([(axes.x(value), top + height), (axes.x(value), top + height + 5)])
-    p.text(left, top + height + 110, "operations a byte of the arrays, and which problem has how many", "small", "start")
-    p.text(left + 6, top + 16, "TFLOP/s", "small", "start")
-    for dtype, peak in (("fp32", c["fma_tflops"]), ("tf32", c["tf32_tflops"])):
-        if not peak:
-            continue
-        for bandwidth, dash in ((c["copy_tb_s"], None), (c["copy_l2_tb_s"], "6 4")):
-            corner = peak / bandwidth
-            low = max(x_range[0], y_range[0] / bandwidth)
-            path = [(low, low * bandwidth), (corner, peak), (x_range[1], peak)]
-            p.line([(axes.x(x), axes.y(y)) for x, y in path if x <= x_range[1]], COLOURS[dtype], 1.5, dash=dash)
-        p.text(left + width - 6, axes.y(peak) - 6, f"{dtype}: {peak:.0f} TFLOP/s", "small", "end")
-    at = left
-    p.line([(at, 44), (at + 24, 44)], "var(--soft)", 1.5)
-    p.text(at + 30, 48, f"copy, {c['copy_tb_s']:.1f} TB/s", "small", "start")
-    p.line([(at + 140, 44), (at + 164, 44)], "var(--soft)", 1.5, dash="6 4")
-    p.text(at + 170, 48, f"copy inside of the L2, {c['copy_l2_tb_s']:.1f} TB/s", "small", "start")
-    at += 370
-    for name, shape in ON_THE_ROOFLINE.values():
-        mark(p, shape, at, 44, "var(--soft)", name)
-        p.text(at + 9, 48, name, "small", "start")
-        at += 24 + 7.2 * len(name)
-    for dtype in ("fp32", "tf32"):
-        mark(p, "circle", at, 44, COLOURS[dtype], dtype)
-        p.text(at + 9, 48, dtype, "small", "start")
-        at += 54
-    for row in points:
-        mark(
-            p,
-            ON_THE_ROOFLINE[row["ladder"]][1],
-            axes.x(intensity(row)),
-            axes.y(row["tflops"]),
-            COLOURS[row["dtype"]],
-            f"{row['ladder']} {row['problem']} {row['dtype']}: {row['rung']}, {row['tflops']:.1f} TFLOP/s",
-        )
-    # The problems' names, from left to right in three lines, so that neighbours do not meet.
-    names = {}
-    for row in points:
-        names.setdefault(row["problem"].removeprefix("cube-").split("-")[0], intensity(row))
-    ends = [0.0] * 3
-    for name, value in sorted(names.items(), key=lambda item: item[1]):
-        x = axes.x(value)
-        half = 4 * len(name) + 3
-        line = next((i for i, end in enumerate(ends) if x - half > end), min(range(3), key=lambda i: ends[i]))
-        ends[line] = x + half
-        y = top + height + 46 + 17 * line
-        p.line([(x, top + height + 24), (x, y - 13)], "var(--line)", 1)
-        p.text(x, y, name, "note")
-    return p
+def climb_name(ladder, problem):
+    return f"climb_{ladder}_{problem}".replace("-", "_")
 
 
 def pictures(Picture, run, orders):
-    """All pictures by file name; `orders` are the rungs of each ladder from the bottom up."""
+    """The climbs by file name; `orders` are the rungs of each ladder from the bottom up."""
     drawn = {}
     for ladder, problems in CLIMBS.items():
         for problem in problems:
             if of(run, ladder=ladder, problem=problem, l2="warm"):
-                drawn[f"climb_{ladder}_{problem}".replace("-", "_")] = climb(
+                drawn[climb_name(ladder, problem)] = climb(
                     Picture, run, ladder, problem, orders.get(ladder, [])
                 )
-    picture = roofline(Picture, run)
-    if picture:
-        drawn["roofline"] = picture
     return drawn
