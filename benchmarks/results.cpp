@@ -121,7 +121,9 @@ std::optional<Run> newest_run(const std::filesystem::path& folder) {
 }
 
 bool saves_multiplications(const std::string& name) {
-  return name.find("winograd") != std::string::npos || name.find("fft") != std::string::npos;
+  static constexpr const char* kWords[] = {CONVLADDER_FEWER_MULTIPLICATIONS};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
 const std::pair<const std::string, double>* best_baseline(const Row& row) {

@@ -24,6 +24,10 @@ HEADLINES = [
     ("conv2d_wgrad", "B4"),
     ("gemm", "cube-4096"),
 ]
+# Words in the names of such algorithms; the program reads the same file.
+FEWER_MULTIPLICATIONS = (
+    (pathlib.Path(__file__).resolve().parents[1] / "benchmarks" / "fewer_multiplications.txt").read_text().split()
+)
 COLOURS = {"fp32": "#58a86c", "tf32": "#7d5fa3", "fp32, fewer multiplications": "#b57a2c", "limit": "#8a94a0"}
 
 
@@ -37,7 +41,7 @@ def newest_run(root):
 
 
 def saves_multiplications(name):
-    return "winograd" in name or "fft" in name
+    return any(word in name for word in FEWER_MULTIPLICATIONS)
 
 
 def best_baseline(row):
@@ -207,7 +211,8 @@ def counters(run, rung, ladder, named):
         "TFLOP/s": lambda row: f"{row['tflops']:.2f}" if row["tflops"] else "no arithmetic",
         "share of the roofline": lambda row: f"{100 * row['roofline']:.0f} %",
         "bytes of all arrays": lambda row: bytes_text(row["bytes"]),
-        "best library / this": lambda row: against_baseline(row) or "none",
+        "fastest library": lambda row: (best_baseline(row) or ("none",))[0],
+        "its time / this": lambda row: f"{best_baseline(row)[1] / row['median_us']:.2f}" if best_baseline(row) else "",
         "launches": lambda row: row["launches"],
         "registers a thread": lambda row: row["registers"],
         "shared memory a block": lambda row: bytes_text(row["shared_bytes"]),
@@ -270,14 +275,14 @@ def opponent(rows, part):
 
 
 def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^"):
-    """The lines of a table, and the library's times in ours."""
-    lines, ratios = [], []
+    """The lines of a table, and how many times as long the library takes, by problem."""
+    lines = [
+        "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
+        "|---|---|---:|---:|---|---:|---:|",
+    ]
+    ratios = {}
     for problem in problems:
-        rows = [
-            row
-            for row in of(run, ladder=ladder, problem=problem, l2="warm")
-            if layout in (None, row["layout"])
-        ]
+        rows = [row for row in of(run, ladder=ladder, problem=problem, l2="warm") if layout in (None, row["layout"])]
         # Where TF32 is allowed, fp32 is too.
         mine = [
             row
@@ -288,13 +293,13 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
             lines.append(f"| {problem} | none | | | | | |")
             continue
         best = min(mine, key=lambda row: row["median_us"])
-        other = opponent([row for row in rows if row["dtype"] == dtype], part)
         line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best['median_us'])}"
         line += f" | {best['tflops']:.1f}" if best["tflops"] else " |"
+        other = opponent([row for row in rows if row["dtype"] == dtype], part)
         if other:
             us, name, at = other
-            ratios.append(us / best["median_us"])
-            line += f" | {name}, {at} | {time_text(us)} | {ratios[-1]:.2f} |"
+            ratios[problem] = us / best["median_us"]
+            line += f" | {name}, {at} | {time_text(us)} | {ratios[problem]:.2f} |"
         else:
             line += " | none | | |"
         lines.append(line)
@@ -302,20 +307,26 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
 
 
 def contests(run, link):
-    """For each of CONTESTS, the fastest rung beside the fastest library in plain arithmetic, L2 warm."""
-    lines = [
-        "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
-        "|---|---|---:|---:|---|---:|---:|",
+    """For each of CONTESTS, the fastest rung beside the fastest library in plain arithmetic, L2 warm; first what comes
+    out on the whole."""
+    summary = [
+        "| | problems | library's time / ours, geometric mean | least | most |",
+        "|---|---|---:|---:|---:|",
     ]
+    details = []
     for title, what in CONTESTS.items():
-        body, ratios = contest(run, link, **what)
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if len(ratios) > 1 else None
-        note = "; the library computes dw alone, the rung dw and db" if what.get("part") == ", dw alone" else ""
-        lines.append(
-            f"| **{title}**{note} | | | | | {'geometric mean' if mean else ''} | {f'**{mean:.2f}**' if mean else ''} |"
-        )
-        lines += body
-    return lines
+        table, ratios = contest(run, link, **what)
+        if not ratios:
+            continue
+        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+        names = list(what["problems"])
+        problems = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}" if len(names) > 4 else ", ".join(names)
+        least, most = (choose(ratios, key=ratios.get) for choose in (min, max))
+        ends = f"{ratios[least]:.2f} {least} | {ratios[most]:.2f} {most}" if len(ratios) > 1 else " | "
+        summary.append(f"| {title} | {problems} | **{mean:.2f}** | {ends} |")
+        note = " (the library computes dw alone, the rung dw and db)" if what.get("part") == ", dw alone" else ""
+        details += [f"**{title}**{note}", "", *table, ""]
+    return [*summary, "", *details]
 
 
 def ticks(low, high):
