@@ -21,16 +21,18 @@
 namespace convladder::benchmarks {
 namespace {
 
-// How long the search in a contest may take. Most of it is preparing engines, some of which are
-// compiled only now; the proposals come best guess first.
-constexpr double kSearchMs = 350;
+// How long the search in a contest may take; proposals come best guess first.
+constexpr double kSearchMs = 300;
 // Engines are compared by graphs of about this long.
 constexpr double kTrialUs = 300;
 constexpr int kMostTrials = 20;
-// Slower ones are not timed any further.
-constexpr double kClearlySlower = 1.5;
-// That many proposals of each kind are asked for.
-constexpr std::int64_t kMostProposals = 24;
+// Slower ones are not timed any further; a first run, which also loads code, says less.
+constexpr double kClearlySlower = 1.5, kHopeless = 20, kLoadingUs = 20000;
+// That many proposals of each heuristic are asked for. In fp32 the first are on tensor cores.
+constexpr std::int64_t kMostProposals = 64;
+// Engines whose kernels are compiled only now, which takes half a second, are tried only where they
+// are among a heuristic's best guesses.
+constexpr std::size_t kWorthCompiling = 2;
 
 /// One of cuDNN's opaque descriptors. The type of an attribute's elements is told twice, once to
 /// the compiler.
@@ -185,6 +187,7 @@ struct Proposal {
   std::int64_t engine = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> settings;  // knob and value
   std::vector<cudnnBackendNumericalNote_t> notes;
+  bool compiled_now = false;  // not when cuDNN was built
 
   bool has(cudnnBackendNumericalNote_t note) const {
     return std::find(notes.begin(), notes.end(), note) != notes.end();
@@ -202,56 +205,100 @@ struct Proposal {
   }
 };
 
-Proposal understood(Descriptor&& config) {
+/// The properties of an engine.
+Proposal understood(const Descriptor& engine) {
   Proposal proposal;
+  proposal.engine =
+      engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0);
+  proposal.notes = engine.get<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto behaviour = engine.get<cudnnBackendBehaviorNote_t>(
+      CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  proposal.compiled_now = std::find(behaviour.begin(), behaviour.end(),
+                                    CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour.end();
+  return proposal;
+}
+
+/// An engine with settings that a heuristic has chosen.
+Proposal configured(Descriptor&& config) {
   const std::vector<Descriptor> engine = descriptors(CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   config.get(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
-  proposal.engine =
-      engine[0].get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0);
-  proposal.notes = engine[0].get<cudnnBackendNumericalNote_t>(
-      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  Proposal proposal = understood(engine[0]);
   const std::vector<Descriptor> choices =
       descriptors(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS);
   const std::size_t chosen = config.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
   for (std::size_t i = 0; i < chosen; ++i) {
+    const Descriptor& choice = choices[i];
     proposal.settings.emplace_back(
-        choices[i]
+        choice
             .get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1)
             .at(0),
-        choices[i].get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1).at(0));
+        choice.get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1).at(0));
   }
   proposal.config = std::make_shared<Descriptor>(std::move(config));
   return proposal;
 }
 
-/// All proposals, each once: the best guess of every heuristic, then the second best, ...
-std::vector<Proposal> proposals(const OneOperation& operation) {
-  std::vector<std::vector<Proposal>> by_mode;
-  for (const cudnnBackendHeurMode_t mode :
-       {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK, CUDNN_HEUR_MODE_B}) {
-    std::vector<Proposal>& all = by_mode.emplace_back();
+/// A heuristic's proposals, best guess first; none if it does not know this operation.
+std::vector<Proposal> proposals_of(cudnnBackendHeurMode_t mode, const OneOperation& operation) {
+  std::vector<Proposal> all;
+  try {
+    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operation.graph);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+    heuristic.finish();
+    std::vector<Descriptor> configs =
+        descriptors(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostProposals);
+    const std::size_t count = heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, configs);
+    for (std::size_t i = 0; i < count; ++i) {
+      Proposal proposal = configured(std::move(configs[i]));
+      if (i < kWorthCompiling || !proposal.compiled_now) all.push_back(std::move(proposal));
+    }
+  } catch (const std::runtime_error&) {
+    all.clear();
+  }
+  return all;
+}
+
+/// Every engine as it is, without settings: in number order.
+std::vector<Proposal> all_engines(const OneOperation& operation) {
+  std::vector<Proposal> all;
+  const std::int64_t count =
+      operation.graph
+          .get<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1)
+          .at(0);
+  for (std::int64_t index = 0; index < count; ++index) {
     try {
-      Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-      heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operation.graph);
-      heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-      heuristic.finish();
-      std::vector<Descriptor> configs =
-          descriptors(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostProposals);
-      const std::size_t count = heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, configs);
-      for (std::size_t i = 0; i < count; ++i) all.push_back(understood(std::move(configs[i])));
+      Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, operation.graph);
+      engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, index);
+      engine.finish();
+      Proposal proposal = understood(engine);
+      if (proposal.compiled_now) continue;
+      proposal.config = std::make_shared<Descriptor>(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      proposal.config->set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+      proposal.config->finish();
+      all.push_back(std::move(proposal));
     } catch (const std::runtime_error&) {
-      // A heuristic that does not know this operation.
+      // Not an engine for this operation.
     }
   }
-  std::vector<Proposal> mixed;
+  return all;
+}
+
+/// All proposals, each once. The first two lists are what PyTorch's benchmark mode tries.
+std::vector<Proposal> proposals(const OneOperation& operation) {
+  std::vector<Proposal> all;
   std::set<std::pair<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>>> seen;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(kMostProposals); ++i) {
-    for (std::vector<Proposal>& all : by_mode) {
-      if (i < all.size() && seen.emplace(all[i].engine, all[i].settings).second)
-        mixed.push_back(std::move(all[i]));
+  for (const std::vector<Proposal>& some :
+       {proposals_of(CUDNN_HEUR_MODE_A, operation),
+        proposals_of(CUDNN_HEUR_MODE_FALLBACK, operation), all_engines(operation),
+        proposals_of(CUDNN_HEUR_MODE_B, operation)}) {
+    for (const Proposal& proposal : some) {
+      if (seen.emplace(proposal.engine, proposal.settings).second) all.push_back(proposal);
     }
   }
-  return mixed;
+  return all;
 }
 
 /// A proposal that can run.
@@ -312,7 +359,8 @@ double microseconds(int repeats, const std::function<void()>& work) {
 
 /// The time of a run, or one that is clearly longer than `best`.
 double tried(const std::function<void()>& run, double best) {
-  microseconds(1, run);  // loads code
+  const double loading = microseconds(1, run);
+  if (best > 0 && loading > kHopeless * best + kLoadingUs) return loading;
   const double first = microseconds(1, run);
   // A lone launch has its overhead in it, which matters only to short ones.
   if (first > kTrialUs || (best > 0 && first > kClearlySlower * best + 30)) return first;
