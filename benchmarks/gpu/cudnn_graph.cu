@@ -6,6 +6,10 @@
 #include "benchmarks/gpu/baselines.hpp"
 
 #ifdef CONVLADDER_HAVE_CUDNN
+#if __has_include(<cudnn_backend.h>)  // cuDNN 8; later ones have it all in cudnn.h
+#include <cudnn_backend.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <chrono>
