@@ -17,70 +17,70 @@ double rounded(double value) {
   return std::strtod(digits, nullptr);
 }
 
-Json rounded_all(const std::map<std::string, double>& values) {
+Json as_json(const std::string& value) { return value; }
+Json as_json(std::int64_t value) { return value; }
+Json as_json(int value) { return value; }
+Json as_json(double value) { return rounded(value); }
+Json as_json(const std::map<std::string, double>& values) {
   Json json = Json::object();
   for (const auto& [name, value] : values) json[name] = rounded(value);
   return json;
 }
 
-Json to_json(const Row& row) {
-  return {{"ladder", row.ladder},
-          {"rung", row.rung},
-          {"source_hash", row.source_hash},
-          {"problem", row.problem},
-          {"dtype", row.dtype},
-          {"layout", row.layout},
-          {"l2", row.l2},
-          {"median_us", rounded(row.median_us)},
-          {"spread_us", rounded(row.spread_us)},
-          {"host_us", rounded(row.host_us)},
-          {"tflops", rounded(row.tflops)},
-          {"roofline", rounded(row.roofline)},
-          {"bytes", row.bytes},
-          {"launches", row.launches},
-          {"host_syncs", row.host_syncs},
-          {"registers", row.registers},
-          {"shared_bytes", row.shared_bytes},
-          {"spills", row.spills},
-          {"occupancy", rounded(row.occupancy)},
-          {"baselines", rounded_all(row.baselines)},
-          {"limits", rounded_all(row.limits)}};
+// The keys of the file, in their order, once for writing and reading: visit(name, member).
+
+template <class AnyRow, class Visit>
+void visit_row(AnyRow& row, const Visit& visit) {
+  visit("ladder", row.ladder);
+  visit("rung", row.rung);
+  visit("source_hash", row.source_hash);
+  visit("problem", row.problem);
+  visit("dtype", row.dtype);
+  visit("layout", row.layout);
+  visit("l2", row.l2);
+  visit("median_us", row.median_us);
+  visit("spread_us", row.spread_us);
+  visit("host_us", row.host_us);
+  visit("tflops", row.tflops);
+  visit("roofline", row.roofline);
+  visit("bytes", row.bytes);
+  visit("launches", row.launches);
+  visit("host_syncs", row.host_syncs);
+  visit("registers", row.registers);
+  visit("shared_bytes", row.shared_bytes);
+  visit("spills", row.spills);
+  visit("occupancy", row.occupancy);
+  visit("baselines", row.baselines);
+  visit("limits", row.limits);
 }
 
-Row row_from(const Json& json) {
-  Row row;
-  const auto get = [&](const char* name, auto& value) { json.at(name).get_to(value); };
-  get("ladder", row.ladder);
-  get("rung", row.rung);
-  get("source_hash", row.source_hash);
-  get("problem", row.problem);
-  get("dtype", row.dtype);
-  get("layout", row.layout);
-  get("l2", row.l2);
-  get("median_us", row.median_us);
-  get("spread_us", row.spread_us);
-  get("host_us", row.host_us);
-  get("tflops", row.tflops);
-  get("roofline", row.roofline);
-  get("bytes", row.bytes);
-  get("launches", row.launches);
-  get("host_syncs", row.host_syncs);
-  get("registers", row.registers);
-  get("shared_bytes", row.shared_bytes);
-  get("spills", row.spills);
-  get("occupancy", row.occupancy);
-  get("baselines", row.baselines);
-  get("limits", row.limits);
-  return row;
+template <class AnyRun, class Visit>
+void visit_run(AnyRun& run, const Visit& visit) {
+  visit("gpu", run.gpu);
+  visit("driver", run.driver);
+  visit("toolkit", run.toolkit);
+  visit("cudnn", run.cudnn);
+  visit("spconv", run.spconv);
+  visit("date", run.date);
+  visit("commit", run.commit);
+  visit("ceilings", run.ceilings);
+}
+
+/// A visitor that writes.
+auto into(Json& json) {
+  return [&json](const char* name, const auto& value) { json[name] = as_json(value); };
+}
+
+/// A visitor that reads.
+auto from(const Json& json) {
+  return [&json](const char* name, auto& value) { json.at(name).get_to(value); };
 }
 
 }  // namespace
 
 std::string to_json(const Run& run) {
-  Json json = {{"gpu", run.gpu},         {"driver", run.driver},
-               {"toolkit", run.toolkit}, {"cudnn", run.cudnn},
-               {"spconv", run.spconv},   {"date", run.date},
-               {"commit", run.commit},   {"ceilings", rounded_all(run.ceilings)}};
+  Json json;
+  visit_run(run, into(json));
   // A row a line: a file that is committed should have readable differences.
   std::string text = json.dump(1);
   text.erase(text.rfind('}'));
@@ -88,7 +88,9 @@ std::string to_json(const Run& run) {
   text += ",\n \"rows\": [";
   const char* between = "\n";
   for (const Row& row : run.rows) {
-    text += between + ("  " + to_json(row).dump());
+    Json fields;
+    visit_row(row, into(fields));
+    text += between + ("  " + fields.dump());
     between = ",\n";
   }
   return text + (run.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
@@ -97,16 +99,8 @@ std::string to_json(const Run& run) {
 Run from_json(const std::string& text) {
   const Json json = Json::parse(text);
   Run run;
-  const auto get = [&](const char* name, auto& value) { json.at(name).get_to(value); };
-  get("gpu", run.gpu);
-  get("driver", run.driver);
-  get("toolkit", run.toolkit);
-  get("cudnn", run.cudnn);
-  get("spconv", run.spconv);
-  get("date", run.date);
-  get("commit", run.commit);
-  get("ceilings", run.ceilings);
-  for (const Json& row : json.at("rows")) run.rows.push_back(row_from(row));
+  visit_run(run, from(json));
+  for (const Json& row : json.at("rows")) visit_row(run.rows.emplace_back(), from(row));
   return run;
 }
 
@@ -127,7 +121,9 @@ std::optional<Run> newest_run(const std::filesystem::path& folder) {
 }
 
 bool saves_multiplications(const std::string& name) {
-  return name.find("winograd") != std::string::npos || name.find("fft") != std::string::npos;
+  static constexpr const char* kWords[] = {CONVLADDER_FEWER_MULTIPLICATIONS};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
 const std::pair<const std::string, double>* best_baseline(const Row& row) {

@@ -2,6 +2,7 @@
 /// @brief A run of the benchmarks, as data and as the JSON of `bench --json`.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -19,7 +20,7 @@ struct Row {
   double median_us = 0, spread_us = 0, host_us = 0;
   double tflops = 0;    ///< By the definition's operations.
   double roofline = 0;  ///< The time that arithmetic or traffic takes at least, of the time taken.
-  double bytes = 0;     ///< Of all inputs and outputs, each once.
+  std::int64_t bytes = 0;  ///< Of all inputs and outputs, each once.
   int launches = 0, host_syncs = 0, registers = 0, shared_bytes = 0, spills = 0;
   double occupancy = 0;
   std::map<std::string, double> baselines = {}, limits = {};  ///< Microseconds by name.

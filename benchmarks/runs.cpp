@@ -281,7 +281,7 @@ bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
           row.median_us = timing.median_us;
           row.spread_us = timing.spread_us;
           row.host_us = timing.host_us;
-          row.bytes = contest.bytes;
+          row.bytes = static_cast<std::int64_t>(contest.bytes);
           row.launches = timing.launches;
           row.host_syncs = timing.host_syncs;
           row.registers = timing.registers;

@@ -11,9 +11,11 @@
 
 #include "benchmarks/runs.hpp"
 #include "command/files.hpp"
+#include "command/png_file.hpp"
 #include "command/program.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
+#include "command/roofline.hpp"
 #include "command/selection.hpp"
 #include "command/table.hpp"
 #include "command/terminal.hpp"
@@ -188,6 +190,36 @@ std::string ceilings_line(const Run& run) {
   return line;
 }
 
+/// The picture beside a file of rows: run.roofline.png beside run.json. None beside a device or a
+/// pipe.
+class RooflineFile {
+ public:
+  explicit RooflineFile(const std::filesystem::path& json) {
+    std::error_code error;
+    const auto type = std::filesystem::status(json, error).type();
+    if (type != std::filesystem::file_type::not_found &&
+        type != std::filesystem::file_type::regular) {
+      return;
+    }
+    path_ = json;
+    path_.replace_extension(".roofline.png");
+    file_.emplace("json", path_);
+  }
+
+  /// @returns a line that says where it is; nothing if there is nothing to draw
+  std::optional<std::string> write(const Run& run) const {
+    const std::optional<Image> image = roofline_picture(run);
+    if (!file_ || !image) return std::nullopt;
+    const std::vector<std::byte> png = png_bytes(image->width(), image->height(), image->rgb());
+    file_->write({reinterpret_cast<const char*>(png.data()), png.size()});
+    return "Roofline: " + printable(path_.string());
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::optional<OutputFile> file_;
+};
+
 /// What a machine without a GPU has to show.
 int show_committed(const Options& options, const std::vector<Plan>& plans) {
   std::error_code error;
@@ -214,7 +246,12 @@ int show_committed(const Options& options, const std::vector<Plan>& plans) {
         std::printf("\n%s", table.c_str());
     }
     if (run->rows.empty()) std::printf("It has none of the rungs and problems asked for.\n");
-    if (options.json) OutputFile("json", *options.json).write(benchmarks::to_json(*run));
+    if (options.json) {
+      const OutputFile file("json", *options.json);
+      const RooflineFile roofline(*options.json);
+      file.write(benchmarks::to_json(*run));
+      if (const auto line = roofline.write(*run)) std::printf("\n%s\n", line->c_str());
+    }
   }
   if (!gpu_required()) return kAllAgree;
   std::fprintf(stderr, "convladder: CONVLADDER_REQUIRE_GPU=1, but there is no GPU: %s\n",
@@ -249,7 +286,11 @@ int bench(const Options& options) {
   if (device_at(Where::gpu) == nullptr) return show_committed(options, plans);
 
   std::optional<OutputFile> file;
-  if (options.json) file.emplace("json", *options.json);
+  std::optional<RooflineFile> roofline;
+  if (options.json) {
+    file.emplace("json", *options.json);
+    roofline.emplace(*options.json);
+  }
   Run run = options.json ? resumed(*options.json) : benchmarks::new_run();
   bool right = true;
   {
@@ -278,6 +319,9 @@ int bench(const Options& options) {
     right = benchmarks::measure(run, plans, watcher);
     if (file) file->write(benchmarks::to_json(run));
     progress.line("\n" + ceilings_line(run));
+    if (roofline) {
+      if (const auto line = roofline->write(run)) progress.line(*line);
+    }
   }
   return right ? kAllAgree : kSomeDiffer;
 }

@@ -248,7 +248,12 @@ Options parse_options(const std::vector<std::string>& arguments) {
         ->type_name("GLOB");
   }
   for (CLI::App* command : {compare, list, bench}) {
-    command->add_option("--json", json, "also write the result to this file")->type_name("FILE");
+    command
+        ->add_option("--json", json,
+                     command == bench
+                         ? "also write the result to this file, and its roofline beside it"
+                         : "also write the result to this file")
+        ->type_name("FILE");
   }
   compare->add_option("--save", save, "write every result, and pictures, to this folder")
       ->type_name("DIR");

@@ -3,14 +3,15 @@
 import json
 import math
 import pathlib
+import re
 
 # The problems whose climb is drawn.
 CLIMBS = {
     "conv2d": ["B1", "B4", "B10"],
     "conv2d_dgrad": ["B4", "B10"],
     "conv2d_wgrad": ["B4", "B10"],
-    "im2col": ["B4"],
-    "col2im": ["B4"],
+    "im2col": ["B4", "B9"],
+    "col2im": ["B4", "B9"],
     "gemm": ["cube-4096"],
 }
 # README.md's rows.
@@ -23,6 +24,10 @@ HEADLINES = [
     ("conv2d_wgrad", "B4"),
     ("gemm", "cube-4096"),
 ]
+# Words in the names of such algorithms; the program reads the same file.
+FEWER_MULTIPLICATIONS = (
+    (pathlib.Path(__file__).resolve().parents[1] / "benchmarks" / "fewer_multiplications.txt").read_text().split()
+)
 COLOURS = {"fp32": "#58a86c", "tf32": "#7d5fa3", "fp32, fewer multiplications": "#b57a2c", "limit": "#8a94a0"}
 
 
@@ -36,7 +41,7 @@ def newest_run(root):
 
 
 def saves_multiplications(name):
-    return "winograd" in name or "fft" in name
+    return any(word in name for word in FEWER_MULTIPLICATIONS)
 
 
 def best_baseline(row):
@@ -157,42 +162,173 @@ def rung_table(run, rung):
     if not rows:
         return []
     lines = [
-        "| problem | precision, layout | L2 | time | TFLOP/s | of the limit | best library / this | launches"
-        " | registers | shared | spills | occupancy |",
-        "|---|---|---|---:|---:|---:|---|---:|---:|---:|---:|---:|",
+        "| problem | precision, layout | L2 | time | TFLOP/s | of the limit | best library / this |",
+        "|---|---|---|---:|---:|---:|---|",
     ]
     for row in rows:
         lines.append(
             f"| {row['problem']} | {row['dtype']}, {row['layout']} | {row['l2']}"
             f" | {time_text(row['median_us'])} +- {time_text(row['spread_us'])}"
-            f" | {row['tflops']:.2f} | {100 * row['roofline']:.0f} % | {against_baseline(row)} | {row['launches']}"
-            f" | {row['registers']} | {row['shared_bytes']} | {row['spills']} | {100 * row['occupancy']:.0f} % |"
+            f" | {row['tflops']:.2f} | {100 * row['roofline']:.0f} % | {against_baseline(row)} |"
         )
     return lines
 
 
-class Axes:
-    """A picture with two logarithmic axes, or one."""
+def problems_of(run, ladder):
+    """Of the run, in its order."""
+    return list(dict.fromkeys(row["problem"] for row in of(run, ladder=ladder)))
 
-    def __init__(self, picture, box, x_range, y_range):
-        self.p, self.box, self.x_range, self.y_range = picture, box, x_range, y_range
 
-    def x(self, value):
-        low, high = self.x_range
-        left, _, width, _ = self.box
-        return left + width * (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+def bytes_text(count):
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
 
-    def y(self, value):
-        low, high = self.y_range
-        _, top, _, height = self.box
-        return top + height * (math.log(high) - math.log(value)) / (math.log(high) - math.log(low))
 
-    def y_ticks(self, text):
-        left, top, width, height = self.box
-        self.p.rect(left, top, width, height, round=0)
-        for value in ticks(*self.y_range):
-            self.p.line([(left, self.y(value)), (left + width, self.y(value))], "var(--zero)", 1)
-            self.p.text(left - 8, self.y(value) + 4, text(value), "small", "end")
+def counters(run, rung, ladder, named):
+    """What was measured of a rung, a column a problem: those `named` in its header first, then the ladder's
+    usual ones, at most four; L2 warm, each in the rung's faster layout."""
+    fastest = {}
+    for row in of(run, rung=rung, l2="warm"):
+        if row["problem"] not in fastest or row["median_us"] < fastest[row["problem"]]["median_us"]:
+            fastest[row["problem"]] = row
+    wanted = list(dict.fromkeys([*named, *CLIMBS.get(ladder, []), *fastest]))
+    rows = [fastest[problem] for problem in wanted if problem in fastest][:4]
+    if not rows:
+        return []
+    cold = {
+        (row["problem"], row["dtype"], row["layout"]): row["median_us"] for row in of(run, rung=rung, l2="cold")
+    }
+
+    def cold_time(row):
+        us = cold.get((row["problem"], row["dtype"], row["layout"]))
+        return time_text(us) if us else "not timed"
+
+    kinds = {
+        "time, L2 warm": lambda row: f"**{time_text(row['median_us'])}**",
+        "time, L2 cold": cold_time,
+        "TFLOP/s": lambda row: f"{row['tflops']:.2f}" if row["tflops"] else "no arithmetic",
+        "share of the roofline": lambda row: f"{100 * row['roofline']:.0f} %",
+        "bytes of all arrays": lambda row: bytes_text(row["bytes"]),
+        "fastest library": lambda row: (best_baseline(row) or ("none",))[0].replace(" ", "<br>", 1),
+        "its time / this": lambda row: f"{best_baseline(row)[1] / row['median_us']:.2f}" if best_baseline(row) else "",
+        "launches": lambda row: row["launches"],
+        "registers a thread": lambda row: row["registers"],
+        "shared memory a block": lambda row: bytes_text(row["shared_bytes"]),
+        "spills a thread": lambda row: bytes_text(row["spills"]),
+        "occupancy": lambda row: f"{100 * row['occupancy']:.0f} %",
+    }
+    lines = ["| measured | " + " | ".join(f"{row['problem']}, {row['dtype']}, {row['layout']}" for row in rows) + " |"]
+    lines += ["|---|" + "---:|" * len(rows)]
+    for name, value in kinds.items():
+        # One line a name: the columns share what is left.
+        lines.append(f"| {name.replace(' ', '&nbsp;')} | " + " | ".join(str(value(row)) for row in rows) + " |")
+    return lines
+
+
+def convolutions(first, last):
+    return [f"B{i}" for i in range(first, last + 1)]
+
+
+CUBES = ["cube-2048", "cube-4096", "cube-8192"]
+COLUMNS = ["B3", "B4", "B9", "B10"]
+# Which fastest rung is held against which fastest library, by title: the ladder and its problems, the precision that is
+# allowed, and where these do not say it all:
+# layout: of both; otherwise any, of each on its own.
+# part: the work of the library's limits with that ending, or of the limit of that name.
+# only, without: a pattern of the rungs' names.
+CONTESTS = {
+    "Direct convolution, fp32": dict(ladder="conv2d", problems=convolutions(1, 2), dtype="fp32"),
+    "Depthwise, fp32": dict(ladder="conv2d", problems=["B12"], dtype="fp32"),
+    "Depthwise, fp32, input gradient": dict(ladder="conv2d_dgrad", problems=["B12"], dtype="fp32"),
+    "Depthwise, fp32, weight gradient": dict(ladder="conv2d_wgrad", problems=["B12"], dtype="fp32", part=", dw alone"),
+    "im2col, and a copy of as many bytes": dict(ladder="im2col", problems=COLUMNS, dtype="fp32", part="copy"),
+    "col2im, and a copy of as many bytes": dict(ladder="col2im", problems=COLUMNS, dtype="fp32", part="copy"),
+    "Matrix product, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
+    "Matrix product, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
+    "Convolution, fp32": dict(ladder="conv2d", problems=convolutions(3, 11), dtype="fp32"),
+    "Input gradient, fp32": dict(ladder="conv2d_dgrad", problems=convolutions(3, 10), dtype="fp32"),
+    "Weight gradient, fp32": dict(
+        ladder="conv2d_wgrad", problems=convolutions(3, 10), dtype="fp32", part=", dw alone"
+    ),
+    "Convolution, TF32, by `mma.sync`": dict(
+        ladder="conv2d", problems=["B10"], dtype="tf32", only=r"mma_tf32", without="wgmma"
+    ),
+    "Convolution, TF32, NHWC": dict(ladder="conv2d", problems=convolutions(4, 10), dtype="tf32", layout="nhwc"),
+    "Few channels, TF32": dict(ladder="conv2d", problems=["B3", "B11"], dtype="tf32"),
+    "Input gradient, TF32": dict(ladder="conv2d_dgrad", problems=convolutions(4, 10), dtype="tf32"),
+    "Weight gradient, TF32": dict(
+        ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="tf32", part=", dw alone"
+    ),
+    "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
+}
+
+
+def opponent(rows, part):
+    """(microseconds, name, layout) of the fastest in plain arithmetic, for the whole work or a part of it."""
+    times = []
+    for row in rows:
+        others = row["baselines"]
+        if part:
+            others = {name.removesuffix(part) or name: us for name, us in row["limits"].items() if name.endswith(part)}
+        times += [(us, name, row["layout"]) for name, us in others.items() if not saves_multiplications(name)]
+    return min(times, default=None)
+
+
+def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^"):
+    """The lines of a table, and how many times as long the library takes, by problem."""
+    lines = [
+        "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
+        "|---|---|---:|---:|---|---:|---:|",
+    ]
+    ratios = {}
+    for problem in problems:
+        rows = [row for row in of(run, ladder=ladder, problem=problem, l2="warm") if layout in (None, row["layout"])]
+        # Where TF32 is allowed, fp32 is too.
+        mine = [
+            row
+            for row in rows
+            if row["dtype"] in ("fp32", dtype) and re.search(only, row["rung"]) and not re.search(without, row["rung"])
+        ]
+        if not mine:
+            lines.append(f"| {problem} | none | | | | | |")
+            continue
+        best = min(mine, key=lambda row: row["median_us"])
+        line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best['median_us'])}"
+        line += f" | {best['tflops']:.1f}" if best["tflops"] else " |"
+        other = opponent([row for row in rows if row["dtype"] == dtype], part)
+        if other:
+            us, name, at = other
+            ratios[problem] = us / best["median_us"]
+            line += f" | {name}, {at} | {time_text(us)} | {ratios[problem]:.2f} |"
+        else:
+            line += " | none | | |"
+        lines.append(line)
+    return lines, ratios
+
+
+def contests(run, link):
+    """For each of CONTESTS, the fastest rung beside the fastest library in plain arithmetic, L2 warm; first what comes
+    out on the whole."""
+    summary = [
+        "| | problems | library's time / ours, geometric mean | least | most |",
+        "|---|---|---:|---:|---:|",
+    ]
+    details = []
+    for title, what in CONTESTS.items():
+        table, ratios = contest(run, link, **what)
+        if not ratios:
+            continue
+        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+        names = list(what["problems"])
+        problems = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}" if len(names) > 4 else ", ".join(names)
+        least, most = (choose(ratios, key=ratios.get) for choose in (min, max))
+        ends = f"{ratios[least]:.2f} {least} | {ratios[most]:.2f} {most}" if len(ratios) > 1 else " | "
+        summary.append(f"| {title} | {problems} | **{mean:.2f}** | {ends} |")
+        note = " (the library computes dw alone, the rung dw and db)" if what.get("part") == ", dw alone" else ""
+        details += [f"**{title}**{note}", "", *table, ""]
+    return [*summary, "", *details]
 
 
 def ticks(low, high):
@@ -203,106 +339,75 @@ def ticks(low, high):
 
 
 def climb(Picture, run, ladder, problem, order):
-    """A ladder's rungs on one problem from left to right, times upwards, libraries and the limit as lines."""
+    """A ladder's rungs on one problem, one a line in the order of climbing; times from left to right, libraries and
+    the limit as lines."""
     rows = of(run, ladder=ladder, problem=problem, l2="warm")
     rungs = [rung for rung in order if any(row["rung"] == rung for row in rows)]
-    lines = {}  # kind: (us, name)
+    marks = {}  # kind: (us, name)
     for row in rows:
         for name, us in row["baselines"].items():
-            kind = "fp32, fewer multiplications" if saves_multiplications(name) else row["dtype"]
-            lines[kind] = min(lines.get(kind, (math.inf, "")), (us, name))
+            kind = f"{row['dtype']}, fewer multiplications" if saves_multiplications(name) else row["dtype"]
+            marks[kind] = min(marks.get(kind, (math.inf, "")), (us, name))
         limit = row["roofline"] * row["median_us"]
         if limit > 0:
             kind = f"limit {row['dtype']}"
-            lines[kind] = min(lines.get(kind, (math.inf, "")), (limit, "limit"))
-    times = [row["median_us"] for row in rows] + [us for us, _ in lines.values()]
-    step = 58
-    width = 90 + step * max(len(rungs), 4) + 260
-    p = Picture(width, 400)
-    box = (80, 40, step * max(len(rungs), 4), 220)
-    axes = Axes(p, box, (1, 2), (min(times) / 1.3, max(times) * 1.3))
+            marks[kind] = min(marks.get(kind, (math.inf, "")), (limit, "limit"))
+    marks.pop("tf32, fewer multiplications", None)  # the same algorithms as in fp32
+    times = [row["median_us"] for row in rows] + [us for us, _ in marks.values()]
+    low, high = min(times) / 1.4, max(times) * 1.8
+    step, left, width = 22, 240, 650
+    top = 44 + 16 * len(marks)
+    bottom = top + step * len(rungs)
+    p = Picture(920, bottom + 36)
+
+    def x_of(us):
+        return left + width * math.log(us / low) / math.log(high / low)
+
+    def dot(x, y, colour, title):
+        p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="fill:{colour}"><title>{title}</title></circle>')
+
     p.text(20, 24, f"{ladder} {problem}: time of each rung, L2 warm", "title", "start")
-    axes.y_ticks(time_text)
-    right = box[0] + box[2]
-    taken = []
-    for kind, (us, name) in sorted(lines.items(), key=lambda item: item[1]):
-        colour = COLOURS["limit" if kind.startswith("limit") else kind]
-        p.line([(box[0], axes.y(us)), (right, axes.y(us))], colour, 1.5, dash="6 4" if kind.startswith("limit") else None)
-        label = axes.y(us) + 4
-        while any(abs(label - other) < 14 for other in taken):
-            label -= 14 if label > box[1] else -14
-        taken.append(label)
-        words = f"{kind} {time_text(us)}" if kind.startswith("limit") else f"{name} {kind.split(',')[0]} {time_text(us)}"
-        p.text(right + 6, label, words, "small", "start")
+    for at, dtype in ((left + width - 120, "fp32"), (left + width - 60, "tf32")):
+        dot(at, 20, COLOURS[dtype], dtype)
+        p.text(at + 9, 24, dtype, "small", "start")
+    p.rect(left, top, width, bottom - top, round=0)
+    for us in ticks(low, high):
+        p.line([(x_of(us), top), (x_of(us), bottom)], "var(--zero)", 1)
+        p.text(x_of(us), bottom + 18, time_text(us), "small")
+    for index in range(len(rungs)):
+        y = top + (index + 0.5) * step
+        p.line([(left, y), (left + width, y)], "var(--zero)", 1)
+    for line, (kind, (us, name)) in enumerate(sorted(marks.items(), key=lambda item: item[1])):
+        is_limit = kind.startswith("limit")
+        x, y = x_of(us), 48 + 16 * line
+        p.line([(x, y + 4), (x, bottom)], COLOURS["limit" if is_limit else kind], 1.5, dash="6 4" if is_limit else None)
+        words = kind if is_limit else f"{name}, {kind.split(',')[0]}"
+        # Towards the middle of the picture.
+        anchor = "start" if x < left + width / 2 else "end"
+        p.text(x - 2 if anchor == "start" else x + 2, y, f"{words}: {time_text(us)}", "small", anchor)
     for index, rung in enumerate(rungs):
-        x = box[0] + (index + 0.5) * step
-        for row in (row for row in rows if row["rung"] == rung):
-            y = axes.y(row["median_us"])
-            p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="5" style="fill:{COLOURS[row["dtype"]]}"/>')
-        fastest = min(row["median_us"] for row in rows if row["rung"] == rung)
-        p.text(x, axes.y(fastest) - 9, time_text(fastest), "small")
-        name = rung.split("/")[0].removeprefix("cuda_")[0] + " " + rung.rsplit("/", 1)[1]
-        p.parts.append(
-            f'<text x="{x:g}" y="{box[1] + box[3] + 14:g}" text-anchor="end" class="small"'
-            f' transform="rotate(-35 {x:g} {box[1] + box[3] + 14:g})">{name[2:]}</text>'
-        )
+        y = top + (index + 0.5) * step
+        mine = sorted((row for row in rows if row["rung"] == rung), key=lambda row: -row["median_us"])
+        p.text(left - 8, y + 4, rung.rsplit("/", 1)[1], "note", "end")
+        for row in mine:
+            x = x_of(row["median_us"])
+            dot(x, y, COLOURS[row["dtype"]], f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}")
+        # The fastest's time, right of the slowest's point.
+        p.text(x_of(mine[0]["median_us"]) + 9, y + 4, time_text(mine[-1]["median_us"]), "note", "start")
     return p
 
 
-def roofline(Picture, run):
-    """The fastest rung of each problem under the measured ceilings."""
-    best = {}
-    for row in run["rows"]:
-        if row["l2"] == "warm" and row["tflops"] > 0:
-            key = (row["ladder"], row["problem"], row["dtype"])
-            if key not in best or row["median_us"] < best[key]["median_us"]:
-                best[key] = row
-    if not best:
-        return None
-    intensity = lambda row: row["tflops"] * 1e6 * row["median_us"] / row["bytes"]
-    c = run["ceilings"]
-    points = list(best.values())
-    x_range = (min(map(intensity, points)) / 1.5, max(map(intensity, points)) * 1.5)
-    y_range = (min(row["tflops"] for row in points) / 1.5, max(c["tf32_tflops"], c["fma_tflops"]) * 1.4)
-    p = Picture(800, 430)
-    box = (70, 40, 690, 330)
-    axes = Axes(p, box, x_range, y_range)
-    p.text(20, 24, "The fastest rung of each problem, L2 warm, under what the GPU reaches", "title", "start")
-    axes.y_ticks(lambda value: f"{value:g}")
-    for value in ticks(*x_range):
-        p.text(axes.x(value), box[1] + box[3] + 18, f"{value:g}", "small")
-    p.text(box[0] + box[2] / 2, box[1] + box[3] + 40, "operations a byte of the arrays", "small")
-    p.text(box[0] + 4, box[1] + 14, "TFLOP/s", "small", "start")
-    for dtype, peak in (("fp32", c["fma_tflops"]), ("tf32", c["tf32_tflops"])):
-        if not peak:
-            continue
-        for bandwidth, dash in ((c["copy_tb_s"], None), (c["copy_l2_tb_s"], "6 4")):
-            corner = peak / bandwidth
-            low = max(x_range[0], y_range[0] / bandwidth)
-            path = [(low, low * bandwidth), (corner, peak), (x_range[1], peak)]
-            p.line([(axes.x(x), axes.y(y)) for x, y in path if x <= x_range[1]], COLOURS[dtype], 1.5, dash=dash)
-        p.text(box[0] + box[2] - 6, axes.y(peak) - 6, f"{dtype} {peak:.0f}", "small", "end")
-    for row in points:
-        x, y = axes.x(intensity(row)), axes.y(row["tflops"])
-        p.parts.append(
-            f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="fill:{COLOURS[row["dtype"]]}"><title>{row["ladder"]}'
-            f' {row["problem"]} {row["dtype"]}: {row["rung"]}, {row["tflops"]:.1f} TFLOP/s</title></circle>'
-        )
-        short = {"conv2d": "", "conv2d_dgrad": " dx", "conv2d_wgrad": " dw", "gemm": ""}.get(row["ladder"], "")
-        p.text(x + 6, y + 4, row["problem"].removeprefix("cube-") + short, "small", "start")
-    return p
+def climb_name(ladder, problem):
+    return f"climb_{ladder}_{problem}".replace("-", "_")
 
 
 def pictures(Picture, run, orders):
-    """All pictures by file name; `orders` are the rungs of each ladder from the bottom up."""
+    """The climbs by file name; `orders` are the rungs of each ladder from the bottom up."""
     drawn = {}
     for ladder, problems in CLIMBS.items():
         for problem in problems:
             if of(run, ladder=ladder, problem=problem, l2="warm"):
-                drawn[f"climb_{ladder}_{problem}".replace("-", "_")] = climb(
+                drawn[climb_name(ladder, problem)] = climb(
                     Picture, run, ladder, problem, orders.get(ladder, [])
                 )
-    picture = roofline(Picture, run)
-    if picture:
-        drawn["roofline"] = picture
     return drawn

@@ -11,7 +11,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->` and `<!-- benchmarks -->` what tests and
   runs left;
-- pictures/: the pictures of the benchmarks;
+- pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
 """
 
@@ -73,6 +73,7 @@ class Pages:
         self.ladders = {}
         for row in rows:
             self.ladders.setdefault(row["ladder"], []).append(row)
+        self.drawn = self.draw_benchmarks()
 
     def source_text(self, rung):
         return (self.root / self.rows[rung]["source"]).read_text()
@@ -115,8 +116,10 @@ class Pages:
             lines += ["| Deterministic | no: the order of the result may differ from run to run |"]
         lines += [f"| Try it | `./ladder compare {ladder} --rung {rung}` |", ""]
 
-        lines += self.linked(prose, pathlib.PurePosixPath(row["source"]).parent.as_posix())
-        lines += self.measured_beside_predicted(rung)
+        prose = self.linked(prose, pathlib.PurePosixPath(row["source"]).parent.as_posix())
+        expected, rest = self.split_after_expectation(prose)
+        lines += expected + self.counters(rung, expected) + rest
+        lines += self.all_times(rung)
         lines += ["", "## The program", "", f"\\include{{lineno}} programs/{row['source']}", ""]
         if previous:
             lines += self.change(previous, rung)
@@ -125,47 +128,107 @@ class Pages:
     def is_stale(self, row):
         return self.hashes.get(row["rung"]) != row["source_hash"]
 
-    def measured_beside_predicted(self, rung):
+    def split_after_expectation(self, prose):
+        """A header's prose up to the end of its paragraph **Expect.**, and the rest; all where it has none."""
+        start = next((i for i, line in enumerate(prose) if line.startswith("**Expect.")), None)
+        if start is None:
+            return prose, []
+        # Another paragraph in bold letters ends it.
+        end = next((i for i in range(start + 1, len(prose)) if prose[i].startswith("**")), len(prose))
+        return prose[:end], prose[end:]
+
+    def counters(self, rung, expected):
+        """What was measured, to stand beside what was `expected`."""
+        ladder = self.rows[rung]["ladder"]
+        run = self.benchmarks
+        if run is None or not rung.startswith("cuda_"):
+            return []
+        problems = benchmark_tables.problems_of(run, ladder)
+        if not problems:
+            return ["", "**Measured.** The benchmarks have no problems of this ladder; what was timed stands on \\ref measured.", ""]
+        start = next((i for i, line in enumerate(expected) if line.startswith("**Expect.")), len(expected))
+        expectation = "\n".join(expected[start:])
+        named = re.findall(r"\bB\d+\b", expectation)
+        # Matrix products are named by their size.
+        named += [p for p in problems if p.startswith("cube-") and p.removeprefix("cube-") in expectation]
+        table = benchmark_tables.counters(run, rung, ladder, named)
+        where = f"\\ref benchmark_run \"{run['gpu']}, {run['date']}\""
+        if not table:
+            return ["", f"**Measured.** Nothing yet: the run ({where}) has no row of this rung.", ""]
+        lines = ["", f"**Measured** ({where}), the problems named above first:", "", *table, ""]
+        if self.stale_rows(rung):
+            lines += ["**Stale**: the rung has changed since; the numbers are those of the earlier version.", ""]
+        timed = {row["problem"] for row in run["rows"] if row["rung"] == rung}
+        missing = [problem for problem in problems if problem not in timed]
+        if missing:
+            lines += [f"Not in the run, mostly because the rung declines them: {', '.join(missing)}.", ""]
+        return lines
+
+    def stale_rows(self, rung):
+        return [row for row in self.benchmarks["rows"] if row["rung"] == rung and self.is_stale(row)]
+
+    def all_times(self, rung):
         """The rows of a rung in the newest committed run."""
         if self.benchmarks is None:
             return []
         table = benchmark_tables.rung_table(self.benchmarks, rung)
         if not table:
             return []
-        lines = ["", f"## Measured {{#{page_id(rung)}_measured}}", "", benchmark_tables.machine(self.benchmarks)]
-        lines[-1] += "; see \\ref benchmarks for how. What was expected stands above."
-        if any(self.is_stale(row) for row in self.benchmarks["rows"] if row["rung"] == rung):
-            lines += ["", "**Stale**: the rung has changed since it was timed."]
+        lines = ["", f"## All times {{#{page_id(rung)}_measured}}", "", benchmark_tables.machine(self.benchmarks)]
+        lines[-1] += "; see \\ref benchmarks for how."
+        if self.stale_rows(rung):
+            lines[-1] += " **Stale**: the rung has changed since it was timed."
         return [*lines, "", *table]
+
+    def draw_benchmarks(self):
+        """The benchmarks' pictures as files. @returns their names"""
+        if self.benchmarks is None:
+            return []
+        orders = {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
+        drawn = benchmark_tables.pictures(Picture, self.benchmarks, orders)
+        for name, picture in drawn.items():
+            write(self.out / "pictures" / f"{name}.svg", picture.svg())
+        return list(drawn)
+
+    def climbs(self, ladder):
+        """The pictures of a ladder's times."""
+        lines = []
+        for problem in benchmark_tables.CLIMBS.get(ladder, []):
+            name = benchmark_tables.climb_name(ladder, problem)
+            if name in self.drawn:
+                lines += [f"![{ladder}, {problem}: the time of each rung]({name}.svg)", ""]
+        return lines
 
     def benchmark_page(self):
         """The tables and pictures of the newest committed run."""
         run = self.benchmarks
         if run is None:
             return ["No run has been committed yet."]
-        drawn = benchmark_tables.pictures(
-            Picture, run, {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
-        )
-        for name, picture in drawn.items():
-            write(self.out / "pictures" / f"{name}.svg", picture.svg())
         stale = sorted({row["rung"] for row in run["rows"] if self.is_stale(row)})
         lines = ["# The run {#benchmark_run}", "", benchmark_tables.machine(run) + ".", ""]
         lines += [f"Ceilings: {benchmark_tables.ceilings(run)}.", ""]
         if stale:
             names = ", ".join(self.link(rung) if rung in self.rows else rung for rung in stale)
             lines += [f"**Stale**: changed since they were timed: {names}.", ""]
-        if "roofline" in drawn:
-            lines += ["![The fastest rungs under the ceilings](roofline.svg)", ""]
+        if (self.out / "pictures" / "run.roofline.png").exists():
+            lines += ["![The fastest rungs under the ceilings](run.roofline.png)", ""]
 
         def link(rung):
             mark = " (stale)" if rung in stale else ""
             return (self.link(rung, short_name(rung)) if rung in self.rows else rung) + mark
 
+        lines += ["# The fastest rung beside the fastest library {#benchmark_contests}", ""]
+        lines += [
+            "Plain arithmetic on both sides, L2 warm. The library's time is that of its fastest algorithm or engine, in any"
+            " layout unless the title names one. More than 1 in the last column: the rung is faster. Where TF32 is allowed, a"
+            " rung in fp32 may be the fastest, too.",
+            "",
+        ]
+        lines += [*benchmark_tables.contests(run, link), ""]
+
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
             lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]
-            for name in drawn:
-                if any(name == f"climb_{ladder}_{p}".replace("-", "_") for p in benchmark_tables.CLIMBS.get(ladder, [])):
-                    lines += [f"![{ladder}: the climb]({name}.svg)", ""]
+            lines += self.climbs(ladder)
             for l2 in ("warm", "cold"):
                 table = benchmark_tables.ladder_table(run, ladder, l2, link)
                 if table:
@@ -329,7 +392,7 @@ class Pages:
 
         def rungs(match):
             ladder = match.group(1)
-            return "\n".join(self.rung_map(ladder) + self.rung_table(ladder))
+            return "\n".join(self.rung_map(ladder) + self.rung_table(ladder) + ["", *self.climbs(ladder)])
 
         def file(match):
             return (self.root / match.group(1)).read_text().split("\n", 1)[1]

@@ -29,6 +29,11 @@ inline constexpr std::size_t kScratchBytes = std::size_t{4} << 30;
 /// cuDNN's algorithms for a convolution; none for other ladders, or in a build without cuDNN.
 std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scratch);
 
+/// The engines of cuDNN's graph interface: the fastest in plain arithmetic, and the fastest that
+/// saves multiplications. They are tried out on the arrays of `trial`.
+std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratch& scratch,
+                                            const Arguments& trial);
+
 /// CUTLASS's stock tiles for a matrix product, and for a forward convolution in NHWC; none
 /// elsewhere, or in a build without CUTLASS.
 std::vector<Baseline> cutlass_baselines(const Contest& contest);

@@ -419,8 +419,21 @@ class Round {
   Event start_, stop_;
 };
 
+/// All of other people's that take part.
+std::vector<Baseline> baselines_of(const Contest& contest, Memory& memory, const Scratch& scratch) {
+  std::vector<Baseline> all;
+  for (const std::vector<Baseline>& some :
+       {cudnn_baselines(contest, scratch),
+        cudnn_graph_baselines(contest, scratch, memory.arguments(0, nullptr)),
+        cublas_baselines(contest), cutlass_baselines(contest)}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 std::vector<Participant> participants_of(const Contest& contest, Memory& memory,
-                                         const Scratch& scratch, std::list<Buffer>& copy_buffers) {
+                                         const std::vector<Baseline>& baselines,
+                                         std::list<Buffer>& copy_buffers) {
   std::vector<Participant> all;
   for (const Entrant& entrant : contest.rungs) {
     Participant& p = all.emplace_back();
@@ -436,14 +449,11 @@ std::vector<Participant> participants_of(const Contest& contest, Memory& memory,
       code->run(contest.problem, memory.arguments(copy, workspace));
     };
   }
-  for (const auto& baselines :
-       {cudnn_baselines(contest, scratch), cublas_baselines(contest), cutlass_baselines(contest)}) {
-    for (const Baseline& baseline : baselines) {
-      Participant& p = all.emplace_back();
-      p.name = baseline.name;
-      p.kind = baseline.limit ? Kind::limit : Kind::baseline;
-      p.run = [&memory, run = baseline.run](int copy) { run(memory.arguments(copy, nullptr)); };
-    }
+  for (const Baseline& baseline : baselines) {
+    Participant& p = all.emplace_back();
+    p.name = baseline.name;
+    p.kind = baseline.limit ? Kind::limit : Kind::baseline;
+    p.run = [&memory, run = baseline.run](int copy) { run(memory.arguments(copy, nullptr)); };
   }
   // A copy that moves as many bytes as all arrays have.
   const auto half = static_cast<std::int64_t>(contest.bytes / 32) * 16;
@@ -478,12 +488,14 @@ Standings measure(const Contest& contest, const std::function<void(const std::st
     static const Buffer scratch(kScratchBytes);
     const Buffer flush(static_cast<std::size_t>(kFlushes * l2));
     Memory memory(contest, can_be_cold ? copies : 1);
+    const std::vector<Baseline> baselines =
+        baselines_of(contest, memory, {scratch.data(), scratch.bytes()});
     std::vector<std::string> very_slow;
     for (const L2 state : {L2::warm, L2::cold}) {
       if (state == L2::cold && !can_be_cold) continue;
       std::list<Buffer> copy_buffers;
       std::vector<Participant> participants =
-          participants_of(contest, memory, {scratch.data(), scratch.bytes()}, copy_buffers);
+          participants_of(contest, memory, baselines, copy_buffers);
       for (Participant& p : participants) {
         if (std::find(very_slow.begin(), very_slow.end(), p.name) == very_slow.end()) continue;
         p.timing.wrong = "takes so long that it is not timed with a cold L2";

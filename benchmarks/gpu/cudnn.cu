@@ -1,31 +1,16 @@
 /// @file cudnn.cu
 /// @brief cuDNN's convolution and its gradients: every algorithm that takes the problem, by name.
 #include "benchmarks/gpu/baselines.hpp"
-#include "benchmarks/gpu/kernels.hpp"
-#include "core/cuda/launch.hpp"
 
 #ifdef CONVLADDER_HAVE_CUDNN
-#include <cudnn.h>
-
 #include <array>
 #include <memory>
 
+#include "benchmarks/gpu/cudnn.hpp"
+#include "core/text.hpp"
+
 namespace convladder::benchmarks {
 namespace {
-
-void check(cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
-}
-
-cudnnHandle_t handle() {
-  static const cudnnHandle_t handle = [] {
-    cudnnHandle_t made = nullptr;
-    check(cudnnCreate(&made));
-    check(cudnnSetStream(made, rung_stream()));
-    return made;
-  }();
-  return handle;
-}
 
 /// The problem as cuDNN takes it.
 class Convolution {
@@ -95,6 +80,16 @@ constexpr std::array<Named<cudnnConvolutionBwdFilterAlgo_t>, 7> kWeightGradient 
 
 }  // namespace
 
+std::function<void(const Arguments&)> with_bias_gradient(
+    const Conv2dProblem& p, bool nhwc, std::function<void(const Arguments&)> weights) {
+  const auto c = std::make_shared<Convolution>(p, nhwc, false);
+  return [c, weights = std::move(weights)](const Arguments& arrays) {
+    weights(arrays);
+    check(cudnnConvolutionBackwardBias(cudnn_handle(), &kOne, c->y, arrays.in<float>("dy"), &kZero,
+                                       c->db, arrays.out<float>("db")));
+  };
+}
+
 std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scratch) {
   const auto* p = std::get_if<Conv2dProblem>(&contest.problem);
   // cuDNN pads both sides alike.
@@ -107,13 +102,13 @@ std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scr
   };
   if (contest.ladder == "conv2d") {
     for (const auto& [algorithm, name] : kForward) {
-      if (!takes(cudnnGetConvolutionForwardWorkspaceSize(handle(), c->x, c->w, c->convolution, c->y,
-                                                         algorithm, &bytes))) {
+      if (!takes(cudnnGetConvolutionForwardWorkspaceSize(cudnn_handle(), c->x, c->w, c->convolution,
+                                                         c->y, algorithm, &bytes))) {
         continue;
       }
       baselines.push_back(
           {text("cudnn ", name), [=](const Arguments& arrays) {
-             check(cudnnConvolutionForward(handle(), &kOne, c->x, arrays.in<float>("x"), c->w,
+             check(cudnnConvolutionForward(cudnn_handle(), &kOne, c->x, arrays.in<float>("x"), c->w,
                                            arrays.in<float>("weights"), c->convolution, algorithm,
                                            scratch.data, scratch.bytes, &kZero, c->y,
                                            arrays.out<float>("y")));
@@ -121,38 +116,32 @@ std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scr
     }
   } else if (contest.ladder == "conv2d_dgrad") {
     for (const auto& [algorithm, name] : kInputGradient) {
-      if (!takes(cudnnGetConvolutionBackwardDataWorkspaceSize(handle(), c->w, c->y, c->convolution,
-                                                              c->x, algorithm, &bytes))) {
+      if (!takes(cudnnGetConvolutionBackwardDataWorkspaceSize(
+              cudnn_handle(), c->w, c->y, c->convolution, c->x, algorithm, &bytes))) {
         continue;
       }
       baselines.push_back({text("cudnn ", name), [=](const Arguments& arrays) {
                              check(cudnnConvolutionBackwardData(
-                                 handle(), &kOne, c->w, arrays.in<float>("weights"), c->y,
+                                 cudnn_handle(), &kOne, c->w, arrays.in<float>("weights"), c->y,
                                  arrays.in<float>("dy"), c->convolution, algorithm, scratch.data,
                                  scratch.bytes, &kZero, c->x, arrays.out<float>("dx")));
                            }});
     }
   } else if (contest.ladder == "conv2d_wgrad") {
-    const auto weights = [=](cudnnConvolutionBwdFilterAlgo_t algorithm, const Arguments& arrays) {
-      check(cudnnConvolutionBackwardFilter(handle(), &kOne, c->x, arrays.in<float>("x"), c->y,
-                                           arrays.in<float>("dy"), c->convolution, algorithm,
-                                           scratch.data, scratch.bytes, &kZero, c->w,
-                                           arrays.out<float>("dw")));
-    };
     for (const auto& [algorithm, name] : kWeightGradient) {
       if (!takes(cudnnGetConvolutionBackwardFilterWorkspaceSize(
-              handle(), c->x, c->y, c->convolution, c->w, algorithm, &bytes))) {
+              cudnn_handle(), c->x, c->y, c->convolution, c->w, algorithm, &bytes))) {
         continue;
       }
-      baselines.push_back({text("cudnn ", name), [=](const Arguments& arrays) {
-                             weights(algorithm, arrays);
-                             check(cudnnConvolutionBackwardBias(handle(), &kOne, c->y,
-                                                                arrays.in<float>("dy"), &kZero,
-                                                                c->db, arrays.out<float>("db")));
-                           }});
+      const auto weights = [=](const Arguments& arrays) {
+        check(cudnnConvolutionBackwardFilter(cudnn_handle(), &kOne, c->x, arrays.in<float>("x"),
+                                             c->y, arrays.in<float>("dy"), c->convolution,
+                                             algorithm, scratch.data, scratch.bytes, &kZero, c->w,
+                                             arrays.out<float>("dw")));
+      };
+      baselines.push_back({text("cudnn ", name), with_bias_gradient(*p, contest.nhwc, weights)});
       // Only half of the work, but what most people time.
-      baselines.push_back({text("cudnn ", name, ", dw alone"),
-                           [=](const Arguments& arrays) { weights(algorithm, arrays); }, true});
+      baselines.push_back({text("cudnn ", name, ", dw alone"), weights, true});
     }
   }
   return baselines;

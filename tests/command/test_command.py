@@ -1127,6 +1127,10 @@ class Bench(ProgramTest):
         self.assertIn(row["rung"], part.stdout)
         shown = self.load_json(self.folder / "part.json")
         self.check_run(shown)
+        picture = self.folder / "part.roofline.png"
+        self.assertEqual(picture.exists(), any(row["tflops"] > 0 for row in shown["rows"]))
+        if picture.exists():
+            self.assertGreater(min(png_size(picture.read_bytes())), 0)
         self.assertEqual({(row["ladder"], row["problem"])},
                          {(shown["ladder"], shown["problem"]) for shown in shown["rows"]})
 
@@ -1174,6 +1178,7 @@ class Bench(ProgramTest):
         self.agree(*arguments)
         second = self.load_json(path)
         self.check_run(second)
+        self.assertGreater(min(png_size((self.folder / "run.roofline.png").read_bytes())), 0)
         for row in first["rows"]:
             self.assertIn(row, second["rows"])
         self.assertGreater(len(second["rows"]), len(first["rows"]))

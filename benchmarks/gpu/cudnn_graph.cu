@@ -1,0 +1,485 @@
+/// @file cudnn_graph.cu
+/// @brief cuDNN's graph interface: the engines that PyTorch's benchmark mode chooses among, which
+/// the older interface's algorithms (cudnn.cu) are only a part of.
+///
+/// cuDNN proposes engines with settings, best guess first; each is tried, and the fastest remains.
+#include "benchmarks/gpu/baselines.hpp"
+
+#ifdef CONVLADDER_HAVE_CUDNN
+#if __has_include(<cudnn_backend.h>)  // cuDNN 8; later ones have it all in cudnn.h
+#include <cudnn_backend.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "benchmarks/gpu/cudnn.hpp"
+#include "benchmarks/gpu/graph.hpp"
+#include "core/cuda/launch.hpp"
+
+namespace convladder::benchmarks {
+namespace {
+
+// How long the search in a contest may take: so much, and as long as so many runs of the best so
+// far. Proposals come best guess first.
+constexpr double kSearchMs = 300, kSearchRuns = 40;
+// Engines are compared by graphs of about this long.
+constexpr double kTrialUs = 300;
+constexpr int kMostTrials = 20;
+// Slower ones are not timed any further; a first run, which also loads code, says less.
+constexpr double kClearlySlower = 1.5, kMuchSlower = 5, kLoadingUs = 20000;
+// The fastest that saves multiplications is left out where it is this many times slower than the
+// fastest in plain arithmetic, and the other way round.
+constexpr double kHopeless = 20;
+// This engine has no note on its algorithm, but takes the very time of winograd_nonfused, and errs
+// like it, a hundred times as much as sums do (cuDNN 9.19, H200).
+constexpr std::int64_t kWinogradWeightGradient = 17;
+// That many proposals of each heuristic are asked for. In fp32 the first are on tensor cores.
+constexpr std::int64_t kMostProposals = 64;
+// Engines whose kernels are compiled only now, which takes half a second, are tried only where they
+// are among a heuristic's best guesses.
+constexpr std::size_t kWorthCompiling = 2;
+
+/// One of cuDNN's opaque descriptors. The type of an attribute's elements is told twice, once to
+/// the compiler.
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type) {
+    check(cudnnBackendCreateDescriptor(type, &raw_));
+  }
+  Descriptor(Descriptor&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (raw_ != nullptr) cudnnBackendDestroyDescriptor(raw_);
+  }
+
+  cudnnBackendDescriptor_t raw() const { return raw_; }
+
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    check(cudnnBackendSetAttribute(raw_, name, type, 1, &value));
+  }
+  template <class T>
+  void set_all(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+               const std::vector<T>& values) {
+    check(cudnnBackendSetAttribute(raw_, name, type, static_cast<std::int64_t>(values.size()),
+                                   values.data()));
+  }
+  void set(cudnnBackendAttributeName_t name, const Descriptor& other) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.raw_);
+  }
+  void finish() { check(cudnnBackendFinalize(raw_)); }
+
+  /// At most `most` values. Empty where there are none.
+  template <class T>
+  std::vector<T> get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                     std::int64_t most) const {
+    std::vector<T> values(static_cast<std::size_t>(most));
+    std::int64_t count = 0;
+    check(cudnnBackendGetAttribute(raw_, name, type, most, &count, values.data()));
+    values.resize(static_cast<std::size_t>(std::min(count, most)));
+    return values;
+  }
+  /// Fills `others`, made before; the first of them are valid. @returns how many
+  std::size_t get(cudnnBackendAttributeName_t name, const std::vector<Descriptor>& others) const {
+    std::vector<cudnnBackendDescriptor_t> raws;
+    for (const Descriptor& other : others) raws.push_back(other.raw_);
+    std::int64_t count = 0;
+    const auto most = static_cast<std::int64_t>(raws.size());
+    check(cudnnBackendGetAttribute(raw_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &count,
+                                   raws.data()));
+    return static_cast<std::size_t>(std::min(count, most));
+  }
+
+ private:
+  cudnnBackendDescriptor_t raw_ = nullptr;
+};
+
+std::vector<Descriptor> descriptors(cudnnBackendDescriptorType_t type, std::int64_t count) {
+  std::vector<Descriptor> made;
+  for (std::int64_t i = 0; i < count; ++i) made.emplace_back(type);
+  return made;
+}
+
+// By which an operation and the pointers of a run agree on the arrays.
+enum Id : std::int64_t { kX = 1, kW, kY };
+
+/// An array [d0][d1][d2][d3], or in the order d0, d2, d3, d1.
+Descriptor tensor(Id id, std::int64_t d0, std::int64_t d1, std::int64_t d2, std::int64_t d3,
+                  bool nhwc) {
+  Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, std::int64_t{id});
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
+  made.set_all(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::vector{d0, d1, d2, d3});
+  made.set_all(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
+               nhwc ? std::vector{d1 * d2 * d3, std::int64_t{1}, d3 * d1, d1}
+                    : std::vector{d1 * d2 * d3, d2 * d3, d3, std::int64_t{1}});
+  made.finish();
+  return made;
+}
+
+/// What differs between a convolution and its two gradients.
+struct Direction {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t alpha, beta, convolution, x, w, y;
+};
+
+constexpr Direction kForward = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+constexpr Direction kInputGradient = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+constexpr Direction kWeightGradient = {
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+
+/// The graph of a single operation, and all that it refers to.
+struct OneOperation {
+  OneOperation(const Conv2dProblem& p, bool nhwc, const Direction& direction)
+      : x(tensor(kX, p.N, p.C, p.H, p.W, nhwc)), w(tensor(kW, p.K, p.C / p.groups, p.R, p.S, nhwc)),
+        y(tensor(kY, p.N, p.K, p.P, p.Q, nhwc)), operation(direction.operation) {
+    using Axes = std::vector<std::int64_t>;
+    convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
+                    CUDNN_CROSS_CORRELATION);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
+    convolution.set_all(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64,
+                        Axes{p.dilation.h, p.dilation.w});
+    convolution.set_all(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64,
+                        Axes{p.stride.h, p.stride.w});
+    convolution.set_all(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64,
+                        Axes{p.pad.top, p.pad.left});
+    convolution.set_all(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64,
+                        Axes{p.pad.bottom, p.pad.right});
+    convolution.finish();
+    operation.set(direction.convolution, convolution);
+    operation.set(direction.x, x);
+    operation.set(direction.w, w);
+    operation.set(direction.y, y);
+    operation.set(direction.alpha, CUDNN_TYPE_FLOAT, 1.0f);
+    operation.set(direction.beta, CUDNN_TYPE_FLOAT, 0.0f);
+    operation.finish();
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, cudnn_handle());
+    graph.finish();
+  }
+
+  Descriptor x, w, y;
+  Descriptor convolution{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR};
+  Descriptor operation;
+  Descriptor graph{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
+};
+
+/// An engine with its settings, as cuDNN proposes it.
+struct Proposal {
+  std::shared_ptr<Descriptor> config;
+  std::int64_t engine = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> settings;  // knob and value
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  bool compiled_now = false;  // not when cuDNN was built
+
+  bool has(cudnnBackendNumericalNote_t note) const {
+    return std::find(notes.begin(), notes.end(), note) != notes.end();
+  }
+  /// TF32 is exact enough for some contests.
+  bool is_on_tensor_cores() const { return has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); }
+  /// fp16, whose range is another, is exact enough for none.
+  bool is_below_tf32() const {
+    return has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) ||
+           has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  }
+  /// "winograd ", "fft " or nothing.
+  std::string algorithm(const Direction& direction) const {
+    if (direction.operation == kWeightGradient.operation && engine == kWinogradWeightGradient)
+      return "winograd ";
+    return has(CUDNN_NUMERICAL_NOTE_WINOGRAD) ? "winograd "
+           : has(CUDNN_NUMERICAL_NOTE_FFT)    ? "fft "
+                                              : "";
+  }
+};
+
+/// The properties of an engine.
+Proposal understood(const Descriptor& engine) {
+  Proposal proposal;
+  proposal.engine =
+      engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0);
+  proposal.notes = engine.get<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto behaviour = engine.get<cudnnBackendBehaviorNote_t>(
+      CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  proposal.compiled_now = std::find(behaviour.begin(), behaviour.end(),
+                                    CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour.end();
+  return proposal;
+}
+
+/// An engine with settings that a heuristic has chosen.
+Proposal configured(Descriptor&& config) {
+  const std::vector<Descriptor> engine = descriptors(CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  config.get(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  Proposal proposal = understood(engine[0]);
+  const std::vector<Descriptor> choices =
+      descriptors(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS);
+  const std::size_t chosen = config.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
+  for (std::size_t i = 0; i < chosen; ++i) {
+    const Descriptor& choice = choices[i];
+    proposal.settings.emplace_back(
+        choice
+            .get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1)
+            .at(0),
+        choice.get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1).at(0));
+  }
+  proposal.config = std::make_shared<Descriptor>(std::move(config));
+  return proposal;
+}
+
+/// A heuristic's proposals, best guess first; none if it does not know this operation.
+std::vector<Proposal> proposals_of(cudnnBackendHeurMode_t mode, const OneOperation& operation) {
+  std::vector<Proposal> all;
+  try {
+    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operation.graph);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+    heuristic.finish();
+    std::vector<Descriptor> configs =
+        descriptors(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostProposals);
+    const std::size_t count = heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, configs);
+    for (std::size_t i = 0; i < count; ++i) {
+      Proposal proposal = configured(std::move(configs[i]));
+      if (i < kWorthCompiling || !proposal.compiled_now) all.push_back(std::move(proposal));
+    }
+  } catch (const std::runtime_error&) {
+    all.clear();
+  }
+  return all;
+}
+
+/// Every engine as it is, without settings: in number order.
+std::vector<Proposal> all_engines(const OneOperation& operation) {
+  std::vector<Proposal> all;
+  const std::int64_t count =
+      operation.graph
+          .get<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1)
+          .at(0);
+  for (std::int64_t index = 0; index < count; ++index) {
+    try {
+      Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, operation.graph);
+      engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, index);
+      engine.finish();
+      Proposal proposal = understood(engine);
+      if (proposal.compiled_now) continue;
+      proposal.config = std::make_shared<Descriptor>(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      proposal.config->set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+      proposal.config->finish();
+      all.push_back(std::move(proposal));
+    } catch (const std::runtime_error&) {
+      // Not an engine for this operation.
+    }
+  }
+  return all;
+}
+
+/// All proposals, each once. The first two lists are what PyTorch's benchmark mode tries.
+std::vector<Proposal> proposals(const OneOperation& operation) {
+  std::vector<Proposal> all;
+  std::set<std::pair<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>>> seen;
+  for (const std::vector<Proposal>& some :
+       {proposals_of(CUDNN_HEUR_MODE_A, operation),
+        proposals_of(CUDNN_HEUR_MODE_FALLBACK, operation), all_engines(operation),
+        proposals_of(CUDNN_HEUR_MODE_B, operation)}) {
+    for (const Proposal& proposal : some) {
+      if (seen.emplace(proposal.engine, proposal.settings).second) all.push_back(proposal);
+    }
+  }
+  return all;
+}
+
+/// A proposal that can run.
+class Plan {
+ public:
+  Plan(std::shared_ptr<const OneOperation> operation, const Proposal& proposal)
+      : operation_(std::move(operation)), config_(proposal.config) {
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *config_);
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, cudnn_handle());
+    plan_.finish();
+  }
+
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(
+        plan_.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
+            .at(0));
+  }
+
+  void run(const float* x, const float* w, const float* y, void* workspace) const {
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set_all(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                 std::vector<std::int64_t>{kX, kW, kY});
+    pack.set_all(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                 std::vector<const void*>{x, w, y});
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+    pack.finish();
+    check(cudnnBackendExecute(cudnn_handle(), plan_.raw(), pack.raw()));
+  }
+
+ private:
+  // What the plan was made of has to outlive it.
+  std::shared_ptr<const OneOperation> operation_;
+  std::shared_ptr<Descriptor> config_;
+  Descriptor plan_{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
+};
+
+/// An engine that has been tried.
+struct Candidate {
+  std::string algorithm;  ///< As Proposal::algorithm().
+  std::int64_t engine;
+  std::shared_ptr<Plan> plan;
+  double us;
+};
+
+double microseconds(int repeats, const std::function<void()>& work) {
+  std::array<cudaEvent_t, 2> events{};
+  for (cudaEvent_t& event : events) gpu::check(cudaEventCreate(&event));
+  gpu::check(cudaEventRecord(events[0], rung_stream()));
+  work();
+  gpu::check(cudaEventRecord(events[1], rung_stream()));
+  const cudaError_t status = cudaStreamSynchronize(rung_stream());
+  float milliseconds = 0;
+  if (status == cudaSuccess)
+    static_cast<void>(cudaEventElapsedTime(&milliseconds, events[0], events[1]));
+  for (const cudaEvent_t event : events) static_cast<void>(cudaEventDestroy(event));
+  gpu::check(status);
+  return 1e3 * static_cast<double>(milliseconds) / repeats;
+}
+
+/// The time of a run, or one that is clearly longer than `best`.
+double tried(const std::function<void()>& run, double best) {
+  const double loading = microseconds(1, run);
+  if (best > 0 && loading > kMuchSlower * best + kLoadingUs) return loading;
+  const double first = microseconds(1, run);
+  // A lone launch has its overhead in it, which matters only to short ones.
+  if (first > kTrialUs || (best > 0 && first > kClearlySlower * best + 30)) return first;
+  const int repeats = std::clamp(static_cast<int>(kTrialUs / first), 2, kMostTrials);
+  const Graph graph([&] {
+    for (int i = 0; i < repeats; ++i) run();
+  });
+  graph.launch();
+  return microseconds(repeats, [&] { graph.launch(); });
+}
+
+/// The fastest in plain arithmetic and the fastest that saves multiplications: at most one of each.
+std::vector<Candidate> search(const Conv2dProblem& p, const Contest& contest,
+                              const Direction& direction, const Scratch& scratch,
+                              const std::function<void(const Plan&)>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto operation = std::make_shared<const OneOperation>(p, contest.nhwc, direction);
+  std::vector<Candidate> best;  // of each algorithm
+  double best_us = 0;           // of all
+  for (const Proposal& proposal : proposals(*operation)) {
+    if (proposal.is_below_tf32() || (!contest.tf32 && proposal.is_on_tensor_cores())) continue;
+    const std::chrono::duration<double, std::milli> passed =
+        std::chrono::steady_clock::now() - start;
+    if (best_us > 0 && passed.count() > kSearchMs + kSearchRuns * best_us / 1000) break;
+    const std::string algorithm = proposal.algorithm(direction);
+    const auto rival = std::find_if(best.begin(), best.end(), [&](const Candidate& candidate) {
+      return candidate.algorithm.empty() == algorithm.empty();
+    });
+    try {
+      const auto plan = std::make_shared<Plan>(operation, proposal);
+      if (plan->workspace_bytes() > scratch.bytes) continue;
+      const double us = tried([&] { run(*plan); }, rival == best.end() ? 0 : rival->us);
+      const Candidate candidate{algorithm, proposal.engine, plan, us};
+      if (rival == best.end()) {
+        best.push_back(candidate);
+      } else if (us < rival->us) {
+        *rival = candidate;
+      }
+      best_us = best_us > 0 ? std::min(best_us, us) : us;
+    } catch (const std::runtime_error&) {
+      // Proposed, but not possible after all: cuDNN says so only now.
+      gpu::check(cudaDeviceSynchronize());
+    }
+  }
+  std::erase_if(best,
+                [&](const Candidate& candidate) { return candidate.us > kHopeless * best_us; });
+  return best;
+}
+
+}  // namespace
+
+std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratch& scratch,
+                                            const Arguments& trial) {
+  const auto* p = std::get_if<Conv2dProblem>(&contest.problem);
+  if (p == nullptr) return {};
+  using Run = std::function<void(const Plan&, const Arguments&)>;
+  Direction direction{};
+  Run run;
+  if (contest.ladder == "conv2d") {
+    direction = kForward;
+    run = [=](const Plan& plan, const Arguments& arrays) {
+      plan.run(arrays.in<float>("x"), arrays.in<float>("weights"), arrays.out<float>("y"),
+               scratch.data);
+    };
+  } else if (contest.ladder == "conv2d_dgrad") {
+    direction = kInputGradient;
+    run = [=](const Plan& plan, const Arguments& arrays) {
+      plan.run(arrays.out<float>("dx"), arrays.in<float>("weights"), arrays.in<float>("dy"),
+               scratch.data);
+    };
+  } else if (contest.ladder == "conv2d_wgrad") {
+    direction = kWeightGradient;
+    run = [=](const Plan& plan, const Arguments& arrays) {
+      plan.run(arrays.in<float>("x"), arrays.out<float>("dw"), arrays.in<float>("dy"),
+               scratch.data);
+    };
+  } else {
+    return {};
+  }
+  std::vector<Baseline> baselines;
+  for (const Candidate& candidate :
+       search(*p, contest, direction, scratch, [&](const Plan& plan) { run(plan, trial); })) {
+    const std::string name = text("cudnn graph ", candidate.algorithm, "eng", candidate.engine);
+    const auto enqueue = [run, plan = candidate.plan](const Arguments& arrays) {
+      run(*plan, arrays);
+    };
+    if (contest.ladder != "conv2d_wgrad") {
+      baselines.push_back({name, enqueue});
+      continue;
+    }
+    baselines.push_back({name, with_bias_gradient(*p, contest.nhwc, enqueue)});
+    baselines.push_back({name + ", dw alone", enqueue, true});
+  }
+  return baselines;
+}
+
+}  // namespace convladder::benchmarks
+
+#else
+
+namespace convladder::benchmarks {
+std::vector<Baseline> cudnn_graph_baselines(const Contest&, const Scratch&, const Arguments&) {
+  return {};
+}
+}  // namespace convladder::benchmarks
+
+#endif

@@ -1,0 +1,263 @@
+#include "command/roofline.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/text.hpp"
+
+namespace convladder::command {
+namespace {
+
+using TimedRow = benchmarks::Row;
+using benchmarks::Run;
+
+constexpr int kWidth = 1200, kHeight = 690;
+constexpr Point kUpperLeft = {88, 112}, kLowerRight = {1164, 540};  // of the axes
+constexpr Colour kPaper = {250, 249, 246}, kInk = {38, 40, 54}, kGrey = {120, 122, 134};
+constexpr Colour kGrid = {228, 228, 224};
+constexpr double kLetters = 8.5, kSmallLetters = 7.5;  // the height of an x, in pixels
+constexpr int kNameLines = 4;                          // of the problems' names, below the axes
+
+Colour colour_of(const std::string& dtype) {
+  return dtype == "tf32" ? Colour{125, 95, 163} : Colour{66, 150, 92};
+}
+
+enum class Shape { disc, square, diamond, triangle };
+
+struct Operation {
+  const char* ladder;
+  const char* words;
+  Shape shape;
+};
+
+/// The ladders that have arithmetic.
+constexpr std::array<Operation, 4> kOperations = {
+    {{"conv2d", "forward", Shape::disc},
+     {"conv2d_dgrad", "input gradient", Shape::square},
+     {"conv2d_wgrad", "weight gradient", Shape::diamond},
+     {"gemm", "product", Shape::triangle}}};
+
+void draw_shape(Image& image, Point place, Shape shape, Colour colour) {
+  constexpr int kHalf = 6;
+  const Point at = {std::round(place.x), std::round(place.y)};  // whole pixels are not blended
+  switch (shape) {
+    case Shape::disc: image.disc(at, 5.5, colour); return;
+    case Shape::square:
+      image.fill_rectangle({at.x - 5, at.y - 5}, {at.x + 5, at.y + 5}, colour);
+      return;
+    case Shape::diamond:
+    case Shape::triangle:
+      for (int line = -kHalf; line < kHalf; ++line) {
+        const double y = line + 0.5;
+        const double half =
+            shape == Shape::diamond ? kHalf + 1 - std::abs(y) : (y + kHalf) / 2 + 0.5;
+        image.fill_rectangle({at.x - half, at.y + line}, {at.x + half, at.y + line + 1}, colour);
+      }
+      return;
+  }
+}
+
+/// A point of the picture.
+struct Mark {
+  double intensity = 0;  ///< Operations a byte.
+  double tflops = 0;
+  std::string problem, dtype;
+  Shape shape = Shape::disc;
+};
+
+/// The fastest rungs. TF32 is there only where it is faster than fp32.
+std::vector<Mark> marks_of(const Run& run) {
+  std::map<std::tuple<std::string, std::string, std::string>, const TimedRow*> fastest;
+  for (const TimedRow& row : run.rows) {
+    if (row.l2 != "warm" || !(row.tflops > 0) || row.bytes <= 0) continue;
+    const TimedRow*& best = fastest[{row.ladder, row.problem, row.dtype}];
+    if (best == nullptr || row.median_us < best->median_us) best = &row;
+  }
+  std::vector<Mark> marks;
+  for (const auto& [key, row] : fastest) {
+    const auto strict = fastest.find({row->ladder, row->problem, "fp32"});
+    if (strict != fastest.end() && row->median_us > strict->second->median_us) continue;
+    const auto* const operation =
+        std::find_if(kOperations.begin(), kOperations.end(),
+                     [&, ladder = row->ladder](const Operation& o) { return o.ladder == ladder; });
+    if (operation == kOperations.end()) continue;
+    marks.push_back({row->tflops * 1e6 * row->median_us / static_cast<double>(row->bytes),
+                     row->tflops, row->problem, row->dtype, operation->shape});
+  }
+  return marks;
+}
+
+struct Range {
+  double low, high;
+};
+
+/// Two logarithmic axes.
+struct Axes {
+  Range x_range, y_range;
+
+  double x(double value) const {
+    return kUpperLeft.x + (kLowerRight.x - kUpperLeft.x) * std::log(value / x_range.low) /
+                              std::log(x_range.high / x_range.low);
+  }
+  double y(double value) const {
+    return kLowerRight.y - (kLowerRight.y - kUpperLeft.y) * std::log(value / y_range.low) /
+                               std::log(y_range.high / y_range.low);
+  }
+  Point at(double intensity, double tflops) const { return {x(intensity), y(tflops)}; }
+};
+
+void centred_text(Image& image, Point baseline, double height, Colour colour,
+                  const std::string& words) {
+  draw_text(image, {baseline.x - text_width(height, words) / 2, baseline.y}, height, colour, words);
+}
+
+std::string number(const char* format, double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, format, value);
+  return digits;
+}
+
+void draw_axes(Image& image, const Axes& axes) {
+  const auto powers = [](Range range) {
+    std::vector<double> all;
+    for (int power = -12; power <= 12; ++power) {
+      const double value = std::pow(10.0, power);
+      if (value >= range.low && value <= range.high) all.push_back(value);
+    }
+    return all;
+  };
+  for (const double value : powers(axes.y_range)) {
+    const double y = axes.y(value);
+    image.line({kUpperLeft.x, y}, {kLowerRight.x, y}, 1, kGrid);
+    const std::string words = number("%g", value);
+    draw_text(image, {kUpperLeft.x - 12 - text_width(kLetters, words), y + 5}, kLetters, kGrey,
+              words);
+  }
+  for (const double value : powers(axes.x_range)) {
+    const double x = axes.x(value);
+    image.line({x, kUpperLeft.y}, {x, kLowerRight.y}, 1, kGrid);
+    centred_text(image, {x, kLowerRight.y + 22}, kLetters, kGrey, number("%g", value));
+  }
+  image.line(kUpperLeft, {kUpperLeft.x, kLowerRight.y}, 1.2, kGrey);
+  image.line({kUpperLeft.x, kLowerRight.y}, kLowerRight, 1.2, kGrey);
+  draw_text(image, {kUpperLeft.x + 10, kUpperLeft.y + 16}, kLetters, kGrey, "tflop/s");
+  draw_text(image, {kUpperLeft.x, kHeight - 14.0}, kLetters, kGrey,
+            "operations a byte of the arrays, and which problem has how many");
+}
+
+/// Traffic limits on the left, arithmetic on the right.
+void draw_roof(Image& image, const Axes& axes, double tb_s, double peak, Colour colour,
+               bool dashed) {
+  const auto stretch = [&](Point from, Point to) {
+    const double length = std::hypot(to.x - from.x, to.y - from.y);
+    const double step = dashed ? 14 : length;
+    for (double at = 0; at < length; at += step) {
+      const double end = std::min(length, dashed ? at + 8 : length);
+      const auto along = [&](double way) {
+        return Point{from.x + (to.x - from.x) * way / length,
+                     from.y + (to.y - from.y) * way / length};
+      };
+      image.line(along(at), along(end), 2, colour);
+    }
+  };
+  const double corner = std::clamp(peak / tb_s, axes.x_range.low, axes.x_range.high);
+  const double begin = std::clamp(axes.y_range.low / tb_s, axes.x_range.low, corner);
+  if (begin < corner) stretch(axes.at(begin, begin * tb_s), axes.at(corner, corner * tb_s));
+  if (peak / tb_s < axes.x_range.high)
+    stretch(axes.at(corner, peak), axes.at(axes.x_range.high, peak));
+}
+
+void draw_legend(Image& image, double copy, double copy_l2) {
+  const double y = 86;
+  double x = kUpperLeft.x;
+  image.line({x, y - 4}, {x + 30, y - 4}, 2, kGrey);
+  const auto say = [&](double gap, const std::string& words) {
+    draw_text(image, {x + gap, y}, kLetters, kGrey, words);
+    x += gap + text_width(kLetters, words) + 26;
+  };
+  say(38, text("copy, ", number("%.1f", copy), " tb/s"));
+  for (const int dash : {0, 14}) image.line({x + dash, y - 4}, {x + dash + 8, y - 4}, 2, kGrey);
+  say(32, text("within the l2, ", number("%.1f", copy_l2), " tb/s"));
+  for (const Operation& operation : kOperations) {
+    draw_shape(image, {x + 6, y - 4}, operation.shape, kGrey);
+    say(18, operation.words);
+  }
+  for (const char* dtype : {"fp32", "tf32"}) {
+    draw_shape(image, {x + 6, y - 4}, Shape::disc, colour_of(dtype));
+    say(18, dtype);
+  }
+}
+
+/// Each problem once, below its marks, in lines so that neighbours do not meet.
+void draw_names(Image& image, const Axes& axes, const std::vector<Mark>& marks) {
+  std::map<std::string, double> intensities;
+  for (const Mark& mark : marks) {
+    // "4096" of cube-4096; one name for all the maps of a product.
+    std::string name = mark.problem.starts_with("cube-") ? mark.problem.substr(5) : mark.problem;
+    name = name.substr(0, name.find('-'));
+    intensities.emplace(name, mark.intensity);
+  }
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, intensity] : intensities) sorted.emplace_back(axes.x(intensity), name);
+  std::sort(sorted.begin(), sorted.end());
+  std::array<double, kNameLines> ends{};
+  for (const auto& [x, name] : sorted) {
+    const double half = text_width(kSmallLetters, name) / 2 + 4;
+    const double* const free = std::find_if(ends.begin(), ends.end(),
+                                            [&, begin = x - half](double e) { return begin > e; });
+    const std::size_t line =
+        free == ends.end() ? kNameLines - 1 : static_cast<std::size_t>(free - ends.begin());
+    ends[line] = x + half;
+    const double y = kLowerRight.y + 54 + 20 * static_cast<double>(line);
+    image.line({x, kLowerRight.y + 30}, {x, y - 14}, 1, kGrid);
+    centred_text(image, {x, y}, kSmallLetters, kInk, name);
+  }
+}
+
+}  // namespace
+
+std::optional<Image> roofline_picture(const Run& run) {
+  const std::vector<Mark> marks = marks_of(run);
+  const auto ceiling = [&](const char* name) {
+    const auto found = run.ceilings.find(name);
+    return found == run.ceilings.end() ? 0.0 : found->second;
+  };
+  const double copy = ceiling("copy_tb_s"), copy_l2 = ceiling("copy_l2_tb_s");
+  const double fma = ceiling("fma_tflops"), tf32 = ceiling("tf32_tflops");
+  if (marks.empty() || !(copy > 0) || !(copy_l2 > 0) || !(fma > 0)) return std::nullopt;
+
+  Axes axes{{1e30, 0}, {1e30, 0}};
+  for (const Mark& mark : marks) {
+    axes.x_range = {std::min(axes.x_range.low, mark.intensity / 1.4),
+                    std::max(axes.x_range.high, mark.intensity * 1.4)};
+    axes.y_range.low = std::min(axes.y_range.low, mark.tflops / 1.5);
+  }
+  axes.y_range.low = std::min(axes.y_range.low, fma / 20);
+  axes.y_range.high = 1.6 * std::max(fma, tf32);
+
+  Image image(kWidth, kHeight, kPaper);
+  draw_text(image, {kUpperLeft.x, 40}, 12, kInk,
+            "the fastest rung of each problem under what the gpu reaches");
+  draw_text(image, {kUpperLeft.x, 64}, kLetters, kGrey, text(run.gpu, ", ", run.date, ", l2 warm"));
+  draw_legend(image, copy, copy_l2);
+  draw_axes(image, axes);
+  for (const auto& [dtype, peak] : {std::pair{"tf32", tf32}, {"fp32", fma}}) {
+    if (!(peak > 0)) continue;
+    draw_roof(image, axes, copy_l2, peak, colour_of(dtype), true);
+    draw_roof(image, axes, copy, peak, colour_of(dtype), false);
+    const std::string words = text(dtype, ": ", number("%.0f", peak));
+    draw_text(image, {kLowerRight.x - 8 - text_width(kLetters, words), axes.y(peak) - 8}, kLetters,
+              colour_of(dtype), words);
+  }
+  for (const Mark& mark : marks)
+    draw_shape(image, axes.at(mark.intensity, mark.tflops), mark.shape, colour_of(mark.dtype));
+  draw_names(image, axes, marks);
+  return image;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,16 @@
+/// @file roofline.hpp
+/// @brief The picture of a run of the benchmarks.
+#pragma once
+
+#include <optional>
+
+#include "benchmarks/results.hpp"
+#include "command/image.hpp"
+
+namespace convladder::command {
+
+/// The fastest rung of each problem and precision, L2 warm, under what the GPU reaches: operations
+/// a second over operations a byte. Nothing if no row has both.
+std::optional<Image> roofline_picture(const benchmarks::Run& run);
+
+}  // namespace convladder::command
