@@ -1070,7 +1070,8 @@ class Interrupt(ProgramTest):
             process.kill()
             process.communicate()
             self.fail("did not end within a minute")
-        self.assertEqual(process.returncode, INTERRUPTED, output + error)
+        # Before the program has its handler, the system ends it; a shell calls that 130 as well.
+        self.assertIn(process.returncode, (INTERRUPTED, -signal.SIGINT), output + error)
 
     def test_nothing_is_left(self):
         for seconds in (0.3, 1.5):
