@@ -55,25 +55,36 @@ __global__ void __launch_bounds__(kTile* kThreadRows)
          m0 += std::int64_t{gridDim.y} * kTile) {
       const std::int64_t first_filter = std::int64_t{group} * sizes.filters + m0;
       float sums[kSums] = {};
-      for (std::int64_t k0 = 0; k0 < sizes.depth; k0 += kTile) {
-        // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
-        for (int row = ty; row < kTile; row += kThreadRows) {
-          w_tile[row][tx] = m0 + row < sizes.filters && k0 + tx < sizes.depth
-                                ? weights[(first_filter + row) * sizes.depth + k0 + tx]
-                                : 0.0f;
-          float element = 0.0f;
-          if (k0 + row < sizes.depth && j < sizes.pixels) {
-            const int k = static_cast<int>(k0) + row;
-            const int c = k / conv.S / conv.R, r = k / conv.S % conv.R, s = k % conv.S;
-            const int n = j / sizes.image_pixels;
-            const int p = j / conv.Q % conv.P, q = j % conv.Q;
+      for (int k0 = 0; k0 < sizes.depth; k0 += kTile) {
+        // All loads, then all stores: a store waits for its load, and would hold up those behind
+        // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+        float w_loaded[kSums], x_loaded[kSums];
+#pragma unroll
+        for (int i = 0; i < kSums; ++i) {
+          const int row = ty + i * kThreadRows;
+          w_loaded[i] = m0 + row < sizes.filters && k0 + tx < sizes.depth
+                            ? weights[(first_filter + row) * sizes.depth + k0 + tx]
+                            : 0.0f;
+          x_loaded[i] = 0.0f;
+          const int k = k0 + row;
+          if (k < sizes.depth && j < sizes.pixels) {
+            const Divided filter_row = divided(k, conv.S);
+            const Divided channel = divided(filter_row.quotient, conv.R);
+            const Divided image = divided(j, sizes.image_pixels);
+            const Divided pixel = divided(image.remainder, conv.Q);
+            const int c = channel.quotient, r = channel.remainder, s = filter_row.remainder;
+            const int n = image.quotient, p = pixel.quotient, q = pixel.remainder;
             const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
             const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
             if (h >= 0 && h < conv.H && w >= 0 && w < conv.W) {
-              element = x[x_at(n, group * group_c + c, h, w)];
+              x_loaded[i] = x[x_at(n, group * group_c + c, h, w)];
             }
           }
-          x_tile[row][tx] = element;
+        }
+#pragma unroll
+        for (int i = 0; i < kSums; ++i) {
+          w_tile[ty + i * kThreadRows][tx] = w_loaded[i];
+          x_tile[ty + i * kThreadRows][tx] = x_loaded[i];
         }
         __syncthreads();  // separates these stores from the loads below
         for (int k = 0; k < kTile; ++k) {
