@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       const int j = block.pixel + i % T::kTileN;
       const int k = k0 + i / T::kTileN;
       x_loaded[e] = 0.0f;
+      const Divided row = divided(k, conv.S), channel = divided(row.quotient, conv.R);
       if (k < sizes.depth && j < sizes.pixels) {
-        const Divided row = divided(k, conv.S), channel = divided(row.quotient, conv.R);
         const Divided image = divided(j, sizes.image_pixels);
         const Divided pixel = divided(image.remainder, conv.Q);
         const int c = channel.quotient, r = channel.remainder, s = row.remainder;

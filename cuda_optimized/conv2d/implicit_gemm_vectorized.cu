@@ -34,14 +34,14 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-using Large = gemm::ThreadTile<128, 128, 8>;
-using Half = gemm::ThreadTile<64, 128, 8>;
+using Large = gemm::ThreadTile<128, 128, 16>;
+using Half = gemm::ThreadTile<64, 128, 16>;
 using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
 
 /// x [N][C][H][W], table [depth], packed [groups][k_rows][padded_m].
 /// Grid m_tiles * n_tiles * groups, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T::kThreads)
     conv2d_implicit_gemm_vectorized(Conv2dProblem conv, PixelDivisions divide,
                                     GatheredProduct product, StoreImages store, const float* x,
                                     const TapEntry* table, const float* packed) {
@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
                          static_cast<int>(blockIdx.x / m_tiles % n_tiles) * T::kBlockN,
                          static_cast<int>(blockIdx.x / m_tiles / n_tiles), 0};
   const GatheredPixel pixel(conv, divide, place.n + thread % T::kBlockN);
-  const float* group_x = x + std::int64_t{place.group} * product.group_c * conv.H * conv.W;
+  const std::int64_t corner =
+      pixel.offset + std::int64_t{place.group} * product.group_c * conv.H * conv.W;
   const float* rows = packed + std::int64_t{place.group} * product.k_rows * product.padded_m +
                       place.m;  // of the tile of weights
 
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
 #pragma unroll
     for (int e = 0; e < kLoadsB; ++e) {
       const TapEntry tap = table[k0 + thread / T::kBlockN + e * (T::kThreads / T::kBlockN)];
-      b_loaded[e] = pixel.has(tap) ? group_x[pixel.offset + tap.offset] : 0.0f;
+      b_loaded[e] = pixel.has(tap) ? x[corner + tap.offset] : 0.0f;
     }
 #pragma unroll
     for (int e = 0; e < kFoursA; ++e) {

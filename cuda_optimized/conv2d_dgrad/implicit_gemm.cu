@@ -36,8 +36,8 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-using Large = gemm::ThreadTile<128, 128, 8>;
-using Half = gemm::ThreadTile<64, 128, 8>;
+using Large = gemm::ThreadTile<128, 128, 16>;
+using Half = gemm::ThreadTile<64, 128, 16>;
 using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
 
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W]; `residue` and `product` are the

@@ -551,11 +551,17 @@ planted_bug(taps_behind_the_last_one_gathered
   REPLACE [==[table[k] = {0, 0};]==]
   TEACHES "their weights are zero, so the sums are right: but in the padding they read what is not x")
 
-planted_bug(class_without_channels_behind_the_last
+planted_bug(one_behind_the_last_column
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm
-  FIND [==[const int w_rows = m < product.group_m ? product.group_c - k0 - k_a : 0;]==]
-  REPLACE [==[const int w_rows = product.group_c - k0 - k_a;]==]
-  TEACHES "rows of a tile behind the last channel are not stored, but their weights must not be read")
+  FIND [==[const bool inside = p >= 0 && p < conv.P && q >= 0 && q < conv.Q;]==]
+  REPLACE [==[const bool inside = p >= 0 && p < conv.P && q >= 0 && q <= conv.Q;]==]
+  TEACHES "what lies behind the last column is the next row's first: a number like any other")
+
+planted_bug(parts_one_on_top_of_the_other
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_split_k
+  FIND [==[part.dx += place.split * count;]==]
+  REPLACE [==[part.dx += place.split * (count - 1);]==]
+  TEACHES "blocks that share a tile must not share what they write")
 
 planted_bug(sums_of_a_warp_read_before_they_are_there
   RUNG cuda_optimized/conv2d/implicit_gemm_vectorized
