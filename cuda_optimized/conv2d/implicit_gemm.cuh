@@ -85,18 +85,22 @@ struct TileOfBlock {
 /// How large a block's tile is, filters x pixels.
 enum class TileShape {
   large,  ///< 128 x 128
-  half,   ///< 64 x 128, where half of the last large tile would be empty
+  half,   ///< 64 x 128, where half of the last large tile would be empty, or large ones are few
   small   ///< 32 x 32, where larger ones would be mostly empty, or too few
 };
 
-/// The shape that suits a product of that many filters of a group, and pixels of all images.
-inline TileShape shape_for(int filters, std::int64_t pixels) {
+/// The shape that suits products of that many filters of a group, and pixels of all images.
+inline TileShape shape_for(int filters, std::int64_t pixels, int groups) {
+  constexpr std::int64_t kFewTiles = 64;  // an H200 has 132 SMs: most of them would be idle
   if (filters <= 32 || pixels < 1024) return TileShape::small;
   const int rest = filters % 128;  // filters of the last large tile
-  return rest > 0 && rest <= 64 ? TileShape::half : TileShape::large;
+  const std::int64_t tiles = ceil_div<std::int64_t>(pixels, 128) * ceil_div(filters, 128);
+  return (rest > 0 && rest <= 64) || tiles * groups <= kFewTiles ? TileShape::half
+                                                                 : TileShape::large;
 }
-inline TileShape shape_for(const ProductSizes& sizes) {
-  return shape_for(sizes.filters, sizes.pixels);
+inline TileShape shape_for(const Conv2dProblem& conv) {
+  const ProductSizes sizes(conv);
+  return shape_for(sizes.filters, sizes.pixels, conv.groups);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

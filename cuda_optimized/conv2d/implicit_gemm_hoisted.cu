@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const int filters = sizes.filters - block.filter;  // of the group, from that one on
   // The thread's first weight of a tile; its others lie kThreads / kTileK filters apart.
   const int w_m = thread / kTileK, w_k = thread % kTileK;
-  const float* w_from = weights + (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
+  const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
     // All loads, then all stores: a store waits for its load, and would hold up those behind
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     for (int e = 0; e < T::kLoadsM; ++e) {
       constexpr int kApart = T::kThreads / kTileK;
       w_loaded[e] = w_m + e * kApart < filters && k0 + w_k < sizes.depth
-                        ? w_from[std::int64_t{e * kApart} * sizes.depth + k0]
+                        ? weights[w_at + std::int64_t{e * kApart} * sizes.depth + k0]
                         : 0.0f;
     }
 #pragma unroll
@@ -169,7 +169,7 @@ void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const TapEn
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
-  switch (shape_for(ProductSizes(conv))) {
+  switch (shape_for(conv)) {
     case TileShape::large: return launch_with<Large>(conv, arrays, table);
     case TileShape::half: return launch_with<Half>(conv, arrays, table);
     case TileShape::small: return launch_with<Small>(conv, arrays, table);

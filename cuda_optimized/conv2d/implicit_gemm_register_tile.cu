@@ -74,7 +74,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
   const int first_filter = block.group * sizes.filters + block.filter;
   const int filters = sizes.filters - block.filter;  // of the group, from that one on
-  const float* w_rows = weights + std::int64_t{first_filter} * sizes.depth;
+  // The thread's first weight of a tile; its others lie kThreads / kTileK filters apart.
+  const int w_m = thread / kTileK, w_k = thread % kTileK;
+  const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
     // All loads, then all stores: a store waits for its load, and would hold up those behind
@@ -82,11 +84,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {
-      const int i = thread + e * T::kThreads;
-      const int k = i % kTileK;  // neighbouring threads, neighbouring weights
-      const int m = i / kTileK;
-      w_loaded[e] = m < filters && k0 + k < sizes.depth
-                        ? w_rows[std::int64_t{m} * sizes.depth + k0 + k]
+      constexpr int kApart = T::kThreads / kTileK;
+      w_loaded[e] = w_m + e * kApart < filters && k0 + w_k < sizes.depth
+                        ? weights[w_at + std::int64_t{e * kApart} * sizes.depth + k0]
                         : 0.0f;
     }
 #pragma unroll
@@ -160,7 +160,7 @@ void launch_with(const Conv2dProblem& conv, const Arguments& arrays) {
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  switch (shape_for(ProductSizes(conv))) {
+  switch (shape_for(conv)) {
     case TileShape::large: return launch_with<Large>(conv, arrays);
     case TileShape::half: return launch_with<Half>(conv, arrays);
     case TileShape::small: return launch_with<Small>(conv, arrays);

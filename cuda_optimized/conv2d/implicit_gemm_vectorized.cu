@@ -114,7 +114,7 @@ auto with_tile(const Conv2dProblem& conv, const Body& body) {
   const auto with = [&]<class T>(Tag<T> tag) {
     return body(tag, planned<T>(forward_product(conv), true));
   };
-  switch (shape_for(ProductSizes(conv))) {
+  switch (shape_for(conv)) {
     case TileShape::large: return with(Tag<Large>{});
     case TileShape::half: return with(Tag<Half>{});
     default: return with(Tag<Small>{});

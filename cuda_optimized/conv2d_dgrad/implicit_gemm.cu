@@ -134,7 +134,7 @@ void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const Resid
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& product) {
-    switch (conv2d::shape_for(product.group_m, product.pixels())) {
+    switch (conv2d::shape_for(product.group_m, product.pixels(), product.groups)) {
       case conv2d::TileShape::large: return launch_with<Large>(conv, arrays, residue, product);
       case conv2d::TileShape::half: return launch_with<Half>(conv, arrays, residue, product);
       case conv2d::TileShape::small: return launch_with<Small>(conv, arrays, residue, product);

@@ -7,16 +7,15 @@
 /// **The idea.** That of cuda_optimized/conv2d/implicit_gemm_split_k.cu: B7 (32x512x7x7, 512
 /// filters 3x3) has 100 tiles for the 132 SMs of an H200, but sums of 4608 products. Blocks that
 /// share a tile compute a part of each sum, and a second kernel adds the parts, always in the same
-/// order. What is different is where the parts lie. The forward rung stores them as rows of pixels,
-/// a layout of its own. Here the pixels of a residue class are scattered over dx anyway, so a part
-/// is a whole dx:
+/// order. What is different is that the pixels of a residue class are scattered over dx. A part has
+/// them one after the other, so that a warp's stores are vectors of neighbours, and a row of it has
+/// all classes of a channel. The kernel that adds the parts reads them along dx, which undoes the
+/// scattering on the way:
 ///
-///     class (0, 0), split 0  ->  . a . a      class (0, 1), split 0  ->  b . b .     parts [split]
-///                    split 1     . a . a                     split 1     b . b .     [n][c][h][w]
-///                    ...                                     ...
-///     dx = part 0 + part 1 + ...
+///     part, one channel   | a a a a . | b b b b . | c c c . . | d d d . . |     stride 2
+///                          class (0,0)    (0,1)       (1,0)       (1,1)
+///     dx, one row           a b a b a b ...  =  part 0 + part 1 + ...
 ///
-/// Then all classes are added by one kernel that knows nothing of classes: the parts are arrays.
 /// The sums of a class without taps are stored as zeros, in each part.
 ///
 /// How many parts, and of which tiles? The forward rung's model decides, with the tiles of all
@@ -38,35 +37,79 @@ constexpr int kClasses = 4;  ///< Of a grid, at most.
 constexpr int kMostSplits = 32;
 [[maybe_unused]] constexpr int kThreads = 256;  ///< Of a block that adds parts.
 
-/// Writes the sums of a part to parts [splits][images][channels][height][width].
+/// Elements of dx.
+std::int64_t elements(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.C * conv.H * conv.W;
+}
+
+/// Where the parts of a sum lie: parts [splits][channels][classes][pitch], the pixels of a class in
+/// their order, with room for those of the largest class.
+struct PartsLayout {
+  int classes_w;       ///< classes side by side
+  std::int64_t pitch;  ///< floats from a class to the next, a multiple of 4
+  std::int64_t row;    ///< floats of all classes of a channel
+  std::int64_t part;   ///< floats of a part
+
+  explicit PartsLayout(const Conv2dProblem& conv)
+      : classes_w(std::min(conv.stride.w, conv.W)),
+        pitch((std::int64_t{largest_class(conv).pixels()} + 3) / 4 * 4),
+        row(pitch * std::min(conv.stride.h, conv.H) * classes_w), part(row * conv.C) {}
+
+  /// The first pixel of a channel's part, in the class that begins at pixel (h, w) of dx.
+  HOST_DEVICE std::int64_t at(int split, int channel, int h, int w) const {
+    return split * part + channel * row + (h * classes_w + w) * pitch;
+  }
+};
+
+/// Writes the sums of a block to its part, as vectors of neighbours.
 struct StoreParts {
-  StoreClass first;    ///< to the first part
-  std::int64_t count;  ///< elements of dx
+  PartsLayout layout;
+  float* parts;
 
   template <class T>
   __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
                         const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
-                        float* shared) const {
-    StoreClass part = first;
-    part.dx += place.split * count;
-    part.store(product, place, tile, sums, shared);
+                        float*) const {
+    const int channel = place.group * product.group_m + place.m;
+    const std::int64_t to =
+        layout.at(place.split, channel, product.out_row, product.out_column) + place.n;
+    tile.for_each_four(sums, [&](int m, int n, float4 four) {
+      if (place.m + m >= product.group_m || place.n + n >= product.pixels()) return;
+      *reinterpret_cast<float4*>(parts + (to + m * layout.row + n)) = four;
+    });
   }
 };
 
-/// dx [count] = the sum of parts [splits][count]. Grid <= ceil(count/256), block 256.
+/// Divisions that find an element of dx, and its class.
+struct ElementDivisions {
+  FastDivision width, height, channels, stride_h, stride_w;
+
+  explicit ElementDivisions(const Conv2dProblem& conv)
+      : width(conv.W), height(conv.H), channels(conv.C), stride_h(conv.stride.h),
+        stride_w(conv.stride.w) {}
+};
+
+/// dx [N][C][H][W] = the sum of the parts. Grid <= ceil(count/256), block 256.
+/// @param count elements of dx
 __global__ void __launch_bounds__(kThreads)
-    conv2d_dgrad_add_parts(std::int64_t count, int splits, const float* parts, float* dx) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
+    conv2d_dgrad_add_parts(Conv2dProblem conv, ElementDivisions divide, PartsLayout layout,
+                           int count, int splits, const float* parts, float* dx) {
+  for (std::int64_t element = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; element < count;
+       element += std::int64_t{gridDim.x} * kThreads) {
+    const auto i = static_cast<int>(element);
+    const int rows = divide.width.quotient(i), w = divide.width.remainder(i, rows);
+    const int planes = divide.height.quotient(rows), h = divide.height.remainder(rows, planes);
+    const int n = divide.channels.quotient(planes), c = divide.channels.remainder(planes, n);
+    // Pixel (y, x) of class (class_h, class_w), which has height x width pixels an image.
+    const int y = divide.stride_h.quotient(h), class_h = divide.stride_h.remainder(h, y);
+    const int x = divide.stride_w.quotient(w), class_w = divide.stride_w.remainder(w, x);
+    const int height = ceil_div(conv.H - class_h, conv.stride.h);
+    const int width = ceil_div(conv.W - class_w, conv.stride.w);
+    const float* part = parts + layout.at(0, c, class_h, class_w) + (n * height + y) * width + x;
     float sum = 0.0f;
-    for (int split = 0; split < splits; ++split) sum += parts[split * count + i];
+    for (int split = 0; split < splits; ++split) sum += part[split * layout.part];
     dx[i] = sum;
   }
-}
-
-/// Elements of dx.
-std::int64_t elements(const Conv2dProblem& conv) {
-  return std::int64_t{conv.N} * conv.C * conv.H * conv.W;
 }
 
 /// The forward rung's model of an H200, for all classes together.
@@ -125,7 +168,10 @@ std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
       work.steps += tiles * product.steps;
       work.most_steps = std::max(work.most_steps, product.steps);
     });
-    for (int splits = 1; splits <= std::clamp(work.most_steps, 1, kMostSplits); ++splits) {
+    // The kernel that adds parts counts elements in 31 bits; where there are more, nothing is
+    // split.
+    const int most = elements(conv) < (1 << 30) ? std::clamp(work.most_steps, 1, kMostSplits) : 1;
+    for (int splits = 1; splits <= most; ++splits) {
       const double seconds = estimated_seconds<T>(conv, work, splits, efficiency, sms);
       if (seconds < best) {
         best = seconds;
@@ -165,7 +211,7 @@ std::int64_t packed_floats(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return with_plan(conv, [&]<class T>(conv2d::TileTag<T>, int splits) {
-    const std::int64_t parts = splits > 1 ? splits * elements(conv) : 0;
+    const std::int64_t parts = splits > 1 ? splits * PartsLayout(conv).part : 0;
     return static_cast<std::size_t>(packed_floats<T>(conv) + parts) * sizeof(float) +
            conv2d::kAlignment;
   });
@@ -205,10 +251,11 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
       return std::size_t{0};
     }
     float* const parts = packed + packed_floats<T>(conv);  // whole tiles: aligned as well
-    const std::int64_t count = elements(conv);
-    compute_classes<T>(conv, arrays, StoreParts{StoreClass(conv, parts), count}, splits, packed);
+    const PartsLayout layout(conv);
+    compute_classes<T>(conv, arrays, StoreParts{layout, parts}, splits, packed);
     launch(conv2d_dgrad_add_parts,
-           {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)}, count, splits,
+           {dim3(blocks_for(elements(conv), kThreads, kMaxGridX - 1)), dim3(kThreads)}, conv,
+           ElementDivisions(conv), layout, static_cast<int>(elements(conv)), splits,
            static_cast<const float*>(parts), dx);
     return std::size_t{0};
   });

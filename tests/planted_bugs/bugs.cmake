@@ -559,8 +559,8 @@ planted_bug(one_behind_the_last_column
 
 planted_bug(parts_one_on_top_of_the_other
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_split_k
-  FIND [==[part.dx += place.split * count;]==]
-  REPLACE [==[part.dx += place.split * (count - 1);]==]
+  FIND [==[return split * part + channel * row + (h * classes_w + w) * pitch;]==]
+  REPLACE [==[return split * pitch + channel * row + (h * classes_w + w) * pitch;]==]
   TEACHES "blocks that share a tile must not share what they write")
 
 planted_bug(sums_of_a_warp_read_before_they_are_there
