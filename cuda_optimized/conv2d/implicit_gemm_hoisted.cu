@@ -26,11 +26,17 @@
 /// FastDivision makes three instructions of each.
 ///
 /// **Expect.** A gathered element costs one load from the table (the whole warp reads the same
-/// entry), a test, an addition and its load: some 8 instructions instead of 80. What limits now is
-/// waiting, as loads and arithmetic take turns, and bank conflicts: about 28 TFLOP/s on an
-/// H200, 8.5 ms for B10 (64x512x28x28, 512 filters 3x3).
+/// entry; those behind the last k are of taps that no pixel has, so that tiles need no test), a
+/// test of bits, an addition and its load: some 10 instructions instead of 110. A step is 650
+/// instructions for 512 multiply-adds, 51 TFLOP/s at best on an H200. What limits now is waiting: a
+/// step begins with a load from the table and then one from x, and there are only two blocks an SM
+/// to take turns. With 65 % of the issue slots used that makes 33 TFLOP/s, 7.4 ms for B10
+/// (64x512x28x28, 512 filters 3x3). Measured: 7.0 ms with 64 % of the slots used, and 275 us for B4
+/// (32x64x56x56, 64 filters 3x3). An earlier form, which stored each element inside of the branch
+/// that loaded it, and so waited for one after the other, took 12.8 ms (it had bank conflicts as
+/// well).
 /// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
-/// Declines filters with R + S over 64, which the bits do not hold, and what why_no_product()
+/// Declines filters with R + S over 63, which the bits do not hold, and what why_no_product()
 /// names.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
 /// take, and how many instructions in the loop?

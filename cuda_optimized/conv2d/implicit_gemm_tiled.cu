@@ -17,10 +17,13 @@
 ///      m  |weights| next|  |  y  |          256 threads: four loads of each tile, and four sums
 ///         + - - + - - +    + - - +          of a column, 8 rows apart
 ///
-/// **Expect.** Decoding falls 32 times, to some three instructions for two multiply-adds. What
-/// stays are five loads from shared memory for four multiply-adds (four of them broadcasts), and an
-/// SM serves one warp's request a cycle: 1/5 of the arithmetic peak at most. About 8 TFLOP/s on an
-/// H200, 30 ms for B10 (64x512x28x28, 512 filters 3x3).
+/// **Expect.** Decoding falls 32 times, and is still most of the work: 140 instructions for an
+/// element of x, with four divisions among them, are more than 4 for each of the 32 multiply-adds
+/// that it serves. With those, the loads from shared memory (one for two: of w_tile, the compiler
+/// loads four steps of k at once) and the copies, there are 6.5 instructions for a multiply-add. At
+/// best that is 65 / 6.5 = 10 TFLOP/s on an H200; with four fifths of the issue slots used, 8
+/// TFLOP/s, 30 ms for B10 (64x512x28x28, 512 filters 3x3), 0.95 ms for B4 (32x64x56x56, 64 filters
+/// 3x3). Measured: 30.0 ms with 80 % of the slots used, and 0.96 ms.
 /// **Costs.** Two barriers a step, 8 KB of shared memory. Edges are computed as whole tiles.
 /// Declines what why_no_product() names.
 /// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and

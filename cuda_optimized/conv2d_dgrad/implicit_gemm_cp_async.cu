@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
 /// - Before: implicit_gemm.cu (fills its tiles and uses them in turn)
-/// - After:  implicit_gemm_few_channels.cu (all classes share one product)
+/// - After:  implicit_gemm_split_k.cu (several blocks share the sums of a tile)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the kernel of the forward

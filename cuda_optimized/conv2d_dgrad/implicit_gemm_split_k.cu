@@ -21,8 +21,9 @@
 /// How many parts, and of which tiles? The forward rung's model decides, with the tiles of all
 /// classes counted together.
 ///
-/// **Expect.** What the forward pass gains: B7 in 190 instead of 271 us, B6 (32x256x14x14) in 180
-/// instead of 246 us, on an H200. The others of B3 to B10 are best left whole.
+/// **Expect.** What the forward pass gains: B7 in 190 instead of 270 us, B6 (32x256x14x14) in 180
+/// instead of 245 us, on an H200. Measured: 192 us, of which adding the parts takes 10, and 181 us.
+/// All others of B4 to B10 are best left whole.
 /// **Costs.** A workspace of as many copies of dx as there are parts. Without splits, the same as
 /// implicit_gemm_cp_async.cu, which also says what is declined.
 /// **Try.** Add the parts in the order of blocks as they finish, with atomics. Run it twice, on
