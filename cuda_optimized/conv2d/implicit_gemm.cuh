@@ -45,7 +45,8 @@ T* aligned(void* workspace) {
 
 /// A quotient and a remainder.
 struct Divided {
-  int quotient, remainder;
+  int quotient,   ///< rounded down
+      remainder;  ///< 0 to the divisor - 1
 };
 
 /// n / divisor and n % divisor, of numbers that are not negative. Told so, the compiler needs 15
@@ -98,6 +99,7 @@ inline TileShape shape_for(int filters, std::int64_t pixels, int groups) {
   return (rest > 0 && rest <= 64) || tiles * groups <= kFewTiles ? TileShape::half
                                                                  : TileShape::large;
 }
+/// The shape that suits a problem's forward pass.
 inline TileShape shape_for(const Conv2dProblem& conv) {
   const ProductSizes sizes(conv);
   return shape_for(sizes.filters, sizes.pixels, conv.groups);
