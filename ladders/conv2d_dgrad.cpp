@@ -8,6 +8,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, depthwise)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_split_k)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
@@ -36,6 +37,9 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm",
                        "packed weights, copies of three stages in flight"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_split_k,
+                       "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                       "several blocks share the sums of a tile, a second kernel adds the parts"),
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
                        "few channels: all residue classes are rows of one product"),

@@ -26,11 +26,17 @@
 /// FastDivision makes three instructions of each.
 ///
 /// **Expect.** A gathered element costs one load from the table (the whole warp reads the same
-/// entry), a test, an addition and its load: some 8 instructions instead of 80. What limits now is
-/// waiting, as loads and arithmetic take turns, and bank conflicts: about 28 TFLOP/s on an
-/// H200, 8.5 ms for B10 (64x512x28x28, 512 filters 3x3).
+/// entry; those behind the last k are of taps that no pixel has, so that tiles need no test), a
+/// test of bits, an addition and its load: some 10 instructions instead of 110. A step is 650
+/// instructions for 512 multiply-adds, 51 TFLOP/s at best on an H200. What limits now is waiting: a
+/// step begins with a load from the table and then one from x, and there are only two blocks an SM
+/// to take turns. With 65 % of the issue slots used that makes 33 TFLOP/s, 7.4 ms for B10
+/// (64x512x28x28, 512 filters 3x3). Measured: 7.0 ms with 64 % of the slots used, and 275 us for B4
+/// (32x64x56x56, 64 filters 3x3). An earlier form, which stored each element inside of the branch
+/// that loaded it, and so waited for one after the other, took 12.8 ms (it had bank conflicts as
+/// well).
 /// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
-/// Declines filters with R + S over 64, which the bits do not hold, and what why_no_product()
+/// Declines filters with R + S over 63, which the bits do not hold, and what why_no_product()
 /// names.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
 /// take, and how many instructions in the loop?
@@ -44,94 +50,110 @@ namespace {
 constexpr int kTileK = 8;  ///< Steps of k a tile.
 
 /// The sums of a block, kTileM filters x kTileN pixels, and of a thread.
-template <int kTileM_, int kTileN_, int kThread_>
+template <int kTileM_, int kTileN_, int kThread_, int kBlocks_>
 struct Tiles {
   static constexpr int kTileM = kTileM_, kTileN = kTileN_;
   static constexpr int kThread = kThread_;  ///< kThread filters x kThread pixels
   static constexpr int kThreadsN = kTileN / kThread;
   static constexpr int kThreads = kTileM / kThread * kThreadsN;
+  static constexpr int kBlocks = kBlocks_;                    ///< That shall fit an SM.
+  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Of a thread, for a tile.
+  static constexpr int kLoadsN = kTileN * kTileK / kThreads;
   static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
   static_assert(kThreads % kTileN == 0, "all elements that a thread gathers are of one pixel");
+
+  /// The i-th of a thread's filters, or pixels, counted from its first one: pieces of four, as far
+  /// apart as all threads' pieces are wide.
+  HOST_DEVICE static constexpr int at(int i, int tile) {
+    return i / 4 * (tile * 4 / kThread) + i % 4;
+  }
 };
-using Large = Tiles<128, 128, 8>;
-using Small = Tiles<32, 32, 4>;
+using Large = Tiles<128, 128, 8, 2>;
+using Half = Tiles<64, 128, 8, 3>;
+using Small = Tiles<32, 32, 4, 8>;
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-/// Grid (ceil(pixels/kTileN), <= ceil(filters/kTileM), <= groups), block T::kThreads.
+/// Grid: a block for each tile, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, 2)
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     conv2d_implicit_gemm_hoisted(Conv2dProblem conv, PixelDivisions divide, const float* x,
                                  const float* weights, const TapEntry* table, const float* bias,
                                  float* y) {
-  __shared__ float w_tile[kTileK][T::kTileM];  // [k][m]: transposed, so that m is contiguous
-  __shared__ float x_tile[kTileK][T::kTileN];  // [k][j]
+  // The weights are transposed, so that m is contiguous. A warp fills four columns of eight rows:
+  // with four floats between the rows, these are 32 banks.
+  __shared__ __align__(16) float w_tile[kTileK][T::kTileM + 4];  // [k][m]
+  __shared__ __align__(16) float x_tile[kTileK][T::kTileN];      // [k][j]
 
   const ProductSizes sizes(conv);
+  const auto block = TileOfBlock::find<T>(sizes);
   const int thread = static_cast<int>(threadIdx.x);
-  const int thread_m = thread / T::kThreadsN * T::kThread;
-  const int thread_j = thread % T::kThreadsN * T::kThread;
-  const int j0 = static_cast<int>(blockIdx.x) * T::kTileN;           // the block's first pixel
-  const GatheredPixel pixel(conv, divide, j0 + thread % T::kTileN);  // that this thread gathers for
+  const int thread_m = thread / T::kThreadsN * 4, thread_j = thread % T::kThreadsN * 4;
+  const GatheredPixel pixel(conv, divide,
+                            block.pixel + thread % T::kTileN);  // that this thread gathers for
 
-  // grid.y and grid.z end at 65535: with more filters or groups, a block takes several tiles.
-  for (int group = static_cast<int>(blockIdx.z); group < conv.groups;
-       group += static_cast<int>(gridDim.z)) {
-    const float* group_x =
-        x + std::int64_t{group} * (conv.C / conv.groups) * conv.H * conv.W;  // of image 0
-    const std::int64_t first_filter = std::int64_t{group} * sizes.filters;
-    for (std::int64_t m0 = std::int64_t{blockIdx.y} * T::kTileM; m0 < sizes.filters;
-         m0 += std::int64_t{gridDim.y} * T::kTileM) {
-      float sums[T::kThread][T::kThread] = {};
-      for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-        // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+  const std::int64_t corner =
+      pixel.offset + std::int64_t{block.group} * (conv.C / conv.groups) * conv.H * conv.W;
+  const int first_filter = block.group * sizes.filters + block.filter;
+  const int filters = sizes.filters - block.filter;  // of the group, from that one on
+  // The thread's first weight of a tile; its others lie kThreads / kTileK filters apart.
+  const int w_m = thread / kTileK, w_k = thread % kTileK;
+  const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
+  float sums[T::kThread][T::kThread] = {};
+  for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
+    // All loads, then all stores: a store waits for its load, and would hold up those behind
+    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
-        for (int e = 0; e < T::kTileM * kTileK / T::kThreads; ++e) {
-          const int i = thread + e * T::kThreads;
-          const int k = i % kTileK;  // neighbouring threads, neighbouring weights
-          const int m = i / kTileK;
-          w_tile[k][m] = m0 + m < sizes.filters && k0 + k < sizes.depth
-                             ? weights[(first_filter + m0 + m) * sizes.depth + k0 + k]
-                             : 0.0f;
-        }
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      constexpr int kApart = T::kThreads / kTileK;
+      w_loaded[e] = w_m + e * kApart < filters && k0 + w_k < sizes.depth
+                        ? weights[w_at + std::int64_t{e * kApart} * sizes.depth + k0]
+                        : 0.0f;
+    }
 #pragma unroll
-        for (int e = 0; e < T::kTileN * kTileK / T::kThreads; ++e) {
-          const int k = thread / T::kTileN + e * (T::kThreads / T::kTileN);
-          float element = 0.0f;
-          if (k0 + k < sizes.depth) {
-            const TapEntry tap = table[k0 + k];
-            if (pixel.has(tap)) element = group_x[pixel.offset + tap.offset];
-          }
-          x_tile[k][thread % T::kTileN] = element;
-        }
-        __syncthreads();  // separates these stores from the loads below
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const TapEntry tap = table[k0 + thread / T::kTileN + e * (T::kThreads / T::kTileN)];
+      x_loaded[e] = pixel.has(tap) ? x[corner + tap.offset] : 0.0f;
+    }
 #pragma unroll
-        for (int k = 0; k < kTileK; ++k) {
-          float w_values[T::kThread], x_values[T::kThread];
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      const int i = thread + e * T::kThreads;
+      w_tile[i % kTileK][i / kTileK] = w_loaded[e];
+    }
 #pragma unroll
-          for (int i = 0; i < T::kThread; ++i) w_values[i] = w_tile[k][thread_m + i];
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const int i = thread + e * T::kThreads;
+      x_tile[i / T::kTileN][i % T::kTileN] = x_loaded[e];
+    }
+    __syncthreads();  // separates these stores from the loads below
 #pragma unroll
-          for (int i = 0; i < T::kThread; ++i) x_values[i] = x_tile[k][thread_j + i];
+    for (int k = 0; k < kTileK; ++k) {
+      float w_values[T::kThread], x_values[T::kThread];
 #pragma unroll
-          for (int i = 0; i < T::kThread; ++i) {
-#pragma unroll
-            for (int e = 0; e < T::kThread; ++e) sums[i][e] += w_values[i] * x_values[e];
-          }
-        }
-        __syncthreads();  // separates these loads from the next step's stores
+      for (int i = 0; i < T::kThread; ++i) {
+        w_values[i] = w_tile[k][thread_m + T::at(i, T::kTileM)];
+        x_values[i] = x_tile[k][thread_j + T::at(i, T::kTileN)];
       }
 #pragma unroll
-      for (int e = 0; e < T::kThread; ++e) {
-        const int j = j0 + thread_j + e;
-        if (j >= sizes.pixels) break;
-        const int n = divide.image.quotient(j), in_image = divide.image.remainder(j, n);
+      for (int i = 0; i < T::kThread; ++i) {
 #pragma unroll
-        for (int i = 0; i < T::kThread; ++i) {
-          if (m0 + thread_m + i >= sizes.filters) break;
-          const std::int64_t filter = first_filter + m0 + thread_m + i;
-          y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + in_image] =
-              (bias ? bias[filter] : 0.0f) + sums[i][e];
-        }
+        for (int e = 0; e < T::kThread; ++e) sums[i][e] += w_values[i] * x_values[e];
       }
+    }
+    __syncthreads();  // separates these loads from the next step's stores
+  }
+#pragma unroll
+  for (int e = 0; e < T::kThread; ++e) {
+    const int j = block.pixel + thread_j + T::at(e, T::kTileN);
+    if (j >= sizes.pixels) break;
+    const int n = divide.image.quotient(j), in_image = divide.image.remainder(j, n);
+#pragma unroll
+    for (int i = 0; i < T::kThread; ++i) {
+      const int m = thread_m + T::at(i, T::kTileM);
+      if (m >= filters) break;
+      const int filter = first_filter + m;
+      y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + in_image] =
+          (bias ? bias[filter] : 0.0f) + sums[i][e];
     }
   }
 }
@@ -146,21 +168,17 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) { return tap_table_bytes(
 /// Launches the kernel with these tiles.
 template <class T>
 void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const TapEntry* table) {
-  const ProductSizes sizes(conv);
-  const dim3 grid(blocks_for(sizes.pixels, T::kTileN),
-                  blocks_for(sizes.filters, T::kTileM, kMaxGridYZ),
-                  blocks_for(conv.groups, 1, kMaxGridYZ));
-  launch(conv2d_implicit_gemm_hoisted<T>, {grid, dim3(T::kThreads)}, conv, PixelDivisions(conv),
-         arrays.in<float>("x"), arrays.in<float>("weights"), table,
+  launch(conv2d_implicit_gemm_hoisted<T>, {TileOfBlock::grid<T>(conv), dim3(T::kThreads)}, conv,
+         PixelDivisions(conv), arrays.in<float>("x"), arrays.in<float>("weights"), table,
          arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
-  if (is_small<Large::kTileM, Large::kTileN>(ProductSizes(conv))) {
-    launch_with<Small>(conv, arrays, table);
-  } else {
-    launch_with<Large>(conv, arrays, table);
+  switch (shape_for(conv)) {
+    case TileShape::large: return launch_with<Large>(conv, arrays, table);
+    case TileShape::half: return launch_with<Half>(conv, arrays, table);
+    case TileShape::small: return launch_with<Small>(conv, arrays, table);
   }
 }
 

@@ -1,28 +1,34 @@
 /// @file implicit_gemm_register_tile.cu
 /// @brief conv2d as a matrix product: a thread computes 8 x 8 sums in registers.
 ///
-/// - Before: implicit_gemm_tiled.cu (two loads from shared memory for each multiply-add)
+/// - Before: implicit_gemm_tiled.cu (an element of x serves 32 multiply-adds, here 128)
 /// - After:  implicit_gemm_hoisted.cu (decodes pixels once, and taps by a table)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Eight weights and eight elements of x make 64 products. A thread that holds 8 x 8
-/// sums loads 16 values for 64 multiply-adds, one for four instead of two for one. A block of 256
+/// sums loads 16 values for 64 multiply-adds, one for four instead of one for two. A block of 256
 /// threads then computes 128 filters x 128 pixels, 8 steps of k at a time.
 ///
 ///                            x: 8 values of a row
-///                            [ . . . . . . . . ]
-///       weights: 8 values    + - - - - - - - - +
-///       of a column     [.]  | . . . . . . . . |     one step of k: 64 multiply-adds
-///                       [.]  | . . . . . . . . |     for 16 loads
-///                       ...  | . . . . . . . . |
-///                            + - - - - - - - - +
+///                            [ . . . . ]  [ . . . . ]
+///       weights: 8 values    + - - - - +  + - - - - +
+///       of a column     [.]  | . . . . |  | . . . . |   one step of k: 64 multiply-adds for 16
+///                       [.]  | . . . . |  | . . . . |   values. Four neighbours are one load; the
+///                       ...  + - - - - +  + - - - - +   fours of a thread are 64 apart, so that
+///                       [.]  | . . . . |  | . . . . |   those of a warp are neighbours, and lie in
+///                       ...  + - - - - +  + - - - - +   different banks
 ///
 /// **Expect.** Shared memory is no longer the limit. Decoding is: a thread gathers 4 elements a
-/// step, with four divisions each (the pixel's, and k's), some 300 instructions beside 512
-/// multiply-adds. 20 to 25 TFLOP/s on an H200, 10 to 12 ms for B10 (64x512x28x28, 512 filters 3x3).
-/// **Costs.** 64 registers for the sums. The transposed store of the weights' tile meets eight rows
-/// in the same bank. Small problems use 32 x 32 tiles, which have more loads for each multiply-add,
-/// but leave fewer threads without work. Declines what why_no_product() names.
+/// step, with four divisions each (the pixel's, and k's), 440 instructions with their tests and
+/// addresses. With all else there are 1050 for 512 multiply-adds: 32 TFLOP/s at best on an H200,
+/// and 22 with 70 % of the issue slots used, as a division is one long chain: 11 ms for B10
+/// (64x512x28x28, 512 filters 3x3). Measured: 10.6 ms with 69 % of the slots used. B4 (32x64x56x56,
+/// 64 filters 3x3) has half as many filters for each element that is decoded: 521 us.
+/// **Costs.** 64 registers for the sums. Where half of a large tile would be empty, or large tiles
+/// are few, tiles are 64 x 128, and small problems use 32 x 32: those decode more for each
+/// multiply-add, but leave fewer threads without work. B7 (32x512x7x7) has 104 tiles of 64 x 128,
+/// for which most of an SM is idle: there the rung before is faster. Declines what why_no_product()
+/// names.
 /// **Try.** Exchange the two loops over i and j around the multiply-adds. Does the compiler care?
 /// And if the loop over k stands inside of both?
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
@@ -33,99 +39,120 @@ namespace {
 constexpr int kTileK = 8;  ///< Steps of k a tile.
 
 /// The sums of a block, kTileM filters x kTileN pixels, and of a thread.
-template <int kTileM_, int kTileN_, int kThread_>
+template <int kTileM_, int kTileN_, int kThread_, int kBlocks_>
 struct Tiles {
   static constexpr int kTileM = kTileM_, kTileN = kTileN_;
   static constexpr int kThread = kThread_;  ///< kThread filters x kThread pixels
   static constexpr int kThreadsN = kTileN / kThread;
   static constexpr int kThreads = kTileM / kThread * kThreadsN;
+  static constexpr int kBlocks = kBlocks_;                    ///< That shall fit an SM.
+  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Of a thread, for a tile.
+  static constexpr int kLoadsN = kTileN * kTileK / kThreads;
   static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
+
+  /// The i-th of a thread's filters, or pixels, counted from its first one: pieces of four, as far
+  /// apart as all threads' pieces are wide.
+  HOST_DEVICE static constexpr int at(int i, int tile) {
+    return i / 4 * (tile * 4 / kThread) + i % 4;
+  }
 };
-using Large = Tiles<128, 128, 8>;
-using Small = Tiles<32, 32, 4>;
+using Large = Tiles<128, 128, 8, 2>;
+using Half = Tiles<64, 128, 8, 3>;
+using Small = Tiles<32, 32, 4, 8>;
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-/// Grid (ceil(pixels/kTileN), <= ceil(filters/kTileM), <= groups), block T::kThreads.
+/// Grid: a block for each tile, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, 2)
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     conv2d_implicit_gemm_register_tile(Conv2dProblem conv, const float* x, const float* weights,
                                        const float* bias, float* y) {
-  __shared__ float w_tile[kTileK][T::kTileM];  // [k][m]: transposed, so that m is contiguous
-  __shared__ float x_tile[kTileK][T::kTileN];  // [k][j]
+  // The weights are transposed, so that m is contiguous. A warp fills four columns of eight rows:
+  // with four floats between the rows, these are 32 banks.
+  __shared__ __align__(16) float w_tile[kTileK][T::kTileM + 4];  // [k][m]
+  __shared__ __align__(16) float x_tile[kTileK][T::kTileN];      // [k][j]
 
   const ProductSizes sizes(conv);
   const int group_c = conv.C / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
+  const auto block = TileOfBlock::find<T>(sizes);
   const int thread = static_cast<int>(threadIdx.x);
-  const int thread_m = thread / T::kThreadsN * T::kThread;
-  const int thread_j = thread % T::kThreadsN * T::kThread;
-  const int j0 = static_cast<int>(blockIdx.x) * T::kTileN;  // the block's first pixel
+  const int thread_m = thread / T::kThreadsN * 4, thread_j = thread % T::kThreadsN * 4;
 
-  // grid.y and grid.z end at 65535: with more filters or groups, a block takes several tiles.
-  for (int group = static_cast<int>(blockIdx.z); group < conv.groups;
-       group += static_cast<int>(gridDim.z)) {
-    const std::int64_t first_filter = std::int64_t{group} * sizes.filters;
-    for (std::int64_t m0 = std::int64_t{blockIdx.y} * T::kTileM; m0 < sizes.filters;
-         m0 += std::int64_t{gridDim.y} * T::kTileM) {
-      float sums[T::kThread][T::kThread] = {};
-      for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-        // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+  const int first_filter = block.group * sizes.filters + block.filter;
+  const int filters = sizes.filters - block.filter;  // of the group, from that one on
+  // The thread's first weight of a tile; its others lie kThreads / kTileK filters apart.
+  const int w_m = thread / kTileK, w_k = thread % kTileK;
+  const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
+  float sums[T::kThread][T::kThread] = {};
+  for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
+    // All loads, then all stores: a store waits for its load, and would hold up those behind
+    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
-        for (int e = 0; e < T::kTileM * kTileK / T::kThreads; ++e) {
-          const int i = thread + e * T::kThreads;
-          const int k = i % kTileK;  // neighbouring threads, neighbouring weights
-          const int m = i / kTileK;
-          w_tile[k][m] = m0 + m < sizes.filters && k0 + k < sizes.depth
-                             ? weights[(first_filter + m0 + m) * sizes.depth + k0 + k]
-                             : 0.0f;
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      constexpr int kApart = T::kThreads / kTileK;
+      w_loaded[e] = w_m + e * kApart < filters && k0 + w_k < sizes.depth
+                        ? weights[w_at + std::int64_t{e * kApart} * sizes.depth + k0]
+                        : 0.0f;
+    }
+#pragma unroll
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const int i = thread + e * T::kThreads;
+      const int j = block.pixel + i % T::kTileN;
+      const int k = k0 + i / T::kTileN;
+      x_loaded[e] = 0.0f;
+      const Divided row = divided(k, conv.S), channel = divided(row.quotient, conv.R);
+      if (k < sizes.depth && j < sizes.pixels) {
+        const Divided image = divided(j, sizes.image_pixels);
+        const Divided pixel = divided(image.remainder, conv.Q);
+        const int c = channel.quotient, r = channel.remainder, s = row.remainder;
+        const int n = image.quotient, p = pixel.quotient, q = pixel.remainder;
+        const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+        const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+        if (h >= 0 && h < conv.H && w >= 0 && w < conv.W) {
+          x_loaded[e] = x[x_at(n, block.group * group_c + c, h, w)];
         }
+      }
+    }
 #pragma unroll
-        for (int e = 0; e < T::kTileN * kTileK / T::kThreads; ++e) {
-          const int i = thread + e * T::kThreads;
-          const int j = j0 + i % T::kTileN;
-          const int k = k0 + i / T::kTileN;
-          float element = 0.0f;
-          if (k < sizes.depth && j < sizes.pixels) {
-            const int c = k / conv.S / conv.R, r = k / conv.S % conv.R, s = k % conv.S;
-            const int n = j / sizes.image_pixels;
-            const int p = j / conv.Q % conv.P, q = j % conv.Q;
-            const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
-            const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
-            if (h >= 0 && h < conv.H && w >= 0 && w < conv.W) {
-              element = x[x_at(n, group * group_c + c, h, w)];
-            }
-          }
-          x_tile[i / T::kTileN][i % T::kTileN] = element;
-        }
-        __syncthreads();  // separates these stores from the loads below
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      const int i = thread + e * T::kThreads;
+      w_tile[i % kTileK][i / kTileK] = w_loaded[e];
+    }
 #pragma unroll
-        for (int k = 0; k < kTileK; ++k) {
-          float w_values[T::kThread], x_values[T::kThread];
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const int i = thread + e * T::kThreads;
+      x_tile[i / T::kTileN][i % T::kTileN] = x_loaded[e];
+    }
+    __syncthreads();  // separates these stores from the loads below
 #pragma unroll
-          for (int i = 0; i < T::kThread; ++i) w_values[i] = w_tile[k][thread_m + i];
+    for (int k = 0; k < kTileK; ++k) {
+      float w_values[T::kThread], x_values[T::kThread];
 #pragma unroll
-          for (int i = 0; i < T::kThread; ++i) x_values[i] = x_tile[k][thread_j + i];
-#pragma unroll
-          for (int i = 0; i < T::kThread; ++i) {
-#pragma unroll
-            for (int e = 0; e < T::kThread; ++e) sums[i][e] += w_values[i] * x_values[e];
-          }
-        }
-        __syncthreads();  // separates these loads from the next step's stores
+      for (int i = 0; i < T::kThread; ++i) {
+        w_values[i] = w_tile[k][thread_m + T::at(i, T::kTileM)];
+        x_values[i] = x_tile[k][thread_j + T::at(i, T::kTileN)];
       }
 #pragma unroll
       for (int i = 0; i < T::kThread; ++i) {
-        if (m0 + thread_m + i >= sizes.filters) break;
-        const std::int64_t filter = first_filter + m0 + thread_m + i;
-        const float start = bias ? bias[filter] : 0.0f;
 #pragma unroll
-        for (int e = 0; e < T::kThread; ++e) {
-          const int j = j0 + thread_j + e;
-          if (j >= sizes.pixels) break;
-          const int n = j / sizes.image_pixels, pixel = j % sizes.image_pixels;
-          y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + pixel] = start + sums[i][e];
-        }
+        for (int e = 0; e < T::kThread; ++e) sums[i][e] += w_values[i] * x_values[e];
       }
+    }
+    __syncthreads();  // separates these loads from the next step's stores
+  }
+#pragma unroll
+  for (int e = 0; e < T::kThread; ++e) {
+    const int j = block.pixel + thread_j + T::at(e, T::kTileN);
+    if (j >= sizes.pixels) break;
+    const Divided image = divided(j, sizes.image_pixels);
+#pragma unroll
+    for (int i = 0; i < T::kThread; ++i) {
+      const int m = thread_m + T::at(i, T::kTileM);
+      if (m >= filters) break;
+      const int filter = first_filter + m;
+      y[(std::int64_t{image.quotient} * conv.K + filter) * sizes.image_pixels + image.remainder] =
+          (bias ? bias[filter] : 0.0f) + sums[i][e];
     }
   }
 }
@@ -133,21 +160,16 @@ __global__ void __launch_bounds__(T::kThreads, 2)
 /// Launches the kernel with these tiles.
 template <class T>
 void launch_with(const Conv2dProblem& conv, const Arguments& arrays) {
-  const ProductSizes sizes(conv);
-  const dim3 grid(blocks_for(sizes.pixels, T::kTileN),
-                  blocks_for(sizes.filters, T::kTileM, kMaxGridYZ),
-                  blocks_for(conv.groups, 1, kMaxGridYZ));
-  launch(conv2d_implicit_gemm_register_tile<T>, {grid, dim3(T::kThreads)}, conv,
-         arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
+  launch(conv2d_implicit_gemm_register_tile<T>, {TileOfBlock::grid<T>(conv), dim3(T::kThreads)},
+         conv, arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
          arrays.out<float>("y"));
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const ProductSizes sizes(conv);
-  if (is_small<Large::kTileM, Large::kTileN>(sizes)) {
-    launch_with<Small>(conv, arrays);
-  } else {
-    launch_with<Large>(conv, arrays);
+  switch (shape_for(conv)) {
+    case TileShape::large: return launch_with<Large>(conv, arrays);
+    case TileShape::half: return launch_with<Half>(conv, arrays);
+    case TileShape::small: return launch_with<Small>(conv, arrays);
   }
 }
 

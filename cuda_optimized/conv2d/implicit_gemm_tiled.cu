@@ -17,10 +17,13 @@
 ///      m  |weights| next|  |  y  |          256 threads: four loads of each tile, and four sums
 ///         + - - + - - +    + - - +          of a column, 8 rows apart
 ///
-/// **Expect.** Decoding falls 32 times, to some three instructions for two multiply-adds. What
-/// stays are five loads from shared memory for four multiply-adds (four of them broadcasts), and an
-/// SM serves one warp's request a cycle: 1/5 of the arithmetic peak at most. About 8 TFLOP/s on an
-/// H200, 30 ms for B10 (64x512x28x28, 512 filters 3x3).
+/// **Expect.** Decoding falls 32 times, and is still most of the work: 140 instructions for an
+/// element of x, with four divisions among them, are more than 4 for each of the 32 multiply-adds
+/// that it serves. With those, the loads from shared memory (one for two: of w_tile, the compiler
+/// loads four steps of k at once) and the copies, there are 6.5 instructions for a multiply-add. At
+/// best that is 65 / 6.5 = 10 TFLOP/s on an H200; with four fifths of the issue slots used, 8
+/// TFLOP/s, 30 ms for B10 (64x512x28x28, 512 filters 3x3), 0.95 ms for B4 (32x64x56x56, 64 filters
+/// 3x3). Measured: 30.0 ms with 80 % of the slots used, and 0.96 ms.
 /// **Costs.** Two barriers a step, 8 KB of shared memory. Edges are computed as whole tiles.
 /// Declines what why_no_product() names.
 /// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and
@@ -55,25 +58,36 @@ __global__ void __launch_bounds__(kTile* kThreadRows)
          m0 += std::int64_t{gridDim.y} * kTile) {
       const std::int64_t first_filter = std::int64_t{group} * sizes.filters + m0;
       float sums[kSums] = {};
-      for (std::int64_t k0 = 0; k0 < sizes.depth; k0 += kTile) {
-        // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
-        for (int row = ty; row < kTile; row += kThreadRows) {
-          w_tile[row][tx] = m0 + row < sizes.filters && k0 + tx < sizes.depth
-                                ? weights[(first_filter + row) * sizes.depth + k0 + tx]
-                                : 0.0f;
-          float element = 0.0f;
-          if (k0 + row < sizes.depth && j < sizes.pixels) {
-            const int k = static_cast<int>(k0) + row;
-            const int c = k / conv.S / conv.R, r = k / conv.S % conv.R, s = k % conv.S;
-            const int n = j / sizes.image_pixels;
-            const int p = j / conv.Q % conv.P, q = j % conv.Q;
+      for (int k0 = 0; k0 < sizes.depth; k0 += kTile) {
+        // All loads, then all stores: a store waits for its load, and would hold up those behind
+        // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+        float w_loaded[kSums], x_loaded[kSums];
+#pragma unroll
+        for (int i = 0; i < kSums; ++i) {
+          const int row = ty + i * kThreadRows;
+          w_loaded[i] = m0 + row < sizes.filters && k0 + tx < sizes.depth
+                            ? weights[(first_filter + row) * sizes.depth + k0 + tx]
+                            : 0.0f;
+          x_loaded[i] = 0.0f;
+          const int k = k0 + row;
+          if (k < sizes.depth && j < sizes.pixels) {
+            const Divided filter_row = divided(k, conv.S);
+            const Divided channel = divided(filter_row.quotient, conv.R);
+            const Divided image = divided(j, sizes.image_pixels);
+            const Divided pixel = divided(image.remainder, conv.Q);
+            const int c = channel.quotient, r = channel.remainder, s = filter_row.remainder;
+            const int n = image.quotient, p = pixel.quotient, q = pixel.remainder;
             const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
             const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
             if (h >= 0 && h < conv.H && w >= 0 && w < conv.W) {
-              element = x[x_at(n, group * group_c + c, h, w)];
+              x_loaded[i] = x[x_at(n, group * group_c + c, h, w)];
             }
           }
-          x_tile[row][tx] = element;
+        }
+#pragma unroll
+        for (int i = 0; i < kSums; ++i) {
+          w_tile[ty + i * kThreadRows][tx] = w_loaded[i];
+          x_tile[ty + i * kThreadRows][tx] = x_loaded[i];
         }
         __syncthreads();  // separates these stores from the loads below
         for (int k = 0; k < kTile; ++k) {

@@ -1,16 +1,16 @@
 /// @file implicit_gemm_vectorized.cu
 /// @brief conv2d as a matrix product: packed weights, warp tiles, and vectors wherever they fit.
 ///
-/// - Before: implicit_gemm_hoisted.cu (loads and stores single floats, some into the same bank)
+/// - Before: implicit_gemm_hoisted.cu (every block turns its weights, one float at a time)
 /// - After:  implicit_gemm_cp_async.cu (the next tiles are on their way during the arithmetic)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The weights are constant, the block needs them as rows along m, and they lie in
 /// memory as rows along k. A small kernel turns them once, instead of every block again and again,
-/// and pads them with zeros to whole tiles: then their copy is one float4 a thread, without a test
-/// and without bank conflicts.
+/// and pads them with zeros to whole tiles: then their copy is two float4 a thread, without a test
+/// and without a transposition.
 ///
-///     weights [m][k]  ->  packed [k][m, rounded up]        tile of weights: 8 rows of 128 floats,
+///     weights [m][k]  ->  packed [k][m, rounded up]        tile of weights: 16 rows of 128 floats,
 ///                                                          as they lie in memory
 ///
 /// The gathered elements stay single floats: 32 pixels of a warp are neighbours in a row of x, but
@@ -20,10 +20,13 @@
 /// of a warp change places in shared memory first: 32 single floats of a store are then neighbours
 /// too.
 ///
-/// **Expect.** Four loads of 16 bytes from shared memory for 64 multiply-adds, where before there
-/// were 16 of 4 bytes; no bank conflicts in them. Up to 128 registers a thread, two blocks
-/// an SM. About 36 TFLOP/s on an H200, 6.6 ms for B10 (64x512x28x28, 512 filters 3x3): in
-/// each step the copies are still waited for.
+/// **Expect.** A thread's copies of a step are two vectors of weights instead of eight single ones:
+/// 1220 instructions for 1024 multiply-adds, 16 steps of k. That is 54 TFLOP/s at best on an H200,
+/// little more than before, but there is now room for 16 steps a tile instead of 8, and with them
+/// half as many waits: with 80 % of the issue slots used, 43 TFLOP/s, 5.7 ms for B10 (64x512x28x28,
+/// 512 filters 3x3). Measured: 5.5 ms with 78 % of the slots used, and 205 us for B4 (32x64x56x56,
+/// 64 filters 3x3). With 8 steps it takes 6.6 ms. (implicit_gemm_hoisted.cu gains nothing by 16.)
+/// Up to 128 registers a thread, two blocks of 256 threads or three of 128 an SM.
 /// **Costs.** A second copy of the weights in the workspace, and a launch to make it: 5 us for the
 /// 9 MB of B10. Declines what implicit_gemm_hoisted.cu declines.
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
@@ -34,13 +37,14 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-using Large = gemm::ThreadTile<128, 128, 8>;
+using Large = gemm::ThreadTile<128, 128, 16>;
+using Half = gemm::ThreadTile<64, 128, 16>;
 using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
 
 /// x [N][C][H][W], table [depth], packed [groups][k_rows][padded_m].
 /// Grid m_tiles * n_tiles * groups, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, 2)
+__global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T::kThreads)
     conv2d_implicit_gemm_vectorized(Conv2dProblem conv, PixelDivisions divide,
                                     GatheredProduct product, StoreImages store, const float* x,
                                     const TapEntry* table, const float* packed) {
@@ -58,31 +62,35 @@ __global__ void __launch_bounds__(T::kThreads, 2)
                          static_cast<int>(blockIdx.x / m_tiles % n_tiles) * T::kBlockN,
                          static_cast<int>(blockIdx.x / m_tiles / n_tiles), 0};
   const GatheredPixel pixel(conv, divide, place.n + thread % T::kBlockN);
-  const float* group_x = x + std::int64_t{place.group} * product.group_c * conv.H * conv.W;
+  const std::int64_t corner =
+      pixel.offset + std::int64_t{place.group} * product.group_c * conv.H * conv.W;
   const float* rows = packed + std::int64_t{place.group} * product.k_rows * product.padded_m +
                       place.m;  // of the tile of weights
-  const int depth = ProductSizes(conv).depth;
 
+  constexpr int kFoursA = kFloatsA / 4 / T::kThreads, kLoadsB = kFloatsB / T::kThreads;
+  static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
   const T tile(threadIdx.x);
   float sums[T::kThreadM][T::kThreadN] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += T::kBlockK) {
+    float4 a_loaded[kFoursA];
+    float b_loaded[kLoadsB];
 #pragma unroll
-    for (int e = 0; e < kFloatsA / (T::kThreads * 4); ++e) {
+    for (int e = 0; e < kFoursA; ++e) {
       const int i = (thread + e * T::kThreads) * 4;
-      *reinterpret_cast<float4*>(a_tile + i) = *reinterpret_cast<const float4*>(
+      a_loaded[e] = *reinterpret_cast<const float4*>(
           rows + std::int64_t{k0 + i / T::kBlockM} * product.padded_m + i % T::kBlockM);
     }
-    static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
 #pragma unroll
-    for (int e = 0; e < kFloatsB / T::kThreads; ++e) {
-      const int k = thread / T::kBlockN + e * (T::kThreads / T::kBlockN);
-      float element = 0.0f;
-      if (k0 + k < depth) {
-        const TapEntry tap = table[k0 + k];
-        if (pixel.has(tap)) element = group_x[pixel.offset + tap.offset];
-      }
-      b_tile[k * T::kBlockN + thread % T::kBlockN] = element;
+    for (int e = 0; e < kLoadsB; ++e) {
+      const TapEntry tap = table[k0 + thread / T::kBlockN + e * (T::kThreads / T::kBlockN)];
+      b_loaded[e] = pixel.has(tap) ? x[corner + tap.offset] : 0.0f;
     }
+#pragma unroll
+    for (int e = 0; e < kFoursA; ++e) {
+      *reinterpret_cast<float4*>(a_tile + (thread + e * T::kThreads) * 4) = a_loaded[e];
+    }
+#pragma unroll
+    for (int e = 0; e < kLoadsB; ++e) b_tile[thread + e * T::kThreads] = b_loaded[e];
     __syncthreads();  // separates these stores from the loads below
     tile.template multiply<T::kBlockM, T::kBlockN>(a_tile, b_tile, sums);
     __syncthreads();  // separates these loads from the next step's stores, and the last one's from
@@ -97,35 +105,45 @@ Declined supports(const Conv2dProblem& conv) {
   return why_no_padded_product(conv.C / conv.groups, std::int64_t{conv.R} * conv.S);
 }
 
-/// The product in large tiles, or in small ones.
-GatheredProduct product_of(const Conv2dProblem& conv, bool small) {
-  return small ? planned<Small>(forward_product(conv), true)
-               : planned<Large>(forward_product(conv), true);
-}
+/// A type as a value.
+template <class T>
+struct Tag {
+  using Tile = T;
+};
 
-bool takes_small(const Conv2dProblem& conv) {
-  return is_small<Large::kBlockM, Large::kBlockN>(ProductSizes(conv));
+/// Calls body(Tag<T>, the product planned for T) for the tile T that suits the problem.
+template <class Body>
+auto with_tile(const Conv2dProblem& conv, const Body& body) {
+  const auto with = [&]<class T>(Tag<T> tag) {
+    return body(tag, planned<T>(forward_product(conv), true));
+  };
+  switch (shape_for(conv)) {
+    case TileShape::large: return with(Tag<Large>{});
+    case TileShape::half: return with(Tag<Half>{});
+    default: return with(Tag<Small>{});
+  }
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  const GatheredProduct product = product_of(conv, takes_small(conv));
-  return tap_table_bytes(conv) + static_cast<std::size_t>(product.packed_floats()) * sizeof(float);
+  return with_tile(conv, [&](auto, const GatheredProduct& product) {
+    return tap_table_bytes(conv) +
+           static_cast<std::size_t>(product.packed_floats()) * sizeof(float);
+  });
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const bool small = takes_small(conv);
-  const GatheredProduct product = product_of(conv, small);
-  const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
-  auto* packed = reinterpret_cast<float*>(aligned<TapEntry>(arrays.workspace<void>()) +
-                                          ProductSizes(conv).depth);
-  launch_pack(product, arrays.in<float>("weights"), packed);
-
-  const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
-  const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
-  launch(small ? conv2d_implicit_gemm_vectorized<Small> : conv2d_implicit_gemm_vectorized<Large>,
-         {dim3(static_cast<unsigned>(blocks)), dim3(small ? Small::kThreads : Large::kThreads)},
-         conv, PixelDivisions(conv), product, store, arrays.in<float>("x"), table,
-         static_cast<const float*>(packed));
+  with_tile(conv, [&](auto tag, const GatheredProduct& product) {
+    using T = typename decltype(tag)::Tile;
+    const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
+    auto* packed =
+        reinterpret_cast<float*>(aligned<TapEntry>(arrays.workspace<void>()) + table_entries(conv));
+    launch_pack(product, arrays.in<float>("weights"), packed);
+    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
+    const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
+    launch(conv2d_implicit_gemm_vectorized<T>,
+           {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),
+           product, store, arrays.in<float>("x"), table, static_cast<const float*>(packed));
+  });
 }
 
 }  // namespace

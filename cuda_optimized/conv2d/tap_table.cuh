@@ -49,13 +49,25 @@ struct GatheredPixel {
   __device__ bool has(const TapEntry& tap) const { return (tap.bits & missing) == 0; }
 };
 
-/// table [depth]. Grid <= ceil(depth/256), block 256.
-static __global__ void make_tap_table(Conv2dProblem conv, FastDivision by_s, FastDivision by_r,
-                                      TapEntry* table) {
+inline constexpr int kTableStep = 16;  ///< Steps of k a tile, at most.
+
+/// Entries of the table: depth, rounded up to whole tiles.
+inline int table_entries(const Conv2dProblem& conv) {
+  return ceil_div(ProductSizes(conv).depth, kTableStep) * kTableStep;
+}
+
+/// table [entries]: those behind the last tap are of taps that no pixel has.
+/// Grid <= ceil(entries/256), block 256.
+static __global__ void make_tap_table(Conv2dProblem conv, int entries, FastDivision by_s,
+                                      FastDivision by_r, TapEntry* table) {
   const ProductSizes sizes(conv);
-  for (std::int64_t i = std::int64_t{blockIdx.x} * 256 + threadIdx.x; i < sizes.depth;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * 256 + threadIdx.x; i < entries;
        i += std::int64_t{gridDim.x} * 256) {
     const int k = static_cast<int>(i);
+    if (k >= sizes.depth) {
+      table[k] = {0, ~std::uint64_t{0}};  // R + S < 64: there is a bit that all pixels miss
+      continue;
+    }
     const int rows = by_s.quotient(k), s = by_s.remainder(k, rows);  // c * R + r
     const int c = by_r.quotient(rows), r = by_r.remainder(rows, c);
     table[k] = {(std::int64_t{c} * conv.H + r * conv.dilation.h) * conv.W + s * conv.dilation.w,
@@ -65,20 +77,20 @@ static __global__ void make_tap_table(Conv2dProblem conv, FastDivision by_s, Fas
 
 /// Why there is no table for this problem.
 inline Declined why_no_tap_table(const Conv2dProblem& conv) {
-  if (conv.R + conv.S > 64) return "R + S is over 64, more than the bits of a pixel hold";
+  if (conv.R + conv.S > 63) return "R + S is over 63, more than the bits of a pixel hold";
   return {};
 }
 
 /// The table, and what it takes to align it.
 inline std::size_t tap_table_bytes(const Conv2dProblem& conv) {
-  return (static_cast<std::size_t>(ProductSizes(conv).depth) + 1) * sizeof(TapEntry);
+  return (static_cast<std::size_t>(table_entries(conv)) + 1) * sizeof(TapEntry);
 }
 
 /// Fills the table in the workspace.
 inline const TapEntry* launch_tap_table(const Conv2dProblem& conv, void* workspace) {
-  const ProductSizes sizes(conv);
+  const int entries = table_entries(conv);
   auto* table = aligned<TapEntry>(workspace);
-  launch(make_tap_table, {dim3(blocks_for(sizes.depth, 256)), dim3(256)}, conv,
+  launch(make_tap_table, {dim3(blocks_for(entries, 256)), dim3(256)}, conv, entries,
          FastDivision(conv.S), FastDivision(conv.R), table);
   return table;
 }

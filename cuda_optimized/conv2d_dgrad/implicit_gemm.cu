@@ -21,12 +21,17 @@
 /// together, for a quarter of the pixels each. (CUTLASS does the same under the name of strided
 /// dgrad.) A class without taps, as in a 1 x 1 convolution with stride 2, is a class of zeros.
 ///
-/// Within a class, the steps go along k for one tap after the other: the weights' tile is then
-/// eight filters' weights of one tap, the tile of dy eight of its channels.
+/// Within a class, a step takes 16 filters of one tap: the weights' tile is then 16 filters'
+/// weights of that tap, the tile of dy 16 of its channels. The taps run inside of the filters. A
+/// warp's weights of one tap are R * S floats apart, so what comes from memory with them are the
+/// weights of all taps: they are still in the L1 cache when their turn comes. (An earlier form
+/// had the taps outside, 8 filters a step, and a branch around each load: 9.2 ms for B10.)
 ///
 /// **Expect.** The work of the forward pass, stride or not. The tiles are filled and used in turn,
-/// as in conv2d's implicit_gemm_vectorized.cu; the weights are read with a stride of R * S. About
-/// 30 TFLOP/s on an H200, 7.9 ms for B10 (64x512x28x28, 512 filters 3x3), 250 us for B4.
+/// as in conv2d's implicit_gemm_vectorized.cu, but without its table, whose entry a gathered
+/// element waits for: 1280 instructions for 1024 multiply-adds, 52 TFLOP/s at best on an H200, and
+/// 42 with 80 % of the issue slots used, 5.9 ms for B10 (64x512x28x28, 512 filters 3x3), 200 us for
+/// B4 (32x64x56x56, 64 filters 3x3). Measured: 5.7 ms and 196 us.
 /// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declines
 /// other layouts than NCHW, other types than float32, and 2^31 pixels.
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
@@ -36,13 +41,14 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-using Large = gemm::ThreadTile<128, 128, 8>;
+using Large = gemm::ThreadTile<128, 128, 16>;
+using Half = gemm::ThreadTile<64, 128, 16>;
 using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
 
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W]; `residue` and `product` are the
 /// class. Grid m_tiles * n_tiles * groups, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, 2)
+__global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
     conv2d_dgrad_implicit_gemm(Conv2dProblem conv, ResidueClass residue,
                                conv2d::GatheredProduct product, StoreClass store, const float* dy,
                                const float* weights) {
@@ -60,67 +66,84 @@ __global__ void __launch_bounds__(T::kThreads, 2)
                                  static_cast<int>(blockIdx.x / m_tiles % n_tiles) * T::kBlockN,
                                  static_cast<int>(blockIdx.x / m_tiles / n_tiles), 0};
   static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
-  const int pixel = place.n + thread % T::kBlockN;
+  static_assert(T::kThreads % T::kBlockM == 0, "and loads the weights of one channel");
+  constexpr int kApartA = T::kThreads / T::kBlockM, kApartB = T::kThreads / T::kBlockN;
+  constexpr int kLoadsA = T::kBlockK / kApartA, kLoadsB = T::kBlockK / kApartB;
+  const int k_a = thread / T::kBlockM, k_b = thread / T::kBlockN;  // of its first elements
+  const int m = place.m + thread % T::kBlockM, pixel = place.n + thread % T::kBlockN;
   const bool exists = pixel < product.pixels();
   const int image = exists ? product.by_image.quotient(pixel) : 0;
   const int in_image = exists ? product.by_image.remainder(pixel, image) : 0;
   const int row = product.by_row.quotient(in_image);
-  const int p0 = row + product.start_h;
+  const int p0 = exists ? row + product.start_h : -0x40000000;  // a row without any tap
   const int q0 = product.by_row.remainder(in_image, row) + product.start_w;
 
-  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
-  const float* image_dy =
-      dy + (std::int64_t{image} * conv.K + place.group * product.group_c) * y_plane;
-  const int taps = conv.R * conv.S;
-  const std::int64_t filter = std::int64_t{product.group_m} * taps;  // floats
-  const float* group_weights = weights + place.group * product.group_c * filter;
+  // The offsets of the thread's first elements of a step, but for the tap.
+  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+  const std::int64_t filter = std::int64_t{product.group_m} * conv.R * conv.S;  // floats
+  const int first_k = place.group * product.group_c;
+  std::int64_t w_at = (std::int64_t{first_k} + k_a) * filter + std::int64_t{m} * conv.R * conv.S;
+  std::int64_t dy_at =
+      (std::int64_t{image} * conv.K + first_k + k_b) * plane + std::int64_t{p0} * conv.Q + q0;
 
   const T tile(threadIdx.x);
   float sums[T::kThreadM][T::kThreadN] = {};
-  for (int r = 0; r < product.taps_h; ++r) {
-    for (int s = 0; s < product.taps_w; ++s) {
-      const int p = p0 + r * product.tap_h, q = q0 + s * product.tap_w;
-      const bool inside = exists && p >= 0 && p < conv.P && q >= 0 && q < conv.Q;
-      const std::int64_t tap = (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
-                               residue.w.first_tap + s * residue.w.tap_step;
-      for (int k0 = 0; k0 < product.group_c; k0 += T::kBlockK) {
+  for (int k0 = 0; k0 < product.group_c; k0 += T::kBlockK) {
+    const int w_rows = m < product.group_m ? product.group_c - k0 - k_a : 0;
+    for (int r = 0; r < product.taps_h; ++r) {
+      for (int s = 0; s < product.taps_w; ++s) {
+        const int down = r * product.tap_h, across = s * product.tap_w;
+        const int p = p0 + down, q = q0 + across;
+        const bool inside = p >= 0 && p < conv.P && q >= 0 && q < conv.Q;
+        const int dy_rows = inside ? product.group_c - k0 - k_b : 0;
+        const std::int64_t dy_tap = dy_at + std::int64_t{down} * conv.Q + across;
+        const std::int64_t w_tap = w_at + (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
+                                   residue.w.first_tap + s * residue.w.tap_step;
+        // All loads, then all stores: a store waits for its load, and would hold up those behind
+        // it.
+        float a_loaded[kLoadsA], b_loaded[kLoadsB];
 #pragma unroll
-        for (int e = 0; e < kFloatsA / T::kThreads; ++e) {
-          const int i = thread + e * T::kThreads;
-          const int k = k0 + i / T::kBlockM, m = place.m + i % T::kBlockM;
-          a_tile[i] = k < product.group_c && m < product.group_m
-                          ? group_weights[k * filter + std::int64_t{m} * taps + tap]
-                          : 0.0f;
+        for (int e = 0; e < kLoadsA; ++e) {
+          a_loaded[e] = e * kApartA < w_rows ? weights[w_tap + e * kApartA * filter] : 0.0f;
         }
 #pragma unroll
-        for (int e = 0; e < kFloatsB / T::kThreads; ++e) {
-          const int i = thread + e * T::kThreads;
-          const int k = k0 + i / T::kBlockN;
-          b_tile[i] = inside && k < product.group_c
-                          ? image_dy[k * y_plane + std::int64_t{p} * conv.Q + q]
-                          : 0.0f;
+        for (int e = 0; e < kLoadsB; ++e) {
+          b_loaded[e] = e * kApartB < dy_rows ? dy[dy_tap + e * kApartB * plane] : 0.0f;
         }
+#pragma unroll
+        for (int e = 0; e < kLoadsA; ++e) a_tile[thread + e * T::kThreads] = a_loaded[e];
+#pragma unroll
+        for (int e = 0; e < kLoadsB; ++e) b_tile[thread + e * T::kThreads] = b_loaded[e];
         __syncthreads();  // separates these stores from the loads below
         tile.template multiply<T::kBlockM, T::kBlockN>(a_tile, b_tile, sums);
         __syncthreads();  // separates these loads from the next step's stores, and the last one's
                           // from those of store()
       }
     }
+    w_at += T::kBlockK * filter;
+    dy_at += T::kBlockK * plane;
   }
   store.store(product, place, tile, sums, a_tile);
 }
 
+/// Computes one class with these tiles.
+template <class T>
+void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const ResidueClass& residue,
+                 const conv2d::GatheredProduct& unplanned) {
+  const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, false);
+  const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
+  launch(conv2d_dgrad_implicit_gemm<T>, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)},
+         conv, residue, product, StoreClass(conv, arrays.out<float>("dx")), arrays.in<float>("dy"),
+         arrays.in<float>("weights"));
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const bool small = conv.C / conv.groups < Large::kBlockM / 2 ||
-                     std::int64_t{conv.N} * conv.P * conv.Q < 8 * Large::kBlockN;
-  const StoreClass store(conv, arrays.out<float>("dx"));
-  for_each_class(conv, [&](const ResidueClass& residue, conv2d::GatheredProduct product) {
-    product =
-        small ? conv2d::planned<Small>(product, false) : conv2d::planned<Large>(product, false);
-    const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
-    launch(small ? conv2d_dgrad_implicit_gemm<Small> : conv2d_dgrad_implicit_gemm<Large>,
-           {dim3(static_cast<unsigned>(blocks)), dim3(small ? Small::kThreads : Large::kThreads)},
-           conv, residue, product, store, arrays.in<float>("dy"), arrays.in<float>("weights"));
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& product) {
+    switch (conv2d::shape_for(product.group_m, product.pixels(), product.groups)) {
+      case conv2d::TileShape::large: return launch_with<Large>(conv, arrays, residue, product);
+      case conv2d::TileShape::half: return launch_with<Half>(conv, arrays, residue, product);
+      case conv2d::TileShape::small: return launch_with<Small>(conv, arrays, residue, product);
+    }
   });
 }
 

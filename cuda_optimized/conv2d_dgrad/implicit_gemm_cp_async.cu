@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
 /// - Before: implicit_gemm.cu (fills its tiles and uses them in turn)
-/// - After:  implicit_gemm_few_channels.cu (all classes share one product)
+/// - After:  implicit_gemm_split_k.cu (several blocks share the sums of a tile)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the kernel of the forward
@@ -24,58 +24,12 @@
 /// **Try.** Launch a grid for each class instead, on streams of their own. Which is faster, and
 /// why?
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
-#include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
+#include "cuda_optimized/conv2d_dgrad/packed_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-constexpr int kClasses = 4;    ///< Of a grid, at most.
-constexpr int kThreads = 256;  ///< Of a block that packs weights.
-
-/// weights [K][C/groups][R][S] to packed [groups][k_rows][padded_m], the taps of one class, with
-/// zeros where there is no weight. A thread takes all taps of a filter and channel: what a warp
-/// writes are neighbours, and what it reads is used up before it leaves the cache.
-/// Grid <= ceil(groups * filters * padded_m / 256), block 256.
-/// @param filters of a group, with so many behind the last one that all rows are written
-__global__ void __launch_bounds__(kThreads)
-    pack_class(Conv2dProblem conv, ResidueClass residue, conv2d::GatheredProduct product,
-               int filters, const float* weights, float* packed) {
-  const int taps = product.taps_h * product.taps_w;
-  const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    const auto m = static_cast<int>(i % product.padded_m);
-    const auto k = static_cast<int>(i / product.padded_m % filters);
-    const std::int64_t group = i / product.padded_m / filters;
-    const bool exists = m < product.group_m && k < product.group_c;
-    const float* from =
-        exists ? weights + ((group * product.group_c + k) * product.group_m + m) * conv.R * conv.S
-               : nullptr;
-    for (int tap = 0; tap < taps; ++tap) {
-      const std::int64_t row = conv2d::packed_row(product, k, tap);
-      if (row >= product.k_rows) break;
-      const int r = residue.h.first_tap + tap / product.taps_w * residue.h.tap_step;
-      const int s = residue.w.first_tap + tap % product.taps_w * residue.w.tap_step;
-      packed[(group * product.k_rows + row) * product.padded_m + m] =
-          exists ? from[std::int64_t{r} * conv.S + s] : 0.0f;
-    }
-  }
-}
-
-/// Whether the steps of all classes, which one kernel takes, are in the order of a table.
-template <class T>
-bool all_take_table(const Conv2dProblem& conv) {
-  bool all = true;
-  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
-    all = all && conv2d::takes_table(product, T::kBlockK);
-  });
-  return all;
-}
-
-/// The class that has most pixels, for the choice of tiles.
-conv2d::GatheredProduct largest_class(const Conv2dProblem& conv) {
-  return ResidueClass(conv, 0, 0).product(conv, 0, 0);
-}
+constexpr int kClasses = 4;  ///< Of a grid, at most.
 
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined reason = why_no_product(conv)) return reason;
@@ -111,12 +65,7 @@ void run_with(const Conv2dProblem& conv, const Arguments& arrays) {
   };
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
     const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
-    if (product.k_rows > 0) {
-      const int filters = conv2d::packed_channels(product);
-      const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
-      launch(pack_class, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)}, conv,
-             residue, product, filters, arrays.in<float>("weights"), next_packed);
-    }
+    launch_pack_class(conv, residue, product, arrays.in<float>("weights"), next_packed);
     next_packed += product.packed_floats();
     products.of[products.count++] = product;
     if (products.count == kClasses) launch_products();

@@ -533,7 +533,7 @@ planted_bug(columns_used_before_all_are_gathered
 
 planted_bug(last_filters_of_a_tile_unguarded
   RUNG cuda_optimized/conv2d/implicit_gemm_register_tile
-  FIND [==[if (m0 + thread_m + i >= sizes.filters) break;]==]
+  FIND [==[if (m >= filters) break;]==]
   REPLACE [==[]==]
   TEACHES "a tile that reaches behind the last filter of a group writes the next group's outputs")
 
@@ -543,6 +543,25 @@ planted_bug(column_bits_on_top_of_row_bits
   FIND [==[missing &= ~(std::uint64_t{1} << (conv.R + s));]==]
   REPLACE [==[missing &= ~(std::uint64_t{1} << (conv.R + s - 1));]==]
   TEACHES "two masks in one word: where they overlap, padding is read")
+
+planted_bug(taps_behind_the_last_one_gathered
+  RUNG cuda_optimized/conv2d/implicit_gemm_hoisted
+  FILE cuda_optimized/conv2d/tap_table.cuh
+  FIND [==[table[k] = {0, ~std::uint64_t{0}};]==]
+  REPLACE [==[table[k] = {0, 0};]==]
+  TEACHES "their weights are zero, so the sums are right: but in the padding they read what is not x")
+
+planted_bug(one_behind_the_last_column
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm
+  FIND [==[const bool inside = p >= 0 && p < conv.P && q >= 0 && q < conv.Q;]==]
+  REPLACE [==[const bool inside = p >= 0 && p < conv.P && q >= 0 && q <= conv.Q;]==]
+  TEACHES "what lies behind the last column is the next row's first: a number like any other")
+
+planted_bug(parts_one_on_top_of_the_other
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_split_k
+  FIND [==[return split * part + channel * row + (h * classes_w + w) * pitch;]==]
+  REPLACE [==[return split * pitch + channel * row + (h * classes_w + w) * pitch;]==]
+  TEACHES "blocks that share a tile must not share what they write")
 
 planted_bug(sums_of_a_warp_read_before_they_are_there
   RUNG cuda_optimized/conv2d/implicit_gemm_vectorized
