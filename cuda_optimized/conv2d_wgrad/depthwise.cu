@@ -29,8 +29,10 @@
 #include <optional>
 
 #include "core/cuda/launch.hpp"
+#include "core/fast_division.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/plane_tile.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
@@ -39,12 +41,12 @@ namespace {
 using conv2d::flat_load;
 using conv2d::flat_phase;
 using conv2d::flat_room;
+using conv2d::kSegment;
 using conv2d::load_segment;
 using conv2d::Pairs;
 
-constexpr int kThreads = 224;  ///< Of a block, at most: 16 images of 14 rows.
-constexpr int kStages = 2;     ///< Parts of the images under way.
-constexpr int kSegment = 14;   ///< Columns of x that a thread steps over: a row of 14, 28, 56 ...
+constexpr int kThreads = 224;                    ///< Of a block, at most: 16 images of 14 rows.
+constexpr int kStages = 2;                       ///< Parts of the images under way.
 constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 528;      ///< Images are split until so many blocks run.
@@ -59,6 +61,11 @@ struct Plan {
   int splits;     ///< Blocks that share a filter.
   int columns;    ///< Sums of a filter: R * S and the bias.
   int segments;   ///< Threads along a row; the block is [images][rows][segments] threads.
+  FastDivision by_segments, by_rows;  ///< For a thread's place.
+  /// Vectors of a plane of x and of dy, if whole planes come and all begin at multiples of 16
+  /// bytes; 0 if not.
+  int x_vectors = 0, dy_vectors = 0;
+  FastDivision by_x_vectors = {}, by_dy_vectors = {};
 
   int threads() const { return ceil_div(images * rows * segments, 32) * 32; }
 
@@ -96,12 +103,40 @@ __device__ const float* dy_of(const Conv2dProblem& conv, const Part& part, int i
   return dy + ((std::int64_t{part.n + image} * conv.K + k) * conv.P + part.p) * conv.Q;
 }
 
-/// The warps begin to copy a part, image by image, to `to`: x, then dy of each.
+/// The block begins to copy planes of so many vectors, one of each image, to places `room` floats
+/// apart. A thread keeps its vector, and goes from image to image: an addition a copy, where its
+/// place in each image would cost ten instructions.
+__device__ void load_planes(const float* from, std::int64_t image_size, int images, int vectors,
+                            const FastDivision& by_vectors, float* to, int room) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int at_once = by_vectors.quotient(static_cast<int>(blockDim.x));
+  const int first = by_vectors.quotient(thread);
+  const int place = 4 * by_vectors.remainder(thread, first);
+  if (first >= at_once) return;
+  from += first * image_size + place;
+  to += first * room + place;
+  for (int image = first; image < images; image += at_once) {
+    ptx::cp_async<16>(to, from);
+    from += at_once * image_size;
+    to += at_once * room;
+  }
+}
+
+/// The block begins to copy a part to `to`: x and dy of each image.
 __device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Part& part, int c,
                           int k, const float* x, const float* dy, float* to) {
+  const int room = plan.x_floats + plan.dy_floats;
+  if (plan.x_vectors > 0) {
+    load_planes(x_of(conv, part, 0, c, x), std::int64_t{conv.C} * conv.H * conv.W, part.images,
+                plan.x_vectors, plan.by_x_vectors, to, room);
+    load_planes(dy_of(conv, part, 0, k, dy), std::int64_t{conv.K} * conv.P * conv.Q, part.images,
+                plan.dy_vectors, plan.by_dy_vectors, to + plan.x_floats, room);
+    return;
+  }
+  // Planes begin anywhere: a warp takes one after the other.
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   for (int i = warp; i < 2 * part.images; i += static_cast<int>(blockDim.x) / 32) {
-    float* image = to + i / 2 * (plan.x_floats + plan.dy_floats);
+    float* image = to + i / 2 * room;
     if (i % 2 == 0) {
       flat_load(image, x_of(conv, part, i / 2, c, x), part.x_rows * conv.W, lane, 32);
     } else {
@@ -137,6 +172,30 @@ __device__ void add_segment(const float* x, int W, int rows, int h0, int w0, con
   }
 }
 
+/// Adds `sums` up over the lanes of a warp. Two lanes that are kStep apart each take one half of
+/// the sums and give away the other: 5 + 3 + 2 + 1 + 1 shuffles for 10 sums, not 10 * 5. In the end
+/// a lane has sum number `first`, if `count` (at first kCount) is positive.
+template <int kStep, int kCount>
+__device__ float add_lanes(const float (&sums)[kCount], int lane, int& first, int& count) {
+  if constexpr (kStep == 0) {
+    static_assert(kCount == 1, "as many sums as lanes, at most");
+    return sums[0];
+  } else {
+    constexpr int kHalf = (kCount + 1) / 2;
+    const bool upper = (lane & kStep) != 0;
+    float half[kHalf];
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      const float above = i + kHalf < kCount ? sums[i + kHalf] : 0.0f;
+      half[i] =
+          (upper ? above : sums[i]) + __shfl_xor_sync(0xffffffffu, upper ? sums[i] : above, kStep);
+    }
+    if (upper) first += kHalf;
+    count = upper ? count - kHalf : min(count, kHalf);
+    return add_lanes<kStep / 2>(half, lane, first, count);
+  }
+}
+
 /// Writes a filter's sum where it belongs: to dw and db, or to the sums of a split.
 __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std::int64_t k,
                           int column, float sum, float* dw, float* db, float* parts) {
@@ -166,9 +225,10 @@ __global__ void __launch_bounds__(kThreads)
   const int end = static_cast<int>(std::int64_t{all_parts} * (split + 1) / plan.splits);
   const int column_tiles = kTaps > 0 ? 1 : ceil_div(plan.columns, kThreads);
   // This thread's place, where the filter's size is known.
-  [[maybe_unused]] const int segment = thread % plan.segments;
-  [[maybe_unused]] const int row = thread / plan.segments % plan.rows;
-  [[maybe_unused]] const int image = thread / (plan.segments * plan.rows);
+  [[maybe_unused]] const int line = plan.by_segments.quotient(thread);
+  [[maybe_unused]] const int segment = plan.by_segments.remainder(thread, line);
+  [[maybe_unused]] const int image = plan.by_rows.quotient(line);
+  [[maybe_unused]] const int row = plan.by_rows.remainder(line, image);
 
   for (std::int64_t tile = blockIdx.x; tile < std::int64_t{conv.K} * column_tiles;
        tile += gridDim.x) {
@@ -198,8 +258,12 @@ __global__ void __launch_bounds__(kThreads)
         constexpr int kOutputs = kSegment / kStride;
         if (image < part.images && row < part.rows) {
           const float* room = here + image * (plan.x_floats + plan.dy_floats);
-          const float* in = room + flat_phase(x_of(conv, part, image, c, x));
-          const float* out = room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy));
+          const float* in = room;
+          const float* out = room + plan.x_floats;
+          if (plan.x_vectors == 0) {
+            in += flat_phase(x_of(conv, part, image, c, x));
+            out += flat_phase(dy_of(conv, part, image, k, dy));
+          }
           for (int q = segment * kOutputs; q < conv.Q; q += plan.segments * kOutputs) {
             add_segment<kTaps, kStride, kPairs>(
                 in, conv.W, part.x_rows, (part.p + row) * kStride - conv.pad.top - part.h,
@@ -235,14 +299,10 @@ __global__ void __launch_bounds__(kThreads)
     }
     if constexpr (kTaps > 0) {
       __shared__ float of_warp[kThreads / 32][kTaps * kTaps + 1];
-#pragma unroll
-      for (int i = 0; i < kTaps * kTaps + 1; ++i) {
-#pragma unroll
-        for (int step = 16; step > 0; step /= 2) {
-          sums[i] += __shfl_down_sync(0xffffffffu, sums[i], static_cast<unsigned>(step));
-        }
-        if (thread % 32 == 0) of_warp[thread / 32][i] = sums[i];
-      }
+      const int lane = thread % 32;
+      int first = 0, count = kTaps * kTaps + 1;
+      const float sum_of_lanes = add_lanes<16>(sums, lane, first, count);
+      if (count > 0) of_warp[thread / 32][first] = sum_of_lanes;
       __syncthreads();  // between the warps' sums and the reads below
       if (thread < plan.columns) {
         const int warps = static_cast<int>(blockDim.x) / 32;
@@ -303,7 +363,10 @@ std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows,
       .dy_floats = floats(rows, conv.Q),
       .splits = 1,
       .columns = conv.R * conv.S + 1,
-      .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments)};
+      .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments),
+      .by_segments = {},
+      .by_rows = FastDivision(rows)};
+  plan.by_segments = FastDivision(plan.segments);
   if (images * rows * plan.segments > kThreads) return {};
   if (plan.bytes() > most_bytes) return {};
   const std::int64_t parts =
@@ -326,9 +389,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
-  if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
+  if (const auto declined = conv2d::not_depthwise(conv)) return declined;
   if (std::int64_t{conv.N} * conv.P > INT32_MAX) return "2^31 and more rows of dy";
   if (!plan_of(conv)) {
     return text(kStages, " times one row of dy, ", conv.Q, " floats, and the rows of ", conv.W,
@@ -367,14 +428,24 @@ std::optional<Kernel> choose(const Conv2dProblem& conv, bool pairs) {
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const Plan plan = plan_of(conv).value();
+  Plan plan = plan_of(conv).value();
   const float* x = arrays.in<float>("x");
   const float* dy = arrays.in<float>("dy");
+  const auto bits = reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy);
   // Whether all rows of x and dy begin at multiples of 8 bytes.
-  const bool pairs =
-      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
-      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 8 == 0;
+  const bool pairs = conv.W % 2 == 0 && conv.Q % 2 == 0 && bits % 8 == 0;
   const auto kernel = choose(conv, pairs);
+  const int threads = kernel ? plan.threads() : kThreads;
+  // Whether whole planes come, all at multiples of 16 bytes, with at most a vector a thread.
+  const std::int64_t x_floats = std::int64_t{conv.H} * conv.W;
+  const std::int64_t dy_floats = std::int64_t{conv.P} * conv.Q;
+  if (plan.rows == conv.P && x_floats <= plan.x_floats && x_floats % 4 == 0 && dy_floats % 4 == 0 &&
+      bits % 16 == 0 && std::max(x_floats, dy_floats) <= 4 * threads) {
+    plan.x_vectors = static_cast<int>(x_floats / 4);
+    plan.dy_vectors = static_cast<int>(dy_floats / 4);
+    plan.by_x_vectors = FastDivision(plan.x_vectors);
+    plan.by_dy_vectors = FastDivision(plan.dy_vectors);
+  }
   const int column_tiles = kernel ? 1 : ceil_div(plan.columns, kThreads);
   float* dw = arrays.out<float>("dw");
   float* db = arrays.out<float>("db");
@@ -382,9 +453,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
   launch(kernel.value_or(depthwise_wgrad<0, 0, Pairs::none>),
-         {grid, static_cast<unsigned>(kernel ? plan.threads() : kThreads),
-          static_cast<std::size_t>(plan.bytes())},
-         conv, plan, x, dy, dw, db, parts);
+         {grid, static_cast<unsigned>(threads), static_cast<std::size_t>(plan.bytes())}, conv, plan,
+         x, dy, dw, db, parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
     launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,
