@@ -58,10 +58,13 @@ struct Plan {
   int rows;       ///< Rows of dy in a part.
   int x_floats;   ///< Room for an image's x, a multiple of 4.
   int dy_floats;  ///< Room for its dy.
-  int splits;     ///< Blocks that share a filter.
-  int columns;    ///< Sums of a filter: R * S and the bias.
-  int segments;   ///< Threads along a row; the block is [images][rows][segments] threads.
-  FastDivision by_segments, by_rows;  ///< For a thread's place.
+  int parts;      ///< Of a filter: bands of all images, or groups of whole images.
+  int splits;     ///< Blocks that share a filter, each with a run of parts_each parts.
+  int parts_each;
+  int columns;   ///< Sums of a filter: R * S and the bias.
+  int segments;  ///< Threads along a row; the block is [images][rows][segments] threads.
+  FastDivision by_segments, by_rows;     ///< For a thread's place.
+  FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
   /// Vectors of a plane of x and of dy, if whole planes come and all begin at multiples of 16
   /// bytes; 0 if not.
   int x_vectors = 0, dy_vectors = 0;
@@ -85,12 +88,12 @@ __device__ Part part_at(const Conv2dProblem& conv, const Plan& plan, int index) 
     const int n = index * plan.images;
     return {n, min(plan.images, conv.N - n), 0, conv.P, 0, conv.H};
   }
-  const int bands = ceil_div(conv.P, plan.rows);
-  const int p = index % bands * plan.rows, rows = min(plan.rows, conv.P - p);
+  const int n = plan.by_bands.quotient(index);
+  const int p = plan.by_bands.remainder(index, n) * plan.rows, rows = min(plan.rows, conv.P - p);
   const int first = p * conv.stride.h - conv.pad.top;
   const int last = first + (rows - 1) * conv.stride.h + (conv.R - 1) * conv.dilation.h;
   const int h = min(max(first, 0), conv.H);
-  return {index / bands, 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
+  return {n, 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
 }
 
 /// Where an image's piece of the part begins.
@@ -218,11 +221,7 @@ __global__ void __launch_bounds__(kThreads)
   float* ring = dynamic_shared<float>();  // [kStages] parts
   const int thread = static_cast<int>(threadIdx.x);
   const int split = static_cast<int>(blockIdx.y);
-  // Bands of all images, or groups of whole images; a split takes a run of them.
-  const int all_parts =
-      plan.images > 1 ? ceil_div(conv.N, plan.images) : conv.N * ceil_div(conv.P, plan.rows);
-  const int begin = static_cast<int>(std::int64_t{all_parts} * split / plan.splits);
-  const int end = static_cast<int>(std::int64_t{all_parts} * (split + 1) / plan.splits);
+  const int begin = split * plan.parts_each, end = min(plan.parts, begin + plan.parts_each);
   const int column_tiles = kTaps > 0 ? 1 : ceil_div(plan.columns, kThreads);
   // This thread's place, where the filter's size is known.
   [[maybe_unused]] const int line = plan.by_segments.quotient(thread);
@@ -232,7 +231,7 @@ __global__ void __launch_bounds__(kThreads)
 
   for (std::int64_t tile = blockIdx.x; tile < std::int64_t{conv.K} * column_tiles;
        tile += gridDim.x) {
-    const int k = static_cast<int>(tile / column_tiles), c = k / (conv.K / conv.C);
+    const int k = static_cast<int>(tile / column_tiles), c = plan.by_multiplier.quotient(k);
 #pragma unroll
     for (int stage = 0; stage < kStages; ++stage) {
       if (begin + stage < end) {
@@ -361,18 +360,22 @@ std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows,
       .rows = rows,
       .x_floats = floats(x_rows, conv.W),
       .dy_floats = floats(rows, conv.Q),
+      .parts = 0,
       .splits = 1,
+      .parts_each = 1,
       .columns = conv.R * conv.S + 1,
       .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments),
       .by_segments = {},
-      .by_rows = FastDivision(rows)};
+      .by_rows = FastDivision(rows),
+      .by_bands = FastDivision(ceil_div(conv.P, rows)),
+      .by_multiplier = FastDivision(conv.K / conv.C)};
   plan.by_segments = FastDivision(plan.segments);
   if (images * rows * plan.segments > kThreads) return {};
   if (plan.bytes() > most_bytes) return {};
-  const std::int64_t parts =
-      images > 1 ? ceil_div(conv.N, images) : std::int64_t{conv.N} * ceil_div(conv.P, rows);
-  plan.splits = static_cast<int>(
-      std::clamp<std::int64_t>(kEnoughBlocks / conv.K, 1, std::max<std::int64_t>(1, parts)));
+  plan.parts = images > 1 ? ceil_div(conv.N, images) : conv.N * ceil_div(conv.P, rows);
+  plan.splits = std::clamp(static_cast<int>(kEnoughBlocks / conv.K), 1, std::max(1, plan.parts));
+  plan.parts_each = ceil_div(std::max(1, plan.parts), plan.splits);
+  plan.splits = std::max(1, ceil_div(plan.parts, plan.parts_each));
   return plan;
 }
 

@@ -536,6 +536,21 @@ planted_bug(tap_pitch_of_the_filters
   REPLACE [==[return i; }]==]
   TEACHES "6 filters lie 8 floats apart, 8 filters do as well: only the first shows who forgot it")
 
+planted_bug(window_refilled_too_early
+  RUNG cuda_optimized/conv2d/direct_register_window
+  FIND [==[        for (int i = 0; i < kWindow; ++i) {
+]==]
+  REPLACE [==[        for (int i = 0; i < kWindow; ++i) {
+          load_row(i);
+]==]
+  TEACHES "a register is free after its last product, not before: the next channel's row is another")
+
+planted_bug(next_tile_looked_at_too_late
+  RUNG cuda_optimized/conv2d/direct_register_window
+  FIND [==[look_at(tile + static_cast<int>(gridDim.x));]==]
+  REPLACE [==[look_at(tile);]==]
+  TEACHES "only a block that takes several tiles shows it: the tests lower the number of blocks")
+
 planted_bug(splits_not_added
   RUNG cuda_optimized/conv2d_wgrad/depthwise
   FIND [==[sum += parts[split * count + i];]==]
