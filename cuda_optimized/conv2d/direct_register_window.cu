@@ -62,7 +62,6 @@ constexpr int kColumns = kPairs * kApart;    ///< Of a tile.
 constexpr int kWidth = 2 + kTaps - 1;        ///< Inputs of a pair.
 [[maybe_unused]] constexpr int kBlocks = 4;  ///< That shall fit an SM: up to 128 registers.
 
-/// The block's weights, and its share of the tiles.
 template <int kFilters>
 constexpr int kWeights = (kTaps * kTaps * kFilters + 3) / 4 * 4;  ///< Floats of a channel.
 
@@ -76,6 +75,24 @@ struct Tiles {
 struct Place {
   int n, p, q;
 };
+
+/// The inputs of a pair, from `at` on; zeros for those whose bit is not set. What is loaded
+/// together is in x as a whole, or not.
+template <Pairs kLoad>
+__device__ void load_columns(const float* at, unsigned inside, float (&values)[kWidth]) {
+  constexpr int kFirst = kLoad == Pairs::none ? kWidth : kLoad == Pairs::odd ? 1 : 0;
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e) {
+    const bool here = (inside & 1u << e) != 0;
+    if (e < kFirst || e + 1 == kWidth - (kWidth - kFirst) % 2 + 1) {
+      values[e] = here ? at[e] : 0.0f;
+    } else if ((e - kFirst) % 2 == 0) {
+      const float2 pair = here ? *reinterpret_cast<const float2*>(at + e) : float2{0.0f, 0.0f};
+      values[e] = pair.x;
+      values[e + 1] = pair.y;
+    }
+  }
+}
 
 /// x [N][C][H][W], weights [K][C/groups][3][3], bias [K] or null, y [N][K][P][Q]; stride and
 /// dilation 1. A thread computes kRows rows. Grid (<= tiles, <= tiles of filters), block kThreads.
@@ -104,6 +121,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
           f < filters ? weights[(std::int64_t{k0 + f} * group_c + c) * (kTaps * kTaps) + tap]
                       : 0.0f;
     }
+    float* starts = room + group_c * kWeights<kFilters>;  // bias, or 0
+    if (thread < kFilters) starts[thread] = bias && thread < filters ? bias[k0 + thread] : 0.0f;
 
     // The thread's first output of a tile.
     const auto place_in = [&](int tile) {
@@ -111,25 +130,36 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       return Place{n, (tiles.by_rows.remainder(row, n) * kWarps + warp) * kRows,
                    tiles.by_columns.remainder(tile, row) * kColumns + 2 * lane};
     };
-    // The window that is loaded next: of a channel, from row h and column w on; none if there is no
-    // next tile.
+    // The window that is loaded next: `corner` is its first value, in row h of x. Bit e of
+    // inside[g] is set if column e of pair g is in x.
     constexpr int kWindow = kRows + kTaps - 1;
     float values[kWindow][kPairs][kWidth];
-    const float* channel = x;
-    int h = 0, w = 0, height = 0;
+    const float* corner = x;
+    int h = 0;
+    unsigned inside[kPairs] = {};
     const auto look_at = [&](int tile) {
       const Place first = place_in(min(tile, tiles.count - 1));
-      height = tile < tiles.count ? conv.H : 0;
-      channel = x + (std::int64_t{first.n} * conv.C + group * group_c) * channel_size;
       h = first.p - conv.pad.top;
-      w = first.q - conv.pad.left;
+      const int w = first.q - conv.pad.left;
+      corner = x + ((std::int64_t{first.n} * conv.C + group * group_c) * conv.H + h) * conv.W + w;
+#pragma unroll
+      for (int g = 0; g < kPairs; ++g) {
+        inside[g] = 0;
+#pragma unroll
+        for (int e = 0; e < kWidth; ++e) {
+          const auto column = static_cast<unsigned>(w + g * kApart + e);
+          // Behind the last tile there is nothing to load.
+          if (tile < tiles.count && column < static_cast<unsigned>(conv.W)) inside[g] |= 1u << e;
+        }
+      }
     };
     const auto load_row = [&](int i) {
-      const int width = static_cast<unsigned>(h + i) < static_cast<unsigned>(height) ? conv.W : 0;
-      const float* row = channel + std::int64_t{h + i} * conv.W;
+      const bool row_inside = static_cast<unsigned>(h + i) < static_cast<unsigned>(conv.H);
+      const float* row = corner + std::int64_t{i} * conv.W;
 #pragma unroll
-      for (int g = 0; g < kPairs; ++g)
-        load_segment<kLoad>(row, width, w + g * kApart, values[i][g]);
+      for (int g = 0; g < kPairs; ++g) {
+        load_columns<kLoad>(row + g * kApart, row_inside ? inside[g] : 0, values[i][g]);
+      }
     };
     look_at(static_cast<int>(blockIdx.x));
 #pragma unroll
@@ -138,11 +168,19 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles.count;
          tile += static_cast<int>(gridDim.x)) {
-      float sums[kFilters][kRows][kPairs][2] = {};
+      float sums[kFilters][kRows][kPairs][2];
+#pragma unroll
+      for (int f = 0; f < kFilters; ++f) {
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+#pragma unroll
+          for (int g = 0; g < kPairs; ++g) sums[f][j][g][0] = sums[f][j][g][1] = starts[f];
+        }
+      }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
         if (c + 1 < group_c) {
-          channel += channel_size;
+          corner += channel_size;
         } else {
           look_at(tile + static_cast<int>(gridDim.x));
         }
@@ -180,22 +218,27 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         }
       }
       const Place first = place_in(tile);
+      float* to = y + ((std::int64_t{first.n} * conv.K + k0) * conv.P + first.p) * conv.Q + first.q;
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
-        if (f >= filters) break;
-        const float start = bias ? bias[k0 + f] : 0.0f;
-        float* to = y + (std::int64_t{first.n} * conv.K + k0 + f) * y_plane +
-                    std::int64_t{first.p} * conv.Q;
+        float* row = to;
+        to += y_plane;
 #pragma unroll
         for (int j = 0; j < kRows; ++j) {
-          if (first.p + j < conv.P) {
 #pragma unroll
-            for (int g = 0; g < kPairs; ++g) {
-              const float pair[2] = {sums[f][j][g][0] + start, sums[f][j][g][1] + start};
-              store_segment<kStore>(to, conv.Q, first.q + g * kApart, pair);
+          for (int g = 0; g < kPairs; ++g) {
+            const int columns = f < filters && first.p + j < conv.P
+                                    ? conv.Q - first.q - g * kApart
+                                    : 0;  // that are inside of y, or <= 0
+            const float(&pair)[2] = sums[f][j][g];
+            if constexpr (kStore) {
+              if (columns > 0) *reinterpret_cast<float2*>(row + g * kApart) = {pair[0], pair[1]};
+            } else {
+              if (columns > 0) row[g * kApart] = pair[0];
+              if (columns > 1) row[g * kApart + 1] = pair[1];
             }
           }
-          to += conv.Q;
+          row += conv.Q;
         }
       }
     }
@@ -214,8 +257,8 @@ struct Choice {
 
 template <int kFilters, int kRows>
 std::optional<Choice> with_filters(const Conv2dProblem& conv, bool load_pairs, bool store_pairs) {
-  const std::int64_t bytes =
-      std::int64_t{conv.C / conv.groups} * kWeights<kFilters> * std::int64_t{sizeof(float)};
+  const std::int64_t bytes = (std::int64_t{conv.C / conv.groups} * kWeights<kFilters> + kFilters) *
+                             std::int64_t{sizeof(float)};
   if (bytes > std::int64_t{kMaxSharedBytes}) return {};
   const auto with = [&](auto one_by_one, auto together) {
     return Choice{store_pairs ? together : one_by_one, kFilters, kRows, bytes};

@@ -12,7 +12,6 @@
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/conv2d/flat_copy.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -21,6 +20,10 @@ inline constexpr int kSegment = 14;
 inline constexpr int kPlaneThreads = 128;  ///< Of a block, at most.
 /// More filters a channel are a sum over filters, not a copy: other rungs' business.
 inline constexpr int kMaxMultiplier = 8;
+
+/// Floats of shared memory for a copy of `count` by flat_load(), wherever it begins: a multiple
+/// of 4.
+HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count + 3 + 3) / 4 * 4; }
 
 /// What a block computes at once.
 struct PlanePlan {

@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
 ///
 /// - Before: gemm_col2im.cu (a product with K/G = 1 is no product: it only fills a workspace)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh
+/// - Made of: cuda_optimized/conv2d/flat_copy.cuh, plane_tile.cuh, row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A channel's dx depends on that channel's dy alone, and with stride 1 it is dy
@@ -15,14 +15,27 @@
 /// in and go out as contiguous memory, 16 bytes at a time, and a thread takes 14 columns of a row.
 /// With a channel multiplier, the dy of all its filters add up.
 ///
-/// **Expect.** Problem B12 (32x512x14x14, 3x3): as the forward pass, 25.6 MB moved once: 8.4 us
-/// on an H200 (M), cuDNN 40. im2col and col2im would move nine times as much.
-/// **Costs.** Strides, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap and
-/// element. Declined: more than one input channel a group, and rows so long that one of
-/// them does not fit into shared memory with the outputs that read it.
+/// With stride 2 only every other position of the padded row has an output. So the elements of dx
+/// fall into residue classes, each with a smaller filter of stride 1. 3 taps:
 ///
-/// **Try.** With stride 2, each residue of (h + pad) % 2 has its own, smaller filter of stride 1.
-/// Which taps does it have for 3 x 3? Write the segment for them.
+///     position   0    1    2    3    4    5          even: taps 0 and 2 of two neighbouring dy
+///     dy[0]     w0   w1   w2                         odd:  tap 1 of one
+///     dy[1]               w0   w1   w2
+///
+/// Columns of both classes lie in a thread's row, at places that the compiler knows; its row is of
+/// one class, and the thread loads the filter rows of that class alone. No tap is tried in vain.
+///
+/// **Expect.** Problem B12 (32x512x14x14, 3x3): as the forward pass, 25.6 MB moved once: 8.4 us
+/// on an H200 (M), cuDNN 40. im2col and col2im would move nine times as much. 64x64x112x112 with
+/// stride 2: 257 MB, 61 us for a copy, 88 us (M); 1258 us where each element tried all taps and
+/// divided for each.
+/// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
+/// and element. Declined: more than one input channel a group, more than 8 filters a channel (a sum
+/// over filters: no copy any more), and rows so long that one of them does not fit into shared
+/// memory with the outputs that read it.
+///
+/// **Try.** Stride 3: how many residues are there, and which of the taps of 5 x 5 has each? What in
+/// add_segment() stands in the way?
 #include <optional>
 
 #include "core/cuda/launch.hpp"

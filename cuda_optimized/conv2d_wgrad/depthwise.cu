@@ -2,7 +2,7 @@
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
 /// - Before: im2col_gemm.cu (a product with one row: dw of a group has R * S elements)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh
+/// - Made of: cuda_optimized/conv2d/flat_copy.cuh, plane_tile.cuh, row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for
@@ -18,11 +18,13 @@
 /// each filter's images are split over several blocks; a second kernel adds up their sums.
 ///
 /// **Expect.** Problem B12 (32x512x14x14, 3x3): 25.7 MB read, once; 512 blocks, 4 an SM, so that
-/// all of them are there at once. 11.8 us on an H200 (M), cuDNN 21.
+/// all of them are there at once. 11 us on an H200 (M), cuDNN 21. Of 5.6 million warp instructions
+/// only one is a multiply-add or addition of the sums: a row of 14 is little work for what it takes
+/// to find it.
 /// **Costs.** Workspace for the sums of the splits. Other filters than 3 x 3 and 5 x 5, dilation
 /// and strides above 2 take one thread a tap: two shared loads a multiply-add. Declined: more than
-/// one input channel a group, and rows so long that one row of dy and what it reads of x do not
-/// fit into shared memory.
+/// one input channel a group, more than 8 filters a channel, and rows so long that one row of dy
+/// and what it reads of x do not fit into shared memory.
 ///
 /// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
 /// `./ladder test` say about the bits?
@@ -46,6 +48,7 @@ using conv2d::load_segment;
 using conv2d::Pairs;
 
 constexpr int kThreads = 224;                    ///< Of a block, at most: 16 images of 14 rows.
+[[maybe_unused]] constexpr int kBlocks = 4;      ///< That shall fit an SM, with a 3 x 3 filter.
 constexpr int kStages = 2;                       ///< Parts of the images under way.
 constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
@@ -106,10 +109,10 @@ __device__ const float* dy_of(const Conv2dProblem& conv, const Part& part, int i
   return dy + ((std::int64_t{part.n + image} * conv.K + k) * conv.P + part.p) * conv.Q;
 }
 
-/// The block begins to copy planes of so many vectors, one of each image, to places `room` floats
-/// apart. A thread keeps its vector, and goes from image to image: an addition a copy, where its
-/// place in each image would cost ten instructions.
-__device__ void load_planes(const float* from, std::int64_t image_size, int images, int vectors,
+/// The block begins to copy planes, one of each image, to places `room` floats apart. by_vectors
+/// divides by the vectors of a plane. A thread keeps its vector, and goes from image to image: an
+/// addition a copy, where its place in each image would cost ten instructions.
+__device__ void load_planes(const float* from, std::int64_t image_size, int images,
                             const FastDivision& by_vectors, float* to, int room) {
   const int thread = static_cast<int>(threadIdx.x);
   const int at_once = by_vectors.quotient(static_cast<int>(blockDim.x));
@@ -131,9 +134,9 @@ __device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Par
   const int room = plan.x_floats + plan.dy_floats;
   if (plan.x_vectors > 0) {
     load_planes(x_of(conv, part, 0, c, x), std::int64_t{conv.C} * conv.H * conv.W, part.images,
-                plan.x_vectors, plan.by_x_vectors, to, room);
+                plan.by_x_vectors, to, room);
     load_planes(dy_of(conv, part, 0, k, dy), std::int64_t{conv.K} * conv.P * conv.Q, part.images,
-                plan.dy_vectors, plan.by_dy_vectors, to + plan.x_floats, room);
+                plan.by_dy_vectors, to + plan.x_floats, room);
     return;
   }
   // Planes begin anywhere: a warp takes one after the other.
@@ -215,7 +218,7 @@ __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std
 /// is kTaps x kTaps with stride kStride, or any if they are 0. Grid (<= K * tiles of columns,
 /// splits), block plan.threads(), or kThreads for any filter.
 template <int kTaps, int kStride, Pairs kPairs>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
     depthwise_wgrad(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* dw,
                     float* db, float* parts) {
   float* ring = dynamic_shared<float>();  // [kStages] parts
