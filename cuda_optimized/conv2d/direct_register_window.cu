@@ -30,8 +30,10 @@
 ///
 /// **Expect.** Problem B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters a
 /// thread, 24 loads of 8 bytes and 7 of weights for 432 multiply-adds a channel; 128 registers, 16
-/// warps an SM with 3 KB each under way: enough for DRAM (some 40 KB). 33 us on an H200 (M), where
-/// a copy of the bytes takes 28, the multiply-adds alone 12, direct_cp_async 45 and cuDNN 542. What
+/// warps an SM with 3 KB each under way: enough for DRAM (some 40 KB). 34 us on an H200 (M), where
+/// a copy of the bytes takes 28, the multiply-adds alone 12, direct_cp_async 45 and cuDNN 542; 38
+/// with one row of padding, where a pair's inputs come in three loads. A sketch with all sizes but
+/// H and W compiled in took 32.6. What
 /// lost: without refilling, and with a block a tile, 35 to 38 us; float4 loads, whose stores are
 /// not contiguous or go through shared memory, 36 to 39; a strip that slides down the image with
 /// the weights of all channels in registers 43 to 61, for lack of warps.
@@ -81,10 +83,11 @@ struct Place {
 template <Pairs kLoad>
 __device__ void load_columns(const float* at, unsigned inside, float (&values)[kWidth]) {
   constexpr int kFirst = kLoad == Pairs::none ? kWidth : kLoad == Pairs::odd ? 1 : 0;
+  constexpr int kEnd = kFirst + (kWidth - kFirst) / 2 * 2;  // of the pairs
 #pragma unroll
   for (int e = 0; e < kWidth; ++e) {
     const bool here = (inside & 1u << e) != 0;
-    if (e < kFirst || e + 1 == kWidth - (kWidth - kFirst) % 2 + 1) {
+    if (e < kFirst || e >= kEnd) {
       values[e] = here ? at[e] : 0.0f;
     } else if ((e - kFirst) % 2 == 0) {
       const float2 pair = here ? *reinterpret_cast<const float2*>(at + e) : float2{0.0f, 0.0f};
