@@ -18,9 +18,11 @@
 /// each filter's images are split over several blocks; a second kernel adds up their sums.
 ///
 /// **Expect.** Problem B12 (32x512x14x14, 3x3): 25.7 MB read, once; 512 blocks, 4 an SM, so that
-/// all of them are there at once. 11 us on an H200 (M), cuDNN 21. Of 5.6 million warp instructions
-/// only one is a multiply-add or addition of the sums: a row of 14 is little work for what it takes
-/// to find it.
+/// all of them are there at once. 10.1 us on an H200 (M), cuDNN 21. Of 4.9 million warp
+/// instructions only one million are multiply-adds and additions of the sums: a row of 14 is little
+/// work for what it takes to find it. 11.7 us with a warp for each plane's copy, 5 shuffles for
+/// each sum and divisions in the kernel; 11.2 where the compiler took registers for two blocks an
+/// SM only.
 /// **Costs.** Workspace for the sums of the splits. Other filters than 3 x 3 and 5 x 5, dilation
 /// and strides above 2 take one thread a tap: two shared loads a multiply-add. Declined: more than
 /// one input channel a group, more than 8 filters a channel, and rows so long that one row of dy
@@ -47,10 +49,10 @@ using conv2d::kSegment;
 using conv2d::load_segment;
 using conv2d::Pairs;
 
-constexpr int kThreads = 224;                    ///< Of a block, at most: 16 images of 14 rows.
-[[maybe_unused]] constexpr int kBlocks = 4;      ///< That shall fit an SM, with a 3 x 3 filter.
-constexpr int kStages = 2;                       ///< Parts of the images under way.
-constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
+constexpr int kThreads = 224;                ///< Of a block, at most: 16 images of 14 rows.
+[[maybe_unused]] constexpr int kBlocks = 4;  ///< That shall fit an SM, with a 3 x 3 filter; else 2.
+constexpr int kStages = 2;                   ///< Parts of the images under way.
+constexpr int kMaxSegments = 16;             ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 528;      ///< Images are split until so many blocks run.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
@@ -218,7 +220,7 @@ __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std
 /// is kTaps x kTaps with stride kStride, or any if they are 0. Grid (<= K * tiles of columns,
 /// splits), block plan.threads(), or kThreads for any filter.
 template <int kTaps, int kStride, Pairs kPairs>
-__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
+__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
     depthwise_wgrad(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* dw,
                     float* db, float* parts) {
   float* ring = dynamic_shared<float>();  // [kStages] parts
