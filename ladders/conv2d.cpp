@@ -12,6 +12,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_window)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, depthwise)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, im2col_gemm)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, im2col_gemm_chunks)
@@ -58,6 +59,9 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, direct_cp_async,
                    "cuda_optimized/conv2d/direct_double_buffered",
                    "inputs and weights arrive in shared memory by themselves"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_register_window,
+                   "cuda_optimized/conv2d/direct_cp_async",
+                   "few channels, 3 x 3: x goes straight to registers, refilled as they are used"),
           CUDA_ROW(cuda_optimized, conv2d, depthwise, "cuda_optimized/conv2d/direct_cp_async",
                    "one channel a filter: planes are copied as one piece of memory"),
           CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",

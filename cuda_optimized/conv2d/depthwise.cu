@@ -24,14 +24,15 @@
 /// uses each value for up to kTaps outputs.
 ///
 /// **Expect.** Problem B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads
-/// and 126 multiply-adds for 14 outputs. 8.8 us on an H200 (M), where a copy of as many bytes takes
+/// and 126 multiply-adds for 14 outputs. 8.3 us on an H200 (M), where a copy of as many bytes takes
 /// 4.4 and cuDNN 27. With so little arithmetic it is the *instructions* that count, not the bytes:
 /// a thread a column, with a load and a comparison for each value, took 9.5 us in a sketch with all
-/// sizes compiled in, a thread a row 6.8; a division or two for each thread's place cost 2.
+/// sizes compiled in, a thread a row 6.8. So a thread finds its place by multiplications with
+/// numbers that the host has prepared (FastDivision): half a microsecond less than with divisions.
 /// **Costs.** The outputs pass through shared memory a second time. Other filters than 3 x 3 and
 /// 5 x 5, dilation, and other strides than 1 and 2 load R * S values an output. Declined: more than
-/// one input channel a group, and rows so long that the inputs of a single row of outputs do not
-/// fit into shared memory.
+/// one input channel a group, more than 8 filters a channel, and rows so long that the inputs of a
+/// single row of outputs do not fit into shared memory.
 ///
 /// **Try.** Let the threads store straight to y, without the second pass. How many sectors does a
 /// warp's store touch when rows have 14 floats, and how many vectors would it be?
@@ -39,32 +40,13 @@
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/plane_tile.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kThreads = 128;                ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 8;  ///< That shall fit an SM, with a 3 x 3 filter.
-constexpr int kSegment = 14;  ///< Columns of x that a thread steps over: a row of 14, 28, 56 ....
-constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
-constexpr std::int64_t kBlockBytes = 13 * 1024;  ///< Of shared memory: 16 blocks of an SM.
-constexpr std::int64_t kEnoughBlocks = 512;      ///< More planes a block only if so many remain.
-
-/// What a block computes at once.
-struct Plan {
-  int planes;      ///< Planes of x, one behind the other; more than one only if `rows` is P.
-  int rows;        ///< Rows of each output plane.
-  int rounds;      ///< One after the other: all output planes at once, or K/C rounds of one each.
-  int in_floats;   ///< Room for the inputs, a multiple of 4.
-  int out_floats;  ///< Room for the outputs of a round.
-  int segments;    ///< Threads along a row; the block is [planes][rows][segments] threads.
-
-  int threads() const { return ceil_div(planes * rows * segments, 32) * 32; }
-  std::int64_t bytes() const {
-    return (std::int64_t{in_floats} + out_floats) * std::int64_t{sizeof(float)};
-  }
-};
 
 /// Outputs that a thread computes, neighbours in a row, from the columns w0 ... of x: filter kTaps
 /// x kTaps, stride kStride, no dilation. Rows 0 ... rows - 1 of the input are there, all others are
@@ -111,28 +93,25 @@ __device__ float one_output(const Conv2dProblem& conv, const float* in, int rows
 /// kTaps with stride kStride, or any if they are 0. Grid (tiles of planes, <= bands of rows), block
 /// plan.threads().
 template <int kTaps, int kStride, Pairs kPairs>
-__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
-    depthwise(Conv2dProblem conv, Plan plan, const float* x, const float* weights,
+__global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
+    depthwise(Conv2dProblem conv, PlanePlan plan, const float* x, const float* weights,
               const float* bias, float* y) {
   float* in_room = dynamic_shared<float>();
   float* out_room = in_room + plan.in_floats;
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  const int multiplier = conv.K / conv.C;
+  const int multiplier = plan.multiplier, together = plan.together();
   const int plane0 = static_cast<int>(blockIdx.x) * plan.planes;
   const int tile_planes = min(plan.planes, conv.N * conv.C - plane0);
-  const int k0 = plane0 % conv.C * multiplier;             // the first plane's first filter
-  const int together = plan.rounds == 1 ? multiplier : 1;  // output planes of a plane and a round
-  // This thread's place, where the filter's size is known.
-  [[maybe_unused]] const int segment = thread % plan.segments;
-  [[maybe_unused]] const int row = thread / plan.segments % plan.rows;
-  [[maybe_unused]] const int plane = thread / (plan.segments * plan.rows);
+  // Whose filter it is, where the filter's size is known.
+  const auto [plane, row, segment, channel] = plane_place(plan, plane0, thread);
+  const int k0 = channel * multiplier;
 
   for (std::int64_t band = std::int64_t{blockIdx.y} * plan.rows; band < conv.P;
        band += std::int64_t{gridDim.y} * plan.rows) {
     const int p0 = static_cast<int>(band), tile_rows = min(plan.rows, conv.P - p0);
     // The rows of x that the tile's outputs read; several planes are there as a whole.
     int h_begin = 0, h_end = conv.H;
-    if (plan.planes == 1) {
+    if (plan.rounds > 1 || plan.rows < conv.P) {
       const int first = p0 * conv.stride.h - conv.pad.top;
       const int last = first + (tile_rows - 1) * conv.stride.h + (conv.R - 1) * conv.dilation.h;
       h_begin = min(max(first, 0), conv.H);
@@ -151,7 +130,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
       if (bias) start = bias[k];
     };
     if constexpr (kTaps > 0) {
-      if (plane < tile_planes) load_filter((k0 + plane * multiplier) % conv.K);
+      if (plane < tile_planes) load_filter(k0);
     }
     ptx::cp_async_wait_group<0>();
     __syncthreads();  // between the copies, of all threads, and the reads below
@@ -165,7 +144,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
         constexpr int kOutputs = kSegment / kStride;
         if (plane < tile_planes && row < tile_rows) {
           for (int m = 0; m < together; ++m) {
-            if (round + m > 0) load_filter((k0 + plane * multiplier + round + m) % conv.K);
+            if (round + m > 0) load_filter(k0 + round + m);
             for (int q = segment * kOutputs; q < conv.Q; q += plan.segments * kOutputs) {
               one_segment<kTaps, kStride, kPairs>(
                   in + plane * in_rows * conv.W, conv.W, in_rows,
@@ -178,7 +157,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
       } else {
         for (int i = thread; i < tile_planes * together * tile_rows * conv.Q; i += threads) {
           const int q = i % conv.Q, p = i / conv.Q % tile_rows, o = i / (conv.Q * tile_rows);
-          const int k = (k0 + round + o) % conv.K;
+          const int k = (plane0 + o / together) % conv.C * multiplier + round + o % together;
           out[i] = one_output(conv, in + o / together * in_rows * conv.W, in_rows,
                               (p0 + p) * conv.stride.h - conv.pad.top - h_begin,
                               q * conv.stride.w - conv.pad.left,
@@ -192,55 +171,16 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
   }
 }
 
-/// Room for whole planes, or for a band of rows of one plane in rounds; nothing if it is too large
-/// for an int.
-std::optional<Plan> plan_with(const Conv2dProblem& conv, std::int64_t planes, int rows,
-                              int rounds) {
-  const std::int64_t in_rows =
-      planes > 1 ? conv.H
-                 : std::min<std::int64_t>(conv.H, (rows - 1) * std::int64_t{conv.stride.h} +
-                                                      window_extent(conv.R, conv.dilation.h));
-  const std::int64_t outs = rounds == 1 ? planes * (conv.K / conv.C) : 1;
-  // Both factors end at the size of shared memory before they are multiplied: no overflow.
-  const auto floats = [](std::int64_t a, std::int64_t b, std::int64_t c) {
-    constexpr std::int64_t kTooLarge = kMaxSharedBytes;
-    return flat_room(std::min(std::min(a * b, kTooLarge) * c, kTooLarge));
-  };
-  const int step = kSegment / std::min(conv.stride.w, 2);  // outputs of a thread
-  Plan plan{static_cast<int>(planes),
-            rows,
-            rounds,
-            static_cast<int>(floats(planes, in_rows, conv.W)),
-            static_cast<int>(floats(outs, rows, conv.Q)),
-            std::min(ceil_div(conv.Q, step), kMaxSegments)};
-  if (planes * rows * plan.segments > kThreads) return {};
-  if (plan.bytes() > std::int64_t{kMaxSharedBytes}) return {};
-  return plan;
-}
-
-/// As many whole planes as fit and leave enough blocks, or else as many rows as fit, at least one.
-std::optional<Plan> plan_of(const Conv2dProblem& conv) {
-  const auto fits = [](const std::optional<Plan>& plan) {
-    return plan && plan->bytes() <= kBlockBytes;
-  };
-  const std::int64_t most =
-      std::max<std::int64_t>(1, std::int64_t{conv.N} * conv.C / kEnoughBlocks);
-  for (std::int64_t planes = std::min<std::int64_t>(most, 64); planes > 0; --planes) {
-    if (const auto plan = plan_with(conv, planes, conv.P, 1); fits(plan)) return plan;
-  }
-  const int rounds = conv.K / conv.C;
-  for (int rows = std::min(conv.P, kThreads); rows > 1; --rows) {
-    if (const auto plan = plan_with(conv, 1, rows, rounds); fits(plan)) return plan;
-  }
-  return plan_with(conv, 1, 1, rounds);
+std::optional<PlanePlan> plan_of(const Conv2dProblem& conv) {
+  return plan_planes(conv, {conv.H, conv.W, 1}, {conv.P, conv.Q, conv.K / conv.C},
+                     kSegment / std::min(conv.stride.w, 2), [&](std::int64_t rows) {
+                       return (rows - 1) * conv.stride.h + window_extent(conv.R, conv.dilation.h);
+                     });
 }
 
 Declined supports(const Conv2dProblem& problem) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
-  if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
-  if (std::int64_t{conv.N} * conv.K > INT32_MAX) return "2^31 and more planes";
+  if (const auto declined = not_depthwise(conv)) return declined;
   if (!plan_of(conv)) {
     return text("the inputs of one row of outputs, ",
                 std::min<std::int64_t>(conv.H, window_extent(conv.R, conv.dilation.h)), " rows of ",
@@ -256,7 +196,7 @@ OutputTile tile_of(const Conv2dProblem& problem) {
   return plan ? OutputTile{plan->rows, conv.Q} : OutputTile{};
 }
 
-using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, const float*, float*);
+using Kernel = void (*)(Conv2dProblem, PlanePlan, const float*, const float*, const float*, float*);
 
 template <int kTaps, int kStride>
 Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
@@ -278,7 +218,7 @@ Kernel choose(const Conv2dProblem& conv, bool pairs) {
 
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  const Plan plan = plan_of(conv).value();
+  const PlanePlan plan = plan_of(conv).value();
   const float* x = arrays.in<float>("x");
   float* y = arrays.out<float>("y");
   // Whether all rows of x and y begin at multiples of 8 bytes.

@@ -144,7 +144,7 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows));
-  for_each_piece(conv, 1, [&](const WeightPiece& piece) {
+  for_each_piece(conv, [&](const WeightPiece& piece) {
     upload(conv, piece, arrays.in<float>("weights"), constant_weights);
     const std::int64_t planes = std::int64_t{conv.N} * (piece.k_end - piece.k_begin);
     const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),

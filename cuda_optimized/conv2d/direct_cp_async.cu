@@ -2,7 +2,8 @@
 /// @brief conv2d, inputs and weights arrive in shared memory by themselves, several channels ahead.
 ///
 /// - Before: direct_double_buffered.cu (the next channel waits in registers)
-/// - After:  depthwise.cu (the other extreme: nothing to sum up, all is copying)
+/// - After:  direct_register_window.cu (few channels: without shared memory), depthwise.cu (the
+///   other extreme: nothing to sum up, all is copying)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** `cp.async` copies from global to shared memory without passing through registers:

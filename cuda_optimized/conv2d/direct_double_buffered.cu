@@ -20,14 +20,17 @@
 ///
 /// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the arithmetic,
 /// where before other blocks of the SM hid it in part. 168 registers a thread at 6 x 6 with 6
-/// output channels (nvcc 13.0, sm_90): three blocks an SM.
-/// **Costs.** 28 registers and a second tile in shared memory. With one channel a group (depthwise)
+/// output channels (nvcc 13.0, sm_90): three blocks an SM. 30 us on an H200 for problem B1 (M), 74
+/// for B2, where three channels leave little to overlap.
+/// **Costs.** 30 registers and a second tile in shared memory. With one channel a group (depthwise)
 /// there is no next channel, and direct_float4 is the better rung. Tiles of more than 4 vectors a
-/// thread, as with strides of 2 and more, fetch the rest without overlap. All else as in
+/// thread, as with strides of 2 and more, fetch the rest without overlap, and so do filters of more
+/// than 2 weights a thread. All else as in
 /// direct_float4.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
+#include "cuda_optimized/conv2d/filter_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -38,8 +41,7 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
 constexpr unsigned kFetched = 4;  ///< Vectors of the next channel that a thread holds in registers.
-
-__constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
+constexpr int kFetchedWeights = 2;  ///< And so many of its weights.
 
 /// Where four neighbouring columns of x lie.
 struct Four {
@@ -90,11 +92,11 @@ __device__ void load_rest(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; filter f's
-/// weights for the channel begin at constant_weights[first + f * filter_size].
+/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
+/// are [r][s][kTapPitch].
 template <int kR, int kS, int kFilters>
-__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch, int first,
-                         int filter_size, float (&sums)[kFilters][kPixels]) {
+__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
+                         const float* weights, float (&sums)[kFilters][kPixels]) {
   if constexpr (kR > 0) {  // vertical stride and dilation are 1
 #pragma unroll 1
     for (int s = 0; s < kS; ++s) {
@@ -105,11 +107,12 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
       }
 #pragma unroll
       for (int r = 0; r < kR; ++r) {
+        float weight[kTapPitch<kFilters>];
+        load_tap<kFilters>(weights + (r * kS + s) * kTapPitch<kFilters>, weight);
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[first + f * filter_size + r * kS + s];
 #pragma unroll
-          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight;
+          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight[f];
         }
       }
     }
@@ -120,32 +123,36 @@ __device__ void multiply(const Conv2dProblem& conv, const float* window, int pit
         float values[kPixels];
 #pragma unroll
         for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
+        float weight[kTapPitch<kFilters>];
+        load_tap<kFilters>(weights + (r * conv.S + s) * kTapPitch<kFilters>, weight);
 #pragma unroll
         for (int f = 0; f < kFilters; ++f) {
-          const float weight = constant_weights[first + f * filter_size + r * conv.S + s];
 #pragma unroll
-          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight;
+          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight[f];
         }
       }
     }
   }
 }
 
-/// x [N][C][H][W], bias [K] or null, y [N][K][P][Q]. The filter's size is R x S = kR x kS, with
-/// vertical stride and dilation 1; all are free for 0 x 0. Grid (ceil(Q / tile columns), <= ceil(P
-/// / tile rows), <= N * filter tiles of the piece), block (tile columns, tile rows / kPixels).
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q]. The filter's size
+/// is R x S = kR x kS, with vertical stride and dilation 1; all are free for 0 x 0. Grid (ceil(Q /
+/// tile columns), <= ceil(P / tile rows), <= N * filter tiles), block (tile columns, tile rows /
+/// kPixels).
 template <int kR, int kS, int kFilters>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    conv2d_double_buffered(Conv2dProblem conv, WeightPiece piece, unsigned rows,
-                           unsigned row_vectors, bool aligned, const float* x, const float* bias,
-                           float* y) {
-  float4* tiles = dynamic_shared<float4>();  // [2][rows][row_vectors], two channels
-  unsigned buffer = 0;                       // the tile that is written next
+    conv2d_double_buffered(Conv2dProblem conv, unsigned rows, unsigned row_vectors, bool aligned,
+                           const float* x, const float* weights, const float* bias, float* y) {
+  const int taps = conv.R * conv.S;
+  const int filter_floats = static_cast<int>(filter_tile_floats<kFilters>(taps));
+  float* filter_rooms = dynamic_shared<float>();  // [2][taps][kTapPitch], then
+  float4* tiles = reinterpret_cast<float4*>(filter_rooms + 2 * filter_floats);  // [2][rows]
+  unsigned buffer = 0;  // the tile that is written next
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y) * kPixels;
   const int tile_p = static_cast<int>(blockDim.y) * kPixels, tile_q = static_cast<int>(blockDim.x);
-  const int taps = conv.R * conv.S, filter_size = (piece.c_end - piece.c_begin) * taps;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const int group_tiles = ceil_div(group_k, kFilters);
+  const int group_tiles = ceil_div(group_k, kFilters), filter_tiles = conv.groups * group_tiles;
+  const std::int64_t filter_size = std::int64_t{group_c} * taps;
   const int pitch = static_cast<int>(row_vectors) * 4;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 y_at{conv.K, conv.P, conv.Q};
@@ -159,17 +166,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const int w0 = q0 * conv.stride.w - conv.pad.left, aligned_w0 = w0 & ~3;
   // The window of this thread's first pixel in a tile.
   const int window = ty * conv.stride.h * pitch + (w0 - aligned_w0) + tx * conv.stride.w;
-  const int filter_tiles = piece.tile_end - piece.tile_begin;
   // grid.y and grid.z end at 65535: with more rows or images, a block takes several tiles. No
   // thread leaves early, not even one whose outputs lie outside of y: the block needs all for its
   // barriers.
   for (std::int64_t z = blockIdx.z; z < std::int64_t{conv.N} * filter_tiles; z += gridDim.z) {
     const int n = static_cast<int>(z / filter_tiles);
-    const int filter_tile = piece.tile_begin + static_cast<int>(z % filter_tiles);
+    const int filter_tile = static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. In place of those that are not there, the
-    // thread multiplies by whatever stands behind in constant memory, and does not store the sums.
+    // thread multiplies by whatever stands in shared memory, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
@@ -184,15 +190,6 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) sums[f][j] = start;
       }
-      if (piece.c_begin > 0) {  // the sums over the channels before
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) {
-#pragma unroll
-          for (int j = 0; j < kPixels; ++j) {
-            if (f < filters && j < pixels) sums[f][j] = y[output + f * y_plane + j * y_row];
-          }
-        }
-      }
       // The vectors of the tile that this thread fetches through registers: thread, thread +
       // threads ...
       const int h0 = p0 * conv.stride.h - conv.pad.top;
@@ -204,31 +201,49 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                                          static_cast<unsigned>(aligned_w0) + i % row_vectors * 4)
                                : Four{0, 0};
       }
-      const float* channel = x + x_at(n, c0 + piece.c_begin, 0, 0);
+      const float* channel = x + x_at(n, c0, 0, 0);
       float4 fetched[kFetched];
 #pragma unroll
       for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
-      int first = (k0 - piece.k_begin) * filter_size;  // weight of the tile's first filter
-      for (int c = piece.c_begin; c < piece.c_end; ++c) {
+      FilterTile<kFilters> filter_tile{weights + k0 * filter_size, filter_size, filters, taps};
+      float fetched_weights[kFetchedWeights];
+      const auto fetch_weights = [&] {
+#pragma unroll
+        for (int j = 0; j < kFetchedWeights; ++j) {
+          const int i = static_cast<int>(thread + j * threads);
+          fetched_weights[j] = filter_tile.has(i) ? filter_tile.value(i) : 0.0f;
+        }
+      };
+      fetch_weights();
+      for (int c = 0; c < group_c; ++c) {
         float4* tile = tiles + buffer * vectors;
+        float* filter_room = filter_rooms + buffer * filter_floats;
         buffer ^= 1;
 #pragma unroll
         for (unsigned j = 0; j < kFetched; ++j) {
           if (thread + j * threads < vectors) tile[thread + j * threads] = fetched[j];
         }
+#pragma unroll
+        for (int j = 0; j < kFetchedWeights; ++j) {
+          const int i = static_cast<int>(thread + j * threads);
+          if (i < taps * kFilters) filter_room[FilterTile<kFilters>::place(i)] = fetched_weights[j];
+        }
+        load_filters<kFilters>(filter_tile, kFetchedWeights * static_cast<int>(threads),
+                               static_cast<int>(thread), static_cast<int>(threads), filter_room);
         load_rest(conv, channel, h0, aligned_w0, rows, row_vectors, aligned, tile);
         // The one barrier: between these writes and the reads below. It also stands between the
         // reads of this tile two channels ago and these writes: who writes here has passed it once
         // since, and so had all threads finished those reads.
         __syncthreads();
-        if (c + 1 < piece.c_end) {
+        if (c + 1 < group_c) {
           channel += channel_size;
+          filter_tile.weights += taps;
+          fetch_weights();
 #pragma unroll
           for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
         }
-        multiply<kR, kS>(conv, reinterpret_cast<const float*>(tile) + window, pitch, first,
-                         filter_size, sums);
-        first += taps;
+        multiply<kR, kS>(conv, reinterpret_cast<const float*>(tile) + window, pitch, filter_room,
+                         sums);
       }
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
@@ -244,72 +259,84 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 /// Vectors in a row of the tile, enough for any place of its first column among multiples of 4.
 std::int64_t row_vectors(InputTile in) { return ceil_div(in.columns + 3, std::int64_t{4}); }
 
+/// Two channels' inputs and weights.
+template <int kFilters>
 std::int64_t shared_bytes(const Conv2dProblem& conv, OutputTile tile) {
   const InputTile in = input_of(conv, tile);
-  return 2 * InputTile::bytes(in.rows, 4 * row_vectors(in));
+  const std::int64_t weights = InputTile::bytes(conv.R, conv.S) * kTapPitch<kFilters> + 16;
+  return 2 * (weights + InputTile::bytes(in.rows, 4 * row_vectors(in)));
+}
+
+/// A kernel, the output channels of its threads, its tile and what it takes of shared memory.
+struct Choice {
+  int filters;
+  void (*kernel)(Conv2dProblem, unsigned, unsigned, bool, const float*, const float*, const float*,
+                 float*);
+  OutputTile tile;
+  std::int64_t bytes;
+};
+
+template <int kFilters>
+std::optional<Choice> kernel_with(const Conv2dProblem& conv) {
+  const auto tile = fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes<kFilters>);
+  if (!tile) return {};
+  const auto with = [&](auto kernel) {
+    return Choice{kFilters, kernel, *tile, shared_bytes<kFilters>(conv, *tile)};
+  };
+  const bool shared_column = conv.R == conv.S && conv.stride.h == 1 && conv.dilation.h == 1;
+  switch (shared_column ? conv.R : 0) {
+    case 1: return with(conv2d_double_buffered<1, 1, kFilters>);
+    case 3: return with(conv2d_double_buffered<3, 3, kFilters>);
+    case 5: return with(conv2d_double_buffered<5, 5, kFilters>);
+    case 6: return with(conv2d_double_buffered<6, 6, kFilters>);
+    case 7: return with(conv2d_double_buffered<7, 7, kFilters>);
+    case 11: return with(conv2d_double_buffered<11, 11, kFilters>);
+    default: return with(conv2d_double_buffered<0, 0, kFilters>);
+  }
+}
+
+/// As few tiles of filters as 8 a thread allow, and the smallest tile that is enough for that; one
+/// filter if the weights of more do not fit. Nothing if that does not fit either.
+std::optional<Choice> choose(const Conv2dProblem& conv) {
+  const int group_k = conv.K / conv.groups;
+  const int wanted = ceil_div(group_k, ceil_div(group_k, 8));
+  std::optional<Choice> choice;
+  if (wanted > 6) {
+    choice = kernel_with<8>(conv);
+  } else if (wanted > 4) {
+    choice = kernel_with<6>(conv);
+  } else if (wanted > 1) {
+    choice = kernel_with<4>(conv);
+  }
+  return choice ? choice : kernel_with<1>(conv);
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
-  if (std::int64_t{conv.R} * conv.S > kConstantFloats) return too_large_for_constant_memory(conv);
-  if (fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes)) return {};
-  return too_large_for_shared_memory(conv, kSmallestTile, shared_bytes(conv, kSmallestTile));
+  if (choose(conv)) return {};
+  return too_large_for_shared_memory(conv, kSmallestTile, shared_bytes<1>(conv, kSmallestTile));
 }
 
 OutputTile tile_of(const Conv2dProblem& conv) {
-  return fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes).value_or(kSmallestTile);
-}
-
-/// A kernel and the output channels of its threads.
-struct Choice {
-  int filters;
-  void (*kernel)(Conv2dProblem, WeightPiece, unsigned, unsigned, bool, const float*, const float*,
-                 float*);
-};
-
-template <int kFilters>
-Choice kernel_with(const Conv2dProblem& conv) {
-  const bool shared_column = conv.R == conv.S && conv.stride.h == 1 && conv.dilation.h == 1;
-  switch (shared_column ? conv.R : 0) {
-    case 1: return {kFilters, conv2d_double_buffered<1, 1, kFilters>};
-    case 3: return {kFilters, conv2d_double_buffered<3, 3, kFilters>};
-    case 5: return {kFilters, conv2d_double_buffered<5, 5, kFilters>};
-    case 6: return {kFilters, conv2d_double_buffered<6, 6, kFilters>};
-    case 7: return {kFilters, conv2d_double_buffered<7, 7, kFilters>};
-    case 11: return {kFilters, conv2d_double_buffered<11, 11, kFilters>};
-    default: return {kFilters, conv2d_double_buffered<0, 0, kFilters>};
-  }
-}
-
-/// As few tiles of filters as 8 a thread allow, and the smallest tile that is enough for that.
-Choice choose(const Conv2dProblem& conv) {
-  const int group_k = conv.K / conv.groups;
-  const int wanted = ceil_div(group_k, ceil_div(group_k, 8));
-  const bool fits = 8 * std::int64_t{conv.R} * conv.S <= kConstantFloats;
-  if (wanted == 1 || !fits) return kernel_with<1>(conv);
-  if (wanted <= 4) return kernel_with<4>(conv);
-  if (wanted <= 6) return kernel_with<6>(conv);
-  return kernel_with<8>(conv);
+  const auto choice = choose(conv);
+  return choice ? choice->tile : kSmallestTile;
 }
 
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  const OutputTile tile = tile_of(conv);
+  const Choice choice = choose(conv).value();
+  const OutputTile tile = choice.tile;
   const InputTile in = input_of(conv, tile);
-  const Choice choice = choose(conv);
   const float* x = arrays.in<float>("x");
   const bool aligned = reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && conv.W % 4 == 0;
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows / kPixels));
-  for_each_piece(conv, choice.filters, [&](const WeightPiece& piece) {
-    upload(conv, piece, arrays.in<float>("weights"), constant_weights);
-    const std::int64_t planes = std::int64_t{conv.N} * (piece.tile_end - piece.tile_begin);
-    const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
-                    blocks_for(planes, 1, kMaxGridYZ));
-    launch(choice.kernel, {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))}, conv,
-           piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)), aligned,
-           x, arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
-  });
+  const int filter_tiles = conv.groups * ceil_div(conv.K / conv.groups, choice.filters);
+  const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
+                  blocks_for(std::int64_t{conv.N} * filter_tiles, 1, kMaxGridYZ));
+  launch(choice.kernel, {grid, block, static_cast<std::size_t>(choice.bytes)}, conv,
+         static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)), aligned, x,
+         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
 }
 
 }  // namespace

@@ -80,40 +80,27 @@ inline Declined too_large_for_constant_memory(const Conv2dProblem& conv) {
 }
 
 /// The weights that are in constant memory during one launch, as [k][c][r][s].
-///
-/// Filters come in tiles: as many as a thread computes at once, all of one group. With T filters a
-/// tile, a group of K/G filters has ceil(K/G / T) tiles.
 struct WeightPiece {
-  int tile_begin, tile_end;  ///< tiles of filters, counted through all groups
-  int k_begin, k_end;        ///< the filters of these tiles
-  int c_begin, c_end;        ///< channels, counted within a group
+  int k_begin, k_end;  ///< filters
+  int c_begin, c_end;  ///< channels, counted within a group
 };
 
-/// Calls body(piece) for pieces that together are all the weights. If one tile of filters is larger
-/// than constant memory, its channels are cut too: then these pieces follow one another, c
-/// ascending, and all but the first add to what y holds. Tiles with fewer filters count as full
-/// ones, so that a thread may read behind their last filter. Needs tile_filters * R * S <=
-/// kConstantFloats.
+/// Calls body(piece) for pieces that together are all the weights. If one filter is larger than
+/// constant memory, its channels are cut too: then these pieces follow one another, c ascending,
+/// and all but the first add to what y holds. Needs R * S <= kConstantFloats.
 template <class Body>
-void for_each_piece(const Conv2dProblem& conv, int tile_filters, const Body& body) {
-  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const int group_tiles = ceil_div(group_k, tile_filters);
-  const auto first_filter = [=](std::int64_t tile) {
-    return static_cast<int>(tile / group_tiles * group_k + tile % group_tiles * tile_filters);
-  };
-  const std::int64_t tiles = std::int64_t{conv.groups} * group_tiles;
-  // Tile-channels (tile_filters x R x S weights each) that fit; a piece takes all channels, or one
-  // tile.
-  const std::int64_t fitting = kConstantFloats / (std::int64_t{tile_filters} * conv.R * conv.S);
-  const std::int64_t piece_tiles = std::max<std::int64_t>(1, fitting / group_c);
-  const std::int64_t piece_channels = std::min<std::int64_t>(group_c, fitting);
+void for_each_piece(const Conv2dProblem& conv, const Body& body) {
+  const std::int64_t group_c = conv.C / conv.groups;
+  // Filter-channels that fit; a piece takes all channels, or one filter.
+  const std::int64_t fitting = kConstantFloats / (std::int64_t{conv.R} * conv.S);
+  const std::int64_t piece_filters = std::max<std::int64_t>(1, fitting / group_c);
+  const std::int64_t piece_channels = std::min(group_c, fitting);
 
-  for (std::int64_t tile = 0; tile < tiles; tile += piece_tiles) {
-    const std::int64_t tile_end = std::min(tile + piece_tiles, tiles);
+  for (std::int64_t k = 0; k < conv.K; k += piece_filters) {
+    const std::int64_t k_end = std::min<std::int64_t>(k + piece_filters, conv.K);
     for (std::int64_t c = 0; c < group_c; c += piece_channels) {
-      body(WeightPiece{static_cast<int>(tile), static_cast<int>(tile_end), first_filter(tile),
-                       first_filter(tile_end), static_cast<int>(c),
-                       static_cast<int>(std::min<std::int64_t>(c + piece_channels, group_c))});
+      body(WeightPiece{static_cast<int>(k), static_cast<int>(k_end), static_cast<int>(c),
+                       static_cast<int>(std::min(c + piece_channels, group_c))});
     }
   }
 }

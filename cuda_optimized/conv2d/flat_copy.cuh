@@ -20,9 +20,6 @@ __device__ inline int flat_phase(const float* global) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(global) / sizeof(float) % 4);
 }
 
-/// Floats of shared memory for a copy of `count`, wherever it begins: a multiple of 4.
-HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count + 3 + 3) / 4 * 4; }
-
 /// `threads` threads, of which this is number `thread`, begin to copy `count` floats to shared +
 /// flat_phase(global). `shared` is a multiple of 16 bytes. They have landed after
 /// cp_async_wait_group() and a barrier.

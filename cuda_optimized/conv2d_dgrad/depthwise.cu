@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
 ///
 /// - Before: gemm_col2im.cu (a product with K/G = 1 is no product: it only fills a workspace)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh
+/// - Made of: cuda_optimized/conv2d/flat_copy.cuh, plane_tile.cuh, row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A channel's dx depends on that channel's dy alone, and with stride 1 it is dy
@@ -15,19 +15,33 @@
 /// in and go out as contiguous memory, 16 bytes at a time, and a thread takes 14 columns of a row.
 /// With a channel multiplier, the dy of all its filters add up.
 ///
-/// **Expect.** Problem B12 (32x512x14x14, 3x3): as the forward pass, 25.6 MB moved once: 8.4 us
-/// on an H200 (M), cuDNN 40. im2col and col2im would move nine times as much.
-/// **Costs.** Strides, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap and
-/// element. Declined: more than one input channel a group, and rows so long that one of
-/// them does not fit into shared memory with the outputs that read it.
+/// With stride 2 only every other position of the padded row has an output. So the elements of dx
+/// fall into residue classes, each with a smaller filter of stride 1. 3 taps:
 ///
-/// **Try.** With stride 2, each residue of (h + pad) % 2 has its own, smaller filter of stride 1.
-/// Which taps does it have for 3 x 3? Write the segment for them.
+///     position   0    1    2    3    4    5          even: taps 0 and 2 of two neighbouring dy
+///     dy[0]     w0   w1   w2                         odd:  tap 1 of one
+///     dy[1]               w0   w1   w2
+///
+/// Columns of both classes lie in a thread's row, at places that the compiler knows; its row is of
+/// one class, and the thread loads the filter rows of that class alone. No tap is tried in vain.
+///
+/// **Expect.** Problem B12 (32x512x14x14, 3x3): as the forward pass, 25.6 MB moved once: 8.4 us
+/// on an H200 (M), cuDNN 40. im2col and col2im would move nine times as much. 64x64x112x112 with
+/// stride 2: 257 MB, 61 us for a copy, 88 us (M); 1258 us where each element tried all taps and
+/// divided for each.
+/// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
+/// and element. Declined: more than one input channel a group, more than 8 filters a channel (a sum
+/// over filters: no copy any more), and rows so long that one of them does not fit into shared
+/// memory with the outputs that read it.
+///
+/// **Try.** Stride 3: how many residues are there, and which of the taps of 5 x 5 has each? What in
+/// add_segment() stands in the way?
 #include <optional>
 
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/plane_tile.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
@@ -35,49 +49,48 @@ namespace {
 
 using conv2d::flat_load;
 using conv2d::flat_phase;
-using conv2d::flat_room;
 using conv2d::flat_store;
+using conv2d::kPlaneThreads;
+using conv2d::kSegment;
 using conv2d::load_segment;
 using conv2d::Pairs;
+using conv2d::PlanePlan;
 using conv2d::store_segment;
 
-constexpr int kThreads = 128;                ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 8;  ///< That shall fit an SM, with a 3 x 3 filter.
-constexpr int kSegment = 14;  ///< Columns of dx that a thread computes: a row of 14, 28, 56 ....
-constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
-constexpr std::int64_t kBlockBytes = 13 * 1024;  ///< Of shared memory: 16 blocks of an SM.
-constexpr std::int64_t kEnoughBlocks = 512;      ///< More planes a block only if so many remain.
 
-/// What a block computes at once.
-struct Plan {
-  int planes;      ///< Planes of dx, one behind the other; more than one only if `rows` is H.
-  int rows;        ///< Rows of each.
-  int rounds;      ///< All dy planes of a dx plane at once, or K/C rounds that add one each.
-  int in_floats;   ///< Room for the dy of a round, a multiple of 4.
-  int out_floats;  ///< Room for dx.
-  int segments;    ///< Threads along a row; the block is [planes][rows][segments] threads.
+/// Filter rows that read one row of dx: with stride 2 every other one.
+template <int kTaps, int kStride>
+constexpr int kRowTaps = (kTaps + kStride - 1) / kStride;
 
-  int threads() const { return ceil_div(planes * rows * segments, 32) * 32; }
-  std::int64_t bytes() const {
-    return (std::int64_t{in_floats} + out_floats) * std::int64_t{sizeof(float)};
-  }
-};
-
-/// Adds one dy plane's share to the elements of one thread, neighbours in a row: filter kTaps x
-/// kTaps, stride 1, no dilation. Rows 0 ... rows - 1 of dy are there. p0, q0: the first row and
-/// column of dy that the first element reads, by its last tap.
-template <int kTaps, Pairs kPairs>
-__device__ void add_segment(const float* in, int Q, int rows, int p0, int q0,
-                            const float (&weight)[kTaps * kTaps], float (&sums)[kSegment]) {
+/// Adds one dy plane's share to the elements of one thread, neighbours in a row of dx: filter kTaps
+/// x kTaps, no dilation. The row is read by outputs of row p, by its filter row 0, and of the rows
+/// above by those below; rows 0 ... rows - 1 of dy are there. Its first element has the position
+/// position0, counted with padding, and with stride 2 its residue is kOdd.
+///
+/// Output q reads the element j by tap s where q * kStride + s is its position. So with stride 2
+/// and 3 taps the elements of one residue have the taps 0 and 2, those of the other tap 1 alone.
+template <int kTaps, int kStride, int kOdd, Pairs kPairs>
+__device__ void add_segment(const float* in, int Q, int rows, int p, int position0,
+                            const float (&weight)[kRowTaps<kTaps, kStride>][kTaps],
+                            float (&sums)[kSegment]) {
+  // The outputs from the one that reads the first element by its last tap, to the one that reads
+  // the last element by its first tap.
+  constexpr int kBefore = (kTaps - 1 - kOdd) / kStride;
+  constexpr int kOutputs = (kSegment - 1 + kOdd) / kStride + 1 + kBefore;
+  const int q0 = (position0 - kOdd) / kStride - kBefore;
 #pragma unroll
-  for (int r = 0; r < kTaps; ++r) {
-    if (static_cast<unsigned>(p0 + r) >= static_cast<unsigned>(rows)) continue;
-    float values[kSegment + kTaps - 1];
-    load_segment<kPairs>(in + (p0 + r) * Q, Q, q0, values);
+  for (int t = 0; t < kRowTaps<kTaps, kStride>; ++t) {
+    if (static_cast<unsigned>(p - t) >= static_cast<unsigned>(rows)) continue;
+    float values[kOutputs];
+    load_segment<kPairs>(in + (p - t) * Q, Q, q0, values);
 #pragma unroll
     for (int s = 0; s < kTaps; ++s) {
 #pragma unroll
-      for (int j = 0; j < kSegment; ++j) sums[j] += values[j + s] * weight[r * kTaps + s];
+      for (int j = 0; j < kSegment; ++j) {
+        const int from = j + kOdd - s + kBefore * kStride;  // kStride times the output's place
+        if (from % kStride == 0) sums[j] += values[from / kStride] * weight[t][s];
+      }
     }
   }
 }
@@ -106,23 +119,21 @@ __device__ float one_element(const Conv2dProblem& conv, const float* in, int p_b
 }
 
 /// dy [N][K][P][Q], weights [K][1][R][S], dx [N][C][H][W]. The filter is kTaps x kTaps with stride
-/// 1, or any if kTaps is 0. Grid (tiles of planes, <= bands of rows), block plan.threads().
-template <int kTaps, Pairs kPairs>
-__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
-    depthwise_dgrad(Conv2dProblem conv, Plan plan, const float* dy, const float* weights,
+/// kStride, and kOdd the residue of pad.left; any if kTaps is 0. Grid (tiles of planes, <= bands of
+/// rows), block plan.threads().
+template <int kTaps, int kStride, int kOdd, Pairs kPairs>
+__global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
+    depthwise_dgrad(Conv2dProblem conv, PlanePlan plan, const float* dy, const float* weights,
                     float* dx) {
   float* in_room = dynamic_shared<float>();
   float* out_room = in_room + plan.in_floats;
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  const int multiplier = conv.K / conv.C;
+  const int multiplier = plan.multiplier, together = plan.together();
   const int plane0 = static_cast<int>(blockIdx.x) * plan.planes;
   const int tile_planes = min(plan.planes, conv.N * conv.C - plane0);
-  const int k0 = plane0 % conv.C * multiplier;             // the first plane's first filter
-  const int together = plan.rounds == 1 ? multiplier : 1;  // dy planes of a plane and a round
-  // This thread's place, where the filter's size is known.
-  [[maybe_unused]] const int segment = thread % plan.segments;
-  [[maybe_unused]] const int row = thread / plan.segments % plan.rows;
-  [[maybe_unused]] const int plane = thread / (plan.segments * plan.rows);
+  // Whose filters they are, where the filter's size is known.
+  const auto [plane, row, segment, channel] = conv2d::plane_place(plan, plane0, thread);
+  const int k0 = channel * multiplier;
 
   for (std::int64_t band = std::int64_t{blockIdx.y} * plan.rows; band < conv.H;
        band += std::int64_t{gridDim.y} * plan.rows) {
@@ -145,13 +156,18 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
       const float* in = in_room + flat_phase(from);
       flat_load(in_room, from, tile_planes * together * in_rows * conv.Q, thread, threads);
       ptx::cp_async_commit_group();
-      // While they are under way, the weights of the thread's first filter, turned round.
-      [[maybe_unused]] float weight[kTaps > 0 ? kTaps * kTaps : 1];
+      // While they are under way, the weights of the thread's first filter: the rows that read its
+      // row of dx.
+      [[maybe_unused]] const int position = h0 + row + conv.pad.top;
+      [[maybe_unused]] float weight[kTaps > 0 ? kRowTaps<kTaps, kStride> : 1]
+                                   [kTaps > 0 ? kTaps : 1];
       [[maybe_unused]] const auto load_filter = [&](int m) {
-        const int k = (k0 + plane * multiplier + round + m) % conv.K;
+        const float* filter = weights + (k0 + round + m) * (kTaps * kTaps);
 #pragma unroll
-        for (int i = 0; i < kTaps * kTaps; ++i) {
-          weight[i] = weights[k * (kTaps * kTaps) + kTaps * kTaps - 1 - i];
+        for (int t = 0; t < kRowTaps<kTaps, kStride>; ++t) {
+          const int r = kStride * t + position % kStride;
+#pragma unroll
+          for (int s = 0; s < kTaps; ++s) weight[t][s] = r < kTaps ? filter[r * kTaps + s] : 0.0f;
         }
       };
       if constexpr (kTaps > 0) {
@@ -167,9 +183,9 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
             if (round > 0) load_segment<Pairs::none>(out_row, conv.W, w, sums);
             for (int m = 0; m < together; ++m) {
               if (together > 1) load_filter(m);
-              add_segment<kTaps, kPairs>(in + (plane * together + m) * in_rows * conv.Q, conv.Q,
-                                         in_rows, h0 + row + conv.pad.top - (kTaps - 1) - p_begin,
-                                         w + conv.pad.left - (kTaps - 1), weight, sums);
+              add_segment<kTaps, kStride, kOdd, kStride == 1 ? kPairs : Pairs::none>(
+                  in + (plane * together + m) * in_rows * conv.Q, conv.Q, in_rows,
+                  position / kStride - p_begin, w + conv.pad.left, weight, sums);
             }
             store_segment<kPairs != Pairs::none>(out_row, conv.W, w, sums);
           }
@@ -179,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
           const int w = i % conv.W, h = i / conv.W % tile_rows, o = i / (conv.W * tile_rows);
           float sum = round == 0 ? 0.0f : out[i];
           for (int m = 0; m < together; ++m) {
-            const int k = (k0 + o * multiplier + round + m) % conv.K;
+            const int k = (plane0 + o) % conv.C * multiplier + round + m;
             sum += one_element(conv, in + (o * together + m) * in_rows * conv.Q, p_begin, p_end,
                                h0 + h, w, weights + std::int64_t{k} * conv.R * conv.S);
           }
@@ -195,52 +211,17 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 1)
   }
 }
 
-/// Room for whole planes, or for a band of rows of one plane in rounds; nothing if there is none.
-std::optional<Plan> plan_with(const Conv2dProblem& conv, std::int64_t planes, int rows,
-                              bool whole) {
+std::optional<PlanePlan> plan_of(const Conv2dProblem& conv) {
   // A window of rows + ext - 1 positions holds an output at every stride.h-th.
-  const std::int64_t in_rows =
-      whole ? conv.P
-            : std::min<std::int64_t>(
-                  conv.P, (rows - 1 + window_extent(conv.R, conv.dilation.h)) / conv.stride.h + 1);
-  const std::int64_t multiplier = conv.K / conv.C;
-  const auto floats = [](std::int64_t a, std::int64_t b, std::int64_t c) {
-    // Both factors end at the size of shared memory before they are multiplied: no overflow.
-    constexpr std::int64_t kTooLarge = kMaxSharedBytes;
-    return flat_room(std::min(std::min(a * b, kTooLarge) * c, kTooLarge));
-  };
-  Plan plan{static_cast<int>(planes),
-            rows,
-            whole ? 1 : static_cast<int>(multiplier),
-            static_cast<int>(floats(whole ? planes * multiplier : 1, in_rows, conv.Q)),
-            static_cast<int>(floats(planes, rows, conv.W)),
-            std::min(ceil_div(conv.W, kSegment), kMaxSegments)};
-  if (planes * rows * plan.segments > kThreads) return {};
-  if (plan.bytes() > std::int64_t{kMaxSharedBytes}) return {};
-  return plan;
-}
-
-/// As many whole planes as fit and leave enough blocks, or else as many rows as fit, at least one.
-std::optional<Plan> plan_of(const Conv2dProblem& conv) {
-  const auto fits = [](const std::optional<Plan>& plan) {
-    return plan && plan->bytes() <= kBlockBytes;
-  };
-  const std::int64_t most =
-      std::max<std::int64_t>(1, std::int64_t{conv.N} * conv.C / kEnoughBlocks);
-  for (std::int64_t planes = std::min<std::int64_t>(most, 64); planes > 0; --planes) {
-    if (const auto plan = plan_with(conv, planes, conv.H, true); fits(plan)) return plan;
-  }
-  for (int rows = std::min(conv.H, kThreads); rows > 1; --rows) {
-    if (const auto plan = plan_with(conv, 1, rows, false); fits(plan)) return plan;
-  }
-  return plan_with(conv, 1, 1, false);
+  return conv2d::plan_planes(
+      conv, {conv.P, conv.Q, conv.K / conv.C}, {conv.H, conv.W, 1}, kSegment,
+      [&](std::int64_t rows) {
+        return (rows - 1 + window_extent(conv.R, conv.dilation.h)) / conv.stride.h + 1;
+      });
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
-  if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
-  if (std::int64_t{conv.N} * conv.K > INT32_MAX) return "2^31 and more planes";
+  if (const auto declined = conv2d::not_depthwise(conv)) return declined;
   if (!plan_of(conv)) {
     return text("one row of dx, ", conv.W, " floats, and the rows of ", conv.Q,
                 " floats that read it take more than ", kMaxSharedBytes, " bytes of shared memory");
@@ -253,26 +234,39 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return plan ? OutputTile{plan->rows, conv.W} : OutputTile{};
 }
 
-using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*);
+using Kernel = void (*)(Conv2dProblem, PlanePlan, const float*, const float*, float*);
 
 template <int kTaps>
-Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
-  if (!pairs) return depthwise_dgrad<kTaps, Pairs::none>;
-  if ((conv.pad.left + kTaps - 1) % 2 == 0) return depthwise_dgrad<kTaps, Pairs::even>;
-  return depthwise_dgrad<kTaps, Pairs::odd>;
+Kernel with_stride_1(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return depthwise_dgrad<kTaps, 1, 0, Pairs::none>;
+  if ((conv.pad.left + kTaps - 1) % 2 == 0) return depthwise_dgrad<kTaps, 1, 0, Pairs::even>;
+  return depthwise_dgrad<kTaps, 1, 0, Pairs::odd>;
+}
+
+/// Here pairs are stored, but not loaded: a thread's outputs begin at a multiple of 7 columns.
+template <int kTaps>
+Kernel with_stride_2(const Conv2dProblem& conv, bool pairs) {
+  if (conv.pad.left % 2 == 0) {
+    return pairs ? depthwise_dgrad<kTaps, 2, 0, Pairs::even>
+                 : depthwise_dgrad<kTaps, 2, 0, Pairs::none>;
+  }
+  return pairs ? depthwise_dgrad<kTaps, 2, 1, Pairs::even>
+               : depthwise_dgrad<kTaps, 2, 1, Pairs::none>;
 }
 
 Kernel choose(const Conv2dProblem& conv, bool pairs) {
-  if (conv.R == conv.S && conv.stride.h == 1 && conv.stride.w == 1 && conv.dilation.h == 1 &&
+  if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
       conv.dilation.w == 1) {
-    if (conv.R == 3) return kernel_with<3>(conv, pairs);
-    if (conv.R == 5) return kernel_with<5>(conv, pairs);
+    if (conv.R == 3 && conv.stride.h == 1) return with_stride_1<3>(conv, pairs);
+    if (conv.R == 3 && conv.stride.h == 2) return with_stride_2<3>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 1) return with_stride_1<5>(conv, pairs);
+    if (conv.R == 5 && conv.stride.h == 2) return with_stride_2<5>(conv, pairs);
   }
-  return depthwise_dgrad<0, Pairs::none>;
+  return depthwise_dgrad<0, 1, 0, Pairs::none>;
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const Plan plan = plan_of(conv).value();
+  const PlanePlan plan = plan_of(conv).value();
   const float* dy = arrays.in<float>("dy");
   float* dx = arrays.out<float>("dx");
   // Whether all rows of dy and dx begin at multiples of 8 bytes.

@@ -2,7 +2,7 @@
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
 /// - Before: im2col_gemm.cu (a product with one row: dw of a group has R * S elements)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh
+/// - Made of: cuda_optimized/conv2d/flat_copy.cuh, plane_tile.cuh, row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for
@@ -18,19 +18,25 @@
 /// each filter's images are split over several blocks; a second kernel adds up their sums.
 ///
 /// **Expect.** Problem B12 (32x512x14x14, 3x3): 25.7 MB read, once; 512 blocks, 4 an SM, so that
-/// all of them are there at once. 11.8 us on an H200 (M), cuDNN 21.
+/// all of them are there at once. 10.1 us on an H200 (M), cuDNN 21. Of 4.9 million warp
+/// instructions only one million are multiply-adds and additions of the sums: a row of 14 is little
+/// work for what it takes to find it. 11.7 us with a warp for each plane's copy, 5 shuffles for
+/// each sum and divisions in the kernel; 11.2 where the compiler took registers for two blocks an
+/// SM only.
 /// **Costs.** Workspace for the sums of the splits. Other filters than 3 x 3 and 5 x 5, dilation
 /// and strides above 2 take one thread a tap: two shared loads a multiply-add. Declined: more than
-/// one input channel a group, and rows so long that one row of dy and what it reads of x do not
-/// fit into shared memory.
+/// one input channel a group, more than 8 filters a channel, and rows so long that one row of dy
+/// and what it reads of x do not fit into shared memory.
 ///
 /// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
 /// `./ladder test` say about the bits?
 #include <optional>
 
 #include "core/cuda/launch.hpp"
+#include "core/fast_division.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
+#include "cuda_optimized/conv2d/plane_tile.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
@@ -39,13 +45,14 @@ namespace {
 using conv2d::flat_load;
 using conv2d::flat_phase;
 using conv2d::flat_room;
+using conv2d::kSegment;
 using conv2d::load_segment;
 using conv2d::Pairs;
 
-constexpr int kThreads = 224;  ///< Of a block, at most: 16 images of 14 rows.
-constexpr int kStages = 2;     ///< Parts of the images under way.
-constexpr int kSegment = 14;   ///< Columns of x that a thread steps over: a row of 14, 28, 56 ...
-constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
+constexpr int kThreads = 224;                ///< Of a block, at most: 16 images of 14 rows.
+[[maybe_unused]] constexpr int kBlocks = 4;  ///< That shall fit an SM, with a 3 x 3 filter; else 2.
+constexpr int kStages = 2;                   ///< Parts of the images under way.
+constexpr int kMaxSegments = 16;             ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 528;      ///< Images are split until so many blocks run.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
@@ -56,9 +63,17 @@ struct Plan {
   int rows;       ///< Rows of dy in a part.
   int x_floats;   ///< Room for an image's x, a multiple of 4.
   int dy_floats;  ///< Room for its dy.
-  int splits;     ///< Blocks that share a filter.
-  int columns;    ///< Sums of a filter: R * S and the bias.
-  int segments;   ///< Threads along a row; the block is [images][rows][segments] threads.
+  int parts;      ///< Of a filter: bands of all images, or groups of whole images.
+  int splits;     ///< Blocks that share a filter, each with a run of parts_each parts.
+  int parts_each;
+  int columns;   ///< Sums of a filter: R * S and the bias.
+  int segments;  ///< Threads along a row; the block is [images][rows][segments] threads.
+  FastDivision by_segments, by_rows;     ///< For a thread's place.
+  FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
+  /// Vectors of a plane of x and of dy, if whole planes come and all begin at multiples of 16
+  /// bytes; 0 if not.
+  int x_vectors = 0, dy_vectors = 0;
+  FastDivision by_x_vectors = {}, by_dy_vectors = {};
 
   int threads() const { return ceil_div(images * rows * segments, 32) * 32; }
 
@@ -78,12 +93,12 @@ __device__ Part part_at(const Conv2dProblem& conv, const Plan& plan, int index) 
     const int n = index * plan.images;
     return {n, min(plan.images, conv.N - n), 0, conv.P, 0, conv.H};
   }
-  const int bands = ceil_div(conv.P, plan.rows);
-  const int p = index % bands * plan.rows, rows = min(plan.rows, conv.P - p);
+  const int n = plan.by_bands.quotient(index);
+  const int p = plan.by_bands.remainder(index, n) * plan.rows, rows = min(plan.rows, conv.P - p);
   const int first = p * conv.stride.h - conv.pad.top;
   const int last = first + (rows - 1) * conv.stride.h + (conv.R - 1) * conv.dilation.h;
   const int h = min(max(first, 0), conv.H);
-  return {index / bands, 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
+  return {n, 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
 }
 
 /// Where an image's piece of the part begins.
@@ -96,12 +111,40 @@ __device__ const float* dy_of(const Conv2dProblem& conv, const Part& part, int i
   return dy + ((std::int64_t{part.n + image} * conv.K + k) * conv.P + part.p) * conv.Q;
 }
 
-/// The warps begin to copy a part, image by image, to `to`: x, then dy of each.
+/// The block begins to copy planes, one of each image, to places `room` floats apart. by_vectors
+/// divides by the vectors of a plane. A thread keeps its vector, and goes from image to image: an
+/// addition a copy, where its place in each image would cost ten instructions.
+__device__ void load_planes(const float* from, std::int64_t image_size, int images,
+                            const FastDivision& by_vectors, float* to, int room) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int at_once = by_vectors.quotient(static_cast<int>(blockDim.x));
+  const int first = by_vectors.quotient(thread);
+  const int place = 4 * by_vectors.remainder(thread, first);
+  if (first >= at_once) return;
+  from += first * image_size + place;
+  to += first * room + place;
+  for (int image = first; image < images; image += at_once) {
+    ptx::cp_async<16>(to, from);
+    from += at_once * image_size;
+    to += at_once * room;
+  }
+}
+
+/// The block begins to copy a part to `to`: x and dy of each image.
 __device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Part& part, int c,
                           int k, const float* x, const float* dy, float* to) {
+  const int room = plan.x_floats + plan.dy_floats;
+  if (plan.x_vectors > 0) {
+    load_planes(x_of(conv, part, 0, c, x), std::int64_t{conv.C} * conv.H * conv.W, part.images,
+                plan.by_x_vectors, to, room);
+    load_planes(dy_of(conv, part, 0, k, dy), std::int64_t{conv.K} * conv.P * conv.Q, part.images,
+                plan.by_dy_vectors, to + plan.x_floats, room);
+    return;
+  }
+  // Planes begin anywhere: a warp takes one after the other.
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   for (int i = warp; i < 2 * part.images; i += static_cast<int>(blockDim.x) / 32) {
-    float* image = to + i / 2 * (plan.x_floats + plan.dy_floats);
+    float* image = to + i / 2 * room;
     if (i % 2 == 0) {
       flat_load(image, x_of(conv, part, i / 2, c, x), part.x_rows * conv.W, lane, 32);
     } else {
@@ -137,6 +180,30 @@ __device__ void add_segment(const float* x, int W, int rows, int h0, int w0, con
   }
 }
 
+/// Adds `sums` up over the lanes of a warp. Two lanes that are kStep apart each take one half of
+/// the sums and give away the other: 5 + 3 + 2 + 1 + 1 shuffles for 10 sums, not 10 * 5. In the end
+/// a lane has sum number `first`, if `count` (at first kCount) is positive.
+template <int kStep, int kCount>
+__device__ float add_lanes(const float (&sums)[kCount], int lane, int& first, int& count) {
+  if constexpr (kStep == 0) {
+    static_assert(kCount == 1, "as many sums as lanes, at most");
+    return sums[0];
+  } else {
+    constexpr int kHalf = (kCount + 1) / 2;
+    const bool upper = (lane & kStep) != 0;
+    float half[kHalf];
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      const float above = i + kHalf < kCount ? sums[i + kHalf] : 0.0f;
+      half[i] =
+          (upper ? above : sums[i]) + __shfl_xor_sync(0xffffffffu, upper ? sums[i] : above, kStep);
+    }
+    if (upper) first += kHalf;
+    count = upper ? count - kHalf : min(count, kHalf);
+    return add_lanes<kStep / 2>(half, lane, first, count);
+  }
+}
+
 /// Writes a filter's sum where it belongs: to dw and db, or to the sums of a split.
 __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std::int64_t k,
                           int column, float sum, float* dw, float* db, float* parts) {
@@ -153,26 +220,23 @@ __device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std
 /// is kTaps x kTaps with stride kStride, or any if they are 0. Grid (<= K * tiles of columns,
 /// splits), block plan.threads(), or kThreads for any filter.
 template <int kTaps, int kStride, Pairs kPairs>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
     depthwise_wgrad(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* dw,
                     float* db, float* parts) {
   float* ring = dynamic_shared<float>();  // [kStages] parts
   const int thread = static_cast<int>(threadIdx.x);
   const int split = static_cast<int>(blockIdx.y);
-  // Bands of all images, or groups of whole images; a split takes a run of them.
-  const int all_parts =
-      plan.images > 1 ? ceil_div(conv.N, plan.images) : conv.N * ceil_div(conv.P, plan.rows);
-  const int begin = static_cast<int>(std::int64_t{all_parts} * split / plan.splits);
-  const int end = static_cast<int>(std::int64_t{all_parts} * (split + 1) / plan.splits);
+  const int begin = split * plan.parts_each, end = min(plan.parts, begin + plan.parts_each);
   const int column_tiles = kTaps > 0 ? 1 : ceil_div(plan.columns, kThreads);
   // This thread's place, where the filter's size is known.
-  [[maybe_unused]] const int segment = thread % plan.segments;
-  [[maybe_unused]] const int row = thread / plan.segments % plan.rows;
-  [[maybe_unused]] const int image = thread / (plan.segments * plan.rows);
+  [[maybe_unused]] const int line = plan.by_segments.quotient(thread);
+  [[maybe_unused]] const int segment = plan.by_segments.remainder(thread, line);
+  [[maybe_unused]] const int image = plan.by_rows.quotient(line);
+  [[maybe_unused]] const int row = plan.by_rows.remainder(line, image);
 
   for (std::int64_t tile = blockIdx.x; tile < std::int64_t{conv.K} * column_tiles;
        tile += gridDim.x) {
-    const int k = static_cast<int>(tile / column_tiles), c = k / (conv.K / conv.C);
+    const int k = static_cast<int>(tile / column_tiles), c = plan.by_multiplier.quotient(k);
 #pragma unroll
     for (int stage = 0; stage < kStages; ++stage) {
       if (begin + stage < end) {
@@ -198,8 +262,12 @@ __global__ void __launch_bounds__(kThreads)
         constexpr int kOutputs = kSegment / kStride;
         if (image < part.images && row < part.rows) {
           const float* room = here + image * (plan.x_floats + plan.dy_floats);
-          const float* in = room + flat_phase(x_of(conv, part, image, c, x));
-          const float* out = room + plan.x_floats + flat_phase(dy_of(conv, part, image, k, dy));
+          const float* in = room;
+          const float* out = room + plan.x_floats;
+          if (plan.x_vectors == 0) {
+            in += flat_phase(x_of(conv, part, image, c, x));
+            out += flat_phase(dy_of(conv, part, image, k, dy));
+          }
           for (int q = segment * kOutputs; q < conv.Q; q += plan.segments * kOutputs) {
             add_segment<kTaps, kStride, kPairs>(
                 in, conv.W, part.x_rows, (part.p + row) * kStride - conv.pad.top - part.h,
@@ -235,14 +303,10 @@ __global__ void __launch_bounds__(kThreads)
     }
     if constexpr (kTaps > 0) {
       __shared__ float of_warp[kThreads / 32][kTaps * kTaps + 1];
-#pragma unroll
-      for (int i = 0; i < kTaps * kTaps + 1; ++i) {
-#pragma unroll
-        for (int step = 16; step > 0; step /= 2) {
-          sums[i] += __shfl_down_sync(0xffffffffu, sums[i], static_cast<unsigned>(step));
-        }
-        if (thread % 32 == 0) of_warp[thread / 32][i] = sums[i];
-      }
+      const int lane = thread % 32;
+      int first = 0, count = kTaps * kTaps + 1;
+      const float sum_of_lanes = add_lanes<16>(sums, lane, first, count);
+      if (count > 0) of_warp[thread / 32][first] = sum_of_lanes;
       __syncthreads();  // between the warps' sums and the reads below
       if (thread < plan.columns) {
         const int warps = static_cast<int>(blockDim.x) / 32;
@@ -301,15 +365,22 @@ std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows,
       .rows = rows,
       .x_floats = floats(x_rows, conv.W),
       .dy_floats = floats(rows, conv.Q),
+      .parts = 0,
       .splits = 1,
+      .parts_each = 1,
       .columns = conv.R * conv.S + 1,
-      .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments)};
+      .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments),
+      .by_segments = {},
+      .by_rows = FastDivision(rows),
+      .by_bands = FastDivision(ceil_div(conv.P, rows)),
+      .by_multiplier = FastDivision(conv.K / conv.C)};
+  plan.by_segments = FastDivision(plan.segments);
   if (images * rows * plan.segments > kThreads) return {};
   if (plan.bytes() > most_bytes) return {};
-  const std::int64_t parts =
-      images > 1 ? ceil_div(conv.N, images) : std::int64_t{conv.N} * ceil_div(conv.P, rows);
-  plan.splits = static_cast<int>(
-      std::clamp<std::int64_t>(kEnoughBlocks / conv.K, 1, std::max<std::int64_t>(1, parts)));
+  plan.parts = images > 1 ? ceil_div(conv.N, images) : conv.N * ceil_div(conv.P, rows);
+  plan.splits = std::clamp(static_cast<int>(kEnoughBlocks / conv.K), 1, std::max(1, plan.parts));
+  plan.parts_each = ceil_div(std::max(1, plan.parts), plan.splits);
+  plan.splits = std::max(1, ceil_div(plan.parts, plan.parts_each));
   return plan;
 }
 
@@ -326,9 +397,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
-  if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
+  if (const auto declined = conv2d::not_depthwise(conv)) return declined;
   if (std::int64_t{conv.N} * conv.P > INT32_MAX) return "2^31 and more rows of dy";
   if (!plan_of(conv)) {
     return text(kStages, " times one row of dy, ", conv.Q, " floats, and the rows of ", conv.W,
@@ -367,14 +436,24 @@ std::optional<Kernel> choose(const Conv2dProblem& conv, bool pairs) {
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const Plan plan = plan_of(conv).value();
+  Plan plan = plan_of(conv).value();
   const float* x = arrays.in<float>("x");
   const float* dy = arrays.in<float>("dy");
+  const auto bits = reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy);
   // Whether all rows of x and dy begin at multiples of 8 bytes.
-  const bool pairs =
-      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
-      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 8 == 0;
+  const bool pairs = conv.W % 2 == 0 && conv.Q % 2 == 0 && bits % 8 == 0;
   const auto kernel = choose(conv, pairs);
+  const int threads = kernel ? plan.threads() : kThreads;
+  // Whether whole planes come, all at multiples of 16 bytes, with at most a vector a thread.
+  const std::int64_t x_floats = std::int64_t{conv.H} * conv.W;
+  const std::int64_t dy_floats = std::int64_t{conv.P} * conv.Q;
+  if (plan.rows == conv.P && x_floats <= plan.x_floats && x_floats % 4 == 0 && dy_floats % 4 == 0 &&
+      bits % 16 == 0 && std::max(x_floats, dy_floats) <= 4 * threads) {
+    plan.x_vectors = static_cast<int>(x_floats / 4);
+    plan.dy_vectors = static_cast<int>(dy_floats / 4);
+    plan.by_x_vectors = FastDivision(plan.x_vectors);
+    plan.by_dy_vectors = FastDivision(plan.dy_vectors);
+  }
   const int column_tiles = kernel ? 1 : ceil_div(plan.columns, kThreads);
   float* dw = arrays.out<float>("dw");
   float* db = arrays.out<float>("db");
@@ -382,9 +461,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
   launch(kernel.value_or(depthwise_wgrad<0, 0, Pairs::none>),
-         {grid, static_cast<unsigned>(kernel ? plan.threads() : kThreads),
-          static_cast<std::size_t>(plan.bytes())},
-         conv, plan, x, dy, dw, db, parts);
+         {grid, static_cast<unsigned>(threads), static_cast<std::size_t>(plan.bytes())}, conv, plan,
+         x, dy, dw, db, parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
     launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,

@@ -169,8 +169,8 @@ planted_bug(prefetch_into_the_tile_in_use
 
 planted_bug(last_channel_not_prefetched
   RUNG cuda_optimized/conv2d/direct_double_buffered
-  FIND [==[if (c + 1 < piece.c_end) {]==]
-  REPLACE [==[if (c + 2 < piece.c_end) {]==]
+  FIND [==[if (c + 1 < group_c) {]==]
+  REPLACE [==[if (c + 2 < group_c) {]==]
   TEACHES "double buffers meet odd and even counts: LeetCUDA's was wrong for odd ones")
 
 planted_bug(grid_stride_forgotten
@@ -507,9 +507,49 @@ planted_bug(band_reaches_beyond_its_vector
 
 planted_bug(filter_not_turned_round
   RUNG cuda_optimized/conv2d_dgrad/depthwise
-  FIND [==[weights[k * (kTaps * kTaps) + kTaps * kTaps - 1 - i];]==]
-  REPLACE [==[weights[k * (kTaps * kTaps) + i];]==]
+  FIND [==[const int from = j + kOdd - s + kBefore * kStride;]==]
+  REPLACE [==[const int from = j + kOdd - (kTaps - 1 - s) + kBefore * kStride;]==]
   TEACHES "the gradient of a cross-correlation is a convolution; symmetric filters hide it")
+
+planted_bug(residue_of_a_row_forgotten
+  RUNG cuda_optimized/conv2d_dgrad/depthwise
+  FIND [==[const int r = kStride * t + position % kStride;]==]
+  REPLACE [==[const int r = kStride * t;]==]
+  TEACHES "with stride 2, rows of dx take turns: even positions have the taps 0 and 2, odd ones tap 1")
+
+planted_bug(lanes_keep_the_wrong_half
+  RUNG cuda_optimized/conv2d_wgrad/depthwise
+  FIND [==[__shfl_xor_sync(0xffffffffu, upper ? sums[i] : above, kStep);]==]
+  REPLACE [==[__shfl_xor_sync(0xffffffffu, upper ? above : sums[i], kStep);]==]
+  TEACHES "what a lane gives away is what it does not keep")
+
+planted_bug(weights_of_the_channel_before
+  RUNG cuda_optimized/conv2d/direct_double_buffered
+  FIND [==[float* filter_room = filter_rooms + buffer * filter_floats;]==]
+  REPLACE [==[float* filter_room = filter_rooms;]==]
+  TEACHES "what travels with a tile needs two places too")
+
+planted_bug(tap_pitch_of_the_filters
+  RUNG cuda_optimized/conv2d/direct_float4
+  FILE cuda_optimized/conv2d/filter_tile.cuh
+  FIND [==[return i / kFilters * kTapPitch<kFilters> + i % kFilters; }]==]
+  REPLACE [==[return i; }]==]
+  TEACHES "6 filters lie 8 floats apart, 8 filters do as well: only the first shows who forgot it")
+
+planted_bug(window_refilled_too_early
+  RUNG cuda_optimized/conv2d/direct_register_window
+  FIND [==[        for (int i = 0; i < kWindow; ++i) {
+]==]
+  REPLACE [==[        for (int i = 0; i < kWindow; ++i) {
+          load_row(i);
+]==]
+  TEACHES "a register is free after its last product, not before: the next channel's row is another")
+
+planted_bug(next_tile_looked_at_too_late
+  RUNG cuda_optimized/conv2d/direct_register_window
+  FIND [==[look_at(tile + static_cast<int>(gridDim.x));]==]
+  REPLACE [==[look_at(tile);]==]
+  TEACHES "only a block that takes several tiles shows it: the tests lower the number of blocks")
 
 planted_bug(splits_not_added
   RUNG cuda_optimized/conv2d_wgrad/depthwise

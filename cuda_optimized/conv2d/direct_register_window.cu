@@ -1,0 +1,343 @@
+/// @file direct_register_window.cu
+/// @brief conv2d, x goes straight into registers, which are refilled as soon as they have been
+/// used.
+///
+/// - Before: direct_cp_async.cu (x waits in shared memory until it is needed)
+/// - After:  depthwise.cu (nothing to sum up at all)
+/// - The same maths: cpu_reference/conv2d/direct.cpp
+///
+/// **The idea.** With a 3 x 3 filter and few channels the problem is a copy with some arithmetic,
+/// and the way through shared memory costs more than it saves: a copy, a barrier and a load for
+/// each value, although only neighbouring threads share it. Here a thread loads its window itself.
+/// What its neighbours have loaded too comes from the L1 cache:
+///
+///     lane 0    x x x x                  two outputs a lane and row: two loads of 8 bytes, the
+///     lane 1        x x x x              second one in L1 already
+///     lane 2            x x x x          stores: 32 lanes, 256 bytes without a gap
+///
+/// Nobody waits for anybody: there is no barrier in the loop. What remains is the wait for memory,
+/// and the thread hides it itself. As soon as a row of the window has taken part in all its
+/// products, its registers are free, and the same row of the next channel, or of the block's next
+/// tile, is asked for. It arrives while the other rows are computed:
+///
+///     row 0   | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ | products | load ~ ~      time ->
+///     row 1              | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~  | products |
+///     row 2                         | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~  |
+///              channel 0                                channel 1
+///
+/// So that there is a next tile, the grid has only as many blocks as run at once, and each takes
+/// several tiles. The weights of all channels stay in shared memory meanwhile.
+///
+/// **Expect.** Problem B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters a
+/// thread, 24 loads of 8 bytes and 7 of weights for 432 multiply-adds a channel; 128 registers, 16
+/// warps an SM with 3 KB each under way: enough for DRAM (some 40 KB). 34 us on an H200 (M), where
+/// a copy of the bytes takes 28, the multiply-adds alone 12, direct_cp_async 45 and cuDNN 542; 38
+/// with one row of padding, where a pair's inputs come in three loads. A sketch with all sizes but
+/// H and W compiled in took 32.6. What
+/// lost: without refilling, and with a block a tile, 35 to 38 us; float4 loads, whose stores are
+/// not contiguous or go through shared memory, 36 to 39; a strip that slides down the image with
+/// the weights of all channels in registers 43 to 61, for lack of warps.
+/// **Costs.** Neighbouring tiles read their halo again, 18/16 of the rows and 17/16 of the columns
+/// here, so it must be small: only 3 x 3 with stride 1 and dilation 1. x is read again for each
+/// tile of filters: with many of them, or with images narrower than 128 columns, other rungs are
+/// faster. Declined are also other layouts than NCHW, other types than float32, and so many
+/// channels that a filter's weights do not fit into shared memory.
+///
+/// **Try.** Load the next rows at the end of the channel instead of one by one. What does a
+/// profiler say about "long scoreboard" stalls?
+#include <optional>
+
+#include "core/cuda/launch.hpp"
+#include "core/fast_division.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/conv2d/row_segment.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+constexpr int kTaps = 3;   ///< Rows and columns of the filter.
+constexpr int kWarps = 4;  ///< Of a block, one below the other.
+constexpr int kThreads = 32 * kWarps;
+constexpr int kPairs = 2;                    ///< Pairs of neighbouring outputs in a thread's row,
+constexpr int kApart = 64;                   ///< so many columns apart: a warp's pairs lie between.
+constexpr int kColumns = kPairs * kApart;    ///< Of a tile.
+constexpr int kWidth = 2 + kTaps - 1;        ///< Inputs of a pair.
+[[maybe_unused]] constexpr int kBlocks = 4;  ///< That shall fit an SM: up to 128 registers.
+
+template <int kFilters>
+constexpr int kWeights = (kTaps * kTaps * kFilters + 3) / 4 * 4;  ///< Floats of a channel.
+
+/// The tiles of outputs, counted along q, then p, then n.
+struct Tiles {
+  int count;
+  FastDivision by_columns, by_rows;  ///< Tiles along q and p.
+};
+
+/// A place in y, without its channel.
+struct Place {
+  int n, p, q;
+};
+
+/// The inputs of a pair, from `at` on; zeros for those whose bit is not set. What is loaded
+/// together is in x as a whole, or not.
+template <Pairs kLoad>
+__device__ void load_columns(const float* at, unsigned inside, float (&values)[kWidth]) {
+  constexpr int kFirst = kLoad == Pairs::none ? kWidth : kLoad == Pairs::odd ? 1 : 0;
+  constexpr int kEnd = kFirst + (kWidth - kFirst) / 2 * 2;  // of the pairs
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e) {
+    const bool here = (inside & 1u << e) != 0;
+    if (e < kFirst || e >= kEnd) {
+      values[e] = here ? at[e] : 0.0f;
+    } else if ((e - kFirst) % 2 == 0) {
+      const float2 pair = here ? *reinterpret_cast<const float2*>(at + e) : float2{0.0f, 0.0f};
+      values[e] = pair.x;
+      values[e + 1] = pair.y;
+    }
+  }
+}
+
+/// x [N][C][H][W], weights [K][C/groups][3][3], bias [K] or null, y [N][K][P][Q]; stride and
+/// dilation 1. A thread computes kRows rows. Grid (<= tiles, <= tiles of filters), block kThreads.
+/// @tparam kLoad which inputs of a pair are loaded together
+/// @tparam kStore whether the outputs of a pair are stored together
+template <int kFilters, int kRows, Pairs kLoad, bool kStore>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    conv2d_register_window(Conv2dProblem conv, Tiles tiles, const float* x, const float* weights,
+                           const float* bias, float* y) {
+  float* room = dynamic_shared<float>();  // [channel][r][s][filter], each channel's rounded up
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const int group_tiles = ceil_div(group_k, kFilters), filter_tiles = conv.groups * group_tiles;
+  const std::int64_t channel_size = std::int64_t{conv.H} * conv.W;
+  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
+
+  for (int filter_tile = static_cast<int>(blockIdx.y); filter_tile < filter_tiles;
+       filter_tile += static_cast<int>(gridDim.y)) {
+    const int group = filter_tile / group_tiles;
+    const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
+    const int filters = min(kFilters, (group + 1) * group_k - k0);  // of the block
+    for (int i = thread; i < group_c * kTaps * kTaps * kFilters; i += kThreads) {
+      const int f = i % kFilters, tap = i / kFilters % (kTaps * kTaps);
+      const int c = i / (kFilters * kTaps * kTaps);
+      room[c * kWeights<kFilters> + tap * kFilters + f] =
+          f < filters ? weights[(std::int64_t{k0 + f} * group_c + c) * (kTaps * kTaps) + tap]
+                      : 0.0f;
+    }
+    float* starts = room + group_c * kWeights<kFilters>;  // bias, or 0
+    if (thread < kFilters) starts[thread] = bias && thread < filters ? bias[k0 + thread] : 0.0f;
+
+    // The thread's first output of a tile.
+    const auto place_in = [&](int tile) {
+      const int row = tiles.by_columns.quotient(tile), n = tiles.by_rows.quotient(row);
+      return Place{n, (tiles.by_rows.remainder(row, n) * kWarps + warp) * kRows,
+                   tiles.by_columns.remainder(tile, row) * kColumns + 2 * lane};
+    };
+    // The window that is loaded next: `corner` is its first value, in row h of x. Bit e of
+    // inside[g] is set if column e of pair g is in x.
+    constexpr int kWindow = kRows + kTaps - 1;
+    float values[kWindow][kPairs][kWidth];
+    const float* corner = x;
+    int h = 0;
+    unsigned inside[kPairs] = {};
+    const auto look_at = [&](int tile) {
+      const Place first = place_in(min(tile, tiles.count - 1));
+      h = first.p - conv.pad.top;
+      const int w = first.q - conv.pad.left;
+      corner = x + ((std::int64_t{first.n} * conv.C + group * group_c) * conv.H + h) * conv.W + w;
+#pragma unroll
+      for (int g = 0; g < kPairs; ++g) {
+        inside[g] = 0;
+#pragma unroll
+        for (int e = 0; e < kWidth; ++e) {
+          const auto column = static_cast<unsigned>(w + g * kApart + e);
+          // Behind the last tile there is nothing to load.
+          if (tile < tiles.count && column < static_cast<unsigned>(conv.W)) inside[g] |= 1u << e;
+        }
+      }
+    };
+    const auto load_row = [&](int i) {
+      const bool row_inside = static_cast<unsigned>(h + i) < static_cast<unsigned>(conv.H);
+      const float* row = corner + std::int64_t{i} * conv.W;
+#pragma unroll
+      for (int g = 0; g < kPairs; ++g) {
+        load_columns<kLoad>(row + g * kApart, row_inside ? inside[g] : 0, values[i][g]);
+      }
+    };
+    look_at(static_cast<int>(blockIdx.x));
+#pragma unroll
+    for (int i = 0; i < kWindow; ++i) load_row(i);
+    __syncthreads();  // between the writes of the weights and their reads, by all threads
+
+    for (int tile = static_cast<int>(blockIdx.x); tile < tiles.count;
+         tile += static_cast<int>(gridDim.x)) {
+      float sums[kFilters][kRows][kPairs][2];
+#pragma unroll
+      for (int f = 0; f < kFilters; ++f) {
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+#pragma unroll
+          for (int g = 0; g < kPairs; ++g) sums[f][j][g][0] = sums[f][j][g][1] = starts[f];
+        }
+      }
+#pragma unroll 1
+      for (int c = 0; c < group_c; ++c) {
+        if (c + 1 < group_c) {
+          corner += channel_size;
+        } else {
+          look_at(tile + static_cast<int>(gridDim.x));
+        }
+        float weight[kWeights<kFilters>];
+#pragma unroll
+        for (int i = 0; i < kWeights<kFilters>; i += 4) {
+          const float4 four = *reinterpret_cast<const float4*>(room + c * kWeights<kFilters> + i);
+          weight[i] = four.x;
+          weight[i + 1] = four.y;
+          weight[i + 2] = four.z;
+          weight[i + 3] = four.w;
+        }
+#pragma unroll
+        for (int i = 0; i < kWindow; ++i) {
+          // Row i of the window meets filter row r in the outputs' row i - r.
+#pragma unroll
+          for (int r = 0; r < kTaps; ++r) {
+            if (i < r || i - r >= kRows) continue;
+#pragma unroll
+            for (int s = 0; s < kTaps; ++s) {
+#pragma unroll
+              for (int f = 0; f < kFilters; ++f) {
+#pragma unroll
+                for (int g = 0; g < kPairs; ++g) {
+#pragma unroll
+                  for (int e = 0; e < 2; ++e) {
+                    sums[f][i - r][g][e] +=
+                        values[i][g][e + s] * weight[(r * kTaps + s) * kFilters + f];
+                  }
+                }
+              }
+            }
+          }
+          load_row(i);  // of the next window: the registers are free
+        }
+      }
+      const Place first = place_in(tile);
+      float* to = y + ((std::int64_t{first.n} * conv.K + k0) * conv.P + first.p) * conv.Q + first.q;
+#pragma unroll
+      for (int f = 0; f < kFilters; ++f) {
+        float* row = to;
+        to += y_plane;
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+#pragma unroll
+          for (int g = 0; g < kPairs; ++g) {
+            const int columns = f < filters && first.p + j < conv.P
+                                    ? conv.Q - first.q - g * kApart
+                                    : 0;  // that are inside of y, or <= 0
+            const float(&pair)[2] = sums[f][j][g];
+            if constexpr (kStore) {
+              if (columns > 0) *reinterpret_cast<float2*>(row + g * kApart) = {pair[0], pair[1]};
+            } else {
+              if (columns > 0) row[g * kApart] = pair[0];
+              if (columns > 1) row[g * kApart + 1] = pair[1];
+            }
+          }
+          row += conv.Q;
+        }
+      }
+    }
+    __syncthreads();  // between the reads of the weights and the next filters' writes
+  }
+}
+
+using Kernel = void (*)(Conv2dProblem, Tiles, const float*, const float*, const float*, float*);
+
+/// A kernel, and what a launch must know of it.
+struct Choice {
+  Kernel kernel;
+  int filters, rows;
+  std::int64_t bytes;
+};
+
+template <int kFilters, int kRows>
+std::optional<Choice> with_filters(const Conv2dProblem& conv, bool load_pairs, bool store_pairs) {
+  const std::int64_t bytes = (std::int64_t{conv.C / conv.groups} * kWeights<kFilters> + kFilters) *
+                             std::int64_t{sizeof(float)};
+  if (bytes > std::int64_t{kMaxSharedBytes}) return {};
+  const auto with = [&](auto one_by_one, auto together) {
+    return Choice{store_pairs ? together : one_by_one, kFilters, kRows, bytes};
+  };
+  if (!load_pairs) {
+    return with(conv2d_register_window<kFilters, kRows, Pairs::none, false>,
+                conv2d_register_window<kFilters, kRows, Pairs::none, true>);
+  }
+  if (conv.pad.left % 2 == 0) {
+    return with(conv2d_register_window<kFilters, kRows, Pairs::even, false>,
+                conv2d_register_window<kFilters, kRows, Pairs::even, true>);
+  }
+  return with(conv2d_register_window<kFilters, kRows, Pairs::odd, false>,
+              conv2d_register_window<kFilters, kRows, Pairs::odd, true>);
+}
+
+/// As many filters a thread as there are, up to 4, or 1 if the weights of more do not fit.
+std::optional<Choice> choose(const Conv2dProblem& conv, bool load_pairs, bool store_pairs) {
+  const int group_k = conv.K / conv.groups;
+  std::optional<Choice> choice;
+  if (group_k == 2 || group_k == 3) {
+    choice = with_filters<3, 4>(conv, load_pairs, store_pairs);
+  } else if (group_k > 3) {
+    choice = with_filters<4, 2>(conv, load_pairs, store_pairs);
+  }
+  return choice ? choice : with_filters<1, 4>(conv, load_pairs, store_pairs);
+}
+
+std::int64_t tile_count(const Conv2dProblem& conv, const Choice& choice) {
+  return std::int64_t{conv.N} * ceil_div(conv.P, kWarps * choice.rows) * ceil_div(conv.Q, kColumns);
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (conv.R != kTaps || conv.S != kTaps) return "filters of 3 x 3 only";
+  if (conv.stride.h != 1 || conv.stride.w != 1) return "stride 1 only";
+  if (conv.dilation.h != 1 || conv.dilation.w != 1) return "dilation 1 only";
+  const auto choice = choose(conv, false, false);
+  if (!choice) {
+    return text("a filter's weights of ", conv.C / conv.groups, " channels take more than ",
+                kMaxSharedBytes, " bytes of shared memory");
+  }
+  if (tile_count(conv, *choice) > INT32_MAX / 2) return "2^30 and more tiles";
+  return {};
+}
+
+OutputTile tile_of(const Conv2dProblem& conv) {
+  const auto choice = choose(conv, false, false);
+  return {choice ? kWarps * choice->rows : 0, kColumns};
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const float* x = arrays.in<float>("x");
+  float* y = arrays.out<float>("y");
+  // Whether all rows of x, or of y, begin at multiples of 8 bytes.
+  const bool load_pairs = conv.W % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  const bool store_pairs = conv.Q % 2 == 0 && reinterpret_cast<std::uintptr_t>(y) % 8 == 0;
+  const Choice choice = choose(conv, load_pairs, store_pairs).value();
+  const Tiles tiles{static_cast<int>(tile_count(conv, choice)),
+                    FastDivision(ceil_div(conv.Q, kColumns)),
+                    FastDivision(ceil_div(conv.P, kWarps * choice.rows))};
+  int device = 0, multiprocessors = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const int filter_tiles = conv.groups * ceil_div(conv.K / conv.groups, choice.filters);
+  const int resident = std::max(1, kBlocks * multiprocessors / filter_tiles);
+  const dim3 grid(blocks_for(tiles.count, 1, resident), blocks_for(filter_tiles, 1, kMaxGridYZ));
+  launch(choice.kernel, {grid, kThreads, static_cast<std::size_t>(choice.bytes)}, conv, tiles, x,
+         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct_register_window() {
+  return {.supports = supports, .run = run, .tile = tile_of};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
