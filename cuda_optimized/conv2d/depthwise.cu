@@ -28,7 +28,7 @@
 /// 4.4 and cuDNN 27. With so little arithmetic it is the *instructions* that count, not the bytes:
 /// a thread a column, with a load and a comparison for each value, took 9.5 us in a sketch with all
 /// sizes compiled in, a thread a row 6.8. So a thread finds its place by multiplications with
-/// numbers that the host has prepared (FastDivision): half a microsecond less than with divisions.
+/// numbers that the host has prepared (FastDivision).
 /// **Costs.** The outputs pass through shared memory a second time. Other filters than 3 x 3 and
 /// 5 x 5, dilation, and other strides than 1 and 2 load R * S values an output. Declined: more than
 /// one input channel a group, more than 8 filters a channel, and rows so long that the inputs of a
