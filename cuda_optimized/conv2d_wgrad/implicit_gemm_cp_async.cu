@@ -26,13 +26,17 @@
 ///               share their tap, and one test serves for all; their addresses are H * W apart.
 ///               add_parts() puts the weights back into dw's order.
 ///
+/// And the sums of all tiles are cut into even shares, one for each block that the GPU holds, where
+/// that takes less time than the same number of parts for each tile (split_k.cuh, EvenShares).
+///
 /// **Expect.** Of some 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
 /// operands, 16 to 24 copy, and 150 find addresses. Measured on an H200 (2026-11-21), microseconds,
-/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 282 (414); B4 219
-/// (375), B5 118 (188), B6 209 (281), B7 254 (219), B8 191 (275), B9 1556 (2866), B10 5700 (6991).
-/// Predicted were 220 for B7, where some 50 still go into adding the parts up, and 195 for B6. A
-/// version in which two warps shared the 16 pixels of a step was up to 10 % faster on all but these
-/// two.
+/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 282 (414); B4 220
+/// (375), B5 118 (188), B6 208 (281), B7 227 (219), B8 186 (275), B9 1519 (2866), B10 5700 (6991).
+/// B7 has 144 tiles, 1.1 waves: 254 with four parts for each tile of 128 x 64, in 2.9 waves. Of the
+/// 227 the products take 205, where their share of B10's rate were 155; each block begins and ends
+/// twice. A version in which two warps shared the 16 pixels of a step was up to 10 % faster on all
+/// but B6 and B7.
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
 /// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
 /// and as by implicit_gemm.
@@ -144,21 +148,21 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
   const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
 
-  const int block = static_cast<int>(blockIdx.x);
-  const std::int64_t last = shares.begin_of(block + 1);
-  std::int64_t next = shares.begin_of(block);
+  const int share = shares.share_of(static_cast<int>(blockIdx.x));
+  const std::int64_t last = shares.begin_of(share + 1);
+  std::int64_t next = shares.begin_of(share);
   while (next < last) {
     const auto number = static_cast<int>(next / shares.steps);
     const auto first_step = static_cast<int>(next - std::int64_t{number} * shares.steps);
-    const auto share = static_cast<int>(min(last - next, std::int64_t{shares.steps - first_step}));
-    next += share;
+    const auto count = static_cast<int>(min(last - next, std::int64_t{shares.steps - first_step}));
+    next += count;
     Tile tile;
     tile.n = number % product.tiles_n;
     tile.m = number / product.tiles_n % product.tiles_m;
     tile.group = number / product.tiles_n / product.tiles_m;
-    tile.split = block - shares.block_with(std::int64_t{number} * shares.steps);
+    tile.split = share - shares.share_with(std::int64_t{number} * shares.steps);
     tile.pixel_begin = first_step * kStep;
-    tile.pixel_end = min(product.pixels, tile.pixel_begin + share * kStep);
+    tile.pixel_end = min(product.pixels, tile.pixel_begin + count * kStep);
     const int steps = ceil_div(max(0, tile.pixel_end - tile.pixel_begin), kStep);
     const int m0 = tile.m * kTileM, n0 = tile.n * kTileN;
     const int first_filter = tile.group * product.group_k + m0;
@@ -251,7 +255,7 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
 
     // A single part is dw itself, with its columns in the order [c][r][s]. Where a tile has fewer
     // parts than others, the block with its last step adds parts of zeros.
-    const bool ends = first_step + share == shares.steps;
+    const bool ends = first_step + count == shares.steps;
     const bool is_dw = product.splits == 1;
     const int taps = conv.R * conv.S;
 #pragma unroll 1

@@ -1,33 +1,45 @@
 /// @file implicit_gemm_mma_tf32.cu
-/// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are split over blocks.
+/// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
 ///
 /// - Before: implicit_gemm_cp_async.cu (float arithmetic, NCHW)
-/// - Made of: cuda_optimized/gemm/mma_tile.cuh
+/// - After:  none; for the idea of mma.sync see cuda_optimized/gemm/mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** dw = dy^T * windows, summed over all pixels of all images: few results, long sums.
 /// In NHWC both factors lie across the sum: a pixel's output channels side by side in dy, its
-/// input's channels in x. So both tiles are staged as they are, a row for each pixel, and fragments
-/// are loaded a float at a time (gemm/mma_tile.cuh, across_k):
+/// input's channels in x. Both tiles are staged as they are, a row for each pixel:
 ///
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
 ///
-/// A thread copies the same tap and channels in all stages, for other pixels: it finds r, s and c
-/// once, and one warp finds the 32 pixels of a stage, two stages ahead, for all.
+/// ldmatrix cannot turn floats. But which row of dw is row i of a fragment is free: lane l may as
+/// well hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and g, g + 8 of
+/// the next. Then its values of a pixel lie side by side, and come in loads of 16 bytes:
 ///
-/// B4 has 64 x 576 results, five tiles for 132 SMs: so the pixels are split among blocks, and each
-/// split writes its own dw. A second kernel adds them up in order: no atomics, the same bits in
-/// every run. How many splits: those that waste the least of the last wave of blocks, counting what
-/// the additions cost (plan_of()).
+///     pixel l % 4:  [ lane 0 | lane 4 | lane 8 | ...            ]   4 floats each, 32 rows of dw
 ///
-/// **Expect.** Loads from shared memory, 64 bytes a lane for 32 products, in 32 instructions
-/// instead of 12: 130 to 150 TFLOP/s before the additions. B10 predicted 1700 us, B4 110 us.
-/// **Costs.** 105 KB of shared memory a block; splits * |dw| floats of workspace. db reads dy once
-/// more. C/G and K/G that are no multiples of 4 are copied 4 bytes at a time. Declined: fp32
-/// problems, NCHW, GPUs before compute capability 8.0, 2^31 pixels.
-/// **Try.** Add the splits' results by atomicAdd instead: what is gained, and what does the suite
-/// say to `deterministic`?
+/// The sums of all tiles of dw are one long row of steps, cut into as many shares as the GPU holds
+/// blocks, at a tile's end or not: no wave of blocks is cut short. What a block has of a tile is a
+/// part, and a second kernel adds the parts of each tile in order: no atomics, the same bits in
+/// every run on the same GPU.
+///
+/// **Expect.** Per 8 pixels and warp 32 products, 8 loads, 32 roundings and a quarter of a step's
+/// 16 copies. A product takes a quarter of an SM 6 cycles, which is 322 TFLOP/s at most. Measured
+/// on an H200 (2026-11-21), microseconds, cuDNN's best TF32 for dw alone in brackets: B4 74 (86),
+/// B5 52 (44), B6 72 (58), B7 82 (53), B8 69 (54), B9 439 (573), B10 1432 (1132): 0.88 of its speed
+/// in the geometric mean. B10 runs at 165 TFLOP/s and 53 % of the products' peak, with 6.2 TB/s
+/// from L2 to the SMs. B5 to B8 take 20 to 30 us beyond their share of that rate: the first loads,
+/// 17 MB or more of parts written and read again (8 to 11 us), two launches.
+///
+/// What was tried, B10 in microseconds: fragments a float at a time, cvt.rna and parts of all of dw
+/// 1946. cvt.rna is a comparison and an addition under its condition, 13 cycles apart, and most of
+/// the stalls; two instructions without a condition, which keep every NaN, 1685; one, 1432. Tiles
+/// of 128 x 256 for eight warps, for less traffic from L2: 1526, as all warps wait for each other.
+/// **Costs.** 106 KB of shared memory a block. C/G and K/G that are no multiples of 4 are copied 4
+/// bytes at a time. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, R + S over
+/// 31 (the bits of a word), what 31 bits do not count.
+/// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What do the stalls
+/// `wait` become?
 #include "core/cuda/compute_capability.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/fast_division.hpp"
@@ -415,11 +427,17 @@ __global__ void __launch_bounds__(kAddThreads)
       const int first_step = tile_number * product.steps;
       const int begin = product.block_with(first_step) + tile_number;
       const int end = product.block_with(first_step + product.steps - 1) + tile_number + 1;
-#pragma unroll 4
-      for (int part = begin + share; part < end; part += kShares) {
-        const float4 more =
-            *reinterpret_cast<const float4*>(parts + std::int64_t{part} * S::kPart + four * 4);
-        sum = {sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w};
+      for (int part = begin + share; part < end; part += 4 * kShares) {
+        float4 more[4];  // loaded before the first is added, also where there are fewer
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int other = part + j * kShares;
+          const float* const from = parts + std::int64_t{other} * S::kPart + four * 4;
+          more[j] = other < end ? *reinterpret_cast<const float4*>(from) : float4{};
+        }
+        for (const float4& value : more) {
+          sum = {sum.x + value.x, sum.y + value.y, sum.z + value.z, sum.w + value.w};
+        }
       }
     }
     if constexpr (kShares > 1) {

@@ -119,14 +119,19 @@ inline Plan plan_for(const Conv2dProblem& conv, TileShape shape, int step, int m
 struct EvenShares {
   int steps = 0;   ///< Of a tile.
   int blocks = 0;  ///< That share all of them.
+  int across = 1;  ///< So many neighbouring blocks have the same part of different tiles' sums.
   std::int64_t all_steps = 0;
 
-  /// The first step of a block.
-  HOST_DEVICE constexpr std::int64_t begin_of(int block) const {
-    return block * all_steps / blocks;
+  /// Which share a block gets: those that run at the same time shall read the same pixels.
+  HOST_DEVICE constexpr int share_of(int block) const {
+    return block % across * (blocks / across) + block / across;
   }
-  /// The block that has this step.
-  HOST_DEVICE constexpr int block_with(std::int64_t step) const {
+  /// The first step of a share.
+  HOST_DEVICE constexpr std::int64_t begin_of(int share) const {
+    return share * all_steps / blocks;
+  }
+  /// The share that has this step.
+  HOST_DEVICE constexpr int share_with(std::int64_t step) const {
     return static_cast<int>(((step + 1) * blocks - 1) / all_steps);
   }
 };
@@ -147,7 +152,8 @@ inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int st
   SplitProduct& product = even.product;
   const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
   const int steps = std::max(1, ceil_div(product.pixels, step));
-  even.shares = {steps, static_cast<int>(tiles * product.splits), tiles * steps};
+  even.shares = {steps, static_cast<int>(tiles * product.splits), static_cast<int>(tiles),
+                 tiles * steps};
   const int resident = kSms * shape.resident;
   const std::int64_t share = even.shares.all_steps / resident;
   if (share < kStartSteps || tiles > 4 * resident) return even;
@@ -160,6 +166,7 @@ inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int st
   if (most_parts <= most_splits && time < even.microseconds) {
     even.microseconds = time;
     even.shares.blocks = resident;
+    even.shares.across = 1;
     product.splits = most_parts;
   }
   return even;
@@ -247,9 +254,15 @@ static __global__ void __launch_bounds__(kReducingThreads)
       const int tap = i / count, c = i % count;
       const float* const part = from + tap * product.group_c + c;
       float sum = 0.0f;
-#pragma unroll 4
-      for (int split = share; split < product.splits; split += kShares)
-        sum += part[split * weights];
+      for (int split = share; split < product.splits; split += 4 * kShares) {
+        float four[4];  // loaded before the first is added, also where there are fewer
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int other = split + j * kShares;
+          four[j] = other < product.splits ? part[other * weights] : 0.0f;
+        }
+        for (const float value : four) sum += value;
+      }
       sums[share][c * taps + tap] = sum;
     }
     if (c0 == 0 && thread == 0) {
@@ -266,12 +279,12 @@ static __global__ void __launch_bounds__(kReducingThreads)
          i += kReducingThreads) {
       float sum = sums[0][i];
 #pragma unroll
-      for (int other = 1; other < kShares; ++other) sum += sums[other][i];
+      for (int row = 1; row < kShares; ++row) sum += sums[row][i];
       to[i] = sum;
     }
     if (c0 == 0 && thread == 0 && share == 0) {
       float sum = bias_sums[0];
-      for (int other = 1; other < kShares; ++other) sum += bias_sums[other];
+      for (int row = 1; row < kShares; ++row) sum += bias_sums[row];
       db[filter] = sum;
     }
     __syncthreads();  // between these reads and the next weights' writes
