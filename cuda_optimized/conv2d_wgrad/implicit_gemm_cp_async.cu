@@ -31,12 +31,13 @@
 ///
 /// **Expect.** Of some 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
 /// operands, 16 to 24 copy, and 150 find addresses. Measured on an H200 (2026-11-21), microseconds,
-/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 282 (414); B4 220
-/// (375), B5 118 (188), B6 208 (281), B7 227 (219), B8 186 (275), B9 1519 (2866), B10 5700 (6991).
+/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 314 (414); B4 220
+/// (375), B5 125 (188), B6 209 (281), B7 226 (219), B8 189 (275), B9 1549 (2866), B10 5735 (6991).
 /// B7 has 144 tiles, 1.1 waves: 254 with four parts for each tile of 128 x 64, in 2.9 waves. Of the
-/// 227 the products take 205, where their share of B10's rate were 155; each block begins and ends
-/// twice. A version in which two warps shared the 16 pixels of a step was up to 10 % faster on all
-/// but B6 and B7.
+/// 226 the products take 205, where their share of B10's rate were 154, as each block begins and
+/// ends twice; adding up the parts takes 22. Without the loop over tiles B3 took 282 and B5 117. A
+/// version in which two warps shared the 16 pixels of a step was up to 10 % faster on all but B6
+/// and B7.
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
 /// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
 /// and as by implicit_gemm.
