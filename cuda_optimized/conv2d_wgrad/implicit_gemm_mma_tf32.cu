@@ -25,16 +25,18 @@
 ///
 /// **Expect.** Per 8 pixels and warp 32 products, 8 loads, 32 roundings and a quarter of a step's
 /// 16 copies. A product takes a quarter of an SM 6 cycles, which is 322 TFLOP/s at most. Measured
-/// on an H200 (2026-11-21), microseconds, cuDNN's best TF32 for dw alone in brackets: B4 74 (86),
-/// B5 52 (44), B6 72 (58), B7 82 (53), B8 69 (54), B9 439 (573), B10 1432 (1132): 0.88 of its speed
+/// on an H200 (2026-11-21), microseconds, cuDNN's best TF32 for dw alone in brackets: B4 73 (86),
+/// B5 49 (44), B6 71 (58), B7 82 (53), B8 69 (54), B9 433 (573), B10 1432 (1132): 0.9 of its speed
 /// in the geometric mean. B10 runs at 165 TFLOP/s and 53 % of the products' peak, with 6.2 TB/s
-/// from L2 to the SMs. B5 to B8 take 20 to 30 us beyond their share of that rate: the first loads,
-/// 17 MB or more of parts written and read again (8 to 11 us), two launches.
+/// from L2 to the SMs. B6 to B8 take 20 to 30 us beyond their share of that rate: the first loads,
+/// 18 to 27 MB of parts written and read again (8 us), two launches.
 ///
 /// What was tried, B10 in microseconds: fragments a float at a time, cvt.rna and parts of all of dw
-/// 1946. cvt.rna is a comparison and an addition under its condition, 13 cycles apart, and most of
-/// the stalls; two instructions without a condition, which keep every NaN, 1685; one, 1432. Tiles
-/// of 128 x 256 for eight warps, for less traffic from L2: 1526, as all warps wait for each other.
+/// 1946. cvt.rna is a comparison and an addition under its condition, some 9 cycles apart, where
+/// stalls on fixed latencies were a third of the time. Two instructions without a condition, which
+/// keep every NaN, 1685; the addition alone, 1527; one instruction, and pointers that move on
+/// instead of addresses found anew, 1432. Tiles of 128 x 256 for eight warps have less traffic from
+/// L2, but twice the stalls at barriers: 1526.
 /// **Costs.** 106 KB of shared memory a block. C/G and K/G that are no multiples of 4 are copied 4
 /// bytes at a time. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, R + S over
 /// 31 (the bits of a word), what 31 bits do not count.
@@ -144,7 +146,7 @@ __device__ Pixel pixel_at(const Product& product, const float* x, int pixel, int
 /// mma.sync ignores the low 13 bits, so adding half of the last bit that counts is enough; the
 /// maximum keeps a NaN whose bits run over into the sign. (Not a negative one; arithmetic makes
 /// positive ones.) For cvt.rna.tf32 the compiler would make a comparison and an addition under a
-/// condition, whose result takes 13 cycles to get there; this is one instruction from compute
+/// condition, whose result takes some 9 cycles to get there; this is one instruction from compute
 /// capability 9.0 on.
 __device__ std::uint32_t rounded(float value) {
   const std::uint32_t bits = __float_as_uint(value);
