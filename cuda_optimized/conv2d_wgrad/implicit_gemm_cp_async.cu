@@ -26,13 +26,18 @@
 ///               share their tap, and one test serves for all; their addresses are H * W apart.
 ///               add_parts() puts the weights back into dw's order.
 ///
+/// And the sums of all tiles are cut into even shares, one for each block that the GPU holds, where
+/// that takes less time than the same number of parts for each tile (split_k.cuh, EvenShares).
+///
 /// **Expect.** Of some 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
 /// operands, 16 to 24 copy, and 150 find addresses. Measured on an H200 (2026-11-21), microseconds,
-/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 282 (414); B4 219
-/// (375), B5 118 (188), B6 209 (281), B7 254 (219), B8 191 (275), B9 1556 (2866), B10 5700 (6991).
-/// Predicted were 220 for B7, where some 50 still go into adding the parts up, and 195 for B6. A
-/// version in which two warps shared the 16 pixels of a step was up to 10 % faster on all but these
-/// two.
+/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 314 (414); B4 220
+/// (375), B5 125 (188), B6 209 (281), B7 226 (219), B8 189 (275), B9 1549 (2866), B10 5735 (6991).
+/// B7 has 144 tiles, 1.1 waves: 254 with four parts for each tile of 128 x 64, in 2.9 waves. Of the
+/// 226 the products take 205, where their share of B10's rate were 154, as each block begins and
+/// ends twice; adding up the parts takes 22. Without the loop over tiles B3 took 282 and B5 117. A
+/// version in which two warps shared the 16 pixels of a step was up to 10 % faster on all but B6
+/// and B7.
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
 /// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
 /// and as by implicit_gemm.
@@ -125,13 +130,13 @@ struct Shared {
   Column columns[kTileN];
 };
 
-/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups, splits).
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (shares.blocks).
 /// @param one_tap C/groups is a multiple of 64, so that 64 columns from a multiple of 64 on are
 /// channels of the same tap
 template <int kTileM, int kTileN, int kLanesM, int kBlocks, bool kOneTap>
 __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
-    wgrad_cp_async(SplitProduct product, Dilation dilation, const float* x, const float* dy,
-                   Sums sums) {
+    wgrad_cp_async(SplitProduct product, EvenShares shares, Dilation dilation, const float* x,
+                   const float* dy, Sums sums) {
   using Threads = gemm::ThreadTile<kTileM, kTileN, kStep, 8, 8, kLanesM>;
   constexpr int kWarps = Threads::kThreads / 32;
   constexpr int kColumns = kTileN / kWarps;  // that a warp copies
@@ -141,123 +146,140 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
   const Conv2dProblem& conv = product.conv;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
 
-  Tile tile;
-  tile.n = static_cast<int>(blockIdx.x % static_cast<unsigned>(product.tiles_n));
-  tile.m = static_cast<int>(blockIdx.x / static_cast<unsigned>(product.tiles_n)) % product.tiles_m;
-  tile.group =
-      static_cast<int>(blockIdx.x / static_cast<unsigned>(product.tiles_n)) / product.tiles_m;
-  tile.split = static_cast<int>(blockIdx.y);
-  tile.pixel_begin = tile.split * product.split_pixels;
-  tile.pixel_end = min(product.pixels, tile.pixel_begin + product.split_pixels);
-  const int steps = ceil_div(max(0, tile.pixel_end - tile.pixel_begin), kStep);
-  const int m0 = tile.m * kTileM, n0 = tile.n * kTileN;
-  const int first_filter = tile.group * product.group_k + m0;
-  const int filters = min(kTileM, product.group_k - m0);
   const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
 
-  for (int i = thread; i < kTileN; i += Threads::kThreads) {
-    shared.columns[i] = column_at(product, n0 + i);
-  }
-  const auto decode = [&](int step) {
-    if (thread < kStep) {
-      shared.pixels[step % 2][thread] =
-          pixel_at(product, dilation, tile, first_filter, tile.pixel_begin + step * kStep + thread);
+  const int share = shares.share_of(static_cast<int>(blockIdx.x));
+  const std::int64_t last = shares.begin_of(share + 1);
+  std::int64_t next = shares.begin_of(share);
+  while (next < last) {
+    const auto number = static_cast<int>(next / shares.steps);
+    const auto first_step = static_cast<int>(next - std::int64_t{number} * shares.steps);
+    const auto count = static_cast<int>(min(last - next, std::int64_t{shares.steps - first_step}));
+    next += count;
+    Tile tile;
+    tile.n = number % product.tiles_n;
+    tile.m = number / product.tiles_n % product.tiles_m;
+    tile.group = number / product.tiles_n / product.tiles_m;
+    tile.split = share - shares.share_with(std::int64_t{number} * shares.steps);
+    tile.pixel_begin = first_step * kStep;
+    tile.pixel_end = min(product.pixels, tile.pixel_begin + count * kStep);
+    const int steps = ceil_div(max(0, tile.pixel_end - tile.pixel_begin), kStep);
+    const int m0 = tile.m * kTileM, n0 = tile.n * kTileN;
+    const int first_filter = tile.group * product.group_k + m0;
+    const int filters = min(kTileM, product.group_k - m0);
+
+    for (int i = thread; i < kTileN; i += Threads::kThreads) {
+      shared.columns[i] = column_at(product, n0 + i);
     }
-  };
-  // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores
-  // at [pixel][row] with rows of 4 floats more than a multiple of 32 meet all 32 banks.
-  const int row0 = lane / 8, column0 = warp * kColumns + row0, filter0 = warp * 4 + row0;
-  const auto copy_tiles = [&](int step) {
-    if (step < steps) {
+    const auto decode = [&](int step) {
+      if (thread < kStep) {
+        shared.pixels[step % 2][thread] = pixel_at(product, dilation, tile, first_filter,
+                                                   tile.pixel_begin + step * kStep + thread);
+      }
+    };
+    // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores
+    // at [pixel][row] with rows of 4 floats more than a multiple of 32 meet all 32 banks.
+    const int row0 = lane / 8, column0 = warp * kColumns + row0, filter0 = warp * 4 + row0;
+    const auto copy_tiles = [&](int step) {
+      if (step < steps) {
 #pragma unroll
-      for (int half = 0; half < kStep; half += 8) {
-        const int pixel = half + lane % 8;
-        const Pixel at = shared.pixels[step % 2][pixel];
-        float* to_b = &shared.b[step % kStages][pixel][column0];
-        if constexpr (kOneTap) {
-          const Column column = shared.columns[column0];
-          const bool inside = (at.outside & column.bits) == 0;
-          const float* from = inside ? x + (at.x + column.x) : x;
-#pragma unroll
-          for (int i = 0; i < kColumns; i += 4) {
-            ptx::cp_async<4>(to_b + i, from + i * x_plane, inside ? 4 : 0);
-          }
-        } else {
-#pragma unroll
-          for (int i = 0; i < kColumns; i += 4) {
-            const Column column = shared.columns[column0 + i];
+        for (int half = 0; half < kStep; half += 8) {
+          const int pixel = half + lane % 8;
+          const Pixel at = shared.pixels[step % 2][pixel];
+          float* to_b = &shared.b[step % kStages][pixel][column0];
+          if constexpr (kOneTap) {
+            const Column column = shared.columns[column0];
             const bool inside = (at.outside & column.bits) == 0;
-            ptx::cp_async<4>(to_b + i, inside ? x + (at.x + column.x) : x, inside ? 4 : 0);
-          }
-        }
-        float* to_a = &shared.a[step % kStages][pixel][0];
-        const float* from = dy + at.dy;
-        if (filters == kTileM) {
+            const float* from = inside ? x + (at.x + column.x) : x;
 #pragma unroll
-          for (int i = 0; i < kTileM; i += 4 * kWarps) {
-            if (kTileM % (4 * kWarps) != 0 && filter0 + i >= kTileM) break;
-            ptx::cp_async<4>(to_a + filter0 + i, from + (filter0 + i) * y_plane,
-                             at.inside_part ? 4 : 0);
+            for (int i = 0; i < kColumns; i += 4) {
+              ptx::cp_async<4>(to_b + i, from + i * x_plane, inside ? 4 : 0);
+            }
+          } else {
+#pragma unroll
+            for (int i = 0; i < kColumns; i += 4) {
+              const Column column = shared.columns[column0 + i];
+              const bool inside = (at.outside & column.bits) == 0;
+              ptx::cp_async<4>(to_b + i, inside ? x + (at.x + column.x) : x, inside ? 4 : 0);
+            }
           }
-        } else {
+          float* to_a = &shared.a[step % kStages][pixel][0];
+          const float* from = dy + at.dy;
+          if (filters == kTileM) {
+#pragma unroll
+            for (int i = 0; i < kTileM; i += 4 * kWarps) {
+              if (kTileM % (4 * kWarps) != 0 && filter0 + i >= kTileM) break;
+              ptx::cp_async<4>(to_a + filter0 + i, from + (filter0 + i) * y_plane,
+                               at.inside_part ? 4 : 0);
+            }
+          } else {
 #pragma unroll 1
-          for (int f = filter0; f < kTileM; f += 4 * kWarps) {
-            const bool inside = at.inside_part && f < filters;
-            ptx::cp_async<4>(to_a + f, inside ? from + f * y_plane : dy, inside ? 4 : 0);
+            for (int f = filter0; f < kTileM; f += 4 * kWarps) {
+              const bool inside = at.inside_part && f < filters;
+              ptx::cp_async<4>(to_a + f, inside ? from + f * y_plane : dy, inside ? 4 : 0);
+            }
           }
         }
       }
-    }
-    ptx::cp_async_commit_group();
-  };
+      ptx::cp_async_commit_group();
+    };
 
-  const Threads place(threadIdx.x);
-  float products[Threads::kThreadM][Threads::kThreadN] = {};
-  float bias_sum = 0.0f;
-  for (int step = 0; step < kStages - 1; ++step) {
-    decode(step);
-    __syncthreads();  // between the pixels' (and columns') writes and their reads
-    copy_tiles(step);
-  }
-  decode(kStages - 1);
-  for (int step = 0; step < steps; ++step) {
-    ptx::cp_async_wait_group<kStages - 2>();
-    // Three separations: between this thread's copies and the other threads' reads of this step's
-    // tiles; between the reads of the step before and the copies below, into the same tiles;
-    // between the writes of the pixels that are copied below, and their reads.
-    __syncthreads();
-    copy_tiles(step + kStages - 1);
-    decode(step + kStages);
-    const int stage = step % kStages;
-    if (tile.n == 0 && thread < kTileM) {
-      float four[4] =
-          {};  // four sums at a time: a multiply-add waits four cycles for the one before
-#pragma unroll
-      for (int k = 0; k < kStep; ++k) four[k % 4] += shared.a[stage][k][thread];
-      bias_sum += (four[0] + four[1]) + (four[2] + four[3]);
+    const Threads place(threadIdx.x);
+    float products[Threads::kThreadM][Threads::kThreadN] = {};
+    float bias_sum = 0.0f;
+    for (int step = 0; step < kStages - 1; ++step) {
+      decode(step);
+      __syncthreads();  // between the pixels' (and columns') writes and their reads
+      copy_tiles(step);
     }
-    place.template multiply<kTileM + kPad, kTileN + kPad>(&shared.a[stage][0][0],
-                                                          &shared.b[stage][0][0], products);
-  }
+    decode(kStages - 1);
+    for (int step = 0; step < steps; ++step) {
+      ptx::cp_async_wait_group<kStages - 2>();
+      // Three separations: between this thread's copies and the other threads' reads of this step's
+      // tiles; between the reads of the step before and the copies below, into the same tiles;
+      // between the writes of the pixels that are copied below, and their reads.
+      __syncthreads();
+      copy_tiles(step + kStages - 1);
+      decode(step + kStages);
+      const int stage = step % kStages;
+      if (tile.n == 0 && thread < kTileM) {
+        float four[4] =
+            {};  // four sums at a time: a multiply-add waits four cycles for the one before
+#pragma unroll
+        for (int k = 0; k < kStep; ++k) four[k % 4] += shared.a[stage][k][thread];
+        bias_sum += (four[0] + four[1]) + (four[2] + four[3]);
+      }
+      place.template multiply<kTileM + kPad, kTileN + kPad>(&shared.a[stage][0][0],
+                                                            &shared.b[stage][0][0], products);
+    }
 
-  // A single part is dw itself, with its columns in the order [c][r][s].
-  float* dw = sums.dw + tile.split * product.weights();
-  const bool is_dw = product.splits == 1;
-  const int taps = conv.R * conv.S;
+    // A single part is dw itself, with its columns in the order [c][r][s]. Where a tile has fewer
+    // parts than others, the block with its last step adds parts of zeros.
+    const bool ends = first_step + count == shares.steps;
+    const bool is_dw = product.splits == 1;
+    const int taps = conv.R * conv.S;
+#pragma unroll 1
+    for (int split = tile.split; split < (ends ? product.splits : tile.split + 1); ++split) {
+      float* dw = sums.dw + split * product.weights();
 #pragma unroll
-  for (int i = 0; i < Threads::kThreadM; ++i) {
-    const int m = place.m + Threads::row(i);
+      for (int i = 0; i < Threads::kThreadM; ++i) {
+        const int m = place.m + Threads::row(i);
 #pragma unroll
-    for (int j = 0; j < Threads::kThreadN; ++j) {
-      int column = n0 + place.n + Threads::column(j);
-      if (m >= filters || column >= product.columns) continue;
-      if (is_dw) column = column % product.group_c * taps + column / product.group_c;
-      dw[std::int64_t{first_filter + m} * product.columns + column] = products[i][j];
+        for (int j = 0; j < Threads::kThreadN; ++j) {
+          int column = n0 + place.n + Threads::column(j);
+          if (m >= filters || column >= product.columns) continue;
+          if (is_dw) column = column % product.group_c * taps + column / product.group_c;
+          dw[std::int64_t{first_filter + m} * product.columns + column] =
+              split == tile.split ? products[i][j] : 0.0f;
+        }
+      }
+      if (tile.n == 0 && thread < filters) {
+        sums.db[std::int64_t{split} * conv.K + first_filter + thread] =
+            split == tile.split ? bias_sum : 0.0f;
+      }
     }
-  }
-  if (tile.n == 0 && thread < filters) {
-    sums.db[std::int64_t{tile.split} * conv.K + first_filter + thread] = bias_sum;
+    __syncthreads();  // between the last reads of this tile's data and the next tile's writes
   }
 }
 
@@ -265,7 +287,7 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
 struct Choice {
   TileShape shape;
   std::size_t shared_bytes;
-  void (*kernel)(SplitProduct, Dilation, const float*, const float*, Sums);
+  void (*kernel)(SplitProduct, EvenShares, Dilation, const float*, const float*, Sums);
 };
 
 template <int kTileM, int kTileN, int kLanesM, int kBlocks>
@@ -277,7 +299,7 @@ Choice choice_of(bool one_tap, double teraflops) {
 }
 
 /// The kernel with the least estimated time.
-std::pair<Choice, SplitProduct> choose(const Conv2dProblem& conv) {
+std::pair<Choice, EvenPlan> choose(const Conv2dProblem& conv) {
   const bool one_tap = conv.C / conv.groups % 64 == 0;
   const Choice choices[] = {
       choice_of<64, 64, 4, 6>(one_tap, one_tap ? 40 : 28),
@@ -286,14 +308,11 @@ std::pair<Choice, SplitProduct> choose(const Conv2dProblem& conv) {
       choice_of<64, 192, 4, 2>(one_tap, one_tap ? 41 : 31),
       // For a first layer: 147 columns of 3 channels and 7 x 7 taps.
       {{64, 160, 3, 30}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 3, false>}};
-  std::pair<Choice, SplitProduct> best;
-  double least = std::numeric_limits<double>::infinity();
+  std::pair<Choice, EvenPlan> best;
+  best.second.microseconds = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {
-    const Plan plan = plan_for(conv, choice.shape, kStep, kMaxSplits);
-    if (plan.microseconds < least) {
-      least = plan.microseconds;
-      best = {choice, plan.product};
-    }
+    const EvenPlan plan = even_plan_for(conv, choice.shape, kStep, kMaxSplits);
+    if (plan.microseconds < best.second.microseconds) best = {choice, plan};
   }
   return best;
 }
@@ -308,15 +327,19 @@ Declined supports(const Conv2dProblem& conv) {
   return too_large_for_ints(conv);
 }
 
-std::size_t workspace_bytes(const Conv2dProblem& conv) { return part_bytes(choose(conv).second); }
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  return part_bytes(choose(conv).second.product);
+}
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const auto [choice, product] = choose(conv);
+  const auto [choice, plan] = choose(conv);
+  const SplitProduct& product = plan.product;
   const Sums sums = sums_of(product, arrays);
-  const dim3 grid(static_cast<unsigned>(product.tiles_m * product.tiles_n * conv.groups),
-                  static_cast<unsigned>(product.splits));
-  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads()), choice.shared_bytes},
-         product, Dilation{FastDivision(conv.dilation.h), FastDivision(conv.dilation.w)},
+  launch(choice.kernel,
+         {static_cast<unsigned>(plan.shares.blocks), static_cast<unsigned>(choice.shape.threads()),
+          choice.shared_bytes},
+         product, plan.shares,
+         Dilation{FastDivision(conv.dilation.h), FastDivision(conv.dilation.w)},
          arrays.in<float>("x"), arrays.in<float>("dy"), sums);
   launch_add_parts(product, sums, true, arrays);
 }

@@ -1,336 +1,615 @@
 /// @file implicit_gemm_mma_tf32.cu
-/// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are split over blocks.
+/// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
 ///
 /// - Before: implicit_gemm_cp_async.cu (float arithmetic, NCHW)
-/// - Made of: cuda_optimized/gemm/mma_tile.cuh
+/// - After:  none; for the idea of mma.sync see cuda_optimized/gemm/mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** dw = dy^T * windows, summed over all pixels of all images: few results, long sums.
 /// In NHWC both factors lie across the sum: a pixel's output channels side by side in dy, its
-/// input's channels in x. So both tiles are staged as they are, a row for each pixel, and fragments
-/// are loaded a float at a time (gemm/mma_tile.cuh, across_k):
+/// input's channels in x. Both tiles are staged as they are, a row for each pixel:
 ///
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
 ///
-/// A thread copies the same tap and channels in all stages, for other pixels: it finds r, s and c
-/// once, and one warp finds the 32 pixels of a stage, two stages ahead, for all.
+/// ldmatrix cannot turn floats. But which row of dw is row i of a fragment is free: lane l may as
+/// well hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and g, g + 8 of
+/// the next. Then its values of a pixel lie side by side, and come in loads of 16 bytes:
 ///
-/// B4 has 64 x 576 results, five tiles for 132 SMs: so the pixels are split among blocks, and each
-/// split writes its own dw. A second kernel adds them up in order: no atomics, the same bits in
-/// every run. How many splits: those that waste the least of the last wave of blocks, counting what
-/// the additions cost (plan_of()).
+///     pixel l % 4:  [ lane 0 | lane 4 | lane 8 | ...            ]   4 floats each, 32 rows of dw
 ///
-/// **Expect.** Loads from shared memory, 64 bytes a lane for 32 products, in 32 instructions
-/// instead of 12: 130 to 150 TFLOP/s before the additions. B10 predicted 1700 us, B4 110 us.
-/// **Costs.** 105 KB of shared memory a block; splits * |dw| floats of workspace. db reads dy once
-/// more. C/G and K/G that are no multiples of 4 are copied 4 bytes at a time. Declined: fp32
-/// problems, NCHW, GPUs before compute capability 8.0, 2^31 pixels.
-/// **Try.** Add the splits' results by atomicAdd instead: what is gained, and what does the suite
-/// say to `deterministic`?
+/// The sums of all tiles of dw are one long row of steps, cut into as many shares as the GPU holds
+/// blocks, at a tile's end or not: no wave of blocks is cut short. What a block has of a tile is a
+/// part, and a second kernel adds the parts of each tile in order: no atomics, the same bits in
+/// every run on the same GPU.
+///
+/// **Expect.** Per 8 pixels and warp 32 products, 8 loads, 32 roundings and a quarter of a step's
+/// 16 copies. A product takes a quarter of an SM 6 cycles, which is 322 TFLOP/s at most. Measured
+/// on an H200 (2026-11-21), microseconds, cuDNN's best TF32 for dw alone in brackets: B4 73 (86),
+/// B5 49 (44), B6 71 (58), B7 82 (53), B8 69 (54), B9 433 (573), B10 1432 (1132): 0.9 of its speed
+/// in the geometric mean. B10 runs at 165 TFLOP/s and 53 % of the products' peak, with 6.2 TB/s
+/// from L2 to the SMs. B6 to B8 take 20 to 30 us beyond their share of that rate: the first loads,
+/// 18 to 27 MB of parts written and read again (8 us), two launches.
+///
+/// What was tried, B10 in microseconds: fragments a float at a time, cvt.rna and parts of all of dw
+/// 1946. cvt.rna is a comparison and an addition under its condition, some 9 cycles apart, where
+/// stalls on fixed latencies were a third of the time. Two instructions without a condition, which
+/// keep every NaN, 1685; the addition alone, 1527; one instruction, and pointers that move on
+/// instead of addresses found anew, 1432. Tiles of 128 x 256 for eight warps have less traffic from
+/// L2, but twice the stalls at barriers: 1526.
+/// **Costs.** 106 KB of shared memory a block. C/G and K/G that are no multiples of 4 are copied 4
+/// bytes at a time. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, R + S over
+/// 31 (the bits of a word), what 31 bits do not count.
+/// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What do the stalls
+/// `wait` become?
 #include "core/cuda/compute_capability.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/fast_division.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/conv2d/gathered_gemm_mma.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-using conv2d::device_attribute;
-using conv2d::FastDivision;
-using gemm::kMmaStep;
-using gemm::TileOrder;
+constexpr int kStep = 32;      ///< Pixels that a block multiplies between two barriers.
+constexpr int kStages = 3;     ///< Steps in shared memory: one in use, the others on their way.
+constexpr int kThreads = 128;  ///< Of a block: four warps.
+constexpr int kAhead = kThreads / kStep;  ///< Steps whose pixels are found at once.
+constexpr int kChunk = 32;    ///< Neighbouring columns that are copied at a time: 128 bytes.
+constexpr int kMaxTaps = 31;  ///< R + S: bits of a word, but one.
+constexpr int kMaxPixels = 2147483647 - 1024;  ///< So that pixels beyond the last have numbers.
 
-constexpr int kTables = 4;  ///< Stages whose pixels are known: three in use, one being found.
-
-/// Where a pixel's window begins.
-struct alignas(16) Window {
-  std::int64_t source;  ///< Offset of its first pixel, which may lie in the padding.
-  int h, w;             ///< The same as coordinates.
+/// One pixel, decoded once for all threads of the block.
+struct alignas(16) Pixel {
+  const float* x;  ///< Its window's first tap, in channel 0; that may lie outside of x.
+  /// Bit r: the window's row r is not in x. Bit 31 - s: its column s is not. Bit R is always set.
+  unsigned outside;
 };
 
 /// The sizes of a kernel: a block's tile of dw and a warp's, filters x taps and channels.
 template <int kM, int kN, int kWarpM, int kWarpN, int kBlocksPerSm>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
-  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
   static constexpr int kBlocks = kBlocksPerSm;
-  using Stages = gemm::MmaStages<TileOrder::across_k, kM, TileOrder::across_k, kN, 3>;
+  static constexpr int kPitchA = kM + 8, kPitchB = kN + 4;    // floats from row to row: load_run()
+  static constexpr int kFloatsA = kStep * kPitchA;            // of a stage's tile of dy
+  static constexpr int kFloats = kFloatsA + kStep * kPitchB;  // of a stage
+  static constexpr int kBiasShares = kThreads / kM;           // threads that share a filter
+  static constexpr int kPart = kM * kN + kM;                  // floats of a part: dw and db
   static constexpr std::size_t kSharedBytes =
-      Stages::kStages * Stages::kFloats * sizeof(float) + kTables * kMmaStep * sizeof(Window);
+      kStages * kFloats * sizeof(float) + 2 * kThreads * sizeof(Pixel);
+  static_assert(kM / kWarpM * (kN / kWarpN) * 32 == kThreads && kThreads % kM == 0);
 };
 using Large = Shape<128, 128, 64, 64, 2>;
-using Narrow = Shape<64, 128, 32, 64, 2>;  ///< For at most 64 filters.
-using Small = Shape<64, 64, 32, 32, 3>;    ///< For few taps and channels.
-using Thin = Shape<16, 128, 16, 32, 3>;    ///< For at most 16 filters.
+using Wide = Shape<64, 192, 64, 48, 2>;  ///< For at most 64 filters.
+using Tall = Shape<128, 64, 64, 32, 2>;  ///< For few taps and channels.
+using Small = Shape<64, 64, 32, 32, 3>;  ///< For both.
+using Thin = Shape<16, 128, 16, 32, 3>;  ///< For at most 16 filters.
 
 /// What a kernel needs to know.
 struct Product {
   Conv2dProblem conv;
-  int pixels;                                ///< N * P * Q: the length of the sums
+  int pixels;                                ///< N * P * Q: the length of the sums.
   int filters, columns;                      ///< K/G; R * S * C/G
-  int splits, split_pixels;                  ///< how the pixels are shared out
-  FastDivision by_channels, by_taps_across;  ///< by C/G, by S
-  FastDivision by_columns, by_rows;          ///< by Q, by P
+  int tiles_n, tiles;                        ///< Across a group's dw; of all groups.
+  int steps;                                 ///< Of a sum.
+  int blocks;                                ///< They share the tiles' steps evenly,
+  int share, rest;                           ///< and get so many, and the rest.
+  FastDivision by_channels, by_taps_across;  ///< By C/G, by S.
+  FastDivision by_columns, by_rows;          ///< By Q, by P.
+  FastDivision by_dilation_h, by_dilation_w;
+  FastDivision by_steps, by_tiles_n, by_tiles_m;
+
+  /// The first step of a block, all tiles' steps counted through: block * all steps / blocks.
+  HOST_DEVICE int begin_of(int block) const { return block * share + block * rest / blocks; }
+  /// The block that has this step.
+  HOST_DEVICE int block_with(int step) const {
+    return static_cast<int>((std::int64_t{step} * blocks + blocks - 1) /
+                            (std::int64_t{tiles} * steps));
+  }
 };
 
-__device__ Window window_of(const Product& product, int pixel) {
-  const Conv2dProblem& conv = product.conv;
-  if (pixel >= product.pixels) return {0, conv.H, conv.W};  // the taps lead away from x
-  int q, p;
-  const int n = product.by_rows.divide(product.by_columns.divide(pixel, &q), &p);
-  const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
-  return {((std::int64_t{n} * conv.H + h) * conv.W + w) * conv.C, h, w};
+/// Where a tile lies in dw.
+struct Tile {
+  int group, m, n;  ///< Its group, first filter in there and first column.
+};
+
+template <class S>
+__device__ Tile tile_at(const Product& product, int tile) {
+  const int row = product.by_tiles_n.quotient(tile), group = product.by_tiles_m.quotient(row);
+  return {group, product.by_tiles_m.remainder(row, group) * S::M,
+          product.by_tiles_n.remainder(tile, row) * S::N};
 }
 
-/// x [N][H][W][C], dy [N][P][Q][K], dw [splits][K][R][S][C/groups].
-/// Grid (tiles, splits, <= groups), block (S::kThreads).
+/// The taps of one axis that lie outside of x, as bits: taps before 0, and from `size` on.
+/// @param at where tap 0 lies
+__device__ unsigned taps_outside(int at, int taps, int size, int dilation,
+                                 const FastDivision& by_dilation) {
+  const int before = at < 0 ? min(by_dilation.quotient(dilation - 1 - at), taps) : 0;
+  const int end = at < size ? min(by_dilation.quotient(size - 1 - at) + 1, taps) : 0;
+  const auto below = [](int n) { return n < 32 ? (1u << n) - 1 : ~0u; };
+  return below(before) | ~below(end);
+}
+
+__device__ Pixel pixel_at(const Product& product, const float* x, int pixel, int end) {
+  const Conv2dProblem& conv = product.conv;
+  if (pixel >= end) return {x, ~0u};
+  const int row = product.by_columns.quotient(pixel), q = product.by_columns.remainder(pixel, row);
+  const int n = product.by_rows.quotient(row), p = product.by_rows.remainder(row, n);
+  const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
+  const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, product.by_dilation_h);
+  const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, product.by_dilation_w);
+  return {x + ((std::int64_t{n} * conv.H + h) * conv.W + w) * conv.C,
+          (rows & ((1u << conv.R) - 1)) | __brev(columns & ((1u << conv.S) - 1)) | 1u << conv.R};
+}
+
+/// Rounds to TF32, as cvt.rna.tf32 does: to nearest, away from zero where two are as near.
+/// mma.sync ignores the low 13 bits, so adding half of the last bit that counts is enough; the
+/// maximum keeps a NaN whose bits run over into the sign. (Not a negative one; arithmetic makes
+/// positive ones.) For cvt.rna.tf32 the compiler would make a comparison and an addition under a
+/// condition, whose result takes some 9 cycles to get there; this is one instruction from compute
+/// capability 9.0 on.
+__device__ std::uint32_t rounded(float value) {
+  const std::uint32_t bits = __float_as_uint(value);
+  return static_cast<std::uint32_t>(max(static_cast<int>(bits + 0x1000), static_cast<int>(bits)));
+}
+
+/// Where value i of a lane lies in its warp's rows or columns, of which the lane has kCount: fours
+/// that are 32 apart, then a pair. @param slot of the lane among those with the same pixel, 0 to 7
+template <int kCount>
+__device__ int place_of(int i, int slot) {
+  const int four = i / 4, width = four < kCount / 4 ? 4 : 2;
+  return 32 * four + width * slot + i % 4;
+}
+
+/// Loads these values of one pixel.
+template <int kCount>
+__device__ void load_run(const float* row, int slot, float (&values)[kCount]) {
+  static_assert(kCount % 2 == 0, "fours, and a pair at most");
+#pragma unroll
+  for (int i = 0; i < kCount / 4 * 4; i += 4) {
+    const float4 four = *reinterpret_cast<const float4*>(row + place_of<kCount>(i, slot));
+    values[i] = four.x;
+    values[i + 1] = four.y;
+    values[i + 2] = four.z;
+    values[i + 3] = four.w;
+  }
+  if constexpr (kCount % 4 != 0) {
+    constexpr int i = kCount - 2;
+    const float2 two = *reinterpret_cast<const float2*>(row + place_of<kCount>(i, slot));
+    values[i] = two.x;
+    values[i + 1] = two.y;
+  }
+}
+
+/// The slots of the columns: lanes that hold neighbouring sums of a row, those of columns 2 place
+/// and 2 place + 1 of a fragment, get slots place and place + 4. Then each of a lane's two stores
+/// writes whole sectors, together with its neighbours'.
+__device__ int column_slot(int column) { return column % 2 * 4 + column / 2; }
+
+/// A lane's factors for 8 pixels: pixels lane % 4 and 4 more than that.
+template <class S>
+struct Factors {
+  float a[2][S::WarpM / 8], b[2][S::WarpN / 8];
+
+  /// The eight lanes of a quarter of a load have four pixels and two neighbouring slots of rows, or
+  /// slots 4 apart of columns: the pitches bring these to different banks.
+  /// @param a_tile, b_tile the warp's rows and columns of the first of the 8 pixels
+  __device__ void load(const float* a_tile, const float* b_tile) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int pixel = lane % 4 + 4 * half;
+      load_run(a_tile + pixel * S::kPitchA, lane / 4, a[half]);
+      load_run(b_tile + pixel * S::kPitchB, column_slot(lane / 4), b[half]);
+    }
+  }
+
+  /// Adds their products. Value i of a is row lane / 4 of fragment i / 2, or the row 8 below;
+  /// value j of b is column lane / 4 of fragment j.
+  __device__ void multiply(float (&sums)[S::WarpM / 16][S::WarpN / 8][4]) const {
+    std::uint32_t columns[S::WarpN / 8][2];
+#pragma unroll
+    for (int j = 0; j < S::WarpN / 8; ++j) {
+      columns[j][0] = rounded(b[0][j]);
+      columns[j][1] = rounded(b[1][j]);
+    }
+#pragma unroll
+    for (int i = 0; i < S::WarpM / 16; ++i) {
+      const std::uint32_t rows[4] = {rounded(a[0][2 * i]), rounded(a[0][2 * i + 1]),
+                                     rounded(a[1][2 * i]), rounded(a[1][2 * i + 1])};
+#pragma unroll
+      for (int j = 0; j < S::WarpN / 8; ++j) ptx::mma_m16n8k8_tf32(sums[i][j], rows, columns[j]);
+    }
+  }
+};
+
+/// How the threads copy a tile of kLength columns, kWidth floats at a time: a row's chunk by
+/// neighbouring threads, and several rows at a time.
+template <int kLength, int kWidth>
+struct Copies {
+  static constexpr int kPieces = (kLength < kChunk ? kLength : kChunk) / kWidth;  // of a chunk
+  static constexpr int kRows = kThreads / kPieces;                                // at a time
+  static constexpr int kChunks = kLength < kChunk ? 1 : kLength / kChunk;         // of a row
+  static constexpr int kCount = kStep / kRows * kChunks;  // of a thread in a step
+  static_assert(kStep % kRows == 0 && kLength % kWidth == 0);
+};
+
+/// x [N][H][W][C], dy [N][P][Q][K], parts [blocks + tiles - 1][S::kPart].
+/// Grid (product.blocks), block (kThreads).
 template <class S, int kBytes>
-__global__ void __launch_bounds__(S::kThreads, S::kBlocks)
-    wgrad_mma_tf32(Product product, int tiles_n, const float* x, const float* dy, float* dw) {
+__global__ void __launch_bounds__(kThreads, S::kBlocks)
+    wgrad_mma_tf32(Product product, const float* x, const float* dy, float* parts) {
   const Conv2dProblem& conv = product.conv;
   float* const tiles = dynamic_shared<float>();
-  auto* const windows =
-      reinterpret_cast<Window*>(tiles + S::Stages::kStages * S::Stages::kFloats);  // [kTables][32]
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
-  const int m0 = static_cast<int>(blockIdx.x) / tiles_n * S::M;
-  const int n0 = static_cast<int>(blockIdx.x) % tiles_n * S::N;
+  constexpr int kTiles = kStages * S::kFloats;
+  auto* const pixels = reinterpret_cast<Pixel*>(tiles + kTiles);  // [2][kThreads]
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
   const int warp_n = warp % (S::N / S::WarpN) * S::WarpN;
-  const int split = static_cast<int>(blockIdx.y);
-  const int begin = min(split * product.split_pixels, product.pixels);
-  const int end = min(begin + product.split_pixels, product.pixels);
+  constexpr int kWidth = kBytes / 4;
+  using CopiesA = Copies<S::M, kWidth>;
+  using CopiesB = Copies<S::N, kWidth>;
+  const int a_row = thread / CopiesA::kPieces, a_m = thread % CopiesA::kPieces * kWidth;
+  const int b_row = thread / CopiesB::kPieces, b_n = thread % CopiesB::kPieces * kWidth;
 
-  // What this thread copies in every stage: kWidth filters of dy, and kWidth channels of a tap.
-  constexpr int kWidth = kBytes / 4, kPiecesA = S::M / kWidth, kPiecesB = S::N / kWidth;
-  constexpr int kRowsA = S::kThreads / kPiecesA, kRowsB = S::kThreads / kPiecesB;  // at a time
-  const int a_m = thread % kPiecesA * kWidth, b_n = thread % kPiecesB * kWidth;
-  const bool a_inside = m0 + a_m < product.filters, b_inside = n0 + b_n < product.columns;
-  int c, s;
-  const int r =
-      product.by_taps_across.divide(product.by_channels.divide(b_inside ? n0 + b_n : 0, &c), &s);
-  const int tap_h = r * conv.dilation.h, tap_w = s * conv.dilation.w;
-  const int channels = conv.C / conv.groups;
-  const bool in_pairs = product.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(dw) % 8 == 0;
+  const int last = product.begin_of(static_cast<int>(blockIdx.x) + 1);
+  int next = product.begin_of(static_cast<int>(blockIdx.x));
+  while (next < last) {
+    // This block's share of a tile's sums.
+    const int tile_number = product.by_steps.quotient(next);
+    const int first_step = product.by_steps.remainder(next, tile_number);
+    const int steps = min(last - next, product.steps - first_step);
+    next += steps;
+    const Tile tile = tile_at<S>(product, tile_number);
+    const int begin = first_step * kStep, end = min(begin + steps * kStep, product.pixels);
 
-  for (int group = static_cast<int>(blockIdx.z); group < conv.groups;
-       group += static_cast<int>(gridDim.z)) {
-    const std::int64_t tap_source =
-        (std::int64_t{tap_h} * conv.W + tap_w) * conv.C + std::int64_t{group} * channels + c;
-    const float* const group_dy = dy + std::int64_t{group} * product.filters;
-    for (int i = thread; i < 2 * kMmaStep; i += S::kThreads) {
-      windows[i] = window_of(product, begin + i);
+    // What this thread copies in each step.
+    const float* a_from = dy + (std::int64_t{begin} + a_row) * conv.K +
+                          std::int64_t{tile.group} * product.filters + tile.m + a_m;
+    const int filters_left = product.filters - tile.m - a_m;
+    int pixels_left = end - begin - a_row;
+    unsigned b_tap[CopiesB::kChunks];  // its bits in Pixel::outside
+    int b_from[CopiesB::kChunks];      // its offset from the window's first tap
+#pragma unroll
+    for (int i = 0; i < CopiesB::kChunks; ++i) {
+      const int column = tile.n + b_n + i * kChunk;
+      const bool inside = column < product.columns;
+      const int tap = product.by_channels.quotient(inside ? column : 0);
+      const int c = product.by_channels.remainder(inside ? column : 0, tap);
+      const int r = product.by_taps_across.quotient(tap);
+      const int s = product.by_taps_across.remainder(tap, r);
+      b_tap[i] = inside ? 1u << r | 1u << (31 - s) : 1u << conv.R;
+      b_from[i] = (r * conv.dilation.h * conv.W + s * conv.dilation.w) * conv.C +
+                  tile.group * (conv.C / conv.groups) + c;
     }
-    __syncthreads();  // separates these stores from the loads below
 
-    gemm::MmaSums<S::WarpM / 16, S::WarpN / 8> sums;
-    S::Stages::multiply(
-        ceil_div(end - begin, kMmaStep), tiles, warp_m, warp_n,
-        [&](int step, float* a_tile, float* b_tile) {
-          const int first = begin + step * kMmaStep;
-#pragma unroll 4
-          for (int j = 0; j < kMmaStep / kRowsA; ++j) {
-            const int k = thread / kPiecesA + j * kRowsA;
-            const bool inside = a_inside && first + k < end;
-            ptx::cp_async<kBytes>(
-                a_tile + S::Stages::A::at(a_m, k),
-                group_dy + (inside ? std::int64_t{first + k} * conv.K + m0 + a_m : 0),
-                inside ? kBytes : 0);
-          }
-          const Window* const table = windows + step % kTables * kMmaStep;
-#pragma unroll 4
-          for (int j = 0; j < kMmaStep / kRowsB; ++j) {
-            const int k = thread / kPiecesB + j * kRowsB;
-            const Window window = table[k];
-            // Negative coordinates turn into huge unsigned ones.
-            const bool inside =
-                b_inside && first + k < end &&
-                static_cast<unsigned>(window.h + tap_h) < static_cast<unsigned>(conv.H) &&
-                static_cast<unsigned>(window.w + tap_w) < static_cast<unsigned>(conv.W);
-            ptx::cp_async<kBytes>(b_tile + S::Stages::B::at(b_n, k),
-                                  x + (inside ? window.source + tap_source : 0),
-                                  inside ? kBytes : 0);
-          }
-          // Between here and the use, two stages later, lies a barrier; and one lies between the
-          // last use of this table and here.
-          if (thread < kMmaStep) {
-            windows[(step + 2) % kTables * kMmaStep + thread] =
-                window_of(product, first + 2 * kMmaStep + thread);
-          }
-        },
-        &sums);
-
-    float* const part = dw + std::int64_t{split} * conv.K * product.columns +
-                        std::int64_t{group} * product.filters * product.columns;
-    sums.for_each_pair([&](int row, int column, float first, float second) {
-      const int m = m0 + warp_m + row, n = n0 + warp_n + column;
-      if (m >= product.filters || n >= product.columns) return;
-      float* const to = part + std::int64_t{m} * product.columns + n;
-      if (in_pairs) {
-        *reinterpret_cast<float2*>(to) = {first, second};
-      } else {
-        to[0] = first;
-        if (n + 1 < product.columns) to[1] = second;
+    // A pixel for each thread, which is kAhead steps; two such groups are known at a time.
+    const auto decode = [&](int group) {
+      pixels[group % 2 * kThreads + thread] =
+          pixel_at(product, x, begin + group * kThreads + thread, end);
+    };
+    // A quarter of the copies of a step, to the tiles at `to`; all four, and the pointers move on.
+    Pixel at{};
+    const auto copy = [&](int step, float* to, int quarter) {
+#pragma unroll
+      for (int i = quarter * CopiesA::kCount / 4; i < (quarter + 1) * CopiesA::kCount / 4; ++i) {
+        const int row = i / CopiesA::kChunks * CopiesA::kRows;
+        const int m = i % CopiesA::kChunks * kChunk;
+        const bool inside = row < pixels_left && m < filters_left;
+        ptx::cp_async<kBytes>(to + a_row * S::kPitchA + a_m + (row * S::kPitchA + m),
+                              a_from + std::int64_t{row} * conv.K + m, inside ? kBytes : 0);
       }
-    });
-  }
-}
+#pragma unroll
+      for (int i = quarter * CopiesB::kCount / 4; i < (quarter + 1) * CopiesB::kCount / 4; ++i) {
+        const int row = i / CopiesB::kChunks * CopiesB::kRows, chunk = i % CopiesB::kChunks;
+        if (chunk == 0) at = pixels[step % (2 * kAhead) * kStep + b_row + row];
+        const bool inside = (at.outside & b_tap[chunk]) == 0;
+        ptx::cp_async<kBytes>(
+            to + b_row * S::kPitchB + b_n + (S::kFloatsA + row * S::kPitchB + chunk * kChunk),
+            at.x + b_from[chunk], inside ? kBytes : 0);
+      }
+      if (quarter == 3) {
+        a_from += std::int64_t{kStep} * conv.K;
+        pixels_left -= kStep;
+      }
+    };
 
-constexpr int kSumThreads = 256;
-constexpr int kMaxSumBlocks = 4096;
-
-/// Adds the parts [splits][count] in their order. Grid <= kMaxSumBlocks, block kSumThreads.
-__global__ void add_splits(const float* parts, int splits, std::int64_t count, float* dw) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kSumThreads) {
-    float sum = parts[i];
-    for (int split = 1; split < splits; ++split) sum += parts[split * count + i];
-    dw[i] = sum;
-  }
-}
-
-constexpr int kSumColumns = 32, kSumRows = 8;  ///< Of a block: a warp reads 128 bytes of a row.
-constexpr int kRowsOfPart = 128;               ///< Rows that a block adds up, unless
-constexpr int kMaxParts = 512;                 ///< there would be more parts than this.
-
-/// sums[part][k] = the sum of in[row][k] over a part of the rows, in the same order in every run.
-/// Grid (<= ceil(K/32), parts), block (32, 8).
-__global__ void column_sums(std::int64_t rows, int K, const float* in, float* sums) {
-  __shared__ float of_row[kSumRows][kSumColumns];
-  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const std::int64_t of_part = ceil_div<std::int64_t>(rows, gridDim.y);
-  const std::int64_t begin = blockIdx.y * of_part;
-  const std::int64_t end = begin + of_part < rows ? begin + of_part : rows;
-  for (int k0 = static_cast<int>(blockIdx.x) * kSumColumns; k0 < K;
-       k0 += static_cast<int>(gridDim.x) * kSumColumns) {
-    float sum = 0.0f;
-    if (k0 + tx < K) {
-      for (std::int64_t row = begin + ty; row < end; row += kSumRows) sum += in[row * K + k0 + tx];
+    decode(0);
+    // Separates these pixels from their use; and the last tile's use of `tiles` from the copies.
+    __syncthreads();
+#pragma unroll 1
+    for (int step = 0; step < kStages - 1; ++step) {
+      if (step < steps) {
+#pragma unroll
+        for (int quarter = 0; quarter < 4; ++quarter) {
+          copy(step, tiles + step * S::kFloats, quarter);
+        }
+      }
+      ptx::cp_async_commit_group();  // also without copies: the waits below count groups
     }
-    of_row[ty][tx] = sum;
-    __syncthreads();  // separates these stores from the loads below
-    if (ty == 0 && k0 + tx < K) {
-      for (int i = 1; i < kSumRows; ++i) sum += of_row[i][tx];
-      sums[std::int64_t{blockIdx.y} * K + k0 + tx] = sum;
+
+    float sums[S::WarpM / 16][S::WarpN / 8][4] = {};
+    float bias_sum = 0.0f;
+    int now = 0, free = (kStages - 1) * S::kFloats;  // where this step's tiles lie; free ones
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+      ptx::cp_async_wait_group<kStages - 2>();
+      // Makes everybody's copies of this step visible to all; separates the loads of the step
+      // before from the copies that now overwrite its tiles, and pixels that were found in the
+      // step before from their use.
+      __syncthreads();
+      const float* const a_tile = tiles + now + warp_m;
+      const float* const b_tile = tiles + now + (S::kFloatsA + warp_n);
+      Factors<S> factors[2];
+      factors[0].load(a_tile, b_tile);
+#pragma unroll
+      for (int quarter = 0; quarter < 4; ++quarter) {
+        if (quarter < 3) {
+          const int k = 8 * quarter + 8;
+          factors[(quarter + 1) % 2].load(a_tile + k * S::kPitchA, b_tile + k * S::kPitchB);
+        }
+        if (step + kStages - 1 < steps) copy(step + kStages - 1, tiles + free, quarter);
+        factors[quarter % 2].multiply(sums);
+      }
+      ptx::cp_async_commit_group();
+      // The copies of the step before were the last to use the pixels that these replace; those of
+      // the next step are the first to use these.
+      if (step % kAhead == kAhead - kStages) decode(step / kAhead + 1);
+      if (tile.n == 0) {
+        constexpr int kRows = kStep / S::kBiasShares;
+        const float* const column =
+            tiles + now + thread / S::M * kRows * S::kPitchA + thread % S::M;
+        float four[4] = {};  // an addition waits four cycles for the one before
+#pragma unroll
+        for (int k = 0; k < kRows; ++k) four[k % 4] += column[k * S::kPitchA];
+        bias_sum += (four[0] + four[1]) + (four[2] + four[3]);
+      }
+      now = now + S::kFloats < kTiles ? now + S::kFloats : 0;
+      free = free + S::kFloats < kTiles ? free + S::kFloats : 0;
     }
-    __syncthreads();  // separates these loads from the next columns' stores
+    __syncthreads();  // separates the last loads of the tiles from the stores of bias_sum
+
+    // Numbers of blocks and tiles only grow along the steps: their sum tells the parts apart.
+    float* const part = parts + (std::int64_t{blockIdx.x} + tile_number) * std::int64_t{S::kPart};
+    const int place = lane % 4;
+    constexpr int kA = S::WarpM / 8, kB = S::WarpN / 8;
+#pragma unroll
+    for (int i = 0; i < kA; ++i) {
+      const auto& row = sums[i / 2];
+      float* const to = part + (warp_m + place_of<kA>(i, lane / 4)) * S::N + warp_n;
+#pragma unroll
+      for (int next_column = 0; next_column < 2; ++next_column) {
+        const int v = i % 2 * 2 + next_column, slot = column_slot(2 * place + next_column);
+#pragma unroll
+        for (int j = 0; j < kB / 4 * 4; j += 4) {
+          *reinterpret_cast<float4*>(to + place_of<kB>(j, slot)) = {row[j][v], row[j + 1][v],
+                                                                    row[j + 2][v], row[j + 3][v]};
+        }
+        if constexpr (kB % 4 != 0) {
+          constexpr int j = kB - 2;
+          *reinterpret_cast<float2*>(to + place_of<kB>(j, slot)) = {row[j][v], row[j + 1][v]};
+        }
+      }
+    }
+    if (tile.n == 0) {
+      tiles[thread] = bias_sum;  // [kBiasShares][M]
+      __syncthreads();           // separates these stores from the loads below
+      if (thread < S::M) {
+        for (int share = 1; share < S::kBiasShares; ++share) {
+          bias_sum += tiles[share * S::M + thread];
+        }
+        part[S::M * S::N + thread] = bias_sum;
+      }
+    }
   }
 }
 
-/// How a problem is computed.
-struct Plan {
-  OutputTile tile;  ///< Which shape: its rows and columns.
-  int splits, split_pixels;
-  std::int64_t parts;  ///< Of db.
-};
+constexpr int kAddThreads = 256;
+constexpr std::int64_t kMaxAddBlocks = 1 << 20;
+constexpr int kManyParts = 16;  ///< From so many on, threads share the parts of a weight.
+
+/// Adds the parts of each tile, always in the same order. kAddThreads / kShares neighbouring
+/// threads take four weights each, or four filters' sums for db; thread (i, y) takes the tile's
+/// parts y, y + kShares ... of them. Grid <= kMaxAddBlocks, block (kAddThreads / kShares, kShares).
+template <class S, int kShares>
+__global__ void __launch_bounds__(kAddThreads)
+    add_parts(Product product, const float* parts, float* dw, float* db) {
+  constexpr int kFours = kAddThreads / kShares;            // of a block
+  constexpr int kChunks = ceil_div(S::kPart / 4, kFours);  // blocks of a tile
+  __shared__ float4 of_share[kShares][kFours];
+  const int thread = static_cast<int>(threadIdx.x), share = static_cast<int>(threadIdx.y);
+  for (std::int64_t work = blockIdx.x; work < std::int64_t{product.tiles} * kChunks;
+       work += gridDim.x) {
+    const int tile_number = static_cast<int>(work / kChunks);
+    const Tile tile = tile_at<S>(product, tile_number);
+    const int four = static_cast<int>(work % kChunks) * kFours + thread;
+    const bool exists = four < (tile.n == 0 ? S::kPart : S::M * S::N) / 4;
+    float4 sum{};
+    if (exists && product.steps > 0) {
+      const int first_step = tile_number * product.steps;
+      const int begin = product.block_with(first_step) + tile_number;
+      const int end = product.block_with(first_step + product.steps - 1) + tile_number + 1;
+      for (int part = begin + share; part < end; part += 4 * kShares) {
+        float4 more[4];  // loaded before the first is added, also where there are fewer
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int other = part + j * kShares;
+          const float* const from = parts + std::int64_t{other} * S::kPart + four * 4;
+          more[j] = other < end ? *reinterpret_cast<const float4*>(from) : float4{};
+        }
+        for (const float4& value : more) {
+          sum = {sum.x + value.x, sum.y + value.y, sum.z + value.z, sum.w + value.w};
+        }
+      }
+    }
+    if constexpr (kShares > 1) {
+      of_share[share][thread] = sum;
+      __syncthreads();  // separates these stores from the loads below
+      if (share == 0) {
+        for (int other = 1; other < kShares; ++other) {
+          const float4 more = of_share[other][thread];
+          sum = {sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w};
+        }
+      }
+      __syncthreads();  // separates these loads from the next weights' stores
+    }
+    if (share != 0 || !exists) continue;
+    const bool is_weight = four < S::M * S::N / 4;
+    const int m = is_weight ? four / (S::N / 4) : (four - S::M * S::N / 4) * 4;
+    const int n = four % (S::N / 4) * 4;
+    // A weight's neighbours are columns, a bias' neighbours are filters.
+    const int left = is_weight ? product.columns - tile.n - n : product.filters - tile.m - m;
+    if (tile.m + m >= product.filters) continue;
+    const std::int64_t filter = std::int64_t{tile.group} * product.filters + tile.m + m;
+    float* const to = is_weight ? dw + filter * product.columns + tile.n + n : db + filter;
+    if (left >= 4 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+      *reinterpret_cast<float4*>(to) = sum;
+    } else {
+      const float values[] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (i < left) to[i] = values[i];
+      }
+    }
+  }
+}
+
+int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
 
 std::int64_t pixels_of(const Conv2dProblem& conv) { return std::int64_t{conv.N} * conv.P * conv.Q; }
 std::int64_t filter_size_of(const Conv2dProblem& conv) {
   return std::int64_t{conv.R} * conv.S * (conv.C / conv.groups);
 }
 
+constexpr int kLeastSteps = 4;  ///< Of a block, where there are so many.
+
+/// The product in tiles of shape S, and how many blocks share it: as many as the GPU holds; or
+/// fewer, if nearly as many are a multiple of the tiles, so that no block has two tiles.
 template <class S>
-Plan plan_with(const Conv2dProblem& conv) {
-  const std::int64_t tiles = ceil_div<std::int64_t>(conv.K / conv.groups, S::M) *
-                             ceil_div<std::int64_t>(filter_size_of(conv), S::N) * conv.groups;
-  const std::int64_t steps =
-      std::max<std::int64_t>(1, ceil_div<std::int64_t>(pixels_of(conv), kMmaStep));
-  const std::int64_t slots =
-      std::int64_t{S::kBlocks} * device_attribute(cudaDevAttrMultiProcessorCount);
-  // In units of the time that a block takes for a multiply-add when all slots are busy; an element
-  // of dw takes as long as kAddition of those to be written, read and added.
-  constexpr double kAddition = 170;
-  double best = 0;
-  Plan plan{{S::M, S::N}, 1, 0, 0};
-  for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(steps, 128); ++splits) {
-    const double waves = static_cast<double>(ceil_div(tiles * splits, slots));
-    const double time =
-        waves * static_cast<double>(ceil_div(steps, splits)) * S::M * S::N * kMmaStep +
-        (splits > 1 ? static_cast<double>(splits * conv.K * filter_size_of(conv)) * kAddition /
-                          static_cast<double>(slots)
-                    : 0);
-    if (splits == 1 || time < best) {
-      best = time;
-      plan.splits = static_cast<int>(splits);
-    }
-  }
-  plan.split_pixels = static_cast<int>(ceil_div<std::int64_t>(steps, plan.splits) * kMmaStep);
-  plan.parts =
-      std::clamp<std::int64_t>(ceil_div<std::int64_t>(pixels_of(conv), kRowsOfPart), 1, kMaxParts);
-  return plan;
+Product product_with(const Conv2dProblem& conv) {
+  Product product;
+  product.conv = conv;
+  product.pixels = static_cast<int>(pixels_of(conv));
+  product.filters = conv.K / conv.groups;
+  product.columns = static_cast<int>(filter_size_of(conv));
+  product.by_channels = FastDivision(conv.C / conv.groups);
+  product.by_taps_across = FastDivision(conv.S);
+  product.by_columns = FastDivision(conv.Q);
+  product.by_rows = FastDivision(conv.P);
+  product.by_dilation_h = FastDivision(conv.dilation.h);
+  product.by_dilation_w = FastDivision(conv.dilation.w);
+  const int tiles_m = ceil_div(product.filters, S::M);
+  product.tiles_n = ceil_div(product.columns, S::N);
+  product.tiles = tiles_m * product.tiles_n * conv.groups;
+  product.steps = ceil_div(product.pixels, kStep);
+  product.by_steps = FastDivision(std::max(1, product.steps));
+  product.by_tiles_n = FastDivision(product.tiles_n);
+  product.by_tiles_m = FastDivision(tiles_m);
+  const int all_steps = product.tiles * product.steps;
+  const int resident = S::kBlocks * device_attribute(cudaDevAttrMultiProcessorCount);
+  const int blocks = std::min(resident, ceil_div(all_steps, kLeastSteps));
+  const int whole = blocks / product.tiles * product.tiles;
+  product.blocks = whole >= blocks - blocks / 16 ? whole : blocks;
+  product.share = all_steps / std::max(1, product.blocks);
+  product.rest = all_steps % std::max(1, product.blocks);
+  return product;
 }
 
-Plan plan_of(const Conv2dProblem& conv) {
+/// A product and the kernels that compute it.
+struct Choice {
+  Product product;
+  int part;                  ///< Floats of a part.
+  std::size_t shared_bytes;  ///< Of the first kernel.
+  void (*in_fours)(Product, const float*, const float*, float*);
+  void (*one_by_one)(Product, const float*, const float*, float*);
+  void (*add_few)(Product, const float*, float*, float*);
+  void (*add_many)(Product, const float*, float*, float*);
+};
+
+template <class S>
+Choice choice_of(const Conv2dProblem& conv) {
+  return {product_with<S>(conv), S::kPart,        S::kSharedBytes, wgrad_mma_tf32<S, 16>,
+          wgrad_mma_tf32<S, 4>,  add_parts<S, 1>, add_parts<S, 8>};
+}
+
+Choice choose(const Conv2dProblem& conv) {
   const auto shared =
       static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
-  if (conv.K / conv.groups <= Thin::M) return plan_with<Thin>(conv);
-  if (filter_size_of(conv) <= Small::N) return plan_with<Small>(conv);
-  if (conv.K / conv.groups <= Narrow::M || shared < Large::kSharedBytes) {
-    return plan_with<Narrow>(conv);
+  const int filters = conv.K / conv.groups;
+  const std::int64_t columns = filter_size_of(conv);
+  if (filters <= Thin::M) return choice_of<Thin>(conv);
+  if (filters <= Wide::M) {
+    const bool small = columns <= Small::N || shared < Wide::kSharedBytes;
+    return small ? choice_of<Small>(conv) : choice_of<Wide>(conv);
   }
-  return plan_with<Large>(conv);
+  if (columns <= Tall::N || shared < Large::kSharedBytes) return choice_of<Tall>(conv);
+  return choice_of<Large>(conv);
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (pixels_of(conv) > conv2d::kMaxDepth || filter_size_of(conv) > conv2d::kMaxDepth) {
-    return "2^31 outputs of a channel or weights of a filter, and more";
+  if (conv.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
   }
-  return conv2d::why_not_gathered(conv, pixels_of(conv));
+  if (conv.layout != Layout::nhwc) return "layout nhwc only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (compute_capability() < 80) {
+    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
+  }
+  if (std::int64_t{conv.R} + conv.S > kMaxTaps) {
+    return text("r + s = ", std::int64_t{conv.R} + conv.S, ": the bits of a word tell ", kMaxTaps,
+                " taps apart");
+  }
+  if (pixels_of(conv) > kMaxPixels || filter_size_of(conv) > kMaxPixels ||
+      std::int64_t{conv.H} * conv.W * conv.C > kMaxPixels) {
+    return "2^31 outputs of a channel, weights of a filter or inputs of an image, and more";
+  }
+  // Of the smallest tiles that a problem may get.
+  const std::int64_t tiles = ceil_div<std::int64_t>(conv.K / conv.groups, Thin::M) *
+                             ceil_div<std::int64_t>(filter_size_of(conv), Small::N) * conv.groups;
+  if (ceil_div<std::int64_t>(pixels_of(conv), kStep) > kMaxPixels / tiles) {
+    return "2^31 steps of all tiles, and more";
+  }
+  return {};
 }
+
+constexpr std::size_t kAlignment = 16;  ///< Bytes; of the parts.
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  const Plan plan = plan_of(conv);
-  const std::int64_t of_dw = plan.splits > 1 ? plan.splits * filter_size_of(conv) : 0;
-  return static_cast<std::size_t>((of_dw + plan.parts) * conv.K) * sizeof(float);
-}
-
-template <class S>
-void launch_product(const Product& product, bool in_fours, const float* x, const float* dy,
-                    float* dw) {
-  const int tiles_n = ceil_div(product.columns, S::N);
-  const std::int64_t tiles = std::int64_t{ceil_div(product.filters, S::M)} * tiles_n;
-  const dim3 grid(blocks_for(tiles, 1), static_cast<unsigned>(product.splits),
-                  blocks_for(product.conv.groups, 1, kMaxGridYZ));
-  launch(in_fours ? wgrad_mma_tf32<S, 16> : wgrad_mma_tf32<S, 4>,
-         {grid, S::kThreads, S::kSharedBytes}, product, tiles_n, x, dy, dw);
+  const Choice choice = choose(conv);
+  if (choice.product.blocks == 0) return 0;
+  return (static_cast<std::size_t>(choice.product.blocks) +
+          static_cast<std::size_t>(choice.product.tiles) - 1) *
+             static_cast<std::size_t>(choice.part) * sizeof(float) +
+         kAlignment;
 }
 
 /// x [N][H][W][C], dy [N][P][Q][K], dw [K][R][S][C/groups], db [K].
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
   const float* dy = arrays.in<float>("dy");
-  float* dw = arrays.out<float>("dw");
-  const Plan plan = plan_of(conv);
-  const std::int64_t count = conv.K * filter_size_of(conv);
-  float* const db_parts = arrays.workspace<float>();
-  float* const dw_parts = plan.splits > 1 ? db_parts + plan.parts * conv.K : dw;
+  const Choice choice = choose(conv);
+  const Product& product = choice.product;
+  // The parts are stored four floats at a time; a workspace may begin at any float.
+  const auto space = reinterpret_cast<std::uintptr_t>(arrays.workspace<float>());
+  auto* const parts = reinterpret_cast<float*>(ceil_div(space, kAlignment) * kAlignment);
   const bool in_fours =
       conv.K / conv.groups % 4 == 0 && conv.C / conv.groups % 4 == 0 &&
       (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 16 == 0;
-  const Product product = {.conv = conv,
-                           .pixels = static_cast<int>(pixels_of(conv)),
-                           .filters = conv.K / conv.groups,
-                           .columns = static_cast<int>(filter_size_of(conv)),
-                           .splits = plan.splits,
-                           .split_pixels = plan.split_pixels,
-                           .by_channels = FastDivision(conv.C / conv.groups),
-                           .by_taps_across = FastDivision(conv.S),
-                           .by_columns = FastDivision(conv.Q),
-                           .by_rows = FastDivision(conv.P)};
-  const auto launch_shape = plan.tile.rows == Thin::M       ? launch_product<Thin>
-                            : plan.tile.columns == Small::N ? launch_product<Small>
-                            : plan.tile.rows == Narrow::M   ? launch_product<Narrow>
-                                                            : launch_product<Large>;
-  launch_shape(product, in_fours, x, dy, dw_parts);
-  if (plan.splits > 1) {
-    launch(add_splits, {blocks_for(count, kSumThreads, kMaxSumBlocks), kSumThreads}, dw_parts,
-           plan.splits, count, dw);
-  }
-  const unsigned column_blocks = blocks_for(conv.K, kSumColumns, kMaxGridYZ);
-  const dim3 block(kSumColumns, kSumRows);
-  launch(column_sums, {{column_blocks, static_cast<unsigned>(plan.parts)}, block}, pixels_of(conv),
-         conv.K, dy, db_parts);
-  launch(column_sums, {column_blocks, block}, plan.parts, conv.K, db_parts,
-         arrays.out<float>("db"));
+  launch(in_fours ? choice.in_fours : choice.one_by_one,
+         {static_cast<unsigned>(product.blocks), kThreads, choice.shared_bytes}, product, x, dy,
+         parts);
+  const bool many = product.blocks / kManyParts >= product.tiles;
+  const int shares = many ? 8 : 1;
+  launch(many ? choice.add_many : choice.add_few,
+         {blocks_for(std::int64_t{product.tiles} * ceil_div(choice.part / 4, kAddThreads / shares),
+                     1, kMaxAddBlocks),
+          dim3(static_cast<unsigned>(kAddThreads / shares), static_cast<unsigned>(shares))},
+         product, parts, arrays.out<float>("dw"), arrays.out<float>("db"));
 }
 
 }  // namespace

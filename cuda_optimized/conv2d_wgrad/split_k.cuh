@@ -106,6 +106,72 @@ inline Plan plan_for(const Conv2dProblem& conv, TileShape shape, int step, int m
   return best;
 }
 
+/// Even shares: all tiles' steps in a row, cut into as many equal pieces as there are blocks,
+/// whether or not a tile ends there. Every block of an SM is busy to the end, however many tiles
+/// there are.
+///
+///       tile 0               tile 1               tile 2
+///     | . . . . . . . . . |  . . . . . . . . . |  . . . . . . . . . |
+///       block 0         block 1       block 2         block 3
+///
+/// A tile has as many parts as blocks take part in it; SplitProduct::splits is the most that any
+/// has.
+struct EvenShares {
+  int steps = 0;   ///< Of a tile.
+  int blocks = 0;  ///< That share all of them.
+  int across = 1;  ///< So many neighbouring blocks have the same part of different tiles' sums.
+  std::int64_t all_steps = 0;
+
+  /// Which share a block gets: those that run at the same time shall read the same pixels.
+  HOST_DEVICE constexpr int share_of(int block) const {
+    return block % across * (blocks / across) + block / across;
+  }
+  /// The first step of a share.
+  HOST_DEVICE constexpr std::int64_t begin_of(int share) const {
+    return share * all_steps / blocks;
+  }
+  /// The share that has this step.
+  HOST_DEVICE constexpr int share_with(std::int64_t step) const {
+    return static_cast<int>(((step + 1) * blocks - 1) / all_steps);
+  }
+};
+
+/// A product in even shares, with an estimate of its time in microseconds.
+struct EvenPlan {
+  SplitProduct product;
+  EvenShares shares;
+  double microseconds;
+};
+
+/// As many shares as a multiple of the tiles, which makes the same parts as plan_for() does; or as
+/// the GPU holds blocks: no wave is cut short then, but most blocks begin and end twice.
+inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int step,
+                              int most_splits) {
+  const Plan plan = plan_for(conv, shape, step, most_splits);
+  EvenPlan even{plan.product, {}, plan.microseconds};
+  SplitProduct& product = even.product;
+  const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
+  const int steps = std::max(1, ceil_div(product.pixels, step));
+  even.shares = {steps, static_cast<int>(tiles * product.splits), static_cast<int>(tiles),
+                 tiles * steps};
+  const int resident = kSms * shape.resident;
+  const std::int64_t share = even.shares.all_steps / resident;
+  if (share < kStartSteps || tiles > 4 * resident) return even;
+  const double step_time =
+      2.0 * shape.filters * shape.columns * step * shape.resident / (shape.teraflops * 1e6 / kSms);
+  const auto part_bytes = 2.0 * static_cast<double>(product.weights()) * sizeof(float);
+  const auto most_parts = static_cast<int>(ceil_div<std::int64_t>(steps - 1, share) + 1);
+  const double time = static_cast<double>(share + 1 + 2 * kStartSteps) * step_time +
+                      kReductionMicroseconds + most_parts * part_bytes / kPartBytes;
+  if (most_parts <= most_splits && time < even.microseconds) {
+    even.microseconds = time;
+    even.shares.blocks = resident;
+    even.shares.across = 1;
+    product.splits = most_parts;
+  }
+  return even;
+}
+
 /// Floats of all parts: [splits][weights], then [splits][K] for db.
 inline std::size_t part_bytes(const SplitProduct& product) {
   if (product.splits == 1) return 0;
@@ -126,17 +192,15 @@ inline Sums sums_of(const SplitProduct& product, const Arguments& arrays) {
   return {parts, parts + product.splits * product.weights()};
 }
 
-constexpr int kReducingThreads = 256;  ///< Of a block of add_parts.
+constexpr int kReducingThreads = 256;  ///< Of a block that adds up parts.
 constexpr int kManyParts = 16;         ///< From so many on, threads share the parts of a weight.
 
 /// dw = sum of its parts, and db likewise, each always in the same order. A block adds up kThreads
 /// / kShares neighbouring weights; thread (i, y) takes parts y, y + kShares ... of weight i. Any
 /// one-dimensional grid, block (kReducingThreads / kShares, kShares).
-/// @param channels_inside the parts' columns are in the order [r][s][c], not in dw's [c][r][s]
 template <int kShares>
 static __global__ void __launch_bounds__(kReducingThreads)
-    add_parts(SplitProduct product, Sums parts, bool channels_inside, FastDivision by_taps,
-              float* dw, float* db) {
+    add_parts(SplitProduct product, Sums parts, float* dw, float* db) {
   constexpr int kWeights = kReducingThreads / kShares;
   __shared__ float sums[kShares][kWeights];
   const int i = static_cast<int>(threadIdx.x), share = static_cast<int>(threadIdx.y);
@@ -149,12 +213,6 @@ static __global__ void __launch_bounds__(kReducingThreads)
     if (item < items) {
       const float* part = is_weight ? parts.dw + item : parts.db + (item - weights);
       const std::int64_t apart = is_weight ? weights : product.conv.K;
-      if (is_weight && channels_inside) {
-        const int filter = static_cast<int>(item / product.columns);
-        const int column = static_cast<int>(item - std::int64_t{filter} * product.columns);
-        const int c = by_taps.quotient(column), tap = by_taps.remainder(column, c);
-        part += tap * product.group_c + c - column;
-      }
 #pragma unroll 4
       for (int split = share; split < product.splits; split += kShares) sum += part[split * apart];
     }
@@ -170,19 +228,95 @@ static __global__ void __launch_bounds__(kReducingThreads)
   }
 }
 
+constexpr int kTurnedWeights = 1024;  ///< That a block of add_turned_parts() turns at a time.
+
+/// The same for parts whose columns are in the order [r][s][c]; dw has [c][r][s]. A block takes
+/// some neighbouring channels of a filter, all taps of them: it reads neighbouring channels, tap by
+/// tap, and writes what belongs together in dw. In dw's order a warp would read single sectors of
+/// nine taps, and the parts are what there is most of. Any one-dimensional grid, block
+/// (kReducingThreads / kShares, kShares).
+/// @param channels of a block, with all their taps at most kTurnedWeights weights
+template <int kShares>
+static __global__ void __launch_bounds__(kReducingThreads)
+    add_turned_parts(SplitProduct product, Sums parts, int channels, float* dw, float* db) {
+  __shared__ float sums[kShares][kTurnedWeights], bias_sums[kShares];
+  const int thread = static_cast<int>(threadIdx.x), share = static_cast<int>(threadIdx.y);
+  const int taps = product.columns / product.group_c;
+  const int chunks = ceil_div(product.group_c, channels);
+  const std::int64_t weights = product.weights();
+  for (std::int64_t work = blockIdx.x; work < std::int64_t{product.conv.K} * chunks;
+       work += gridDim.x) {
+    const std::int64_t filter = work / chunks;
+    const int c0 = static_cast<int>(work % chunks) * channels;
+    const int count = min(channels, product.group_c - c0);
+    const float* const from = parts.dw + filter * product.columns + c0;
+    for (int i = thread; i < count * taps; i += kReducingThreads / kShares) {
+      const int tap = i / count, c = i % count;
+      const float* const part = from + tap * product.group_c + c;
+      float sum = 0.0f;
+      for (int split = share; split < product.splits; split += 4 * kShares) {
+        float four[4];  // loaded before the first is added, also where there are fewer
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int other = split + j * kShares;
+          four[j] = other < product.splits ? part[other * weights] : 0.0f;
+        }
+        for (const float value : four) sum += value;
+      }
+      sums[share][c * taps + tap] = sum;
+    }
+    if (c0 == 0 && thread == 0) {
+      float sum = 0.0f;
+#pragma unroll 4
+      for (int split = share; split < product.splits; split += kShares) {
+        sum += parts.db[std::int64_t{split} * product.conv.K + filter];
+      }
+      bias_sums[share] = sum;
+    }
+    __syncthreads();  // between these writes and the reads below
+    float* const to = dw + filter * product.columns + std::int64_t{c0} * taps;
+    for (int i = share * (kReducingThreads / kShares) + thread; i < count * taps;
+         i += kReducingThreads) {
+      float sum = sums[0][i];
+#pragma unroll
+      for (int row = 1; row < kShares; ++row) sum += sums[row][i];
+      to[i] = sum;
+    }
+    if (c0 == 0 && thread == 0 && share == 0) {
+      float sum = bias_sums[0];
+      for (int row = 1; row < kShares; ++row) sum += bias_sums[row];
+      db[filter] = sum;
+    }
+    __syncthreads();  // between these reads and the next weights' writes
+  }
+}
+
 /// Adds up the parts; nothing to do where there is one.
-static inline void launch_add_parts(const SplitProduct& product, const Sums& parts,
-                                    bool channels_inside, const Arguments& arrays) {
+/// @param turned the parts' columns are in the order [r][s][c], not in dw's [c][r][s]; a filter has
+/// at most kTurnedWeights taps
+static inline void launch_add_parts(const SplitProduct& product, const Sums& parts, bool turned,
+                                    const Arguments& arrays) {
   if (product.splits == 1) return;
   // Few parts: a thread adds up all of a weight's. Many: eight threads do, else there were too few
   // loads under way (a dw that has many parts is small).
-  const int shares = product.splits < kManyParts ? 1 : 8;
-  const int block_weights = kReducingThreads / shares;
-  launch(shares == 1 ? add_parts<1> : add_parts<8>,
-         {blocks_for(product.weights() + product.conv.K, block_weights, kMaxGridYZ),
-          dim3(static_cast<unsigned>(block_weights), static_cast<unsigned>(shares))},
-         product, parts, channels_inside, FastDivision(product.conv.R * product.conv.S),
-         arrays.out<float>("dw"), arrays.out<float>("db"));
+  const bool many = product.splits >= kManyParts;
+  const int shares = many ? 8 : 1, across = kReducingThreads / shares;
+  const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));
+  float* const dw = arrays.out<float>("dw");
+  float* const db = arrays.out<float>("db");
+  const int taps = product.conv.R * product.conv.S;
+  if (!turned || taps == 1) {
+    launch(many ? add_parts<8> : add_parts<1>,
+           {blocks_for(product.weights() + product.conv.K, across, kMaxGridYZ), block}, product,
+           parts, dw, db);
+    return;
+  }
+  // Eight channels are a sector of 32 bytes.
+  const int channels = std::clamp(kTurnedWeights / taps, 1, many ? 8 : 64);
+  const std::int64_t chunks = ceil_div(product.group_c, channels);
+  launch(many ? add_turned_parts<8> : add_turned_parts<1>,
+         {blocks_for(product.conv.K * chunks, 1, kMaxGridYZ), block}, product, parts, channels, dw,
+         db);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -367,8 +367,8 @@ planted_bug(part_forgotten
 planted_bug(weights_in_the_order_of_the_parts
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
   FILE cuda_optimized/conv2d_wgrad/split_k.cuh
-  FIND [==[part += tap * product.group_c + c - column;]==]
-  REPLACE [==[]==]
+  FIND [==[sums[share][c * taps + tap] = sum;]==]
+  REPLACE [==[sums[share][i] = sum;]==]
   TEACHES "invisible with one channel, or one tap")
 
 planted_bug(copies_not_waited_for
@@ -743,14 +743,32 @@ planted_bug(taps_of_a_class_too_far_apart
   REPLACE [==[found.tap_step = stride;]==]
   TEACHES "stride and dilation with a common divisor: nobody's default")
 
-planted_bug(pixels_of_the_next_split
+planted_bug(steps_past_the_last_pixel
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
-  FIND [==[const int end = min(begin + product.split_pixels, product.pixels);]==]
-  REPLACE [==[const int end = product.pixels;]==]
-  TEACHES "parts of a sum must not overlap")
+  FIND [==[end = min(begin + steps * kStep, product.pixels);]==]
+  REPLACE [==[end = begin + steps * kStep;]==]
+  TEACHES "the steps do not divide the sum")
+
+planted_bug(parts_in_the_same_place
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[(std::int64_t{blockIdx.x} + tile_number)]==]
+  REPLACE [==[std::int64_t{blockIdx.x}]==]
+  TEACHES "a block with shares of two tiles has two parts")
 
 planted_bug(windows_of_another_stage
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
-  FIND [==[windows[(step + 2) % kTables * kMmaStep + thread]]==]
-  REPLACE [==[windows[(step + 3) % kTables * kMmaStep + thread]]==]
+  FIND [==[decode(step / kAhead + 1)]==]
+  REPLACE [==[decode(step / kAhead + 2)]==]
   TEACHES "what is found ahead must lie where it is looked for")
+
+planted_bug(columns_stored_in_order
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[slot = column_slot(2 * place + next_column)]==]
+  REPLACE [==[slot = 2 * place + next_column]==]
+  TEACHES "columns may change places, if loads and stores agree")
+
+planted_bug(cut_instead_of_rounded
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[bits + 0x1000]==]
+  REPLACE [==[bits]==]
+  TEACHES "mma.sync truncates: sums of positive products are 6e-4 too small")
