@@ -695,3 +695,29 @@ planted_bug(windows_of_another_stage
   FIND [==[windows[(step + 2) % kTables * kMmaStep + thread]]==]
   REPLACE [==[windows[(step + 3) % kTables * kMmaStep + thread]]==]
   TEACHES "what is found ahead must lie where it is looked for")
+
+planted_bug(patch_rounded_before_it_has_landed
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[ptx::cp_async_wait_group<0>();
+      round_patch(]==]
+  REPLACE [==[ptx::cp_async_wait_group<1>();
+      round_patch(]==]
+  TEACHES "the first patch comes with the weights: only a block's second tile shows it")
+
+planted_bug(next_patch_over_the_one_in_use
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[shared + tiling.patch_at(1 - buffer));]==]
+  REPLACE [==[shared + tiling.patch_at(buffer));]==]
+  TEACHES "two patches are of use only if the copies go to the other one")
+
+planted_bug(patch_left_unrounded
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[row[j] = __uint_as_float(ptx::to_tf32(row[j]));]==]
+  REPLACE [==[row[j] += 0.0f;]==]
+  TEACHES "mma.sync truncates; sums of positive products come out too small")
+
+planted_bug(taps_in_the_order_of_k
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4]]==]
+  REPLACE [==[taps[k]]==]
+  TEACHES "a lane's two steps of k are four apart, not neighbours")

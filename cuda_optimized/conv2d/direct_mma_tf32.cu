@@ -1,0 +1,421 @@
+/// @file direct_mma_tf32.cu
+/// @brief conv2d of few channels on the tensor cores: they read windows out of a staged patch.
+///
+/// - Before: implicit_gemm_mma_tf32.cu (gathers each window's elements from global memory)
+/// - After:  nothing yet: wgmma could take the pixels from registers in the same way
+/// - The same maths: cpu_reference/conv2d/direct.cpp
+///
+/// **The idea.** With few channels, windows overlap, but hardly anything of them lies side by side:
+/// an implicit GEMM copies each element of x R * S / stride^2 times, 4 bytes at a time. Here a
+/// block copies the patch of x under its tile of y once, as the direct rungs do, with zeros for the
+/// padding. The product's factor is never stored, not even in shared memory: a lane reads its
+/// elements of a fragment where they lie in the patch. Where is the sum of two numbers:
+///
+///     patch, 3 channels       y: filters x pixels      += weights: filters x k   * x: k x pixels
+///     + - - - - - - - - +
+///     |  tap k          |     at[k][pixel] = taps[k] + base[pixel]
+///     |  . . . .        |     taps[k]:     (c, r, s) in the patch, a table in shared memory
+///     |  . . . .        |     base[pixel]: the first tap of its window, in a register
+///     + - - - - - - - - +
+///
+/// Eight pixels side by side and four taps are 32 lanes. Taps of one row of the filter make them
+/// read 7 * stride + 4 neighbouring floats, many lanes the same one: no bank has two. Where the
+/// four go on in the next row of the filter, that row should lie in the banks behind: the patch's
+/// pitch is S + 7 * stride modulo 32.
+///
+/// All weights of up to 64 filters stay in shared memory, in the order of the fragments: a lane
+/// loads its four of 16 x 8 at once. Both factors are rounded in shared memory, once, each by the
+/// thread that copied it: it needs no barrier to see its own copies. Blocks stay and take tile
+/// after tile; the next patch is on its way while one is multiplied.
+///
+/// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 3.8 million mma of 16 x 8 x 8, at 160
+/// TFLOP/s 49 us; a step of k is 16 mma a warp, for which 8 loads of x, 4 of 16 bytes of weights
+/// and one of taps take 26 of the cycles of shared memory: 29 us; y's 103 MB take 26 us. All
+/// three at once: predicted 60 to 70 us, where cuDNN takes 204 (NHWC) and 309 (NCHW). B11 (1
+/// channel, 32 filters 5x20): predicted 30 us.
+/// **Costs.** Filters are computed 16 at a time: 3 or 6 filters leave most of that empty. More than
+/// 64 filters read x several times. Declined: fp32 problems, NHWC, GPUs before compute capability
+/// 8.0, patches and weights that do not fit shared memory.
+/// **Try.** Give the patch the pitch of a plain array. How many cycles does the load of x then take
+/// for taps in one row, and in two?
+#include <algorithm>
+#include <optional>
+
+#include "core/cuda/compute_capability.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/fast_division.hpp"
+#include "core/rung.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+constexpr int kBlocksPerSm = 2;  // one computes while the other loads or stores
+constexpr int kMaxRows = 32;     // of a tile of y
+
+/// What a kernel computes: a warp has 16 * kFilterTiles filters, and 8 * kGroups pixels at a time.
+template <int kFilterTileCount, int kGroupCount, int kWarpCount>
+struct Shape {
+  static constexpr int kFilterTiles = kFilterTileCount;  ///< of 16 filters: all of a block
+  static constexpr int kGroups = kGroupCount;            ///< of 8 pixels side by side
+  static constexpr int kWarps = kWarpCount;              ///< of a block, at most
+};
+using Wide = Shape<4, 4, 8>;
+using Medium = Shape<2, 8, 8>;
+using Narrow = Shape<1, 8, 8>;
+
+/// How a problem is cut up, and how a block uses its shared memory, all in floats:
+///     weights [steps][filter_tiles][32][4] | taps [steps][4][2] | biases [16 * filter_tiles] | 0 |
+///     two patches [channels][plane]
+struct Tiling {
+  int filter_tiles;         ///< of 16 filters, of a block
+  int rows, across;         ///< of a tile of y: rows, and groups of 8 columns
+  int in_rows, in_columns;  ///< of its patch of x
+  int pitch, plane;         ///< from a row of the patch to the next, from a channel
+  int channels, filters;    ///< of a group
+  int depth, steps;         ///< products of a sum; in steps of 8, the last one filled up
+  int warps;                ///< of a block
+  Step stride;              ///< of the problem, 1 where there is one output
+  int tiles_down, tiles_across;
+  FastDivision by_across, by_in_rows;
+
+  HOST_DEVICE int weight_floats() const { return steps * filter_tiles * 128; }
+  HOST_DEVICE int taps_at() const { return weight_floats(); }
+  HOST_DEVICE int biases_at() const { return taps_at() + steps * 8; }
+  HOST_DEVICE int zero_at() const { return biases_at() + 16 * filter_tiles; }
+  HOST_DEVICE int patch_at(int buffer) const { return zero_at() + 4 + buffer * channels * plane; }
+  HOST_DEVICE int floats() const { return patch_at(2); }
+};
+
+/// A tile's place: image, first row and column of y.
+struct Place {
+  std::int64_t n;
+  int p, q;
+};
+
+__device__ inline Place place_of(const Tiling& tiling, std::int64_t tile) {
+  const int across = static_cast<int>(tile % tiling.tiles_across);
+  const std::int64_t rest = tile / tiling.tiles_across;
+  return {rest / tiling.tiles_down, static_cast<int>(rest % tiling.tiles_down) * tiling.rows,
+          across * tiling.across * 8};
+}
+
+/// Asks for the patch that a tile needs: zeros for the padding.
+/// @param x the group's first channel of the first image
+__device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, Place at,
+                              const float* x, float* patch) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int h0 = at.p * tiling.stride.h - conv.pad.top;
+  const int w0 = at.q * tiling.stride.w - conv.pad.left;
+  for (int line = warp; line < tiling.channels * tiling.in_rows; line += tiling.warps) {
+    const int c = tiling.by_in_rows.quotient(line), i = tiling.by_in_rows.remainder(line, c);
+    const int h = h0 + i;
+    const std::int64_t row = ((at.n * conv.C + c) * conv.H + h) * conv.W;
+    // Negative coordinates turn into huge unsigned ones.
+    const bool row_inside = static_cast<unsigned>(h) < static_cast<unsigned>(conv.H);
+    float* const to = patch + c * tiling.plane + i * tiling.pitch;
+#pragma unroll 4
+    for (int j = lane; j < tiling.in_columns; j += 32) {
+      const int w = w0 + j;
+      const bool inside = row_inside && static_cast<unsigned>(w) < static_cast<unsigned>(conv.W);
+      ptx::cp_async<4>(to + j, x + (inside ? row + w : 0), inside ? 4 : 0);
+    }
+  }
+}
+
+/// Rounds what this very thread has asked for, once it has landed.
+__device__ void round_patch(const Tiling& tiling, float* patch) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  for (int line = warp; line < tiling.channels * tiling.in_rows; line += tiling.warps) {
+    const int c = tiling.by_in_rows.quotient(line), i = tiling.by_in_rows.remainder(line, c);
+    float* const row = patch + c * tiling.plane + i * tiling.pitch;
+#pragma unroll 4
+    for (int j = lane; j < tiling.in_columns; j += 32) {
+      row[j] = __uint_as_float(ptx::to_tf32(row[j]));
+    }
+  }
+}
+
+/// Grid (blocks that share the tiles, tiles of filters of all groups). Block (tiling.warps * 32).
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
+template <class S>
+__global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
+    conv2d_direct_mma(Conv2dProblem conv, Tiling tiling, std::int64_t tiles, const float* x,
+                      const float* weights, const float* bias, float* y) {
+  constexpr int kFilters = 16 * S::kFilterTiles;
+  float* const shared = dynamic_shared<float>();
+  const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
+  const int lane = thread % 32, warp = thread / 32;
+  const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k8_tf32()
+  const int filter_blocks = ceil_div(tiling.filters, kFilters);
+  auto* const taps = reinterpret_cast<int*>(shared + tiling.taps_at());
+  const bool in_pairs = conv.Q % 2 == 0 && reinterpret_cast<std::uintptr_t>(y) % 8 == 0;
+
+  for (std::int64_t part = blockIdx.y; part < std::int64_t{conv.groups} * filter_blocks;
+       part += gridDim.y) {
+    const int conv_group = static_cast<int>(part / filter_blocks);
+    const int f0 = static_cast<int>(part % filter_blocks) * kFilters;
+    const int filters = tiling.filters - f0 < kFilters ? tiling.filters - f0 : kFilters;
+    const std::int64_t k0 = std::int64_t{conv_group} * tiling.filters + f0;
+    const float* const group_x = x + std::int64_t{conv_group} * tiling.channels * conv.H * conv.W;
+
+    for (int i = thread; i < tiling.weight_floats(); i += threads) {
+      const int e = i % 4, owner = i / 4 % 32, m = i / 128 % S::kFilterTiles;
+      const int f = 16 * m + owner / 4 + e % 2 * 8;
+      const int k = i / 128 / S::kFilterTiles * 8 + owner % 4 + e / 2 * 4;
+      const bool inside = f < filters && k < tiling.depth;
+      ptx::cp_async<4>(shared + i, weights + (inside ? (k0 + f) * tiling.depth + k : 0),
+                       inside ? 4 : 0);
+    }
+    for (int k = thread; k < tiling.steps * 8; k += threads) {
+      const int s = k % conv.S, r = k / conv.S % conv.R, c = k / conv.S / conv.R;
+      taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4] =
+          k < tiling.depth
+              ? c * tiling.plane + r * conv.dilation.h * tiling.pitch + s * conv.dilation.w
+              : tiling.zero_at();
+    }
+    for (int f = thread; f < kFilters; f += threads) {
+      shared[tiling.biases_at() + f] = bias != nullptr && f < filters ? bias[k0 + f] : 0.0f;
+    }
+    if (thread == 0) shared[tiling.zero_at()] = 0.0f;
+    if (blockIdx.x < tiles) {
+      ask_for_patch(conv, tiling, place_of(tiling, blockIdx.x), group_x,
+                    shared + tiling.patch_at(0));
+    }
+    ptx::cp_async_commit_group();
+    ptx::cp_async_wait_group<0>();
+    for (int i = thread; i < tiling.weight_floats(); i += threads) {
+      shared[i] = __uint_as_float(ptx::to_tf32(shared[i]));
+    }
+
+    int buffer = 0;
+    for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      ptx::cp_async_wait_group<0>();
+      round_patch(tiling, shared + tiling.patch_at(buffer));
+      // Makes the patch visible to all; separates the loads of the tile before from the copies
+      // that now overwrite its patch.
+      __syncthreads();
+      if (tile + gridDim.x < tiles) {
+        ask_for_patch(conv, tiling, place_of(tiling, tile + gridDim.x), group_x,
+                      shared + tiling.patch_at(1 - buffer));
+      }
+      ptx::cp_async_commit_group();
+
+      const Place at = place_of(tiling, tile);
+      const int groups = tiling.rows * tiling.across;
+      for (int first = warp * S::kGroups; first < groups; first += tiling.warps * S::kGroups) {
+        int base[S::kGroups];
+#pragma unroll
+        for (int j = 0; j < S::kGroups; ++j) {
+          const int g = first + j < groups ? first + j : 0;
+          const int row = tiling.by_across.quotient(g);
+          const int column = tiling.by_across.remainder(g, row) * 8 + group;
+          base[j] = tiling.patch_at(buffer) + row * tiling.stride.h * tiling.pitch +
+                    column * tiling.stride.w;
+        }
+        float sums[S::kFilterTiles][S::kGroups][4];
+#pragma unroll
+        for (int m = 0; m < S::kFilterTiles; ++m) {
+          const float low = shared[tiling.biases_at() + 16 * m + group];
+          const float high = shared[tiling.biases_at() + 16 * m + group + 8];
+#pragma unroll
+          for (int j = 0; j < S::kGroups; ++j) {
+            sums[m][j][0] = sums[m][j][1] = low;
+            sums[m][j][2] = sums[m][j][3] = high;
+          }
+        }
+#pragma unroll 1
+        for (int step = 0; step < tiling.steps; ++step) {
+          const int2 tap = *reinterpret_cast<const int2*>(taps + step * 8 + place * 2);
+          const int k = step * 8 + place;
+          const int real0 = k < tiling.depth, real1 = k + 4 < tiling.depth;
+          std::uint32_t a[S::kFilterTiles][4];
+#pragma unroll
+          for (int m = 0; m < S::kFilterTiles; ++m) {
+            const uint4 four = *reinterpret_cast<const uint4*>(
+                shared + ((step * S::kFilterTiles + m) * 32 + lane) * 4);
+            a[m][0] = four.x;
+            a[m][1] = four.y;
+            a[m][2] = four.z;
+            a[m][3] = four.w;
+          }
+#pragma unroll
+          for (int j = 0; j < S::kGroups; ++j) {
+            const std::uint32_t b[2] = {__float_as_uint(shared[base[j] * real0 + tap.x]),
+                                        __float_as_uint(shared[base[j] * real1 + tap.y])};
+#pragma unroll
+            for (int m = 0; m < S::kFilterTiles; ++m) ptx::mma_m16n8k8_tf32(sums[m][j], a[m], b);
+          }
+        }
+        const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+#pragma unroll
+        for (int j = 0; j < S::kGroups; ++j) {
+          const int row = tiling.by_across.quotient(first + j);
+          const int p = at.p + row;
+          const int q = at.q + tiling.by_across.remainder(first + j, row) * 8 + place * 2;
+          if (first + j >= groups || p >= conv.P || q >= conv.Q) continue;
+          const std::int64_t out = (at.n * conv.K + k0) * plane + std::int64_t{p} * conv.Q + q;
+#pragma unroll
+          for (int m = 0; m < S::kFilterTiles; ++m) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+              const int f = 16 * m + 8 * half + group;
+              if (f >= filters) continue;
+              float* const to = y + (out + f * plane);
+              if (in_pairs) {
+                *reinterpret_cast<float2*>(to) = {sums[m][j][2 * half], sums[m][j][2 * half + 1]};
+              } else {
+                to[0] = sums[m][j][2 * half];
+                if (q + 1 < conv.Q) to[1] = sums[m][j][2 * half + 1];
+              }
+            }
+          }
+        }
+      }
+      buffer = 1 - buffer;
+    }
+    __syncthreads();  // separates the last loads from the next part's copies
+  }
+}
+
+int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+/// The least number from `floats` on that is `bank` modulo the 32 banks.
+std::int64_t at_bank(std::int64_t floats, std::int64_t bank) {
+  return floats + ((bank - floats) % 32 + 32) % 32;
+}
+
+/// Bytes of shared memory of a tiling with tiles of rows x 8 across pixels; the patch's sizes are
+/// filled in unless the bytes are more than `limit`.
+std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit, Tiling* tiling) {
+  const std::int64_t extent_w = window_extent(conv.S, conv.dilation.w);
+  const std::int64_t in_rows =
+      (tiling->rows - 1) * std::int64_t{tiling->stride.h} + window_extent(conv.R, conv.dilation.h);
+  const std::int64_t in_columns =
+      (tiling->across * 8 - 1) * std::int64_t{tiling->stride.w} + extent_w;
+  const std::int64_t fixed = tiling->patch_at(0) * std::int64_t{sizeof(float)};
+  const auto cut = [](std::int64_t floats) { return std::min(floats, std::int64_t{1} << 18); };
+  const std::int64_t least = fixed + 2 * tiling->channels * cut(cut(in_rows) * cut(in_columns)) *
+                                         std::int64_t{sizeof(float)};
+  if (least > limit) return least;
+  // The window's next row goes on in the banks behind those of the eight pixels' row.
+  const std::int64_t pitch = at_bank(in_columns, extent_w + 7 * std::int64_t{tiling->stride.w});
+  const std::int64_t plane =
+      at_bank(in_rows * pitch, ((conv.R - 1) * std::int64_t{conv.dilation.h} + 1) * pitch);
+  tiling->in_rows = static_cast<int>(in_rows);
+  tiling->in_columns = static_cast<int>(in_columns);
+  tiling->pitch = static_cast<int>(pitch);
+  tiling->plane = static_cast<int>(plane);
+  return fixed + 2 * tiling->channels * plane * std::int64_t{sizeof(float)};
+}
+
+/// The tiling of shape S that should take the least time, with at most `limit` bytes.
+template <class S>
+std::optional<Tiling> tile_with(const Conv2dProblem& conv, std::int64_t limit) {
+  const std::int64_t depth = std::int64_t{conv.C / conv.groups} * conv.R * conv.S;
+  if (depth * 16 * S::kFilterTiles * std::int64_t{sizeof(float)} > limit) return {};
+  Tiling base{};
+  base.filter_tiles = S::kFilterTiles;
+  base.channels = conv.C / conv.groups;
+  base.filters = conv.K / conv.groups;
+  base.depth = static_cast<int>(depth);
+  base.steps = ceil_div(base.depth, 8);
+  base.stride = {conv.P == 1 ? 1 : conv.stride.h, conv.Q == 1 ? 1 : conv.stride.w};
+  const int all_across = ceil_div(conv.Q, 8);
+  const std::int64_t parts =
+      std::int64_t{conv.groups} * ceil_div(base.filters, 16 * S::kFilterTiles);
+  const int sms = device_attribute(cudaDevAttrMultiProcessorCount);
+  std::optional<Tiling> best;
+  double best_cost = 0;
+  for (int pieces = 1; pieces <= std::min(all_across, 64); ++pieces) {
+    Tiling tiling = base;
+    tiling.across = ceil_div(all_across, pieces);
+    for (tiling.rows = 1; tiling.rows <= std::min(conv.P, kMaxRows); ++tiling.rows) {
+      if (lay_out(conv, limit, &tiling) > limit) break;
+      const int groups = tiling.rows * tiling.across;
+      const int passes = ceil_div(groups, S::kWarps * S::kGroups);
+      tiling.warps = ceil_div(groups, passes * S::kGroups);
+      tiling.tiles_down = ceil_div(conv.P, tiling.rows);
+      tiling.tiles_across = ceil_div(all_across, tiling.across);
+      // In products of fragments: those of the warps, and what loads and stores cost.
+      const double work = double{1} * passes * std::max(tiling.warps, 6) * S::kGroups *
+                              S::kFilterTiles * (base.steps + 4) +
+                          0.1 * base.channels * tiling.in_rows * tiling.in_columns + 100;
+      const double rounds = static_cast<double>(ceil_div<std::int64_t>(
+          std::max(conv.N, 1) * parts * tiling.tiles_down * tiling.tiles_across, sms));
+      if (!best || work * rounds < best_cost) {
+        best_cost = work * rounds;
+        best = tiling;
+      }
+    }
+  }
+  if (best) {
+    best->by_across = FastDivision(best->across);
+    best->by_in_rows = FastDivision(best->in_rows);
+  }
+  return best;
+}
+
+/// Two blocks an SM if possible, else one; as many filters a block as possible.
+std::optional<Tiling> choose(const Conv2dProblem& conv) {
+  const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  const int filters = conv.K / conv.groups;
+  for (const std::int64_t limit : {(most + 1024) / kBlocksPerSm - 1024, most}) {
+    if (filters > 32) {
+      if (const auto tiling = tile_with<Wide>(conv, limit)) return tiling;
+    }
+    if (filters > 16) {
+      if (const auto tiling = tile_with<Medium>(conv, limit)) return tiling;
+    }
+    if (const auto tiling = tile_with<Narrow>(conv, limit)) return tiling;
+  }
+  return {};
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (conv.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
+  if (compute_capability() < 80) {
+    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
+  }
+  if (choose(conv)) return {};
+  return "too large for shared memory";
+}
+
+void run(const Conv2dProblem& conv, const Arguments& arrays) {
+  const Tiling tiling = choose(conv).value();
+  const std::int64_t tiles = std::int64_t{conv.N} * tiling.tiles_down * tiling.tiles_across;
+  const std::int64_t parts =
+      std::int64_t{conv.groups} * ceil_div(tiling.filters, 16 * tiling.filter_tiles);
+  const unsigned grid_y = blocks_for(parts, 1, kMaxGridYZ);
+  const int slots = kBlocksPerSm * device_attribute(cudaDevAttrMultiProcessorCount);
+  const unsigned grid_x = blocks_for(tiles, 1, ceil_div<std::int64_t>(slots, grid_y));
+  launch(tiling.filter_tiles == Wide::kFilterTiles     ? conv2d_direct_mma<Wide>
+         : tiling.filter_tiles == Medium::kFilterTiles ? conv2d_direct_mma<Medium>
+                                                       : conv2d_direct_mma<Narrow>,
+         {dim3(grid_x, grid_y), static_cast<unsigned>(tiling.warps * 32),
+          static_cast<std::size_t>(tiling.floats()) * sizeof(float)},
+         conv, tiling, tiles, arrays.in<float>("x"), arrays.in<float>("weights"),
+         arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+}
+
+OutputTile tile_of(const Conv2dProblem& conv) {
+  const auto tiling = choose(conv);
+  return {tiling->rows, tiling->across * 8};
+}
+
+}  // namespace
+
+Implementation<Conv2dProblem> direct_mma_tf32() {
+  return {.supports = supports, .run = run, .tile = tile_of};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
