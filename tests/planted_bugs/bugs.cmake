@@ -699,21 +699,21 @@ planted_bug(windows_of_another_stage
 planted_bug(patch_rounded_before_it_has_landed
   RUNG cuda_optimized/conv2d/direct_mma_tf32
   FIND [==[ptx::cp_async_wait_group<0>();
-      round_patch(]==]
+      if (tiling.width == 4) {]==]
   REPLACE [==[ptx::cp_async_wait_group<1>();
-      round_patch(]==]
+      if (tiling.width == 4) {]==]
   TEACHES "the first patch comes with the weights: only a block's second tile shows it")
 
 planted_bug(next_patch_over_the_one_in_use
   RUNG cuda_optimized/conv2d/direct_mma_tf32
-  FIND [==[shared + tiling.patch_at(1 - buffer));]==]
-  REPLACE [==[shared + tiling.patch_at(buffer));]==]
+  FIND [==[ask_for(tile + gridDim.x, 1 - buffer);]==]
+  REPLACE [==[ask_for(tile + gridDim.x, buffer);]==]
   TEACHES "two patches are of use only if the copies go to the other one")
 
 planted_bug(patch_left_unrounded
   RUNG cuda_optimized/conv2d/direct_mma_tf32
-  FIND [==[row[j] = __uint_as_float(ptx::to_tf32(row[j]));]==]
-  REPLACE [==[row[j] += 0.0f;]==]
+  FIND [==[line[j] = __uint_as_float(ptx::to_tf32(line[j]));]==]
+  REPLACE [==[line[j] += 0.0f;]==]
   TEACHES "mma.sync truncates; sums of positive products come out too small")
 
 planted_bug(taps_in_the_order_of_k
