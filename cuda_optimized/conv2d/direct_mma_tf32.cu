@@ -53,23 +53,26 @@ namespace {
 constexpr int kBlocksPerSm = 2;  // one computes while the other loads or stores
 constexpr int kMaxRows = 32;     // of a tile of y
 
-/// What a kernel computes: a warp has 16 * kFilterTiles filters, and 8 * kGroups pixels at a time.
+/// What a kernel computes: a warp has 16 * kFilterTiles filters, and 16 * kGroups pixels at a time.
 template <int kFilterTileCount, int kGroupCount, int kWarpCount>
 struct Shape {
   static constexpr int kFilterTiles = kFilterTileCount;  ///< of 16 filters: all of a block
-  static constexpr int kGroups = kGroupCount;            ///< of 8 pixels side by side
+  static constexpr int kGroups = kGroupCount;            ///< of 16 pixels side by side
   static constexpr int kWarps = kWarpCount;              ///< of a block, at most
+  /// A warp's draft: sums of 8 filters on their way to y. An odd multiple of 16 floats, so that
+  /// two rows of 16 floats meet 32 banks.
+  static constexpr int kDraftPitch = 16 * (kGroupCount | 1);
 };
-using Wide = Shape<4, 4, 8>;
-using Medium = Shape<2, 8, 8>;
-using Narrow = Shape<1, 8, 8>;
+using Wide = Shape<4, 2, 8>;
+using Medium = Shape<2, 4, 8>;
+using Narrow = Shape<1, 4, 8>;
 
 /// How a problem is cut up, and how a block uses its shared memory, all in floats:
 ///     weights [steps][filter_tiles][32][4] | taps [steps][4][2] | biases [16 * filter_tiles] | 0 |
-///     two patches [channels][plane]
+///     drafts [warps][8][kDraftPitch] | two patches [channels][plane]
 struct Tiling {
   int filter_tiles;         ///< of 16 filters, of a block
-  int rows, across;         ///< of a tile of y: rows, and groups of 8 columns
+  int rows, across;         ///< of a tile of y: rows, and groups of 16 columns
   int in_rows, in_columns;  ///< of its patch of x
   int width, shift;         ///< floats of a copy; columns before the first one that is needed
   int pitch, plane;         ///< from a row of the patch to the next, from a channel
@@ -78,27 +81,31 @@ struct Tiling {
   int warps;                ///< of a block
   Step stride;              ///< of the problem, 1 where there is one output
   int tiles_down, tiles_across;
-  FastDivision by_across, by_in_rows;
+  int draft_floats;  ///< of a warp; 0: sums are stored directly, four floats at a time
+  FastDivision by_across, by_in_rows, by_tiles_down, by_tiles_across;
 
   HOST_DEVICE int weight_floats() const { return steps * filter_tiles * 128; }
   HOST_DEVICE int taps_at() const { return weight_floats(); }
   HOST_DEVICE int biases_at() const { return taps_at() + steps * 8; }
   HOST_DEVICE int zero_at() const { return biases_at() + 16 * filter_tiles; }
-  HOST_DEVICE int patch_at(int buffer) const { return zero_at() + 4 + buffer * channels * plane; }
+  HOST_DEVICE int drafts_at() const { return zero_at() + 4; }
+  HOST_DEVICE int patch_at(int buffer) const {
+    return drafts_at() + warps * draft_floats + buffer * channels * plane;
+  }
   HOST_DEVICE int floats() const { return patch_at(2); }
 };
 
 /// A tile's place: image, first row and column of y.
 struct Place {
-  std::int64_t n;
-  int p, q;
+  int n, p, q;
 };
 
-__device__ inline Place place_of(const Tiling& tiling, std::int64_t tile) {
-  const int across = static_cast<int>(tile % tiling.tiles_across);
-  const std::int64_t rest = tile / tiling.tiles_across;
-  return {rest / tiling.tiles_down, static_cast<int>(rest % tiling.tiles_down) * tiling.rows,
-          across * tiling.across * 8};
+__device__ inline Place place_of(const Tiling& tiling, int tile) {
+  const int rest = tiling.by_tiles_across.quotient(tile);
+  const int across = tiling.by_tiles_across.remainder(tile, rest);
+  const int n = tiling.by_tiles_down.quotient(rest);
+  const int down = tiling.by_tiles_down.remainder(rest, n);
+  return {n, down * tiling.rows, across * tiling.across * 16};
 }
 
 /// Rounds four floats at a multiple of 16 bytes.
@@ -127,7 +134,7 @@ __device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, P
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int h0 = at.p * tiling.stride.h - conv.pad.top;
   const int w0 = at.q * tiling.stride.w - conv.pad.left - tiling.shift;
-  const float* const image = x + at.n * conv.C * conv.H * conv.W;
+  const float* const image = x + std::int64_t{at.n} * conv.C * conv.H * conv.W;
   for_own_lines(tiling, patch, [&](int c, int i, float* line) {
     // Negative coordinates turn into huge unsigned ones.
     const bool row_inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(conv.H);
@@ -160,16 +167,16 @@ __device__ void round_patch(const Tiling& tiling, float* patch) {
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 template <class S>
 __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
-    conv2d_direct_mma(Conv2dProblem conv, Tiling tiling, std::int64_t tiles, const float* x,
+    conv2d_direct_mma(Conv2dProblem conv, Tiling tiling, int tiles, const float* x,
                       const float* weights, const float* bias, float* y) {
   constexpr int kFilters = 16 * S::kFilterTiles;
   float* const shared = dynamic_shared<float>();
   const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
   const int lane = thread % 32, warp = thread / 32;
   const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k8_tf32()
+  const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const int filter_blocks = ceil_div(tiling.filters, kFilters);
   auto* const taps = reinterpret_cast<int*>(shared + tiling.taps_at());
-  const bool in_pairs = conv.Q % 2 == 0 && reinterpret_cast<std::uintptr_t>(y) % 8 == 0;
 
   for (std::int64_t part = blockIdx.y; part < std::int64_t{conv.groups} * filter_blocks;
        part += gridDim.y) {
@@ -202,7 +209,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
       shared[tiling.biases_at() + f] = bias != nullptr && f < filters ? bias[k0 + f] : 0.0f;
     }
     if (thread == 0) shared[tiling.zero_at()] = 0.0f;
-    const auto ask_for = [&](std::int64_t tile, int buffer) {
+    const auto ask_for = [&](int tile, int buffer) {
       if (tile >= tiles) return;
       const Place at = place_of(tiling, tile);
       float* const patch = shared + tiling.patch_at(buffer);
@@ -212,13 +219,13 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
         ask_for_patch<1>(conv, tiling, at, group_x, patch);
       }
     };
-    ask_for(blockIdx.x, 0);
+    ask_for(block, 0);
     ptx::cp_async_commit_group();
     ptx::cp_async_wait_group<0>();
     for (int i = thread; i < tiling.weight_floats() / 4; i += threads) round_four(shared + 4 * i);
 
     int buffer = 0;
-    for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    for (int tile = block; tile < tiles; tile += blocks) {
       ptx::cp_async_wait_group<0>();
       if (tiling.width == 4) {
         round_patch<4>(tiling, shared + tiling.patch_at(buffer));
@@ -228,30 +235,36 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
       // Makes the patch visible to all; separates the loads of the tile before from the copies
       // that now overwrite its patch.
       __syncthreads();
-      ask_for(tile + gridDim.x, 1 - buffer);
+      ask_for(tile + blocks, 1 - buffer);
       ptx::cp_async_commit_group();
 
       const Place at = place_of(tiling, tile);
       const int groups = tiling.rows * tiling.across;
       for (int first = warp * S::kGroups; first < groups; first += tiling.warps * S::kGroups) {
-        int base[S::kGroups];
+        int base[S::kGroups][2];
 #pragma unroll
         for (int j = 0; j < S::kGroups; ++j) {
           const int g = first + j < groups ? first + j : 0;
           const int row = tiling.by_across.quotient(g);
-          const int column = tiling.by_across.remainder(g, row) * 8 + group;
-          base[j] = tiling.patch_at(buffer) + tiling.shift + row * tiling.stride.h * tiling.pitch +
-                    column * tiling.stride.w;
+          // Columns of the fragments are pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: so each lane's
+          // sums of two fragments are four neighbours.
+          const int column = tiling.by_across.remainder(g, row) * 16 + group / 2 * 4 + group % 2;
+          base[j][0] = tiling.patch_at(buffer) + tiling.shift +
+                       row * tiling.stride.h * tiling.pitch + column * tiling.stride.w;
+          base[j][1] = base[j][0] + 2 * tiling.stride.w;
         }
-        float sums[S::kFilterTiles][S::kGroups][4];
+        float sums[S::kFilterTiles][S::kGroups][2][4];
 #pragma unroll
         for (int m = 0; m < S::kFilterTiles; ++m) {
           const float low = shared[tiling.biases_at() + 16 * m + group];
           const float high = shared[tiling.biases_at() + 16 * m + group + 8];
 #pragma unroll
           for (int j = 0; j < S::kGroups; ++j) {
-            sums[m][j][0] = sums[m][j][1] = low;
-            sums[m][j][2] = sums[m][j][3] = high;
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+              sums[m][j][h][0] = sums[m][j][h][1] = low;
+              sums[m][j][h][2] = sums[m][j][h][3] = high;
+            }
           }
         }
 #pragma unroll 1
@@ -271,32 +284,79 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
           }
 #pragma unroll
           for (int j = 0; j < S::kGroups; ++j) {
-            const std::uint32_t b[2] = {__float_as_uint(shared[base[j] * real0 + tap.x]),
-                                        __float_as_uint(shared[base[j] * real1 + tap.y])};
 #pragma unroll
-            for (int m = 0; m < S::kFilterTiles; ++m) ptx::mma_m16n8k8_tf32(sums[m][j], a[m], b);
+            for (int h = 0; h < 2; ++h) {
+              const std::uint32_t b[2] = {__float_as_uint(shared[base[j][h] * real0 + tap.x]),
+                                          __float_as_uint(shared[base[j][h] * real1 + tap.y])};
+#pragma unroll
+              for (int m = 0; m < S::kFilterTiles; ++m) {
+                ptx::mma_m16n8k8_tf32(sums[m][j][h], a[m], b);
+              }
+            }
           }
         }
+
         const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
-#pragma unroll
-        for (int j = 0; j < S::kGroups; ++j) {
-          const int row = tiling.by_across.quotient(first + j);
+        float* const out = y + (std::int64_t{at.n} * conv.K + k0) * plane;
+        // Pixel `column` of the warp, in y's plane; -1: there is none.
+        const auto pixel_at = [&](int column) -> std::int64_t {
+          const int g = first + column / 16;
+          const int row = tiling.by_across.quotient(g);
           const int p = at.p + row;
-          const int q = at.q + tiling.by_across.remainder(first + j, row) * 8 + place * 2;
-          if (first + j >= groups || p >= conv.P || q >= conv.Q) continue;
-          const std::int64_t out = (at.n * conv.K + k0) * plane + std::int64_t{p} * conv.Q + q;
+          const int q = at.q + tiling.by_across.remainder(g, row) * 16 + column % 16;
+          return g < groups && p < conv.P && q < conv.Q ? std::int64_t{p} * conv.Q + q : -1;
+        };
+        // Four neighbours of the filters 16 m + 8 half + group.
+        const auto four_of = [&](int m, int j, int half) {
+          return float4{sums[m][j][0][2 * half], sums[m][j][0][2 * half + 1],
+                        sums[m][j][1][2 * half], sums[m][j][1][2 * half + 1]};
+        };
+        if (tiling.draft_floats == 0) {
+#pragma unroll
+          for (int j = 0; j < S::kGroups; ++j) {
+            std::int64_t to = pixel_at(16 * j + 4 * place);
+            if (to < 0) continue;
+            to += group * plane;
+#pragma unroll
+            for (int m = 0; m < S::kFilterTiles; ++m) {
+#pragma unroll
+              for (int half = 0; half < 2; ++half) {
+                if (16 * m + 8 * half + group < filters) {
+                  *reinterpret_cast<float4*>(out + to) = four_of(m, j, half);
+                }
+                to += 8 * plane;
+              }
+            }
+          }
+        } else {
+          float* const draft = shared + tiling.drafts_at() + warp * tiling.draft_floats;
+          constexpr int kStores = (16 * S::kGroups + 31) / 32;
+          std::int64_t pixels[kStores], to = 0;
+#pragma unroll
+          for (int i = 0; i < kStores; ++i) {
+            pixels[i] = lane + 32 * i < 16 * S::kGroups ? pixel_at(lane + 32 * i) : -1;
+          }
 #pragma unroll
           for (int m = 0; m < S::kFilterTiles; ++m) {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-              const int f = 16 * m + 8 * half + group;
-              if (f >= filters) continue;
-              float* const to = y + (out + f * plane);
-              if (in_pairs) {
-                *reinterpret_cast<float2*>(to) = {sums[m][j][2 * half], sums[m][j][2 * half + 1]};
-              } else {
-                to[0] = sums[m][j][2 * half];
-                if (q + 1 < conv.Q) to[1] = sums[m][j][2 * half + 1];
+              __syncwarp();  // separates the loads of the filters before from these stores
+#pragma unroll
+              for (int j = 0; j < S::kGroups; ++j) {
+                *reinterpret_cast<float4*>(draft + group * S::kDraftPitch + 16 * j + 4 * place) =
+                    four_of(m, j, half);
+              }
+              __syncwarp();  // separates these stores from the loads below
+              const int rows = min(filters - 16 * m - 8 * half, 8);
+#pragma unroll 1  // else the compiler keeps the offsets of all filters in registers
+              for (int f = 0; f < rows; ++f) {
+#pragma unroll
+                for (int i = 0; i < kStores; ++i) {
+                  if (pixels[i] >= 0) {
+                    out[to + pixels[i]] = draft[f * S::kDraftPitch + lane + 32 * i];
+                  }
+                }
+                to += plane;
               }
             }
           }
@@ -328,7 +388,7 @@ std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit, Tiling* tili
       (tiling->rows - 1) * std::int64_t{tiling->stride.h} + window_extent(conv.R, conv.dilation.h);
   const std::int64_t in_columns =
       ceil_div<std::int64_t>(
-          tiling->shift + (tiling->across * 8 - 1) * std::int64_t{tiling->stride.w} + extent_w,
+          tiling->shift + (tiling->across * 16 - 1) * std::int64_t{tiling->stride.w} + extent_w,
           tiling->width) *
       tiling->width;
   const std::int64_t fixed = tiling->patch_at(0) * std::int64_t{sizeof(float)};
@@ -372,10 +432,12 @@ Tiling smallest_tiling(const Conv2dProblem& conv, int filter_tiles, int width) {
 
 /// The tiling of shape S that should take the least time, with at most `limit` bytes.
 template <class S>
-std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, std::int64_t limit) {
+std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, bool direct,
+                                std::int64_t limit) {
   if (weight_bytes(conv, S::kFilterTiles) > limit) return {};
-  const Tiling base = smallest_tiling(conv, S::kFilterTiles, width);
-  const int all_across = ceil_div(conv.Q, 8);
+  Tiling base = smallest_tiling(conv, S::kFilterTiles, width);
+  base.draft_floats = direct ? 0 : 8 * S::kDraftPitch;
+  const int all_across = ceil_div(conv.Q, 16);
   const std::int64_t parts =
       std::int64_t{conv.groups} * ceil_div(base.filters, 16 * S::kFilterTiles);
   const int sms = device_attribute(cudaDevAttrMultiProcessorCount);
@@ -385,15 +447,15 @@ std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, std::int64
     Tiling tiling = base;
     tiling.across = ceil_div(all_across, pieces);
     for (tiling.rows = 1; tiling.rows <= std::min(conv.P, kMaxRows); ++tiling.rows) {
-      if (lay_out(conv, limit, &tiling) > limit) break;
       const int groups = tiling.rows * tiling.across;
       const int passes = ceil_div(groups, S::kWarps * S::kGroups);
       tiling.warps = ceil_div(groups, passes * S::kGroups);
+      if (lay_out(conv, limit, &tiling) > limit) continue;
       tiling.tiles_down = ceil_div(conv.P, tiling.rows);
       tiling.tiles_across = ceil_div(all_across, tiling.across);
       // In instructions of warps; an mma counts as three.
-      constexpr int kStep = (3 * S::kFilterTiles + 4) * S::kGroups + S::kFilterTiles + 6;
-      constexpr int kPass = (10 * S::kFilterTiles + 30) * S::kGroups;
+      constexpr int kStep = 2 * (3 * S::kFilterTiles + 4) * S::kGroups + S::kFilterTiles + 6;
+      constexpr int kPass = (12 * S::kFilterTiles + 40) * S::kGroups;
       const double work =
           double{1} * passes * std::max(tiling.warps, 6) * (base.steps * kStep + kPass) +
           double{1} * base.channels * tiling.in_rows *
@@ -414,22 +476,24 @@ std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, std::int64
   if (best) {
     best->by_across = FastDivision(best->across);
     best->by_in_rows = FastDivision(best->in_rows);
+    best->by_tiles_down = FastDivision(best->tiles_down);
+    best->by_tiles_across = FastDivision(best->tiles_across);
   }
   return best;
 }
 
 /// Two blocks an SM if possible, else one; as many filters a block as possible.
-std::optional<Tiling> choose(const Conv2dProblem& conv, int width) {
+std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool direct) {
   const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int filters = conv.K / conv.groups;
   for (const std::int64_t limit : {(most + 1024) / kBlocksPerSm - 1024, most}) {
     if (filters > 32) {
-      if (const auto tiling = tile_with<Wide>(conv, width, limit)) return tiling;
+      if (const auto tiling = tile_with<Wide>(conv, width, direct, limit)) return tiling;
     }
     if (filters > 16) {
-      if (const auto tiling = tile_with<Medium>(conv, width, limit)) return tiling;
+      if (const auto tiling = tile_with<Medium>(conv, width, direct, limit)) return tiling;
     }
-    if (const auto tiling = tile_with<Narrow>(conv, width, limit)) return tiling;
+    if (const auto tiling = tile_with<Narrow>(conv, width, direct, limit)) return tiling;
   }
   return {};
 }
@@ -443,25 +507,29 @@ Declined supports(const Conv2dProblem& conv) {
   if (compute_capability() < 80) {
     return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
   }
-  if (choose(conv, 1)) return {};
+  if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > 2147483647) {
+    return "more than 2^31 groups of 16 pixels";
+  }
+  if (choose(conv, 1, false)) return {};
   const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   std::int64_t bytes = weight_bytes(conv, 1);
   if (bytes <= most) {
     Tiling tiling = smallest_tiling(conv, 1, 1);
     bytes = lay_out(conv, most, &tiling);
   }
-  return text("the weights of 16 filters and the inputs of 8 pixels, twice, take at least ", bytes,
+  return text("the weights of 16 filters and the inputs of 16 pixels, twice, take at least ", bytes,
               " bytes of shared memory, more than ", most);
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
+  float* y = arrays.out<float>("y");
   const bool in_fours = conv.W % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
-  std::optional<Tiling> choice;
-  if (in_fours) choice = choose(conv, 4);
-  if (!choice) choice = choose(conv, 1);
+  const bool out_fours = conv.Q % 4 == 0 && reinterpret_cast<std::uintptr_t>(y) % 16 == 0;
+  std::optional<Tiling> choice = choose(conv, in_fours ? 4 : 1, out_fours);
+  if (!choice) choice = choose(conv, 1, false);
   const Tiling tiling = choice.value();
-  const std::int64_t tiles = std::int64_t{conv.N} * tiling.tiles_down * tiling.tiles_across;
+  const int tiles = conv.N * tiling.tiles_down * tiling.tiles_across;
   const std::int64_t parts =
       std::int64_t{conv.groups} * ceil_div(tiling.filters, 16 * tiling.filter_tiles);
   const unsigned grid_y = blocks_for(parts, 1, kMaxGridYZ);
@@ -472,14 +540,13 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                                        : conv2d_direct_mma<Narrow>,
          {dim3(grid_x, grid_y), static_cast<unsigned>(tiling.warps * 32),
           static_cast<std::size_t>(tiling.floats()) * sizeof(float)},
-         conv, tiling, tiles, x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
-         arrays.out<float>("y"));
+         conv, tiling, tiles, x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
 }
 
 OutputTile tile_of(const Conv2dProblem& conv) {
-  auto tiling = conv.W % 4 == 0 ? choose(conv, 4) : std::nullopt;
-  if (!tiling) tiling = choose(conv, 1);
-  return {tiling->rows, tiling->across * 8};
+  auto tiling = choose(conv, conv.W % 4 == 0 ? 4 : 1, conv.Q % 4 == 0);
+  if (!tiling) tiling = choose(conv, 1, false);
+  return {tiling->rows, tiling->across * 16};
 }
 
 }  // namespace

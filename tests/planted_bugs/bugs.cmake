@@ -706,8 +706,8 @@ planted_bug(patch_rounded_before_it_has_landed
 
 planted_bug(next_patch_over_the_one_in_use
   RUNG cuda_optimized/conv2d/direct_mma_tf32
-  FIND [==[ask_for(tile + gridDim.x, 1 - buffer);]==]
-  REPLACE [==[ask_for(tile + gridDim.x, buffer);]==]
+  FIND [==[ask_for(tile + blocks, 1 - buffer);]==]
+  REPLACE [==[ask_for(tile + blocks, buffer);]==]
   TEACHES "two patches are of use only if the copies go to the other one")
 
 planted_bug(patch_left_unrounded
