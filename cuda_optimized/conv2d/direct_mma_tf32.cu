@@ -163,6 +163,190 @@ __device__ void round_patch(const Tiling& tiling, float* patch) {
   });
 }
 
+/// Filters f0 ... of a group of the convolution: what a block computes at a time.
+struct Filters {
+  int group, count;    ///< the convolution's group; filters, at most 16 * kFilterTiles
+  std::int64_t first;  ///< among all K
+};
+
+/// Asks for the weights in the order of mma's a, and writes what else stays in shared memory: the
+/// taps' places in the patch, in bytes and in pairs as a lane needs them, biases, and a zero.
+template <class S>
+__device__ void stage_filters(const Conv2dProblem& conv, const Tiling& tiling,
+                              const Filters& filters, const float* weights, const float* bias,
+                              float* shared) {
+  const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
+  for (int i = thread; i < tiling.weight_floats() / 4; i += threads) {
+    const int f = i / 32 % S::kFilterTiles * 16 + i % 32 / 4;
+    const int k = i / 32 / S::kFilterTiles * 8 + i % 4;
+    const std::int64_t from = (filters.first + f) * tiling.depth + k;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const bool inside = f + e % 2 * 8 < filters.count && k + e / 2 * 4 < tiling.depth;
+      ptx::cp_async<4>(shared + 4 * i + e,
+                       weights + (inside ? from + e % 2 * 8 * tiling.depth + e / 2 * 4 : 0),
+                       inside ? 4 : 0);
+    }
+  }
+  auto* const taps = reinterpret_cast<int*>(shared + tiling.taps_at());
+  for (int k = thread; k < tiling.steps * 8; k += threads) {
+    const int s = k % conv.S, r = k / conv.S % conv.R, c = k / conv.S / conv.R;
+    taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4] =
+        k < tiling.depth
+            ? 4 * (c * tiling.plane + r * conv.dilation.h * tiling.pitch + s * conv.dilation.w)
+            : 4 * tiling.zero_at();
+  }
+  for (int f = thread; f < 16 * S::kFilterTiles; f += threads) {
+    shared[tiling.biases_at() + f] =
+        bias != nullptr && f < filters.count ? bias[filters.first + f] : 0.0f;
+  }
+  if (thread == 0) shared[tiling.zero_at()] = 0.0f;
+}
+
+/// A warp's sums: filters in 16s, pixels in groups of two fragments, as mma's d.
+template <class S>
+using Sums = float[S::kFilterTiles][S::kGroups][2][4];
+
+/// Biases and products of a warp's filters and the groups of pixels from `first` on.
+template <class S>
+__device__ void multiply(const Tiling& tiling, const float* shared, int patch_at, int first,
+                         Sums<S>& sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k8_tf32()
+  int base[S::kGroups][2];                       // where this lane's windows begin, in bytes
+#pragma unroll
+  for (int j = 0; j < S::kGroups; ++j) {
+    const int g = first + j < tiling.rows * tiling.across ? first + j : 0;
+    const int row = tiling.by_across.quotient(g);
+    // A group's fragments have the pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: then a lane's sums of
+    // both are four neighbours.
+    const int column = tiling.by_across.remainder(g, row) * 16 + group / 2 * 4 + group % 2;
+    base[j][0] = 4 * (patch_at + tiling.shift + row * tiling.stride.h * tiling.pitch +
+                      column * tiling.stride.w);
+    base[j][1] = base[j][0] + 8 * tiling.stride.w;
+  }
+#pragma unroll
+  for (int m = 0; m < S::kFilterTiles; ++m) {
+    const float low = shared[tiling.biases_at() + 16 * m + group];
+    const float high = shared[tiling.biases_at() + 16 * m + group + 8];
+#pragma unroll
+    for (int j = 0; j < S::kGroups; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        sums[m][j][h][0] = sums[m][j][h][1] = low;
+        sums[m][j][h][2] = sums[m][j][h][3] = high;
+      }
+    }
+  }
+  const auto* const taps = reinterpret_cast<const int2*>(shared + tiling.taps_at());
+  // Places are counted in bytes: an address is then one multiply-add.
+  const auto bits_at = [&](int place_in_bytes) {
+    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared) +
+                                                   place_in_bytes);
+  };
+#pragma unroll 1
+  for (int step = 0; step < tiling.steps; ++step) {
+    const int2 tap = taps[step * 4 + place];
+    // Past the last product, `tap` is where the zero is, for all pixels.
+    const int real0 = step * 8 + place < tiling.depth, real1 = step * 8 + place + 4 < tiling.depth;
+    std::uint32_t a[S::kFilterTiles][4];
+#pragma unroll
+    for (int m = 0; m < S::kFilterTiles; ++m) {
+      const uint4 four =
+          *reinterpret_cast<const uint4*>(shared + ((step * S::kFilterTiles + m) * 32 + lane) * 4);
+      a[m][0] = four.x;
+      a[m][1] = four.y;
+      a[m][2] = four.z;
+      a[m][3] = four.w;
+    }
+#pragma unroll
+    for (int j = 0; j < S::kGroups; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const std::uint32_t b[2] = {bits_at(base[j][h] * real0 + tap.x),
+                                    bits_at(base[j][h] * real1 + tap.y)};
+#pragma unroll
+        for (int m = 0; m < S::kFilterTiles; ++m) {
+          ptx::mma_m16n8k8_tf32(sums[m][j][h], a[m], b);
+        }
+      }
+    }
+  }
+}
+
+/// Stores a warp's sums: four floats at a time, or by way of the warp's draft, 32 neighbours at a
+/// time.
+/// @param y the first filter's plane of the tile's image
+template <class S>
+__device__ void store(const Conv2dProblem& conv, const Tiling& tiling, Place at, int first,
+                      int filters, const Sums<S>& sums, float* draft, float* y) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int group = lane / 4, place = lane % 4;
+  const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
+  // Pixel `i` of the warp's, as an offset in a plane of y; -1: there is none.
+  const auto pixel_at = [&](int i) -> std::int64_t {
+    const int g = first + i / 16;
+    const int row = tiling.by_across.quotient(g);
+    const int p = at.p + row;
+    const int q = at.q + tiling.by_across.remainder(g, row) * 16 + i % 16;
+    const bool inside = g < tiling.rows * tiling.across && p < conv.P && q < conv.Q;
+    return inside ? std::int64_t{p} * conv.Q + q : -1;
+  };
+  const auto four_of = [&](int m, int j, int half) {  // of filter 16 m + 8 half + group
+    return float4{sums[m][j][0][2 * half], sums[m][j][0][2 * half + 1], sums[m][j][1][2 * half],
+                  sums[m][j][1][2 * half + 1]};
+  };
+  if (tiling.draft_floats == 0) {
+#pragma unroll
+    for (int j = 0; j < S::kGroups; ++j) {
+      std::int64_t to = pixel_at(16 * j + 4 * place);
+      if (to < 0) continue;
+      to += group * plane;
+#pragma unroll
+      for (int m = 0; m < S::kFilterTiles; ++m) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          if (16 * m + 8 * half + group < filters) {
+            *reinterpret_cast<float4*>(y + to) = four_of(m, j, half);
+          }
+          to += 8 * plane;
+        }
+      }
+    }
+    return;
+  }
+  constexpr int kStores = (16 * S::kGroups + 31) / 32;
+  std::int64_t pixels[kStores], filter_at = 0;
+#pragma unroll
+  for (int i = 0; i < kStores; ++i) {
+    pixels[i] = lane + 32 * i < 16 * S::kGroups ? pixel_at(lane + 32 * i) : -1;
+  }
+#pragma unroll
+  for (int m = 0; m < S::kFilterTiles; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      __syncwarp();  // separates the loads of the filters before from these stores
+#pragma unroll
+      for (int j = 0; j < S::kGroups; ++j) {
+        *reinterpret_cast<float4*>(draft + group * S::kDraftPitch + 16 * j + 4 * place) =
+            four_of(m, j, half);
+      }
+      __syncwarp();  // separates these stores from the loads below
+      const int rows = min(filters - 16 * m - 8 * half, 8);
+#pragma unroll 1  // else the compiler keeps the offsets of all filters in registers
+      for (int f = 0; f < rows; ++f) {
+#pragma unroll
+        for (int i = 0; i < kStores; ++i) {
+          if (pixels[i] >= 0) {
+            y[filter_at + pixels[i]] = draft[f * S::kDraftPitch + lane + 32 * i];
+          }
+        }
+        filter_at += plane;
+      }
+    }
+  }
+}
+
 /// Grid (blocks that share the tiles, tiles of filters of all groups). Block (tiling.warps * 32).
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 template <class S>
@@ -172,43 +356,17 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
   constexpr int kFilters = 16 * S::kFilterTiles;
   float* const shared = dynamic_shared<float>();
   const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
-  const int lane = thread % 32, warp = thread / 32;
-  const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k8_tf32()
+  const int warp = thread / 32;
   const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
-  const int filter_blocks = ceil_div(tiling.filters, kFilters);
-  auto* const taps = reinterpret_cast<int*>(shared + tiling.taps_at());
+  const int filter_tiles = ceil_div(tiling.filters, kFilters);
 
-  for (std::int64_t part = blockIdx.y; part < std::int64_t{conv.groups} * filter_blocks;
+  for (std::int64_t part = blockIdx.y; part < std::int64_t{conv.groups} * filter_tiles;
        part += gridDim.y) {
-    const int conv_group = static_cast<int>(part / filter_blocks);
-    const int f0 = static_cast<int>(part % filter_blocks) * kFilters;
-    const int filters = tiling.filters - f0 < kFilters ? tiling.filters - f0 : kFilters;
-    const std::int64_t k0 = std::int64_t{conv_group} * tiling.filters + f0;
-    const float* const group_x = x + std::int64_t{conv_group} * tiling.channels * conv.H * conv.W;
-
-    for (int i = thread; i < tiling.weight_floats() / 4; i += threads) {
-      const int f = i / 32 % S::kFilterTiles * 16 + i % 32 / 4;
-      const int k = i / 32 / S::kFilterTiles * 8 + i % 4;
-      const std::int64_t from = (k0 + f) * tiling.depth + k;
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {  // in the order of mma's a
-        const bool inside = f + e % 2 * 8 < filters && k + e / 2 * 4 < tiling.depth;
-        ptx::cp_async<4>(shared + 4 * i + e,
-                         weights + (inside ? from + e % 2 * 8 * tiling.depth + e / 2 * 4 : 0),
-                         inside ? 4 : 0);
-      }
-    }
-    for (int k = thread; k < tiling.steps * 8; k += threads) {
-      const int s = k % conv.S, r = k / conv.S % conv.R, c = k / conv.S / conv.R;
-      taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4] =
-          k < tiling.depth
-              ? c * tiling.plane + r * conv.dilation.h * tiling.pitch + s * conv.dilation.w
-              : tiling.zero_at();
-    }
-    for (int f = thread; f < kFilters; f += threads) {
-      shared[tiling.biases_at() + f] = bias != nullptr && f < filters ? bias[k0 + f] : 0.0f;
-    }
-    if (thread == 0) shared[tiling.zero_at()] = 0.0f;
+    const int group = static_cast<int>(part / filter_tiles);
+    const int f0 = static_cast<int>(part % filter_tiles) * kFilters;
+    const Filters filters{group, min(tiling.filters - f0, kFilters),
+                          std::int64_t{group} * tiling.filters + f0};
+    const float* const group_x = x + std::int64_t{group} * tiling.channels * conv.H * conv.W;
     const auto ask_for = [&](int tile, int buffer) {
       if (tile >= tiles) return;
       const Place at = place_of(tiling, tile);
@@ -219,6 +377,8 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
         ask_for_patch<1>(conv, tiling, at, group_x, patch);
       }
     };
+
+    stage_filters<S>(conv, tiling, filters, weights, bias, shared);
     ask_for(block, 0);
     ptx::cp_async_commit_group();
     ptx::cp_async_wait_group<0>();
@@ -232,135 +392,20 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
       } else {
         round_patch<1>(tiling, shared + tiling.patch_at(buffer));
       }
-      // Makes the patch visible to all; separates the loads of the tile before from the copies
-      // that now overwrite its patch.
+      // Makes the patch visible to all, at first the weights too; separates the loads of the tile
+      // before from the copies that now overwrite its patch.
       __syncthreads();
       ask_for(tile + blocks, 1 - buffer);
       ptx::cp_async_commit_group();
 
       const Place at = place_of(tiling, tile);
-      const int groups = tiling.rows * tiling.across;
-      for (int first = warp * S::kGroups; first < groups; first += tiling.warps * S::kGroups) {
-        int base[S::kGroups][2];
-#pragma unroll
-        for (int j = 0; j < S::kGroups; ++j) {
-          const int g = first + j < groups ? first + j : 0;
-          const int row = tiling.by_across.quotient(g);
-          // Columns of the fragments are pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: so each lane's
-          // sums of two fragments are four neighbours.
-          const int column = tiling.by_across.remainder(g, row) * 16 + group / 2 * 4 + group % 2;
-          base[j][0] = tiling.patch_at(buffer) + tiling.shift +
-                       row * tiling.stride.h * tiling.pitch + column * tiling.stride.w;
-          base[j][1] = base[j][0] + 2 * tiling.stride.w;
-        }
-        float sums[S::kFilterTiles][S::kGroups][2][4];
-#pragma unroll
-        for (int m = 0; m < S::kFilterTiles; ++m) {
-          const float low = shared[tiling.biases_at() + 16 * m + group];
-          const float high = shared[tiling.biases_at() + 16 * m + group + 8];
-#pragma unroll
-          for (int j = 0; j < S::kGroups; ++j) {
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-              sums[m][j][h][0] = sums[m][j][h][1] = low;
-              sums[m][j][h][2] = sums[m][j][h][3] = high;
-            }
-          }
-        }
-#pragma unroll 1
-        for (int step = 0; step < tiling.steps; ++step) {
-          const int2 tap = *reinterpret_cast<const int2*>(taps + step * 8 + place * 2);
-          const int k = step * 8 + place;
-          const int real0 = k < tiling.depth, real1 = k + 4 < tiling.depth;
-          std::uint32_t a[S::kFilterTiles][4];
-#pragma unroll
-          for (int m = 0; m < S::kFilterTiles; ++m) {
-            const uint4 four = *reinterpret_cast<const uint4*>(
-                shared + ((step * S::kFilterTiles + m) * 32 + lane) * 4);
-            a[m][0] = four.x;
-            a[m][1] = four.y;
-            a[m][2] = four.z;
-            a[m][3] = four.w;
-          }
-#pragma unroll
-          for (int j = 0; j < S::kGroups; ++j) {
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-              const std::uint32_t b[2] = {__float_as_uint(shared[base[j][h] * real0 + tap.x]),
-                                          __float_as_uint(shared[base[j][h] * real1 + tap.y])};
-#pragma unroll
-              for (int m = 0; m < S::kFilterTiles; ++m) {
-                ptx::mma_m16n8k8_tf32(sums[m][j][h], a[m], b);
-              }
-            }
-          }
-        }
-
-        const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
-        float* const out = y + (std::int64_t{at.n} * conv.K + k0) * plane;
-        // Pixel `column` of the warp, in y's plane; -1: there is none.
-        const auto pixel_at = [&](int column) -> std::int64_t {
-          const int g = first + column / 16;
-          const int row = tiling.by_across.quotient(g);
-          const int p = at.p + row;
-          const int q = at.q + tiling.by_across.remainder(g, row) * 16 + column % 16;
-          return g < groups && p < conv.P && q < conv.Q ? std::int64_t{p} * conv.Q + q : -1;
-        };
-        // Four neighbours of the filters 16 m + 8 half + group.
-        const auto four_of = [&](int m, int j, int half) {
-          return float4{sums[m][j][0][2 * half], sums[m][j][0][2 * half + 1],
-                        sums[m][j][1][2 * half], sums[m][j][1][2 * half + 1]};
-        };
-        if (tiling.draft_floats == 0) {
-#pragma unroll
-          for (int j = 0; j < S::kGroups; ++j) {
-            std::int64_t to = pixel_at(16 * j + 4 * place);
-            if (to < 0) continue;
-            to += group * plane;
-#pragma unroll
-            for (int m = 0; m < S::kFilterTiles; ++m) {
-#pragma unroll
-              for (int half = 0; half < 2; ++half) {
-                if (16 * m + 8 * half + group < filters) {
-                  *reinterpret_cast<float4*>(out + to) = four_of(m, j, half);
-                }
-                to += 8 * plane;
-              }
-            }
-          }
-        } else {
-          float* const draft = shared + tiling.drafts_at() + warp * tiling.draft_floats;
-          constexpr int kStores = (16 * S::kGroups + 31) / 32;
-          std::int64_t pixels[kStores], to = 0;
-#pragma unroll
-          for (int i = 0; i < kStores; ++i) {
-            pixels[i] = lane + 32 * i < 16 * S::kGroups ? pixel_at(lane + 32 * i) : -1;
-          }
-#pragma unroll
-          for (int m = 0; m < S::kFilterTiles; ++m) {
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-              __syncwarp();  // separates the loads of the filters before from these stores
-#pragma unroll
-              for (int j = 0; j < S::kGroups; ++j) {
-                *reinterpret_cast<float4*>(draft + group * S::kDraftPitch + 16 * j + 4 * place) =
-                    four_of(m, j, half);
-              }
-              __syncwarp();  // separates these stores from the loads below
-              const int rows = min(filters - 16 * m - 8 * half, 8);
-#pragma unroll 1  // else the compiler keeps the offsets of all filters in registers
-              for (int f = 0; f < rows; ++f) {
-#pragma unroll
-                for (int i = 0; i < kStores; ++i) {
-                  if (pixels[i] >= 0) {
-                    out[to + pixels[i]] = draft[f * S::kDraftPitch + lane + 32 * i];
-                  }
-                }
-                to += plane;
-              }
-            }
-          }
-        }
+      for (int first = warp * S::kGroups; first < tiling.rows * tiling.across;
+           first += tiling.warps * S::kGroups) {
+        Sums<S> sums;
+        multiply<S>(tiling, shared, tiling.patch_at(buffer), first, sums);
+        store<S>(conv, tiling, at, first, filters.count, sums,
+                 shared + tiling.drafts_at() + warp * tiling.draft_floats,
+                 y + (std::int64_t{at.n} * conv.K + filters.first) * conv.P * conv.Q);
       }
       buffer = 1 - buffer;
     }
@@ -507,8 +552,8 @@ Declined supports(const Conv2dProblem& conv) {
   if (compute_capability() < 80) {
     return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
   }
-  if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > 2147483647) {
-    return "more than 2^31 groups of 16 pixels";
+  if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > std::int64_t{1} << 30) {
+    return "more than 2^30 groups of 16 pixels";
   }
   if (choose(conv, 1, false)) return {};
   const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
