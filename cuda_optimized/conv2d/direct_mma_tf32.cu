@@ -140,6 +140,7 @@ __device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, P
     const bool row_inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(conv.H);
     const float* const row =
         image + (std::int64_t{c} * conv.H + (row_inside ? h0 + i : 0)) * conv.W;
+#pragma unroll 1  // most lines are one or two steps
     for (int j = lane * kWidth; j < tiling.in_columns; j += 32 * kWidth) {
       const bool inside =
           row_inside && static_cast<unsigned>(w0 + j) < static_cast<unsigned>(conv.W);
@@ -420,9 +421,9 @@ int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-/// The least number from `floats` on that is `bank` modulo the 32 banks.
-std::int64_t at_bank(std::int64_t floats, std::int64_t bank) {
-  return floats + ((bank - floats) % 32 + 32) % 32;
+/// The least number from `floats` on that is `bank` modulo `banks`.
+std::int64_t at_bank(std::int64_t floats, std::int64_t bank, int banks) {
+  return floats + ((bank - floats) % banks + banks) % banks;
 }
 
 /// Bytes of shared memory of a tiling with tiles of rows x 8 across pixels; the patch's sizes are
@@ -441,12 +442,14 @@ std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit, Tiling* tili
   const std::int64_t least = fixed + 2 * tiling->channels * cut(cut(in_rows) * cut(in_columns)) *
                                          std::int64_t{sizeof(float)};
   if (least > limit) return least;
-  // The window's next row goes on in the banks behind those of the eight pixels' row.
-  const std::int64_t behind = extent_w + 7 * std::int64_t{tiling->stride.w};
-  const std::int64_t pitch =
-      at_bank(in_columns, ceil_div<std::int64_t>(behind, tiling->width) * tiling->width);
+  // A row of the window should go on in the banks behind those of the row before, which the eight
+  // pixels 0 1 4 5 8 9 12 13 use. With stride 2, these repeat every 8 banks.
+  const int banks = tiling->stride.w == 2 ? 8 : 32;
+  const std::int64_t behind =
+      ceil_div<std::int64_t>(extent_w + 13 * std::int64_t{tiling->stride.w}, tiling->width);
+  const std::int64_t pitch = at_bank(in_columns, behind * tiling->width, banks);
   const std::int64_t plane =
-      at_bank(in_rows * pitch, ((conv.R - 1) * std::int64_t{conv.dilation.h} + 1) * pitch);
+      at_bank(in_rows * pitch, ((conv.R - 1) * std::int64_t{conv.dilation.h} + 1) * pitch, banks);
   tiling->in_rows = static_cast<int>(in_rows);
   tiling->in_columns = static_cast<int>(in_columns);
   tiling->pitch = static_cast<int>(pitch);

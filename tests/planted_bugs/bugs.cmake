@@ -721,3 +721,9 @@ planted_bug(taps_in_the_order_of_k
   FIND [==[taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4]]==]
   REPLACE [==[taps[k]]==]
   TEACHES "a lane's two steps of k are four apart, not neighbours")
+
+planted_bug(draft_read_before_it_is_written
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[__syncwarp();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "lanes of a warp need a barrier as well")
