@@ -18,10 +18,15 @@
 ///     |  . . . .        |     base[pixel]: the first tap of its window, in a register
 ///     + - - - - - - - - +
 ///
-/// Eight pixels side by side and four taps are 32 lanes. Taps of one row of the filter make them
-/// read 7 * stride + 4 neighbouring floats, many lanes the same one: no bank has two. Where the
-/// four go on in the next row of the filter, that row should lie in the banks behind: the patch's
-/// pitch is S + 7 * stride modulo 32.
+/// Eight pixels and four taps are 32 lanes. Taps of one row of the filter read a few neighbouring
+/// floats, many lanes the same one: no bank has two. Where the four go on in the filter's next row,
+/// that row should lie in the banks behind: the patch's pitch is chosen so, as far as copies of 16
+/// bytes let it.
+///
+/// Which pixels make up a fragment is free as well. Two fragments have 16 pixels, the first one 0 1
+/// 4 5 8 9 12 13: so the sums that a lane holds of both are four neighbours, and it stores them as
+/// one vector. Where rows of y begin anywhere, a warp passes eight filters at a time through shared
+/// memory and stores 32 neighbours, because half sectors, written one by one, are slow.
 ///
 /// All weights of up to 64 filters stay in shared memory, in the order of the fragments: a lane
 /// loads its four of 16 x 8 at once. Both factors are rounded in shared memory, once, each by the
@@ -31,11 +36,20 @@
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 3.8 million mma of 16 x 8 x 8, at 160
 /// TFLOP/s 49 us; a step of k is 16 mma a warp, for which 8 loads of x, 4 of 16 bytes of weights
 /// and one of taps take 26 of the cycles of shared memory: 29 us; y's 103 MB take 26 us. All
-/// three at once: predicted 60 to 70 us, where cuDNN takes 204 (NHWC) and 309 (NCHW). B11 (1
-/// channel, 32 filters 5x20): predicted 30 us.
-/// **Costs.** Filters are computed 16 at a time: 3 or 6 filters leave most of that empty. More than
-/// 64 filters read x several times. Declined: fp32 problems, NHWC, GPUs before compute capability
-/// 8.0, patches and weights that do not fit shared memory.
+/// three at once: predicted 60 to 70 us. B11 (16x1x161x700, 32 filters 5x20, stride 2): predicted
+/// 30 us.
+/// Measured on one H200: 74 us, where cuDNN takes 204 in NHWC and 309 in NCHW; B11 40 us, cuDNN
+/// 145. Tensor cores are busy a third of the time. Half of the warps' time goes to the products, a
+/// sixth to copying and rounding patches, an eighth to the barrier.
+/// What lost: warps of 64 filters x 48 or 64 pixels, which load fewer weights, but are too few to
+/// hide anything (80 and 82 us where this took 76); two steps of k in the loop (the same time);
+/// tiles of 4 rows instead of 2 (78 us: a sixth fewer instructions, but 896 tiles for 264 blocks);
+/// narrow tiles, whose lines leave most lanes of a copy idle (110 us); for B11, stores of single
+/// floats without the way through shared memory (81 us, with slower indices as well).
+/// **Costs.** Filters are computed 16 at a time: with 3 or 6 (B2, B1), most of that is empty, and
+/// direct_cp_async.cu is faster in plain float. More than 64 filters read x several times.
+/// Declined: fp32 problems, NHWC, GPUs before compute capability 8.0, patches and weights that do
+/// not fit shared memory, outputs of 2^30 groups of pixels.
 /// **Try.** Give the patch the pitch of a plain array. How many cycles does the load of x then take
 /// for taps in one row, and in two?
 #include <algorithm>
@@ -511,10 +525,11 @@ std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, bool direc
           200 * tiling.warps;
       const std::int64_t tiles =
           std::max(conv.N, 1) * parts * tiling.tiles_down * tiling.tiles_across;
+      // Tiles one after the other on an SM, of which kBlocksPerSm share the time; and one more for
+      // the first copies and the last stores.
       const double rounds =
-          std::max(static_cast<double>(ceil_div<std::int64_t>(tiles, sms)),
-                   1.6 * static_cast<double>(ceil_div<std::int64_t>(tiles, kBlocksPerSm * sms))) +
-          0.7;
+          1.0 +
+          static_cast<double>(kBlocksPerSm * ceil_div<std::int64_t>(tiles, kBlocksPerSm * sms));
       if (!best || work * rounds < best_cost) {
         best_cost = work * rounds;
         best = tiling;
