@@ -25,6 +25,7 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_split_k)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, implicit_gemm_wgmma_tf32)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_mma_tf32)
 
 convladder::Ladder convladder::conv2d_ladder() {
   return {
@@ -93,5 +94,9 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
                    "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                    "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)"),
+          CUDA_ROW(
+              cuda_optimized, conv2d, direct_mma_tf32,
+              "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
+              "few channels: tensor cores read windows out of a patch in shared memory (TF32)"),
       }};
 }

@@ -2,7 +2,8 @@
 /// @brief conv2d in NHWC on the tensor cores: implicit GEMM, factors rounded to TF32.
 ///
 /// - Before: implicit_gemm_cp_async.cu (float arithmetic, NCHW)
-/// - After:  implicit_gemm_wgmma_tf32.cu (Hopper: the copy engine finds the windows)
+/// - After:  implicit_gemm_wgmma_tf32.cu (Hopper: the copy engine finds the windows),
+///   direct_mma_tf32.cu (few channels)
 /// - Made of: gathered_gemm_mma.cuh, cuda_optimized/gemm/mma_tile.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

@@ -772,3 +772,35 @@ planted_bug(cut_instead_of_rounded
   FIND [==[bits + 0x1000]==]
   REPLACE [==[bits]==]
   TEACHES "mma.sync truncates: sums of positive products are 6e-4 too small")
+
+planted_bug(patch_rounded_before_it_has_landed
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[ptx::cp_async_wait_group<0>();
+      if (tiling.width == 4) {]==]
+  REPLACE [==[ptx::cp_async_wait_group<1>();
+      if (tiling.width == 4) {]==]
+  TEACHES "the first patch comes with the weights: only a block's second tile shows it")
+
+planted_bug(next_patch_over_the_one_in_use
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[ask_for(tile + blocks, 1 - buffer);]==]
+  REPLACE [==[ask_for(tile + blocks, buffer);]==]
+  TEACHES "two patches are of use only if the copies go to the other one")
+
+planted_bug(patch_left_unrounded
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[line[j] = __uint_as_float(ptx::to_tf32(line[j]));]==]
+  REPLACE [==[line[j] += 0.0f;]==]
+  TEACHES "mma.sync truncates; sums of positive products come out too small")
+
+planted_bug(taps_in_the_order_of_k
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4]]==]
+  REPLACE [==[taps[k]]==]
+  TEACHES "a lane's two steps of k are four apart, not neighbours")
+
+planted_bug(draft_read_before_it_is_written
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[__syncwarp();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "lanes of a warp need a barrier as well")
