@@ -42,9 +42,6 @@ class CpuDevice final : public Device {
   void release(void* memory) override { ::operator delete(memory, std::align_val_t{kAlignment}); }
   void upload(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
-  void fill(void* memory, unsigned char byte, std::size_t bytes) override {
-    if (bytes != 0) std::memset(memory, byte, bytes);
-  }
   void synchronize() override {}
 
  private:

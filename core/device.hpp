@@ -38,8 +38,6 @@ class Device {
   virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;
   /// Copies from here to the host.
   virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0;
-  /// Sets every byte.
-  virtual void fill(void* memory, unsigned char byte, std::size_t bytes) = 0;
   /// Waits for all work. @throws DeviceError if any of it failed.
   virtual void synchronize() = 0;
 };

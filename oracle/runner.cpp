@@ -5,6 +5,7 @@
 #include <cstring>
 #include <list>
 #include <new>
+#include <vector>
 
 #include "oracle/canonical.hpp"
 #include "oracle/memory_order.hpp"
@@ -13,7 +14,17 @@ namespace convladder {
 namespace {
 
 constexpr std::size_t kGuardBytes = 1024;  // keeps the 256-byte alignment
-constexpr unsigned char kPoison = 0xff;    // four of them are a NaN, and -1
+
+/// Bytes 0xc0 and 0xff in turn: a NaN as float and as half, negative as an integer, but not -1,
+/// which means something in a table of rows. In pieces of this, as a device takes uploads.
+const std::vector<unsigned char>& poison_bytes() {
+  static const std::vector<unsigned char> bytes = [] {
+    std::vector<unsigned char> pattern(std::size_t{1} << 20);
+    for (std::size_t i = 0; i < pattern.size(); ++i) pattern[i] = i % 2 == 0 ? 0xc0 : 0xff;
+    return pattern;
+  }();
+  return bytes;
+}
 
 /// Device memory for one array, between two guard bands.
 class GuardedBuffer {
@@ -22,8 +33,8 @@ class GuardedBuffer {
       : device_(&device), name_(std::move(name)), bytes_(bytes),
         before_(kGuardBytes + options.misalignment), poison_(options.poison),
         base_(static_cast<std::byte*>(device.allocate(before_ + bytes + kGuardBytes))) {
-    device.fill(base_, kPoison, before_);
-    device.fill(data() + bytes_, kPoison, kGuardBytes);
+    fill_with_poison(base_, before_);
+    fill_with_poison(data() + bytes_, kGuardBytes);
     poison();
   }
   GuardedBuffer(const GuardedBuffer&) = delete;
@@ -41,7 +52,7 @@ class GuardedBuffer {
 
   /// Forgets the content.
   void poison() {
-    if (poison_) device_->fill(data(), kPoison, bytes_);
+    if (poison_) fill_with_poison(data(), bytes_);
   }
   void upload(const Array& from) { device_->upload(data(), from.data(), bytes_); }
   void download(Array& to) const { device_->download(to.data(), data(), bytes_); }
@@ -63,7 +74,13 @@ class GuardedBuffer {
   bool intact(const std::byte* band, std::size_t bytes) const {
     std::vector<unsigned char> now(bytes);
     device_->download(now.data(), band, bytes);
-    return std::all_of(now.begin(), now.end(), [](unsigned char byte) { return byte == kPoison; });
+    return std::equal(now.begin(), now.end(), poison_bytes().begin());
+  }
+  void fill_with_poison(std::byte* memory, std::size_t bytes) {
+    const std::vector<unsigned char>& poison = poison_bytes();
+    for (std::size_t done = 0; done < bytes; done += poison.size()) {
+      device_->upload(memory + done, poison.data(), std::min(poison.size(), bytes - done));
+    }
   }
 
   Device* device_;

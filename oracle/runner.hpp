@@ -72,7 +72,7 @@ class OutOfMemory : public BadInput {
 };
 
 /// Runs a rung that supports the problem, on memory where stray accesses show:
-/// - outputs and workspace start as NaN (0xff bytes), between guard bands that must stay untouched;
+/// - outputs and workspace start as NaN, between guard bands that must stay untouched;
 /// - inputs must be unchanged afterwards.
 /// @throws BadInput if the problem does not fit into the memory there, OutOfMemory if the rung's
 /// workspace, or whatever else it allocates, does not, DeviceError if a call fails.

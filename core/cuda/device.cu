@@ -49,9 +49,6 @@ class CudaDevice final : public Device {
   void download(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
   }
-  void fill(void* memory, unsigned char byte, std::size_t bytes) override {
-    check(cudaMemset(memory, byte, bytes));
-  }
   void synchronize() override { check(cudaDeviceSynchronize()); }
 };
 
