@@ -581,6 +581,12 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
         forms.back().emplace_back(form);
       }
     }
+  } else if (const auto* columns = std::get_if<Im2colProblem>(&problem)) {
+    for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      Im2colProblem form = *columns;
+      form.layout = layout;
+      forms.push_back({form});
+    }
   } else if (const auto* product = std::get_if<GemmProblem>(&problem)) {
     forms.emplace_back();
     for (const Precision precision : precisions) {
