@@ -230,11 +230,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                          filter_size, sums);
         first += taps;
       }
+      const Activation activation = activation_of(conv, piece);
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) {
-          if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];
+          if (f < filters && j < pixels)
+            y[output + f * y_plane + j * y_row] = activated(activation, sums[f][j]);
         }
       }
     }

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(T::kThreads, 2)
           if (m0 + thread_m + i >= sizes.filters) break;
           const std::int64_t filter = first_filter + m0 + thread_m + i;
           y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + in_image] =
-              (bias ? bias[filter] : 0.0f) + sums[i][e];
+              activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i][e]);
         }
       }
     }

@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(T::kThreads, 2)
           const int j = j0 + thread_j + e;
           if (j >= sizes.pixels) break;
           const int n = j / sizes.image_pixels, pixel = j % sizes.image_pixels;
-          y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + pixel] = start + sums[i][e];
+          y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + pixel] =
+              activated(conv.activation, start + sums[i][e]);
         }
       }
     }

@@ -120,7 +120,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                           ProductSizes(conv).depth);
   launch_pack(product, arrays.in<float>("weights"), packed);
 
-  const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
+  const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
+                          conv.activation);
   const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
   launch(small ? conv2d_implicit_gemm_vectorized<Small> : conv2d_implicit_gemm_vectorized<Large>,
          {dim3(static_cast<unsigned>(blocks)), dim3(small ? Small::kThreads : Large::kThreads)},
