@@ -248,9 +248,9 @@ TEST_CASE("memory order: columns become rows in nhwc") {
 
 TEST_CASE("reference: ReLU comes after the bias, and bounds stay those of the sum") {
   Conv2dProblem conv = validated(Conv2dProblem{.W = 3, .bias = true});
-  const Arrays inputs = {{"x", array_of({1, 1, 1, 3}, {-5, 1, 2})},
-                         {"weights", array_of({1, 1, 1, 1}, {2})},
-                         {"bias", array_of({1}, {-3})}};
+  const Arrays inputs = {{"x", array_of({-5, 1, 2}, {1, 1, 1, 3})},
+                         {"weights", array_of({2}, {1, 1, 1, 1})},
+                         {"bias", array_of({-3}, {1})}};
   CHECK(reference("conv2d", conv, inputs)[0].values == std::vector<double>{-13, -1, 1});
   conv.activation = Activation::relu;
   const Expected y = reference("conv2d", conv, inputs)[0];

@@ -15,16 +15,17 @@
 ///       window q + 1             v    v               v       and reads runs of C floats
 ///
 /// Moving by one window is one step of `stride` pixels in x, and of one row in col. So an index is
-/// taken apart, by multiplications (core/fast_division.hpp), once for a run, and the loads of four
+/// taken apart, by multiplications (core/fast_division.hpp), once for a run, and the loads of its
 /// windows are under way together. R * S threads read the same pixel soon after one another: the L1
 /// and L2 caches give it to all but the first. The stores are marked as streaming (`__stcs`).
 ///
 /// **Expect.** The bytes decide, as in im2col_vectorized: B4 reads 26 MB and writes 231 MB, 61 us
 /// at the 4.2 TB/s that a copy reaches on an H200. All loads are aligned, and none is shifted: 0.92
 /// of a copy was predicted. Measured (2026-11-21): B4 65 us (0.94), B9 503 (0.95), B10 254 (0.95).
-/// B3 has three channels, so that a thread has one float; with runs of 2, 4 and 8 windows it took
-/// 216, 138 and 97 us: 59 us, and 314 us of decoding, divided by the length of a run. Hence runs of
-/// up to 32.
+/// B3 has three channels, so that a thread has one float. With runs of 2, 4 and 8 windows it took
+/// 216, 138 and 97 us (0.63): decoding. Runs of 28 were predicted at 70 us and took 144: rows of
+/// 147 floats begin anywhere, and the longer the runs, the later a sector's two halves are
+/// complete.
 /// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes; otherwise a thread
 /// has single floats, of which a warp stores 128 bytes in a row. Declined: other layouts than nhwc,
 /// other types than float32, 2^30 or more threads an image.
@@ -38,10 +39,9 @@ namespace convladder::BACKEND::cuda_optimized::im2col {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTogether = 4;  ///< Windows whose loads are under way together.
-/// Windows of a thread, at most: the fewer bytes each has, the more of them share a decoding.
+/// Windows of a thread: the fewer bytes each has, the more of them share a decoding.
 template <class Vector>
-constexpr int kMaxRun = sizeof(Vector) == sizeof(float) ? 32 : kTogether;
+constexpr int kRun = sizeof(Vector) == sizeof(float) ? 8 : 4;
 /// So many that a thread has one piece of work, in order: more of them stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxImageThreads = (std::int64_t{1} << 30) - 1;
@@ -51,7 +51,6 @@ struct Rows {
   FastDivision by_row, by_pieces, by_height, by_depth;  ///< Vectors of a row; runs of a line; P; O.
   FastDivision by_channels, by_width_taps, by_height_taps;  ///< Vectors of a pixel; S; R.
   int vectors, channels;                                    ///< Of a row; of a pixel.
-  int run;                                                  ///< Windows of a thread, or fewer.
   std::int64_t image0;                                      ///< The first image of this launch.
   int threads;                                              ///< Threads that have work.
 };
@@ -60,7 +59,7 @@ __device__ float sum(float a, float b) { return a + b; }
 __device__ float4 sum(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
 /// x [N][D][H][W][C], col [N][windows][taps][C], both in vectors. A thread has one vector of the
-/// rows of rows.run neighbouring windows. Any one-dimensional grid.
+/// rows of kRun neighbouring windows, or of those that the line has left. Any one-dimensional grid.
 /// @tparam Vector float4 if C is a multiple of 4 and both arrays begin at multiples of 16 bytes, or
 /// float
 template <class Vector>
@@ -75,8 +74,8 @@ __global__ void __launch_bounds__(kThreads)
   for (; item < rows.threads; item += grid_threads) {
     const int run = rows.by_row.quotient(item), place = rows.by_row.remainder(item, run);
     const int line = rows.by_pieces.quotient(run);  // of windows, counted through all images
-    const int q = rows.by_pieces.remainder(run, line) * rows.run;
-    const int windows = min(rows.run, width.out - q);
+    const int q = rows.by_pieces.remainder(run, line) * kRun<Vector>;
+    const int windows = width.out - q;
     const int plane = rows.by_height.quotient(line), p = rows.by_height.remainder(line, plane);
     const int image = rows.by_depth.quotient(plane), o = rows.by_depth.remainder(plane, image);
     const std::int64_t n = rows.image0 + image;
@@ -101,19 +100,17 @@ __global__ void __launch_bounds__(kThreads)
     to = to * rows.vectors + place;
     const std::int64_t step = std::int64_t{width.stride} * rows.channels;
 
-    for (int i = 0; i < windows; i += kTogether) {
-      Vector values[kTogether];
+    Vector values[kRun<Vector>];
 #pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        values[j] = i + j < windows && w < size ? x[from] : Vector{};
-        w += static_cast<unsigned>(width.stride);
-        from += step;
-      }
+    for (int i = 0; i < kRun<Vector>; ++i) {
+      values[i] = i < windows && w < size ? x[from] : Vector{};
+      w += static_cast<unsigned>(width.stride);
+      from += step;
+    }
 #pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        if (i + j < windows) __stcs(col + to, add ? sum(col[to], values[j]) : values[j]);
-        to += rows.vectors;
-      }
+    for (int i = 0; i < kRun<Vector>; ++i) {
+      if (i < windows) __stcs(col + to, add ? sum(col[to], values[i]) : values[i]);
+      to += rows.vectors;
     }
   }
 }
@@ -126,10 +123,10 @@ bool in_fours(const Im2colProblem& problem, const float* x, const float* col) {
   return problem.C % 4 == 0 && aligned(x) && aligned(col);
 }
 
-/// Runs of windows in a line: of equal length, as far as that is a multiple of kTogether.
+/// Runs of windows of a line.
 template <class Vector>
 int line_pieces(const Im2colProblem& problem) {
-  return ceil_div(problem.width.out, kMaxRun<Vector>);
+  return ceil_div(problem.width.out, kRun<Vector>);
 }
 
 /// Those of an image.
@@ -153,7 +150,6 @@ void launch_im2row(const Im2colProblem& problem, const float* x, float* col) {
             .by_height_taps = FastDivision(height.kernel),
             .vectors = vectors,
             .channels = channels,
-            .run = ceil_div(ceil_div(width.out, pieces), kTogether) * kTogether,
             .image0 = 0,
             .threads = 0};
   // Threads are numbered by ints: with more of them than that, a launch for some of the images

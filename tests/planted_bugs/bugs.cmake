@@ -312,8 +312,8 @@ planted_bug(vector_begins_before_the_first_tap
 
 planted_bug(windows_past_the_line
   RUNG cuda_optimized/im2col/im2row
-  FIND [==[if (i + j < windows) __stcs]==]
-  REPLACE [==[if (i < windows) __stcs]==]
+  FIND [==[if (i < windows) __stcs]==]
+  REPLACE [==[if (windows > 0) __stcs]==]
   TEACHES "a thread's last windows are the next line's first, unless Q is a multiple of what it takes")
 
 planted_bug(taps_before_channels
