@@ -21,11 +21,11 @@
 ///
 /// **Expect.** The bytes decide, as in im2col_vectorized: B4 reads 26 MB and writes 231 MB, 61 us
 /// at the 4.2 TB/s that a copy reaches on an H200. All loads are aligned, and none is shifted: 0.92
-/// of a copy was predicted. Measured (2026-11-21): B4 65 us (0.94), B9 503 (0.95), B10 254 (0.95).
-/// B3 has three channels, so that a thread has one float. With runs of 2, 4 and 8 windows it took
-/// 216, 138 and 97 us (0.63): decoding. Runs of 28 were predicted at 70 us and took 144: rows of
-/// 147 floats begin anywhere, and the longer the runs, the later a sector's two halves are
-/// complete.
+/// of a copy was predicted. Measured (2026-11-21): B4 66 us (0.93), B10 258 (0.94); without the
+/// test whether a window is there, before its load, 65 and 254, and B9 503 (0.95). B3 has three
+/// channels, so that a thread has one float: 92 us (0.67) with runs of 8 windows. Runs of 2 and 4
+/// took 216 and 138: decoding. Runs of 28 were predicted at 70 us and took 144: rows of 147 floats
+/// begin anywhere, and the longer the runs, the later a sector's two halves are complete.
 /// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes; otherwise a thread
 /// has single floats, of which a warp stores 128 bytes in a row. Declined: other layouts than nhwc,
 /// other types than float32, 2^30 or more threads an image.
