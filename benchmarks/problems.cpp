@@ -44,6 +44,15 @@ std::vector<NamedConvolution> convolutions() {
   };
 }
 
+/// The same layer as a network has it: with bias and ReLU.
+BenchmarkProblem with_bias_and_relu(const NamedConvolution& layer) {
+  Conv2dProblem problem = layer.problem;
+  problem.bias = true;
+  problem.activation = Activation::relu;
+  return {"conv2d", text(layer.id, "-relu"), "with bias and ReLU: fused, or a pass over y",
+          validated(problem)};
+}
+
 std::vector<BenchmarkProblem> make_problems() {
   std::vector<BenchmarkProblem> all;
   const std::vector<NamedConvolution> named = convolutions();
@@ -52,6 +61,8 @@ std::vector<BenchmarkProblem> make_problems() {
       // B15 is about its large output.
       if (std::string(id) == "B15" && std::string(ladder) != "conv2d") continue;
       all.push_back({ladder, id, teaches, problem});
+      if (std::string(id) == "B4" && std::string(ladder) == "conv2d")
+        all.push_back(with_bias_and_relu({id, problem, teaches}));
     }
   }
   for (const char* ladder : {"im2col", "col2im"}) {

@@ -126,6 +126,13 @@ std::vector<Variant> variants_of(const Problem& problem) {
         variant.layout = layout;
         variants.push_back({variant, name_of(precision), name_of(layout)});
       }
+    } else if (const auto* columns = std::get_if<Im2colProblem>(&problem)) {
+      if (precision != Precision::fp32) continue;  // copies and plain sums
+      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+        Im2colProblem variant = *columns;
+        variant.layout = layout;
+        variants.push_back({variant, name_of(precision), name_of(layout)});
+      }
     } else if (precision == Precision::fp32) {
       variants.push_back({problem, name_of(precision), "nchw"});
     }

@@ -98,7 +98,7 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   std::vector<std::string> known = {"n",   "c",      "h",        "w",      "k",      "r",    "s",
                                     "pad", "stride", "dilation", "groups", "layout", "dtype"};
   const std::vector<std::string> arrays =
-      forward ? std::vector<std::string>{"x", "weights", "bias", "image", "filter"}
+      forward ? std::vector<std::string>{"x", "weights", "bias", "activation", "image", "filter"}
       : dgrad ? std::vector<std::string>{"dy", "weights"}
               : std::vector<std::string>{"x", "dy"};
   known.insert(known.end(), arrays.begin(), arrays.end());
@@ -154,7 +154,10 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   conv.R = extents.value("r", kExample.R);
   conv.S = extents.value("s", kExample.S);
   conv.bias = parameters.given("bias");
-  if (parameters.word("layout", {"nchw", "nhwc"}) == "nhwc") conv.layout = Layout::nhwc;
+  if (parameters.word("activation", {"none", "relu"}) == "relu") {
+    conv.activation = Activation::relu;
+  }
+  conv.layout = parameters.layout();
   conv.precision = parameters.precision();
   conv = validated(conv);
   task.problem = conv;

@@ -53,8 +53,9 @@ std::vector<std::string> axis_names(std::size_t rank) {
 
 Task read_im2col(const Ladder& ladder, Parameters parameters) {
   const bool forward = ladder.name == "im2col";
-  parameters.require_only(ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride",
-                                        "dilation", "request", forward ? "x" : "col", "into"});
+  parameters.require_only(
+      ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride", "dilation", "request",
+                    "layout", forward ? "x" : "col", "into"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   Im2colProblem problem;
   const std::string word = parameters.word("request", {"write", "add", "none"}).value_or("write");
@@ -137,6 +138,7 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
                                  .stride = stride[axis],
                                  .dilation = dilation[axis]};
   }
+  problem.layout = parameters.layout();
   problem = validated(problem);
   task.problem = problem;
   task.title = describe(problem);

@@ -41,6 +41,7 @@ constexpr ProblemOption kProblemOptions[] = {
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
     {"groups", "G", "groups of channels; G = C is depthwise (default 1)", kSizes},
+    {"activation", "NAME", "none (default) or relu: what becomes of y (conv2d)", kSizes},
     {"layout", "NAME", "nchw (default) or nhwc: how arrays lie in memory; files stay nchw", kSizes},
     {"dtype", "NAME", "fp32 (default), or tf32: factors may be rounded to TF32", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},

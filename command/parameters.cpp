@@ -69,6 +69,10 @@ std::optional<std::string> Parameters::word(const std::string& name,
   return found;
 }
 
+Layout Parameters::layout() const {
+  return word("layout", {"nchw", "nhwc"}) == "nhwc" ? Layout::nhwc : Layout::nchw;
+}
+
 Precision Parameters::precision() const {
   return word("dtype", {"fp32", "tf32"}) == "tf32" ? Precision::tf32 : Precision::fp32;
 }

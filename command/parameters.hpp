@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/array.hpp"
+#include "core/conv2d_problem.hpp"
 
 namespace convladder::command {
 
@@ -37,6 +38,8 @@ class Parameters {
   /// The text, one of `words`; empty if not given.
   std::optional<std::string> word(const std::string& name,
                                   const std::vector<std::string>& words) const;
+  /// How arrays lie in memory, by --layout; nchw if not given.
+  Layout layout() const;
   /// What --dtype says of the products; fp32 if not given.
   Precision precision() const;
   /// A whole number that fits int; empty if not given.

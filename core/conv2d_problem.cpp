@@ -88,6 +88,7 @@ std::string describe(const Conv2dProblem& p) {
   }
   if (p.groups != 1) line += text(", groups ", p.groups);
   if (p.bias) line += ", bias";
+  if (p.activation != Activation::none) line += text(", ", name_of(p.activation));
   if (p.layout != Layout::nchw) line += text(", ", name_of(p.layout));
   if (p.precision != Precision::fp32) line += text(", ", name_of(p.precision));
   return line;

@@ -38,29 +38,48 @@ struct LayoutIndex4 {
   }
 };
 
+/// What becomes of an output once it is complete.
+enum class Activation {
+  none,  ///< it stays as it is
+  relu   ///< negative numbers become 0
+};
+
+/// As on the command line: "relu".
+constexpr const char* name_of(Activation activation) {
+  return activation == Activation::none ? "none" : "relu";
+}
+
+/// A complete sum, bias included, as it is stored. Written so that NaN stays NaN, as in PyTorch:
+/// max(value, 0) would hide it. -0 stays -0, which equals 0.
+HOST_DEVICE constexpr float activated(Activation activation, float value) {
+  return activation == Activation::relu && value < 0.0f ? 0.0f : value;
+}
+
 /// y[n,k,p,q] = bias[k] + sum over c, r, s of
 ///   x[n, group(k) * C/groups + c, p * stride.h - pad.top + r * dilation.h,
 ///                                 q * stride.w - pad.left + s * dilation.w] * w[k,c,r,s]
 /// with zeros outside of x and group(k) = k / (K/groups). This is cross-correlation, as in every
-/// deep learning library; the "convolution" of signal processing also flips the filter.
+/// deep learning library; the "convolution" of signal processing also flips the filter. The forward
+/// pass stores activated() sums.
 ///
 /// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by
 /// value.
 struct Conv2dProblem {
-  int N = 1;                              ///< images
-  int C = 1;                              ///< input channels
-  int H = 1, W = 1;                       ///< input height and width
-  int K = 1;                              ///< output channels
-  int R = 1, S = 1;                       ///< filter height and width
-  Padding pad = {};                       ///< zeros around each image
-  Step stride = {};                       ///< from one output's window to the next one's
-  Step dilation = {};                     ///< 1 = none
-  int groups = 1;                         ///< groups = C is a depthwise convolution
-  bool bias = false;                      ///< add bias[k] (forward)
-  Layout layout = Layout::nchw;           ///< of all arrays with four axes
-  DType dtype = DType::f32;               ///< of all arrays
-  Precision precision = Precision::fp32;  ///< of the products; a more exact rung is welcome
-  int P = 0, Q = 0;                       ///< output height and width, set by validated()
+  int N = 1;                                 ///< images
+  int C = 1;                                 ///< input channels
+  int H = 1, W = 1;                          ///< input height and width
+  int K = 1;                                 ///< output channels
+  int R = 1, S = 1;                          ///< filter height and width
+  Padding pad = {};                          ///< zeros around each image
+  Step stride = {};                          ///< from one output's window to the next one's
+  Step dilation = {};                        ///< 1 = none
+  int groups = 1;                            ///< groups = C is a depthwise convolution
+  bool bias = false;                         ///< add bias[k] (forward)
+  Activation activation = Activation::none;  ///< of the sums with their bias (forward)
+  Layout layout = Layout::nchw;              ///< of all arrays with four axes
+  DType dtype = DType::f32;                  ///< of all arrays
+  Precision precision = Precision::fp32;     ///< of the products; a more exact rung is welcome
+  int P = 0, Q = 0;                          ///< output height and width, set by validated()
 };
 
 /// The same problem with P and Q.

@@ -46,13 +46,24 @@ WindowAxis validated(WindowAxis axis, const std::string& name) {
 ArraySpec x_spec(const Im2colProblem& p) {
   Shape shape = {p.N, p.C};
   for (const int size : own_axes(p, &WindowAxis::size)) shape.push_back(size);
-  return {"x", std::string("nc") + std::string("dhw").substr(3 - static_cast<std::size_t>(p.rank)),
-          shape, p.dtype};
+  ArraySpec spec = {
+      "x", std::string("nc") + std::string("dhw").substr(3 - static_cast<std::size_t>(p.rank)),
+      shape, p.dtype};
+  if (p.layout == Layout::nhwc) {
+    spec.order = {shape, {0}};
+    for (int axis = 0; axis < p.rank; ++axis) spec.order.axes.push_back(2 + axis);
+    spec.order.axes.push_back(1);
+  }
+  return spec;
 }
 
 ArraySpec col_spec(const Im2colProblem& p) {
   // The letters of the axes: image, row (c and tap), window.
-  return {"col", "nrw", {p.N, p.rows(), p.columns()}, p.dtype};
+  ArraySpec spec = {"col", "nrw", {p.N, p.rows(), p.columns()}, p.dtype};
+  if (p.layout == Layout::nhwc) {
+    spec.order = {{p.N, p.C, p.kernel_volume(), p.columns()}, {0, 3, 2, 1}};
+  }
+  return spec;
 }
 
 Signature signature_of(ArraySpec input, ArraySpec output, Request request) {
@@ -60,7 +71,11 @@ Signature signature_of(ArraySpec input, ArraySpec output, Request request) {
   ArraySpec& result = signature.outputs.front();
   if (request != Request::write) {
     result.initial = "into";
-    signature.inputs.push_back({"into", result.axes, result.shape, result.dtype});
+    signature.inputs.push_back({.name = "into",
+                                .axes = result.axes,
+                                .shape = result.shape,
+                                .dtype = result.dtype,
+                                .order = result.order});
   }
   return signature;
 }
@@ -97,6 +112,7 @@ Im2colProblem columns_of(const Conv2dProblem& p) {
                     .rank = 2,
                     .height = {p.H, p.R, p.pad.top, p.pad.bottom, p.stride.h, p.dilation.h},
                     .width = {p.W, p.S, p.pad.left, p.pad.right, p.stride.w, p.dilation.w},
+                    .layout = p.layout,
                     .dtype = p.dtype});
 }
 
@@ -117,6 +133,7 @@ std::string describe(const Im2colProblem& p) {
   if (stride != unit) line += ", stride " + short_text(stride);
   if (dilation != unit) line += ", dilation " + short_text(dilation);
   if (p.request != Request::write) line += text(", ", name_of(p.request));
+  if (p.layout != Layout::nchw) line += text(", ", name_of(p.layout));
   return line;
 }
 

@@ -37,6 +37,9 @@ struct WindowAxis {
 /// zero in the padding. col2im is its adjoint: x[n, c, i] = sum of all col elements that read x[n,
 /// c, i].
 ///
+/// With the layout nhwc, channels are innermost in memory, whatever the number of axes: x is
+/// [N][D][H][W][C], and each window is a row of col, [N][windows][taps][C].
+///
 /// Build it with validated(). Fewer than three dimensions are the last ones: a leading axis of the
 /// default WindowAxis changes nothing, so that one kernel serves all ranks. Trivially copyable.
 struct Im2colProblem {
@@ -45,6 +48,7 @@ struct Im2colProblem {
   int rank = 2;                                    ///< 1, 2 or 3
   WindowAxis depth = {}, height = {}, width = {};  ///< the axes, outermost first
   Request request = Request::write;                ///< what happens to the output's old values
+  Layout layout = Layout::nchw;                    ///< of x and of the columns
   DType dtype = DType::f32;                        ///< of all arrays
 
   /// Rows of a column matrix: C * taps of the kernel.
@@ -72,7 +76,8 @@ Im2colProblem columns_of(const Conv2dProblem& problem);
 /// One line: "2-D, 3x5x30x20, kernel 3x3, pad 1, stride 2".
 std::string describe(const Im2colProblem& problem);
 
-/// The arrays of im2col: x (and `into`) to col [N][C * kernel volume][windows].
+/// The arrays of im2col: x (and `into`) to col [N][C * kernel volume][windows]; nhwc is an order in
+/// memory, and does not change these shapes.
 Signature im2col_signature(const Im2colProblem& problem);
 /// The arrays of col2im: col (and `into`) to x.
 Signature col2im_signature(const Im2colProblem& problem);

@@ -2,9 +2,11 @@
 #include "ladders/tables.hpp"
 
 CPU_RUNG(Im2colProblem, cpu_reference, im2col, im2col)
+CPU_RUNG(Im2colProblem, cpu_reference, im2col, im2row)
 CUDA_RUNG(Im2colProblem, cuda_naive, im2col, im2col)
 CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_batched)
 CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_vectorized)
+CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2row)
 
 convladder::Ladder convladder::im2col_ladder() {
   return {"im2col",
@@ -13,6 +15,8 @@ convladder::Ladder convladder::im2col_ladder() {
           {
               CPU_ROW(cpu_reference, im2col, im2col, "",
                       "the definition: each window becomes a column"),
+              CPU_ROW(cpu_reference, im2col, im2row, "cpu_reference/im2col/im2col",
+                      "channels innermost (NHWC): each window becomes a row"),
               CUDA_ROW(cuda_naive, im2col, im2col, "cpu_reference/im2col/im2col",
                        "one thread a channel and window, one launch an image"),
               CUDA_ROW(cuda_optimized, im2col, im2col_batched, "cuda_naive/im2col/im2col",
@@ -20,5 +24,7 @@ convladder::Ladder convladder::im2col_ladder() {
               CUDA_ROW(cuda_optimized, im2col, im2col_vectorized,
                        "cuda_optimized/im2col/im2col_batched",
                        "four windows a thread, whose taps it stores as vectors"),
+              CUDA_ROW(cuda_optimized, im2col, im2row, "cuda_optimized/im2col/im2col_vectorized",
+                       "windows as rows (NHWC): taps are runs of channels, copied in vectors"),
           }};
 }

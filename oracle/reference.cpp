@@ -71,6 +71,11 @@ std::vector<Expected> conv2d(const Conv2dProblem& conv, const Arrays& inputs) {
       accumulate(y, yi, x[static_cast<std::size_t>(xi)], weights[static_cast<std::size_t>(wi)]);
     });
   });
+  // The magnitude stays that of the whole sum: |relu(a) - relu(b)| <= |a - b|, so that the bound on
+  // the sum's rounding holds for what ReLU makes of it.
+  if (conv.activation == Activation::relu) {
+    for (double& value : y.values) value = value < 0 ? 0 : value;
+  }
   return {y};
 }
 

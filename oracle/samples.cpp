@@ -43,6 +43,7 @@ ExpectedElement conv2d_at(const Conv2dProblem& p, const Arrays& inputs, std::int
       }
     }
   }
+  if (p.activation == Activation::relu && sum.value < 0) sum.value = 0;
   return sum;
 }
 

@@ -252,10 +252,21 @@ TEST_CASE("describe says everything that is not a default") {
   p.bias = true;
   CHECK(describe(validated(p)) ==
         "2x6x20x30, 4 filters 3x5, pad 1,2, stride 2, dilation 1,3, groups 2, bias");
+  p.activation = Activation::relu;
+  p.layout = Layout::nhwc;
+  CHECK(describe(p).ends_with("groups 2, bias, relu, nhwc"));
   p.pad = {0, 1, 2, 0};
   CHECK(describe(validated(p)).find("pad 0,1,2,0") != std::string::npos);
   CHECK(describe(validated(Conv2dProblem{})) == "1x1x1x1, 1 filter 1x1");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5})) == "m 3, n 4, k 5");
+}
+
+TEST_CASE("activated: relu keeps what is not below zero, and NaN") {
+  CHECK(activated(Activation::none, -2.0f) == -2.0f);
+  CHECK(activated(Activation::relu, -2.0f) == 0.0f);
+  CHECK(activated(Activation::relu, 3.0f) == 3.0f);
+  CHECK(activated(Activation::relu, -0.0f) == 0.0f);
+  CHECK(std::isnan(activated(Activation::relu, std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST_CASE("validated(Im2colProblem) names the axis") {

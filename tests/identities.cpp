@@ -274,6 +274,18 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
                        return plain(n, k, row, column) + bias[at(k)];
                      }));
        }},
+      {"ReLU = what is not below zero",
+       {},
+       [=, &f](const Conv2dProblem& p) {
+         Conv2dProblem plain = p;
+         plain.bias = true;
+         Conv2dProblem with_relu = plain;
+         with_relu.activation = Activation::relu;
+         const Arrays in = f.inputs(plain);
+         Array y = y_of(plain, in);
+         for (float& value : y.as<float>()) value = std::max(value, 0.0f);
+         expect_same(y_of(with_relu, in), y);
+       }},
       {"permuted input channels", [](const Conv2dProblem& p) { return p.C > p.groups; },
        [=, &f](const Conv2dProblem& p) {
          Arrays in = f.inputs(p);

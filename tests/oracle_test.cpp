@@ -14,6 +14,7 @@
 #include "ladders/rows.hpp"
 #include "oracle/memory_order.hpp"
 #include "oracle/runner.hpp"
+#include "oracle/samples.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -228,6 +229,36 @@ TEST_CASE("memory order: nhwc by hand, and back") {
   CHECK(in_order[19] == 8 + 4 + 2);
   const Array back = from_memory(stored, x.order);
   CHECK(std::ranges::equal(back.as<float>(), values));
+}
+
+TEST_CASE("memory order: columns become rows in nhwc") {
+  const Im2colProblem rows = validated(Im2colProblem{
+      .N = 2, .C = 2, .rank = 1, .width = {4, 2}, .request = Request::add, .layout = Layout::nhwc});
+  const Signature signature = im2col_signature(rows);
+  const ArraySpec &x = signature.inputs.at(0), &into = signature.inputs.at(1);
+  CHECK(place_in_memory(5, x.order) == 3);          // channel 1 of pixel 1
+  CHECK(place_in_memory(8 + 6, x.order) == 8 + 5);  // of image 1, channel 1 of pixel 2
+  // [n][c * tap][window] = [2][4][3]: row 3 (channel 1, tap 1) of window 2 is the last of its row.
+  const ArraySpec& col = signature.outputs.at(0);
+  CHECK(place_in_memory(3 * 3 + 2, col.order) == 2 * 4 + 3);
+  CHECK(place_in_memory(1 * 3 + 0, col.order) == 2);  // tap 1 of channel 0, after tap 0 of both
+  CHECK(place_in_memory(12 + 2 * 3 + 1, col.order) == 12 + 4 + 1);
+  CHECK(into.order.axes == col.order.axes);
+}
+
+TEST_CASE("reference: ReLU comes after the bias, and bounds stay those of the sum") {
+  Conv2dProblem conv = validated(Conv2dProblem{.W = 3, .bias = true});
+  const Arrays inputs = {{"x", array_of({-5, 1, 2}, {1, 1, 1, 3})},
+                         {"weights", array_of({2}, {1, 1, 1, 1})},
+                         {"bias", array_of({-3}, {1})}};
+  CHECK(reference("conv2d", conv, inputs)[0].values == std::vector<double>{-13, -1, 1});
+  conv.activation = Activation::relu;
+  const Expected y = reference("conv2d", conv, inputs)[0];
+  CHECK(y.values == std::vector<double>{0, 0, 1});
+  CHECK(y.magnitude == std::vector<double>{13, 5, 7});
+  const std::int64_t places[] = {0, 1, 2};
+  const auto sampled = reference_at("conv2d", conv, inputs, "y", places);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(sampled.at(i).value == y.values[i]);
 }
 
 TEST_CASE("a message names the element, both values, the tile and the halo") {

@@ -266,6 +266,57 @@ std::vector<ConvTestProblem> conv_problems() {
   return list;
 }
 
+/// ReLU hides all errors below zero, so that these problems are few, beside those without: one for
+/// each way on which a sum is completed and stored.
+std::vector<ConvTestProblem> relu_problems() {
+  using P = Conv2dProblem;
+  std::vector<ConvTestProblem> list = {
+      {0, "ReLU after a bias",
+       P{.N = 2, .C = 3, .H = 9, .W = 11, .K = 6, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU without a bias",
+       P{.N = 2, .C = 3, .H = 8, .W = 13, .K = 5, .R = 3, .S = 2, .stride = {2, 1}}},
+      {0, "ReLU, rows of fours",
+       P{.C = 4, .H = 6, .W = 16, .K = 12, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU, 1x1 filter", P{.N = 2, .C = 5, .H = 6, .W = 7, .K = 4, .bias = true}},
+      {0, "ReLU, groups",
+       P{.N = 2,
+         .C = 6,
+         .H = 7,
+         .W = 10,
+         .K = 8,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .groups = 2,
+         .bias = true}},
+      {0, "ReLU, depthwise",
+       P{.N = 2,
+         .C = 5,
+         .H = 9,
+         .W = 9,
+         .K = 5,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .groups = 5,
+         .bias = true}},
+      {0, "ReLU, depthwise 7x7",
+       P{.C = 3, .H = 10, .W = 8, .K = 3, .R = 7, .S = 7, .pad = pad_all(3), .groups = 3}},
+      {0, "ReLU of few and long sums",
+       P{.C = 150, .H = 3, .W = 3, .K = 9, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU, many filters and channels",
+       P{.C = 64, .H = 5, .W = 6, .K = 150, .R = 2, .S = 2, .pad = pad_all(1), .bias = true},
+       Size::full},
+      {0, "ReLU, weights larger than 64 KB for one filter",
+       P{.C = 1850, .H = 3, .W = 5, .K = 2, .R = 3, .S = 3, .bias = true}, Size::full, 0, true},
+  };
+  for (ConvTestProblem& entry : list) {
+    entry.problem.activation = Activation::relu;
+    entry.problem = validated(entry.problem);
+  }
+  return list;
+}
+
 struct ColumnsTestProblem {
   int number;
   std::string name;
@@ -535,6 +586,10 @@ std::vector<TestProblem> problems_of(const std::string& ladder) {
       list.push_back(
           {conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
     }
+    if (ladder != "conv2d") return list;
+    for (const ConvTestProblem& conv : relu_problems()) {
+      list.push_back({conv.number, conv.name, conv.problem, conv.size});
+    }
     return list;
   }
   if (ladder == "im2col" || ladder == "col2im") return column_problems();
@@ -551,7 +606,9 @@ std::vector<TestProblem> random_problems(const std::string& ladder, int count, s
   for (int i = 1; i <= count; ++i) {
     Problem problem = GemmProblem{};
     if (ladder.starts_with("conv2d")) {
-      problem = random_conv(dice);
+      Conv2dProblem conv = random_conv(dice);
+      if (ladder == "conv2d" && i % 4 == 0) conv.activation = Activation::relu;
+      problem = conv;
     } else if (ladder == "im2col" || ladder == "col2im") {
       problem = random_columns(dice);
     } else if (ladder == "gemm") {
@@ -580,6 +637,12 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
         form.precision = precision;
         forms.back().emplace_back(form);
       }
+    }
+  } else if (const auto* columns = std::get_if<Im2colProblem>(&problem)) {
+    for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      Im2colProblem form = *columns;
+      form.layout = layout;
+      forms.push_back({form});
     }
   } else if (const auto* product = std::get_if<GemmProblem>(&problem)) {
     forms.emplace_back();

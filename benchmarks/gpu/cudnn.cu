@@ -31,10 +31,13 @@ class Convolution {
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
     check(cudnnSetConvolutionGroupCount(convolution, p.groups));
     check(cudnnSetConvolutionMathType(convolution, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+    check(cudnnCreateActivationDescriptor(&relu));
+    check(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
   }
   Convolution(const Convolution&) = delete;
   Convolution& operator=(const Convolution&) = delete;
   ~Convolution() {
+    cudnnDestroyActivationDescriptor(relu);
     cudnnDestroyConvolutionDescriptor(convolution);
     cudnnDestroyFilterDescriptor(w);
     for (auto* tensor : {x, y, db}) cudnnDestroyTensorDescriptor(tensor);
@@ -43,6 +46,7 @@ class Convolution {
   cudnnTensorDescriptor_t x = nullptr, y = nullptr, db = nullptr;
   cudnnFilterDescriptor_t w = nullptr;
   cudnnConvolutionDescriptor_t convolution = nullptr;
+  cudnnActivationDescriptor_t relu = nullptr;
 };
 
 constexpr float kOne = 1, kZero = 0;
@@ -104,6 +108,18 @@ std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scr
     for (const auto& [algorithm, name] : kForward) {
       if (!takes(cudnnGetConvolutionForwardWorkspaceSize(cudnn_handle(), c->x, c->w, c->convolution,
                                                          c->y, algorithm, &bytes))) {
+        continue;
+      }
+      if (p->activation == Activation::relu) {
+        if (!p->bias) continue;  // the fused call wants one
+        baselines.push_back({text("cudnn ", name), [=](const Arguments& arrays) {
+                               check(cudnnConvolutionBiasActivationForward(
+                                   handle(), &kOne, c->x, arrays.in<float>("x"), c->w,
+                                   arrays.in<float>("weights"), c->convolution, algorithm,
+                                   scratch.data, scratch.bytes, &kZero, c->y,
+                                   arrays.out<float>("y"), c->db, arrays.in<float>("bias"), c->relu,
+                                   c->y, arrays.out<float>("y")));
+                             }});
         continue;
       }
       baselines.push_back(

@@ -33,6 +33,7 @@ int position(const WindowAxis& axis, int window, int tap) {
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return {};
 }

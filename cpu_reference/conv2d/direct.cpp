@@ -56,7 +56,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
               }
             }
           }
-          y[y_at(n, k, p, q)] = sum;
+          y[y_at(n, k, p, q)] = activated(conv.activation, sum);
         }
       }
     }

@@ -71,6 +71,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
       Eigen::Map<Matrix> y_ng(y + (n * conv.K + k0) * windows, group_k, windows);
       y_ng.noalias() = w * col_g;
       if (bias) y_ng.colwise() += Eigen::Map<const Eigen::VectorXf>(bias + k0, group_k);
+      y_ng = y_ng.unaryExpr([&](float sum) { return activated(conv.activation, sum); });
     }
   }
 }

@@ -73,7 +73,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
         }
       }
       for (int j = 0; j < group_k; ++j) {
-        y[y_at(n, k0 + j, p, q)] = sums[static_cast<std::size_t>(j)];
+        y[y_at(n, k0 + j, p, q)] = activated(conv.activation, sums[static_cast<std::size_t>(j)]);
       }
     }
   }

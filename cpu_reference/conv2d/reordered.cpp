@@ -86,6 +86,10 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
           }
         }
       }
+      // Only now is any sum complete: the activation takes a pass of its own over the plane.
+      for (std::int64_t i = 0; i < std::int64_t{conv.P} * conv.Q; ++i) {
+        plane[i] = activated(conv.activation, plane[i]);
+      }
     }
   }
 }

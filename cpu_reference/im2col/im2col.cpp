@@ -1,7 +1,8 @@
 /// @file im2col.cpp
 /// @brief im2col, rung 1: the definition.
 ///
-/// - After: cuda_naive/im2col/im2col.cu (one thread a channel and window)
+/// - After: im2row.cpp (channels innermost: windows as rows);
+///   cuda_naive/im2col/im2col.cu (one thread a channel and window)
 /// - Its adjoint: cpu_reference/col2im/col2im.cpp (the same loops, the arrow turned round)
 ///
 /// **The idea.** Copy each window of the input into a column of a matrix, and a convolution becomes
@@ -33,6 +34,7 @@ int position(const WindowAxis& axis, int window, int tap) {
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return {};
 }

@@ -88,6 +88,7 @@ __global__ void col2im_gather(Im2colProblem problem, const float* col, float* x)
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return {};
 }

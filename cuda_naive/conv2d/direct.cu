@@ -56,7 +56,7 @@ __global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* w
           }
         }
       }
-      y[y_at(n, k, p, q)] = sum;
+      y[y_at(n, k, p, q)] = activated(conv.activation, sum);
     }
   }
 }

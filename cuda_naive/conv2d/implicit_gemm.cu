@@ -64,7 +64,8 @@ __global__ void conv2d_implicit_gemm(Conv2dProblem conv, const float* x, const f
         if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
         sum += x[x_at(n, c0 + c, h, w)] * weights[std::int64_t{filter} * depth + k];
       }
-      y[(std::int64_t{n} * conv.K + filter) * image_pixels + j % image_pixels] = sum;
+      y[(std::int64_t{n} * conv.K + filter) * image_pixels + j % image_pixels] =
+          activated(conv.activation, sum);
     }
   }
 }

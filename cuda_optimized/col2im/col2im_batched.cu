@@ -77,6 +77,7 @@ __global__ void col2im_all_images(Im2colProblem problem, const float* col, float
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return {};
 }

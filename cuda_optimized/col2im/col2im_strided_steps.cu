@@ -42,6 +42,7 @@ namespace convladder::BACKEND::cuda_optimized::col2im {
 namespace {
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return too_large_for_steps(problem);
 }

@@ -200,6 +200,7 @@ bool made_of_vectors(const Im2colProblem& problem, const float* col, const float
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return too_large_for_steps(problem);
 }

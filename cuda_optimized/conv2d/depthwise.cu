@@ -53,8 +53,8 @@ namespace {
 /// padding.
 template <int kTaps, int kStride, Pairs kPairs>
 __device__ void one_segment(const float* in, int W, int rows, int h0, int w0,
-                            const float (&weight)[kTaps * kTaps], float start, float* out, int Q,
-                            int q0) {
+                            const float (&weight)[kTaps * kTaps], float start,
+                            Activation activation, float* out, int Q, int q0) {
   constexpr int kOutputs = kSegment / kStride;
   float sums[kOutputs];
 #pragma unroll
@@ -70,6 +70,8 @@ __device__ void one_segment(const float* in, int W, int rows, int h0, int w0,
       for (int j = 0; j < kOutputs; ++j) sums[j] += values[j * kStride + s] * weight[r * kTaps + s];
     }
   }
+#pragma unroll
+  for (int j = 0; j < kOutputs; ++j) sums[j] = activated(activation, sums[j]);
   store_segment<kPairs != Pairs::none && kOutputs % 2 == 0>(out, Q, q0, sums);
 }
 
@@ -149,8 +151,8 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
               one_segment<kTaps, kStride, kPairs>(
                   in + plane * in_rows * conv.W, conv.W, in_rows,
                   (p0 + row) * kStride - conv.pad.top - h_begin, q * kStride - conv.pad.left,
-                  weight, start, out + ((plane * together + m) * tile_rows + row) * conv.Q, conv.Q,
-                  q);
+                  weight, start, conv.activation,
+                  out + ((plane * together + m) * tile_rows + row) * conv.Q, conv.Q, q);
             }
           }
         }
@@ -158,10 +160,12 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
         for (int i = thread; i < tile_planes * together * tile_rows * conv.Q; i += threads) {
           const int q = i % conv.Q, p = i / conv.Q % tile_rows, o = i / (conv.Q * tile_rows);
           const int k = (plane0 + o / together) % conv.C * multiplier + round + o % together;
-          out[i] = one_output(conv, in + o / together * in_rows * conv.W, in_rows,
-                              (p0 + p) * conv.stride.h - conv.pad.top - h_begin,
-                              q * conv.stride.w - conv.pad.left,
-                              weights + std::int64_t{k} * conv.R * conv.S, bias ? bias[k] : 0.0f);
+          out[i] = activated(
+              conv.activation,
+              one_output(conv, in + o / together * in_rows * conv.W, in_rows,
+                         (p0 + p) * conv.stride.h - conv.pad.top - h_begin,
+                         q * conv.stride.w - conv.pad.left,
+                         weights + std::int64_t{k} * conv.R * conv.S, bias ? bias[k] : 0.0f));
         }
       }
       __syncthreads();  // between these writes and the reads of the copy, by other threads

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
         }
         weights += R * S;
       }
-      if (inside) y[output] = sum;
+      if (inside) y[output] = activated(activation_of(conv, piece), sum);
     }
   }
 }

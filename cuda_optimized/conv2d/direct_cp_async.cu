@@ -370,7 +370,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
         for (int j = 0; j < T::kRows; ++j) {
 #pragma unroll
           for (int e = 0; e < kPixels; ++e)
-            pass[(j * kPixels + e) * kPassPitch + lane] = sums[f][j][e];
+            pass[(j * kPixels + e) * kPassPitch + lane] = activated(conv.activation, sums[f][j][e]);
         }
         __syncwarp();  // between these writes and the reads below
         if (warp_f * T::kFilters + f < filters) {
@@ -494,7 +494,9 @@ __global__ void __launch_bounds__(kAnyThreads)
         if (pixel < tile.rows * tile.columns && p < conv.P && q < conv.Q) {
 #pragma unroll
           for (int f = 0; f < kFilters; ++f) {
-            if (f < filters) to[f * y_plane + std::int64_t{p} * conv.Q + q] = sums[f][j];
+            if (f < filters)
+              to[f * y_plane + std::int64_t{p} * conv.Q + q] =
+                  activated(conv.activation, sums[f][j]);
           }
         }
       }

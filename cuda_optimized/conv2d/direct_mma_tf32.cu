@@ -308,8 +308,10 @@ __device__ void store(const Conv2dProblem& conv, const Tiling& tiling, Place at,
     return inside ? std::int64_t{p} * conv.Q + q : -1;
   };
   const auto four_of = [&](int m, int j, int half) {  // of filter 16 m + 8 half + group
-    return float4{sums[m][j][0][2 * half], sums[m][j][0][2 * half + 1], sums[m][j][1][2 * half],
-                  sums[m][j][1][2 * half + 1]};
+    const auto value = [&](int h, int e) {
+      return activated(conv.activation, sums[m][j][h][2 * half + e]);
+    };
+    return float4{value(0, 0), value(0, 1), value(1, 0), value(1, 1)};
   };
   if (tiling.draft_floats == 0) {
 #pragma unroll

@@ -85,6 +85,13 @@ struct WeightPiece {
   int c_begin, c_end;  ///< channels, counted within a group
 };
 
+/// What becomes of a piece's sums when they are stored: ReLU must wait for the last channels, for
+/// it is not additive.
+HOST_DEVICE constexpr Activation activation_of(const Conv2dProblem& conv,
+                                               const WeightPiece& piece) {
+  return piece.c_end == conv.C / conv.groups ? conv.activation : Activation::none;
+}
+
 /// Calls body(piece) for pieces that together are all the weights. If one filter is larger than
 /// constant memory, its channels are cut too: then these pieces follow one another, c ascending,
 /// and all but the first add to what y holds. Needs R * S <= kConstantFloats.

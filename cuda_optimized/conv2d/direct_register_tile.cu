@@ -179,7 +179,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int f = 0; f < kFilters; ++f) {
 #pragma unroll
         for (int j = 0; j < kPixels; ++j) {
-          if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];
+          if (f < filters && j < pixels)
+            y[output + f * y_plane + j * y_row] = activated(conv.activation, sums[f][j]);
         }
       }
     }

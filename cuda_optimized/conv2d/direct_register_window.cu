@@ -233,7 +233,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
             const int columns = f < filters && first.p + j < conv.P
                                     ? conv.Q - first.q - g * kApart
                                     : 0;  // that are inside of y, or <= 0
-            const float(&pair)[2] = sums[f][j][g];
+            const float pair[2] = {activated(conv.activation, sums[f][j][g][0]),
+                                   activated(conv.activation, sums[f][j][g][1])};
             if constexpr (kStore) {
               if (columns > 0) *reinterpret_cast<float2*>(row + g * kApart) = {pair[0], pair[1]};
             } else {

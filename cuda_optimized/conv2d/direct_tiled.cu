@@ -92,7 +92,8 @@ __global__ void __launch_bounds__(kThreads)
           }
         }
       }
-      if (ty < conv.P - p0 && tx < conv.Q - q0) y[y_at(n, k, p0 + ty, q)] = sum;
+      if (ty < conv.P - p0 && tx < conv.Q - q0)
+        y[y_at(n, k, p0 + ty, q)] = activated(conv.activation, sum);
     }
   }
 }

@@ -36,8 +36,8 @@ struct FastDivision {
 
 /// out[pixel][f] = bias[f] + sum over taps (r, s) and channels c of
 ///     source[row(pixel) + r * tap.h][column(pixel) + s * tap.w][c] * weight(r, s, c, f)
-/// for pixels of a grid in each image, and for each group. The sums' index k runs over r, s and c,
-/// c fastest.
+/// for pixels of a grid in each image, and for each group, activated. The sums' index k runs over
+/// r, s and c, c fastest.
 struct GatheredGemm {
   int N;                          ///< images
   int rows, columns;              ///< pixels of an image
@@ -54,6 +54,7 @@ struct GatheredGemm {
   std::int64_t weights_first;     ///< of a group: that of tap (0, 0), channel 0, filter 0
   std::int64_t weights_r, weights_s, weights_c, weights_f;  ///< steps along each axis
   FastDivision by_channels, by_taps_across;                 ///< by `channels`, by S
+  Activation activation = Activation::none;                 ///< of the sums with their bias
 
   /// The pixels of all images: the rows of the product.
   std::int64_t pixels() const { return std::int64_t{N} * rows * columns; }
@@ -249,6 +250,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
         first += bias[group * product.filters + f];
         if (both) second += bias[group * product.filters + f + 1];
       }
+      first = activated(product.activation, first);
+      second = activated(product.activation, second);
       if (in_pairs) {
         *reinterpret_cast<float2*>(out + at + f) = {first, second};
       } else {

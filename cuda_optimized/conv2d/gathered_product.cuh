@@ -185,15 +185,18 @@ struct BlockPlace {
   int split;  ///< which part of the steps along k
 };
 
-/// Writes the sums to out [images][channels][rows][columns], and adds a bias.
+/// Writes the sums to out [images][channels][rows][columns], with a bias, and activated: while they
+/// are still in registers, which costs no pass over out.
 struct StoreImages {
-  float* out;         ///< [images][channels][rows][columns]
-  const float* bias;  ///< [channels] or null
-  bool fours;         ///< whether four pixels of a tile are four neighbours, aligned to 16 bytes
+  float* out;             ///< [images][channels][rows][columns]
+  const float* bias;      ///< [channels] or null
+  Activation activation;  ///< of the sums with their bias
+  bool fours;  ///< whether four pixels of a tile are four neighbours, aligned to 16 bytes
 
   /// To out_, plus bias_ unless that is null.
-  StoreImages(const GatheredProduct& product, float* out_, const float* bias_)
-      : out(out_), bias(bias_),
+  StoreImages(const GatheredProduct& product, float* out_, const float* bias_,
+              Activation activation_ = Activation::none)
+      : out(out_), bias(bias_), activation(activation_),
         fours(product.image_pixels() % 4 == 0 &&
               reinterpret_cast<std::uintptr_t>(out_) % sizeof(float4) == 0) {}
 
@@ -217,9 +220,9 @@ struct StoreImages {
           if (m >= product.group_m) continue;
           const int channel = place.group * product.group_m + m;
           const float start = bias ? bias[channel] : 0.0f;
+          const auto result = [&](int e) { return activated(activation, start + sums[i][j + e]); };
           *reinterpret_cast<float4*>(to + std::int64_t{channel} * image_pixels) =
-              float4{start + sums[i][j], start + sums[i][j + 1], start + sums[i][j + 2],
-                     start + sums[i][j + 3]};
+              float4{result(0), result(1), result(2), result(3)};
         }
       }
       return;
@@ -231,7 +234,8 @@ struct StoreImages {
       const int channel = place.group * product.group_m + m;
       const int image = product.by_image.quotient(pixel);
       out[image * image_floats + std::int64_t{channel} * image_pixels +
-          product.by_image.remainder(pixel, image)] = (bias ? bias[channel] : 0.0f) + sum;
+          product.by_image.remainder(pixel, image)] =
+          activated(activation, (bias ? bias[channel] : 0.0f) + sum);
     });
   }
 };

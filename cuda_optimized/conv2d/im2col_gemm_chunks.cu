@@ -59,6 +59,7 @@ Chunk chunk_of(const Conv2dProblem& conv) {
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
+  if (conv.activation != Activation::none) return "no activation: its product knows of none";
   if (auto reason = columns_too_large(conv)) return reason;
   return im2col::too_large_for_im2col_vectorized(columns_of_images(conv, 1));
 }

@@ -64,7 +64,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     const GatheredProduct product = planned_for(tag, forward_product(conv));
     auto* packed = aligned<float>(arrays.workspace<void>());
     launch_pack(product, arrays.in<float>("weights"), packed);
-    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
+    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
+                            conv.activation);
     launch_gathered<T>(Products<1>{{product}}, store, arrays.in<float>("x"), packed);
   });
 }

@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       if (m >= filters) break;
       const int filter = first_filter + m;
       y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + in_image] =
-          (bias ? bias[filter] : 0.0f) + sums[i][e];
+          activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i][e]);
     }
   }
 }

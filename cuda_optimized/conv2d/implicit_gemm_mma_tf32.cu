@@ -74,7 +74,8 @@ GatheredGemm product_of(const Conv2dProblem& conv) {
           .weights_c = 1,
           .weights_f = taps * channels,
           .by_channels = FastDivision(channels),
-          .by_taps_across = FastDivision(conv.S)};
+          .by_taps_across = FastDivision(conv.S),
+          .activation = conv.activation};
 }
 
 Declined supports(const Conv2dProblem& conv) {

@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       if (m >= filters) break;
       const int filter = first_filter + m;
       y[(std::int64_t{image.quotient} * conv.K + filter) * sizes.image_pixels + image.remainder] =
-          (bias ? bias[filter] : 0.0f) + sums[i][e];
+          activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i][e]);
     }
   }
 }

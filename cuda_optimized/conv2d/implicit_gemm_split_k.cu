@@ -56,11 +56,12 @@ struct StoreParts {
   }
 };
 
-/// out [images][channels][rows][columns] = bias + parts. Grid <= ceil(channels * pitch / 256),
+/// out [images][channels][rows][columns] = bias + parts, activated: no block could do that before,
+/// for none knew a whole sum. Grid <= ceil(channels * pitch / 256),
 /// block 256.
 __global__ void __launch_bounds__(kThreads)
     conv2d_add_parts(GatheredProduct product, int splits, const float* parts, const float* bias,
-                     float* out) {
+                     Activation activation, float* out) {
   const std::int64_t pitch = StoreParts::pitch(product), count = product.channels() * pitch;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kThreads) {
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int split = 0; split < splits; ++split) sum += parts[split * count + i];
     const int image = product.by_image.quotient(pixel);
     out[(std::int64_t{image} * product.channels() + channel) * product.image_pixels() +
-        product.by_image.remainder(pixel, image)] = sum;
+        product.by_image.remainder(pixel, image)] = activated(activation, sum);
   }
 }
 
@@ -160,14 +161,15 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     auto* packed = aligned<float>(arrays.workspace<void>());
     launch_pack(product, arrays.in<float>("weights"), packed);
     if (splits == 1) {
-      launch_gathered<T>(Products<1>{{product}}, StoreImages(product, y, bias), x, packed);
+      launch_gathered<T>(Products<1>{{product}}, StoreImages(product, y, bias, conv.activation), x,
+                         packed);
       return std::size_t{0};
     }
     float* const parts = packed + product.packed_floats();  // whole tiles: aligned as well
     launch_gathered<T>(Products<1>{{product}, 1, splits}, StoreParts{parts}, x, packed);
     const std::int64_t count = product.channels() * StoreParts::pitch(product);
     launch(conv2d_add_parts, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)},
-           product, splits, static_cast<const float*>(parts), bias, y);
+           product, splits, static_cast<const float*>(parts), bias, conv.activation, y);
     return std::size_t{0};
   });
 }

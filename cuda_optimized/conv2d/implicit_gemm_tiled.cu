@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kTile* kThreadRows)
         const std::int64_t filter = first_filter + row;
         const int n = j / sizes.image_pixels, pixel = j % sizes.image_pixels;
         y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + pixel] =
-            (bias ? bias[filter] : 0.0f) + sums[i];
+            activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i]);
       }
     }
   }

@@ -138,7 +138,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     auto* packed =
         reinterpret_cast<float*>(aligned<TapEntry>(arrays.workspace<void>()) + table_entries(conv));
     launch_pack(product, arrays.in<float>("weights"), packed);
-    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"));
+    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
+                            conv.activation);
     const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
     launch(conv2d_implicit_gemm_vectorized<T>,
            {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),

@@ -64,7 +64,8 @@ Windows windows_of(const Conv2dProblem& conv) {
           .out_H = conv.P,
           .out_W = conv.Q,
           .out_first = {0, 0},
-          .out_stride = {1, 1}};
+          .out_stride = {1, 1},
+          .activation = conv.activation};
 }
 
 /// Whether x and weights are copied into the workspace first, with their channels innermost.

@@ -23,7 +23,7 @@ using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each
 ///   source[n, first + stride * p + dilation * r, ... q ... s, group(k) * group_c + c] *
 ///   weights[k][r][s][c]
 /// for p < P, q < Q, with zeros outside of the source. The pixel (p, q) of out lies at (out_first +
-/// out_stride * p, ...) of an image of out_H x out_W.
+/// out_stride * p, ...) of an image of out_H x out_W. Sums are stored activated.
 struct Windows {
   Layout layout;      ///< of source and out
   int N,              ///< images
@@ -39,6 +39,7 @@ struct Windows {
   int out_H, out_W;   ///< of the images of out, in pixels
   Step out_first,     ///< where the pixel (0, 0) lies in an image of out
       out_stride;     ///< pixels of that image from one (p, q) to the next
+  Activation activation = Activation::none;  ///< of the sums with their bias
 
   /// Of all images: the rows of the product.
   HOST_DEVICE std::int64_t pixels() const { return std::int64_t{N} * P * Q; }
@@ -242,16 +243,21 @@ struct Pixels {
     return kLayout == Layout::nhwc && pairs && place.count >= Shape::N &&
            (item.m + 1) * Shape::M <= windows.pixels();
   }
+  /// A sum with its bias, as it is stored.
+  __device__ float result(float sum, float added) const {
+    return activated(windows.activation, sum + added);
+  }
   /// Writes two sums with their bias, as one float2.
   __device__ void store_whole(const Pair& pair, float* row, float v0, float v1) const {
-    *reinterpret_cast<float2*>(row + pair.offset) = {v0 + pair.bias[0], v1 + pair.bias[1]};
+    *reinterpret_cast<float2*>(row + pair.offset) = {result(v0, pair.bias[0]),
+                                                     result(v1, pair.bias[1])};
   }
   /// Writes those of two sums that are in out, with their bias; none if `row` is null.
   __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
     if (row == nullptr || pair.count <= 0) return;
     row += pair.offset;
-    v0 += pair.bias[0];
-    v1 += pair.bias[1];
+    v0 = result(v0, pair.bias[0]);
+    v1 = result(v1, pair.bias[1]);
     if (kLayout == Layout::nhwc && pairs) {
       *reinterpret_cast<float2*>(row) = {v0, v1};
     } else {
@@ -385,10 +391,12 @@ void launch_windows_as(const Windows& windows, int splits, const WindowArrays& a
   const WgmmaWork work = work_of<Shape>(windows, splits);
   const FilterTiles<Shape> filters(windows);
   float* to = splits > 1 ? arrays.parts : arrays.out;
+  Windows stored = windows;  // parts wait until they are added up
+  if (splits > 1) stored.activation = Activation::none;
   const Pixels<Shape, kLayout> result = {
       .out = to,
       .bias = splits > 1 ? nullptr : arrays.bias,
-      .windows = windows,
+      .windows = stored,
       .filters = filters,
       .part = windows.out_size(),
       .dense = windows.P == windows.out_H && windows.Q == windows.out_W,
@@ -437,7 +445,7 @@ void launch_windows_as(const Windows& windows, int splits, const WindowArrays& a
   }
   if (splits > 1) {
     gemm::launch_sum_splits(arrays.parts, splits, windows.out_size(), arrays.bias, windows.plane(),
-                            windows.K, arrays.out);
+                            windows.K, arrays.out, windows.activation);
   }
 }
 

@@ -65,6 +65,7 @@ __global__ void im2col_all_images(Im2colProblem problem, const float* x, float* 
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return {};
 }

@@ -3,6 +3,7 @@
 ///
 /// - Before: im2col_batched.cu (one column a thread, divisions by numbers that only the kernel
 ///   knows)
+/// - After:  im2row.cu (NHWC: windows as rows, whose vectors need no shifting)
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** Nearly all of im2col is stores: R * S of them for each load that is not a
@@ -179,6 +180,7 @@ Kernel kernel_for(const WindowAxis& width, bool aligned) {
 }
 
 Declined supports(const Im2colProblem& problem) {
+  if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
   return too_large_for_im2col_vectorized(problem);
 }

@@ -245,6 +245,22 @@ class Conv2dFiles(ProgramTest):
                 ran = self.check_saved("conv2d", out, report, {"y": y})
                 self.assertGreaterEqual(ran, 8)
 
+    def test_relu(self):
+        for case in self.CASES:
+            n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, bias = case
+            with self.subTest(case=case):
+                x = integers(self.rng, n, c, h, w)
+                weights = integers(self.rng, k, c // groups, r, s)
+                b = integers(self.rng, k) if bias else None
+                words = ["--x", self.write("x.npy", x), "--weights", self.write("w.npy", weights),
+                         "--activation", "relu"]
+                if bias:
+                    words += ["--bias", self.write("b.npy", b)]
+                out, report, _ = self.save("conv2d", *words, *self.steps(pad, stride, dilation, groups))
+                y = reference.conv2d(x, weights, b, pads, stride, dilation, groups)
+                ran = self.check_saved("conv2d", out, report, {"y": np.maximum(y, 0)})
+                self.assertGreaterEqual(ran, 8)
+
     def test_input_gradient(self):
         for case in self.CASES:
             n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, _ = case
@@ -330,6 +346,17 @@ class ColumnFiles(ProgramTest):
                     out, report, _ = self.save("im2col", *words)
                     expected = {"write": col, "add": into + col, "none": into}[request]
                     self.check_saved("im2col", out, report, {"col": expected})
+
+    def test_im2col_with_channels_innermost_in_memory(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                x = integers(self.rng, 2, 4, *case[0])
+                col = reference.im2col(x, *self.parameters(case))
+                out, report, _ = self.save("im2col", "--x", self.write("x.npy", x), *self.words(case),
+                                           "--layout", "nhwc")
+                # Files keep their order.
+                ran = self.check_saved("im2col", out, report, {"col": col})
+                self.assertGreaterEqual(ran, 2)
 
     def test_col2im(self):
         for case in self.CASES:
@@ -911,6 +938,10 @@ class BadWords(ProgramTest):
                 (["conv2d", "--pad", "1,2,3"], ["pad"]),
                 (["conv2d", "--stride", "1,2,3"], ["stride"]),
                 (["conv2d", "--c", "4", "--groups", "3"], ["groups"]),
+                (["conv2d", "--activation", "rule"], ["activation = rule", "relu"]),
+                (["conv2d_dgrad", "--activation", "relu"], ["activation"]),
+                (["conv2d_wgrad", "--activation", "relu"], ["activation"]),
+                (["im2col", "--layout", "nchv"], ["layout = nchv", "nchw"]),
                 (["conv2d", "--groups", "0"], ["groups = 0"]),
                 (["conv2d", "--n", "two"], ["two"]),
                 (["conv2d", "--n", "1.5"], ["1.5"]),

@@ -310,6 +310,38 @@ planted_bug(vector_begins_before_the_first_tap
   REPLACE [==[values[e] = reads[e * kStride + s];]==]
   TEACHES "an aligned vector holds what is asked for, but not at its beginning")
 
+planted_bug(windows_past_the_line
+  RUNG cuda_optimized/im2col/im2row
+  FIND [==[if (i < windows) __stcs]==]
+  REPLACE [==[if (windows > 0) __stcs]==]
+  TEACHES "a thread's last windows are the next line's first, unless Q is a multiple of what it takes")
+
+planted_bug(taps_before_channels
+  RUNG cuda_optimized/im2col/im2row
+  FIND [==[.by_channels = FastDivision(channels),]==]
+  REPLACE [==[.by_channels = FastDivision(static_cast<int>(problem.kernel_volume())),]==]
+  TEACHES "rows are [tap][channel]: right as long as there are as many taps as channels")
+
+planted_bug(relu_before_the_bias
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d/gathered_product.cuh
+  FIND [==[activated(activation, start + sums[i][j + e])]==]
+  REPLACE [==[start + activated(activation, sums[i][j + e])]==]
+  TEACHES "with ReLU the order of an epilogue matters: a bias below zero must be able to switch an output off")
+
+planted_bug(relu_of_parts
+  RUNG cuda_optimized/conv2d/implicit_gemm_split_k
+  FIND [==[sum += parts[split * count + i];]==]
+  REPLACE [==[sum += activated(activation, parts[split * count + i]);]==]
+  TEACHES "ReLU is not additive: parts of a sum may be negative")
+
+planted_bug(relu_of_the_first_channels
+  RUNG cuda_optimized/conv2d/direct_constant_weights
+  FILE cuda_optimized/conv2d/direct_plan.cuh
+  FIND [==[return piece.c_end == conv.C / conv.groups ? conv.activation : Activation::none;]==]
+  REPLACE [==[return piece.c_end > 0 ? conv.activation : Activation::none;]==]
+  TEACHES "a sum that several launches add up is complete in the last one only")
+
 planted_bug(steps_without_the_inverse
   RUNG cuda_optimized/col2im/col2im_strided_steps
   FILE cuda_optimized/col2im/strided_steps.cuh
