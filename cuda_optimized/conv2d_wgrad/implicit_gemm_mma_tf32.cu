@@ -36,7 +36,6 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
 using conv2d::device_attribute;
-using conv2d::FastDivision;
 using gemm::kMmaStep;
 using gemm::TileOrder;
 
@@ -76,8 +75,8 @@ struct Product {
 __device__ Window window_of(const Product& product, int pixel) {
   const Conv2dProblem& conv = product.conv;
   if (pixel >= product.pixels) return {0, conv.H, conv.W};  // the taps lead away from x
-  int q, p;
-  const int n = product.by_rows.divide(product.by_columns.divide(pixel, &q), &p);
+  const int row = product.by_columns.quotient(pixel), q = product.by_columns.remainder(pixel, row);
+  const int n = product.by_rows.quotient(row), p = product.by_rows.remainder(row, n);
   const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
   return {((std::int64_t{n} * conv.H + h) * conv.W + w) * conv.C, h, w};
 }
@@ -105,9 +104,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   constexpr int kRowsA = S::kThreads / kPiecesA, kRowsB = S::kThreads / kPiecesB;  // at a time
   const int a_m = thread % kPiecesA * kWidth, b_n = thread % kPiecesB * kWidth;
   const bool a_inside = m0 + a_m < product.filters, b_inside = n0 + b_n < product.columns;
-  int c, s;
-  const int r =
-      product.by_taps_across.divide(product.by_channels.divide(b_inside ? n0 + b_n : 0, &c), &s);
+  const int column = b_inside ? n0 + b_n : 0, tap = product.by_channels.quotient(column);
+  const int c = product.by_channels.remainder(column, tap);
+  const int r = product.by_taps_across.quotient(tap);
+  const int s = product.by_taps_across.remainder(tap, r);
   const int tap_h = r * conv.dilation.h, tap_w = s * conv.dilation.w;
   const int channels = conv.C / conv.groups;
   const bool in_pairs = product.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(dw) % 8 == 0;
