@@ -341,6 +341,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   const bool in_pairs = product.out_channels % 2 == 0 && product.filters % 2 == 0 &&
                         reinterpret_cast<std::uintptr_t>(out) % 8 == 0;
 
+  // The constructor of Copy has the barrier between these stores and the loads below.
   for (int i = static_cast<int>(threadIdx.x); i < S::M; i += S::kThreads) {
     outs[i] = i < rows ? pixel_at(product, m0 + i).out : -1;
   }
@@ -434,13 +435,15 @@ GatheredPlan plan_shape(const GatheredGemm& product, int most_splits, double eff
   const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   GatheredPlan best{launch_shape<S>, 1, 1e300};
   for (int splits = 1; splits <= std::max(1, std::min(most_splits, steps)); ++splits) {
-    // Of the SM with most blocks. Fewer than fit at a time go faster, but the SM is slower.
+    // Of the SM with most blocks. When fewer than fit at a time are left, they go a little faster;
+    // when several fit, one stores its sums while others multiply.
     const std::int64_t blocks = ceil_div<std::int64_t>(tiles * splits, multiprocessors);
     const double rounds = static_cast<double>(blocks / S::kBlocks) +
-                          std::sqrt(static_cast<double>(blocks % S::kBlocks) / S::kBlocks);
+                          std::pow(static_cast<double>(blocks % S::kBlocks) / S::kBlocks, 0.8);
     const double step = static_cast<double>(S::M * S::N * kMmaStep * S::kBlocks) /
                         (Model::kSmProducts * efficiency);
-    double seconds = rounds * (ceil_div(steps, splits) * step + Model::kBlock);
+    const double ends = Model::kBlock * (0.5 + 0.5 / S::kBlocks);
+    double seconds = rounds * (ceil_div(steps, splits) * step + ends);
     if (splits > 1) {
       const double sums = static_cast<double>(product.pixels()) * product.out_channels;
       seconds += (2.0 * splits + 1) * sums * sizeof(float) / Model::kBytes + Model::kLaunch;
@@ -457,7 +460,7 @@ inline GatheredPlan plan_gathered(const GatheredGemm& product, bool may_split) {
   if (product.filters <= ThinGathered::N) return plan_shape<ThinGathered>(product, most_splits, 1);
   const auto shared =
       static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
-  GatheredPlan best = plan_shape<SmallGathered>(product, most_splits, 0.5);
+  GatheredPlan best = plan_shape<SmallGathered>(product, most_splits, 0.6);
   const auto consider = [&]<class S>(S, double efficiency) {
     if (S::kSharedBytes > shared) return;
     const GatheredPlan plan = plan_shape<S>(product, most_splits, efficiency);

@@ -647,8 +647,8 @@ planted_bug(stored_without_the_permutation
 planted_bug(quarters_of_a_fragment_exchanged
   RUNG cuda_optimized/gemm/mma_tf32
   FILE cuda_optimized/gemm/mma_tile.cuh
-  FIND [==[Tile::at(i + lane % 16, k0 + lane / 16 * 4)]==]
-  REPLACE [==[Tile::at(i + lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4)]==]
+  FIND [==[Tile::at(lane % 16, k0 + lane / 16 * 4)]==]
+  REPLACE [==[Tile::at(lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4)]==]
   TEACHES "the order that fits b's fragments, used for a's: the wrapper's layout is the hardware's")
 
 planted_bug(truncated_factors
