@@ -37,6 +37,7 @@ struct GatheredGemm {
   std::int64_t weights_first;     ///< of a group: that of tap (0, 0), channel 0, filter 0
   std::int64_t weights_r, weights_s, weights_f;  ///< steps along each axis; channels side by side
   FastDivision by_channels, by_taps_across;      ///< by `channels`, by S
+  FastDivision by_columns, by_rows;              ///< by `columns`, by `rows`
 
   /// The pixels of all images: the rows of the product.
   std::int64_t pixels() const { return std::int64_t{N} * rows * columns; }
@@ -81,6 +82,24 @@ struct GatheredShape {
       kStages * Stages::kFloats * sizeof(float) + kM * (kRowBytes + sizeof(std::int64_t));
 };
 
+/// Where a row of the product lies among the pixels.
+struct Place {
+  std::int64_t n;   ///< image
+  int row, column;  ///< pixel
+};
+
+/// The place of pixel number `index`. The fast divisions take what fits an int.
+__device__ inline Place place_of(const GatheredGemm& product, std::int64_t index) {
+  if (index <= 2147483647) {
+    const auto pixel = static_cast<int>(index);
+    const int line = product.by_columns.quotient(pixel), n = product.by_rows.quotient(line);
+    return {n, product.by_rows.remainder(line, n), product.by_columns.remainder(pixel, line)};
+  }
+  const std::int64_t line = index / product.columns, n = line / product.rows;
+  return {n, static_cast<int>(line - n * product.rows),
+          static_cast<int>(index - line * product.columns)};
+}
+
 /// A pixel of the output, a row of the product.
 struct Pixel {
   std::int64_t n;    ///< its image
@@ -90,14 +109,12 @@ struct Pixel {
 
 /// Pixel number `index`, less than product.pixels().
 __device__ inline Pixel pixel_at(const GatheredGemm& product, std::int64_t index) {
-  const int column = static_cast<int>(index % product.columns);
-  const std::int64_t rest = index / product.columns;
-  const int row = static_cast<int>(rest % product.rows);
-  const std::int64_t n = rest / product.rows;
-  return {n, product.first.h + row * product.stride.h, product.first.w + column * product.stride.w,
-          ((n * product.out_H + product.out_first.h + row * product.out_stride.h) * product.out_W +
-           product.out_first.w + column * product.out_stride.w) *
-              product.out_channels};
+  const Place at = place_of(product, index);
+  const int out_row = product.out_first.h + at.row * product.out_stride.h;
+  const int out_column = product.out_first.w + at.column * product.out_stride.w;
+  return {at.n, product.first.h + at.row * product.stride.h,
+          product.first.w + at.column * product.stride.w,
+          ((at.n * product.out_H + out_row) * product.out_W + out_column) * product.out_channels};
 }
 
 /// The tap and channel of a step k of the sums.
@@ -140,7 +157,7 @@ class FourAtATime {
                          const float* weights, void* table)
       : product_(product), end_(tile.end) {
     auto* const rows = static_cast<Row*>(table);
-    const std::int64_t image = tile.m0 / product.columns / product.rows;
+    const std::int64_t image = place_of(product, tile.m0).n;
     for (int i = static_cast<int>(threadIdx.x); i < S::M; i += S::kThreads) {
       Row row{0, 0};  // past the last pixel, every tap is outside
       if (tile.m0 + i < tile.pixels) {
@@ -293,19 +310,22 @@ struct Depth {
 /// The k of those filter rows that meet the source for any of the `count` pixels from m0 on; the
 /// others lie in the padding, above or below. Filters almost as large as the image have many.
 __device__ inline Depth depth_of(const GatheredGemm& product, std::int64_t m0, int count) {
-  const std::int64_t row = m0 / product.columns, last_row = (m0 + count - 1) / product.columns;
-  const std::int64_t image_row = row % product.rows;
-  const bool one_image = image_row + (last_row - row) < product.rows;
-  const auto source_row = [&](std::int64_t of) { return product.first.h + of * product.stride.h; };
-  const std::int64_t top = source_row(one_image ? image_row : 0);
-  const std::int64_t bottom =
-      source_row(one_image ? image_row + (last_row - row) : product.rows - 1);
+  const int row_depth = product.S * product.channels;
+  const Place from = place_of(product, m0), to = place_of(product, m0 + count - 1);
+  const auto source_row = [&](int of) {
+    return product.first.h + std::int64_t{of} * product.stride.h;
+  };
+  const std::int64_t top = source_row(from.n == to.n ? from.row : 0);
+  const std::int64_t bottom = source_row(from.n == to.n ? to.row : product.rows - 1);
   const int step = product.tap.h;  // never 0; r * step must lie in [-bottom, H - 1 - top]
+  const std::int64_t reach = std::int64_t{product.R - 1} * step;
+  if (top >= 0 && top + reach >= 0 && bottom < product.H && bottom + reach < product.H) {
+    return {0, product.R * row_depth};  // no division, which takes some hundred instructions
+  }
   const std::int64_t r_begin =
       step > 0 ? -floor_div(bottom, step) : -floor_div(product.H - 1 - top, -step);
   const std::int64_t r_end =
       1 + (step > 0 ? floor_div(product.H - 1 - top, step) : floor_div(bottom, -step));
-  const int row_depth = product.S * product.channels;
   const int begin = static_cast<int>(r_begin < 0 ? 0 : r_begin < product.R ? r_begin : product.R);
   const int end = static_cast<int>(r_end < begin ? begin : r_end < product.R ? r_end : product.R);
   return {begin * row_depth, end * row_depth};
@@ -472,16 +492,8 @@ inline GatheredPlan plan_gathered(const GatheredGemm& product, bool may_split) {
   return best;
 }
 
-inline constexpr int kFlatThreads = 256;              ///< Of a block of the kernels below,
+inline constexpr int kFlatThreads = 256;  ///< Of a block of a kernel that goes through an array,
 inline constexpr std::int64_t kMaxFlatBlocks = 1056;  ///< and how many of them at most.
-
-/// out = in, rounded to TF32. Grid <= kMaxFlatBlocks, block kFlatThreads.
-static __global__ void round_to_tf32(std::int64_t count, const float* in, float* out) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kFlatThreads) {
-    out[i] = __uint_as_float(ptx::to_tf32(in[i]));
-  }
-}
 
 /// out = bias + the parts [splits][count] in their order. bias [channels], channels fastest in out,
 /// or null. Grid <= kMaxFlatBlocks, block kFlatThreads.

@@ -42,12 +42,12 @@
 /// B10: 215 TFLOP/s, 1150 us; for B6 60 us, with two parts a sum; for B7 55 us, with five.
 /// Counters on an H200: mma has to wait for the one before (math pipe throttle: 1.6 of 2 warps at
 /// any time); barriers, copies and shared memory (47 % of its bandwidth) hardly matter.
-/// **Costs.** Workspace: the weights once more, and the parts of y. A tile has 64 pixels and filters
-/// or more (or 128 pixels and 16 filters): fewer leave the rest of it empty, and a depthwise
-/// convolution uses 1 / 16. 16-byte copies want channels in fours, x at 16 bytes, R + S <= 31 and
-/// offsets in an image that fit an int; else copies are of 4 bytes, and find most things anew each
-/// time. The large tile takes 200 KB of shared memory, which GPUs before Hopper do not have.
-/// Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, sums of 2^31 products.
+/// **Costs.** Workspace: the weights once more, and the parts of y. A tile has 64 pixels and
+/// filters or more (or 128 pixels and 16 filters): fewer leave the rest of it empty, and a
+/// depthwise convolution uses 1 / 16. 16-byte copies want channels in fours, x at 16 bytes, R + S
+/// <= 31 and offsets in an image that fit an int; else copies are of 4 bytes, and find most things
+/// anew each time. The large tile takes 200 KB of shared memory, which GPUs before Hopper do not
+/// have. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, sums of 2^31 products.
 /// **Try.** Count the steps of a filter of 7 x 7 and 3 channels, then pad the channels to 4: when
 /// do 16-byte copies pay for a third more products?
 #include "core/rung.hpp"
@@ -55,6 +55,14 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
+
+/// out = in, rounded to TF32, [count]. Grid <= kMaxFlatBlocks, block kFlatThreads.
+__global__ void round_weights(std::int64_t count, const float* in, float* out) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kFlatThreads) {
+    out[i] = __uint_as_float(ptx::to_tf32(in[i]));
+  }
+}
 
 GatheredGemm product_of(const Conv2dProblem& conv) {
   const int channels = conv.C / conv.groups, filters = conv.K / conv.groups;
@@ -84,7 +92,9 @@ GatheredGemm product_of(const Conv2dProblem& conv) {
           .weights_s = channels,
           .weights_f = taps * channels,
           .by_channels = FastDivision(channels),
-          .by_taps_across = FastDivision(conv.S)};
+          .by_taps_across = FastDivision(conv.S),
+          .by_columns = FastDivision(conv.Q),
+          .by_rows = FastDivision(conv.P)};
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -115,7 +125,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
   const GatheredGemm product = product_of(conv);
   float* const rounded = arrays.workspace<float>();
-  launch(round_to_tf32, {blocks_for(weights_of(conv), kFlatThreads, kMaxFlatBlocks), kFlatThreads},
+  launch(round_weights, {blocks_for(weights_of(conv), kFlatThreads, kMaxFlatBlocks), kFlatThreads},
          weights_of(conv), arrays.in<float>("weights"), rounded);
   const bool in_fours = product.channels % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
   launch_gathered(product, plan_gathered(product, true), in_fours, x, rounded,

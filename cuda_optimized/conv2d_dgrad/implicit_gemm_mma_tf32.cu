@@ -97,7 +97,9 @@ GatheredGemm product_of(const Conv2dProblem& conv, const Class& h, const Class& 
           .weights_s = w.tap_step * weights_s,
           .weights_f = channels,
           .by_channels = FastDivision(channels),
-          .by_taps_across = FastDivision(std::max(taps_across, 1))};
+          .by_taps_across = FastDivision(std::max(taps_across, 1)),
+          .by_columns = FastDivision(w.count),
+          .by_rows = FastDivision(h.count)};
 }
 
 std::int64_t products_of(const Conv2dProblem& conv) {

@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   constexpr int kRowsA = S::kThreads / kPiecesA, kRowsB = S::kThreads / kPiecesB;  // at a time
   const int a_m = thread % kPiecesA * kWidth, b_n = thread % kPiecesB * kWidth;
   const bool a_inside = m0 + a_m < product.filters, b_inside = n0 + b_n < product.columns;
-  const int column = b_inside ? n0 + b_n : 0, tap = product.by_channels.quotient(column);
-  const int c = product.by_channels.remainder(column, tap);
+  const int b_column = b_inside ? n0 + b_n : 0, tap = product.by_channels.quotient(b_column);
+  const int c = product.by_channels.remainder(b_column, tap);
   const int r = product.by_taps_across.quotient(tap);
   const int s = product.by_taps_across.remainder(tap, r);
   const int tap_h = r * conv.dilation.h, tap_w = s * conv.dilation.w;

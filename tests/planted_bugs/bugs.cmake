@@ -694,7 +694,6 @@ planted_bug(fragments_of_the_stage_before
 
 planted_bug(weights_left_as_they_are
   RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
-  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
   FIND [==[out[i] = __uint_as_float(ptx::to_tf32(in[i]));]==]
   REPLACE [==[out[i] = in[i];]==]
   TEACHES "rounded once, or never: integers do not tell")
