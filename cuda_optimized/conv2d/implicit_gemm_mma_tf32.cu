@@ -19,22 +19,36 @@
 ///       n,p,q | x[p + r - pad][q + s - pad][c] |     f      | w[f][r][s][c]           |
 ///             + - - - - - - - - - - - - +                   + - - - - - - - - - - - - +
 ///
-/// Each thread copies the same 4 steps of k for several pixels: it finds r, s and c once a stage,
-/// by multiplications instead of divisions. Where a pixel's window begins is the same in all
-/// stages: a table in shared memory holds it. Padding is a copy of zero bytes, which cp.async fills
-/// with zeros. Both factors lie along k, so that ldmatrix loads all fragments (gemm/mma_tf32.cu
-/// explains those).
+/// Tensor cores are fast enough for everything else to be in their way. So
+/// - what a copy depends on is found where it changes: of a pixel once, where its window begins and
+///   which rows and columns of taps lie inside of x (a bit each); of a stage once, the thread's tap
+///   and channel, by multiplications instead of divisions. What is left of a copy is a test of two
+///   bits, an addition, and cp.async, which fills padding with zeros;
+/// - the weights are rounded to TF32 once, by a small kernel, and not by every warp that loads them
+///   (cvt.rna is no instruction, but a comparison with infinity and an addition). Those of x are
+///   rounded in registers: writing all of x again costs as much as that saves;
+/// - both factors lie along k, so that ldmatrix loads all fragments (gemm/mma_tf32.cu explains
+///   those); fragments are loaded 8 steps of k before they are needed, also across the barrier
+///   between two stages, and copies are asked for while products are under way (mma_tile.cuh);
+/// - a block has the largest tile that registers allow, 128 x 256: a stage brings 48 KB for 1 M
+///   multiply-adds;
+/// - where there are too few tiles for all SMs, several blocks share the sums of a tile. A second
+///   kernel adds their parts, always in the same order. A small model chooses tile and parts.
 ///
-/// **Expect.** The time of the product of N*P*Q x K x R*S*C/G (B10: 50176 x 512 x 4608), at 160 to
-/// 170 TFLOP/s as mma_tf32 has it: 1400 us for B10, 105 us for B4, 90 us for B6. Windows overlap,
-/// so that most copies find their bytes in L2.
-/// Measured on one H200 with fewer copies unrolled: 2050 us, 89 us and 131 us. The addresses of the
-/// copies cost what the prediction left out, and B6 has too few tiles for 132 SMs: split-K would
-/// help.
-/// **Costs.** A tile has 128 or 64 pixels and filters: fewer filters a group leave the rest of the
-/// tile empty, and a depthwise convolution uses 1 / 64 of it. Channels that are no multiple of 4,
-/// and arrays that do not begin at 16 bytes, are copied 4 bytes at a time. Declined: fp32 problems,
-/// NCHW, GPUs before compute capability 8.0, sums of 2^31 products.
+/// **Expect.** The product of N*P*Q x K x R*S*C/G (B10: 50176 x 512 x 4608). 8 warps an SM need 128
+/// mma.sync a stage each; a loop of these and nothing else, with their ldmatrix and a barrier,
+/// does 290 TFLOP/s on an H200 (318 without), which wgmma's 495 are out of reach for. Of 420
+/// instructions a stage, 128 are mma, 128 round x, 32 are ldmatrix, 100 copy: a third of the issue
+/// slots stay empty, and the tensor cores should be busy for 70 to 75 % of the time. Predicted for
+/// B10: 215 TFLOP/s, 1150 us; for B6 60 us; for B7 55 us, with five parts a sum.
+/// Counters on an H200: mma has to wait for the one before (math pipe throttle: 1.6 of 2 warps at
+/// any time); barriers, copies and shared memory (47 % of its bandwidth) hardly matter.
+/// **Costs.** Workspace: the weights once more, and the parts of y. A tile has 64 pixels and
+/// filters or more (or 128 pixels and 16 filters): fewer leave the rest of it empty, and a
+/// depthwise convolution uses 1 / 16. 16-byte copies want channels in fours, x at 16 bytes, R + S
+/// <= 31 and offsets in an image that fit an int; else copies are of 4 bytes, and find most things
+/// anew each time. The large tile takes 200 KB of shared memory, which GPUs before Hopper do not
+/// have. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, sums of 2^31 products.
 /// **Try.** Count the steps of a filter of 7 x 7 and 3 channels, then pad the channels to 4: when
 /// do 16-byte copies pay for a third more products?
 #include "core/rung.hpp"
@@ -43,7 +57,13 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-using Shapes = GatheredShapes<TileOrder::along_k>;
+/// out = in, rounded to TF32, [count]. Grid <= kMaxFlatBlocks, block kFlatThreads.
+__global__ void round_weights(std::int64_t count, const float* in, float* out) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kFlatThreads) {
+    out[i] = __uint_as_float(ptx::to_tf32(in[i]));
+  }
+}
 
 GatheredGemm product_of(const Conv2dProblem& conv) {
   const int channels = conv.C / conv.groups, filters = conv.K / conv.groups;
@@ -71,10 +91,11 @@ GatheredGemm product_of(const Conv2dProblem& conv) {
           .weights_first = 0,
           .weights_r = std::int64_t{conv.S} * channels,
           .weights_s = channels,
-          .weights_c = 1,
           .weights_f = taps * channels,
           .by_channels = FastDivision(channels),
           .by_taps_across = FastDivision(conv.S),
+          .by_columns = FastDivision(conv.Q),
+          .by_rows = FastDivision(conv.P),
           .activation = conv.activation};
 }
 
@@ -82,22 +103,42 @@ Declined supports(const Conv2dProblem& conv) {
   return why_not_gathered(conv, std::int64_t{conv.R} * conv.S * (conv.C / conv.groups));
 }
 
+std::int64_t weights_of(const Conv2dProblem& conv) {
+  return std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
+}
+
+/// The same, so that what follows them begins at 16 bytes.
+std::int64_t padded_weights_of(const Conv2dProblem& conv) {
+  return ceil_div<std::int64_t>(weights_of(conv), 4) * 4;
+}
+
+std::int64_t outputs_of(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.P * conv.Q * conv.K;
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  const int splits = plan_gathered(product_of(conv), true).splits;
+  const std::int64_t parts = splits > 1 ? splits * outputs_of(conv) : 0;
+  return static_cast<std::size_t>(padded_weights_of(conv) + parts) * sizeof(float);
+}
+
 /// x [N][H][W][C], weights [K][R][S][C/groups], bias [K] or null, y [N][P][Q][K].
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
-  const float* weights = arrays.in<float>("weights");
-  const float* bias = arrays.in_or_null<float>("bias");
   const GatheredGemm product = product_of(conv);
-  const bool in_fours =
-      product.channels % 4 == 0 &&
-      (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(weights)) % 16 == 0;
-  Shapes::launch(product, in_fours, x, weights, bias, arrays.out<float>("y"));
+  float* const rounded = arrays.workspace<float>();
+  launch(round_weights, {blocks_for(weights_of(conv), kFlatThreads, kMaxFlatBlocks), kFlatThreads},
+         weights_of(conv), arrays.in<float>("weights"), rounded);
+  const bool in_fours = product.channels % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
+  launch_gathered(product, plan_gathered(product, true), in_fours, x, rounded,
+                  arrays.in_or_null<float>("bias"), rounded + padded_weights_of(conv),
+                  outputs_of(conv), arrays.out<float>("y"));
 }
 
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports, .run = run};
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

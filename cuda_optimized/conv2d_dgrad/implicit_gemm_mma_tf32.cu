@@ -8,8 +8,9 @@
 ///
 /// **The idea.** With stride 1 the input gradient is a convolution of dy: pixel h of dx takes
 /// p = h + pad - r * dilation of dy, so the taps walk backwards, and the sum runs over the output
-/// channels. Nothing has to be flipped or transposed in memory: the tap's step is negative, and the
-/// weights w[k][r][s][c] are staged along c, as gemm/mma_tf32.cu does with b.
+/// channels. Nothing has to be flipped in memory: the tap's step is negative. The weights
+/// w[k][r][s][c] are transposed, k fastest, by a small kernel that rounds them to TF32 as well:
+/// then a filter lies along the sums, as in the forward pass, and ldmatrix loads its fragments.
 ///
 /// With a stride, h + pad - r * dilation must be a multiple of it. All pixels with the same
 /// (h + pad) % stride have the same taps, so they form a class of their own, dense again:
@@ -20,22 +21,22 @@
 /// Each class is one launch: stride.h * stride.w of them, none of which multiplies by a zero that
 /// the stride put there. A class without taps writes zeros.
 ///
-/// **Expect.** As many products as the forward pass, at nearly its speed: the fragments of the
-/// weights are loaded a float at a time.
-/// **Costs.** With a stride, smaller launches one after the other. All else as in the forward rung;
-/// 16-byte copies want output channels in fours, and input channels too.
+/// **Expect.** As many products as the forward pass, at its speed; transposing the weights takes 5
+/// us for B10, whose product takes 1150.
+/// **Costs.** With a stride, smaller launches one after the other, whose sums are not split. All
+/// else as in the forward rung; 16-byte copies want output channels in fours.
 /// **Try.** Launch all classes at once, with the class in blockIdx.z: what does B8 gain?
 #include <numeric>
 
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/gathered_gemm_mma.cuh"
+#include "cuda_optimized/gemm/repack.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-using conv2d::FastDivision;
 using conv2d::GatheredGemm;
-using Shapes = conv2d::GatheredShapes<conv2d::TileOrder::across_k>;
+using conv2d::GatheredPlan;
 
 /// The pixels first, first + stride, ... of dx along one axis, and their taps.
 struct Class {
@@ -66,9 +67,10 @@ Class class_of(int first, int size, int pad, int stride, int dilation, int taps)
   return found;
 }
 
+/// The product of a class. Its weights are w as [groups][R][S][C/groups][K/groups].
 GatheredGemm product_of(const Conv2dProblem& conv, const Class& h, const Class& w) {
   const int channels = conv.K / conv.groups, filters = conv.C / conv.groups;
-  const std::int64_t weights_s = filters, weights_r = conv.S * weights_s;
+  const std::int64_t weights_s = std::int64_t{filters} * channels, weights_r = conv.S * weights_s;
   const int taps_across = h.taps > 0 ? w.taps : 0;
   return {.N = conv.N,
           .rows = h.count,
@@ -89,41 +91,90 @@ GatheredGemm product_of(const Conv2dProblem& conv, const Class& h, const Class& 
           .out_first = {h.first, w.first},
           .out_stride = conv.stride,
           .groups = conv.groups,
-          .weights_group = channels * conv.R * weights_r,
+          .weights_group = conv.R * weights_r,
           .weights_first = h.tap_first * weights_r + w.tap_first * weights_s,
           .weights_r = h.tap_step * weights_r,
           .weights_s = w.tap_step * weights_s,
-          .weights_c = conv.R * weights_r,
-          .weights_f = 1,
+          .weights_f = channels,
           .by_channels = FastDivision(channels),
-          .by_taps_across = FastDivision(std::max(taps_across, 1))};
+          .by_taps_across = FastDivision(std::max(taps_across, 1)),
+          .by_columns = FastDivision(w.count),
+          .by_rows = FastDivision(h.count)};
+}
+
+std::int64_t products_of(const Conv2dProblem& conv) {
+  return std::int64_t{conv.R} * conv.S * (conv.K / conv.groups);
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  return conv2d::why_not_gathered(conv, std::int64_t{conv.R} * conv.S * (conv.K / conv.groups));
+  if (const Declined reason = conv2d::why_not_gathered(conv, products_of(conv))) return reason;
+  if (products_of(conv) / (conv.K / conv.groups) * (conv.C / conv.groups) > conv2d::kMaxDepth) {
+    return "filters of 2^31 weights and more";
+  }
+  return {};
+}
+
+/// Weights, and a few more so that what follows them begins at 16 bytes.
+std::int64_t padded_weights_of(const Conv2dProblem& conv) {
+  return ceil_div<std::int64_t>(products_of(conv) * conv.C, 4) * 4;
+}
+
+std::int64_t outputs_of(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.H * conv.W * conv.C;
+}
+
+/// Calls body(product, plan) for each class of pixels.
+template <class Body>
+void for_each_class(const Conv2dProblem& conv, const Body& body) {
+  const int classes_h = std::min(conv.stride.h, conv.H),
+            classes_w = std::min(conv.stride.w, conv.W);
+  for (int i = 0; i < classes_h; ++i) {
+    const Class h = class_of(i, conv.H, conv.pad.top, conv.stride.h, conv.dilation.h, conv.R);
+    for (int j = 0; j < classes_w; ++j) {
+      const Class w = class_of(j, conv.W, conv.pad.left, conv.stride.w, conv.dilation.w, conv.S);
+      const GatheredGemm product = product_of(conv, h, w);
+      // Parts are added up for the whole of dx.
+      body(product, conv2d::plan_gathered(product, classes_h * classes_w == 1));
+    }
+  }
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  std::int64_t parts = 0;
+  for_each_class(conv, [&](const GatheredGemm&, const GatheredPlan& plan) {
+    if (plan.splits > 1) parts = plan.splits * outputs_of(conv);
+  });
+  return static_cast<std::size_t>(padded_weights_of(conv) + parts) * sizeof(float);
 }
 
 /// dy [N][P][Q][K], weights [K][R][S][C/groups], dx [N][H][W][C].
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* dy = arrays.in<float>("dy");
-  const float* weights = arrays.in<float>("weights");
-  const bool in_fours =
-      conv.K / conv.groups % 4 == 0 && conv.C / conv.groups % 4 == 0 &&
-      (reinterpret_cast<std::uintptr_t>(dy) | reinterpret_cast<std::uintptr_t>(weights)) % 16 == 0;
-  for (int i = 0; i < std::min(conv.stride.h, conv.H); ++i) {
-    const Class h = class_of(i, conv.H, conv.pad.top, conv.stride.h, conv.dilation.h, conv.R);
-    for (int j = 0; j < std::min(conv.stride.w, conv.W); ++j) {
-      const Class w = class_of(j, conv.W, conv.pad.left, conv.stride.w, conv.dilation.w, conv.S);
-      Shapes::launch(product_of(conv, h, w), in_fours, dy, weights, nullptr,
-                     arrays.out<float>("dx"));
-    }
-  }
+  const int channels = conv.K / conv.groups;
+  const auto columns = static_cast<int>(products_of(conv) / channels * (conv.C / conv.groups));
+  float* const turned = arrays.workspace<float>();
+  const std::int64_t of_group = std::int64_t{channels} * columns;
+  gemm::launch_transpose<gemm::Rounding::to_tf32>(
+      {.axes = {{}, {}, {.count = conv.groups, .from = of_group, .to = of_group}},
+       .rows = channels,
+       .columns = columns,
+       .from_row = columns,
+       .from_column = 1,
+       .to_row = channels,
+       .padded = channels},
+      arrays.in<float>("weights"), turned);
+  const bool in_fours = channels % 4 == 0 && reinterpret_cast<std::uintptr_t>(dy) % 16 == 0;
+  for_each_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
+    conv2d::launch_gathered(product, plan, in_fours, dy, turned, nullptr,
+                            turned + padded_weights_of(conv), outputs_of(conv),
+                            arrays.out<float>("dx"));
+  });
 }
 
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports, .run = run};
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -49,16 +49,18 @@ __device__ inline void load_a(const float* tile, int i0, int k0,
                               std::uint32_t (&fragments)[kCount][4]) {
   using Tile = MmaTile<kOrder, kLength>;
   const int lane = lane_of_warp();
+  if constexpr (kOrder == TileOrder::along_k) {
+    // The permutation repeats every 8 rows, so that fragments differ by constants alone.
+    const float* const from = tile + i0 * kMmaStep + Tile::at(lane % 16, k0 + lane / 16 * 4);
 #pragma unroll
-  for (int f = 0; f < kCount; ++f) {
-    const int i = i0 + 16 * f;
-    if constexpr (kOrder == TileOrder::along_k) {
-      ptx::ldmatrix_x4(fragments[f], tile + Tile::at(i + lane % 16, k0 + lane / 16 * 4));
-    } else {
+    for (int f = 0; f < kCount; ++f) ptx::ldmatrix_x4(fragments[f], from + 16 * f * kMmaStep);
+  } else {
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        fragments[f][e] =
-            __float_as_uint(tile[Tile::at(i + lane / 4 + e % 2 * 8, k0 + lane % 4 + e / 2 * 4)]);
+        fragments[f][e] = __float_as_uint(
+            tile[Tile::at(i0 + 16 * f + lane / 4 + e % 2 * 8, k0 + lane % 4 + e / 2 * 4)]);
       }
     }
   }
@@ -72,11 +74,12 @@ __device__ inline void load_b(const float* tile, int i0, int k0,
   const int lane = lane_of_warp();
   if constexpr (kOrder == TileOrder::along_k) {
     static_assert(kCount % 2 == 0, "a load brings two fragments");
+    const float* const from =
+        tile + i0 * kMmaStep + Tile::at(lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4);
 #pragma unroll
     for (int f = 0; f < kCount; f += 2) {
       std::uint32_t two[4];
-      ptx::ldmatrix_x4(
-          two, tile + Tile::at(i0 + 8 * f + lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4));
+      ptx::ldmatrix_x4(two, from + 8 * f * kMmaStep);
 #pragma unroll
       for (int e = 0; e < 4; ++e) fragments[f + e / 2][e % 2] = two[e];
     }
@@ -92,8 +95,9 @@ __device__ inline void load_b(const float* tile, int i0, int k0,
   }
 }
 
-/// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b.
-template <int kRows, int kColumns>
+/// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b. round()
+/// leaves alone the factor that is rounded already, where kRoundA or kRoundB is false.
+template <int kRows, int kColumns, bool kRoundA = true, bool kRoundB = true>
 struct MmaFactors {
   std::uint32_t a[kRows][4], b[kColumns][2];  ///< the bits of this thread's floats
 
@@ -105,24 +109,28 @@ struct MmaFactors {
   }
   /// mma.sync would truncate what is not rounded.
   __device__ void round() {
+    if constexpr (kRoundA) {
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
+      for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) a[i][e] = ptx::to_tf32(__uint_as_float(a[i][e]));
+        for (int e = 0; e < 4; ++e) a[i][e] = ptx::to_tf32(__uint_as_float(a[i][e]));
+      }
     }
+    if constexpr (kRoundB) {
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
+      for (int j = 0; j < kColumns; ++j) {
 #pragma unroll
-      for (int e = 0; e < 2; ++e) b[j][e] = ptx::to_tf32(__uint_as_float(b[j][e]));
+        for (int e = 0; e < 2; ++e) b[j][e] = ptx::to_tf32(__uint_as_float(b[j][e]));
+      }
     }
   }
 };
 
 /// The tile of c that a warp computes, 16 * kRows x 8 * kColumns: fragments of mma.sync.
-template <int kRows, int kColumns>
+template <int kRows, int kColumns, bool kRoundA = true, bool kRoundB = true>
 struct MmaSums {
-  using Factors = MmaFactors<kRows, kColumns>;  ///< what multiply() takes
-  float of[kRows][kColumns][4] = {};            ///< this thread's four sums of each 16 x 8 fragment
+  using Factors = MmaFactors<kRows, kColumns, kRoundA, kRoundB>;  ///< what multiply() takes
+  float of[kRows][kColumns][4] = {};  ///< this thread's four sums of each 16 x 8 fragment
 
   /// Adds the products of these factors, and rounds them first.
   __device__ void multiply(Factors& factors) {
@@ -167,41 +175,95 @@ struct MmaStages {
   static constexpr int kFloats = A::kFloats + B::kFloats;  ///< of a stage
 
   /// Adds the products of `steps` stages to the sums of each warp, whose rows of a begin at a0 and
-  /// columns of b at b0. ask(step, a_tile, b_tile) asks for the copies of one stage. All threads of
-  /// the block take part.
+  /// columns of b at b0, multiples of 8. ask(step, a_tile, b_tile) asks for the copies of one
+  /// stage. All threads of the block take part.
   /// @param tiles kStages * kFloats in shared memory; nobody uses it any more on return
   /// @param sums MmaSums, or what has its functions
   template <class Sums, class Ask>
   __device__ static void multiply(int steps, float* tiles, int a0, int b0, const Ask& ask,
                                   Sums* sums) {
-    const auto tile_of = [&](int step) { return tiles + step % kStages * kFloats; };
-    const auto ask_for = [&](int step) {
-      if (step < steps) ask(step, tile_of(step), tile_of(step) + A::kFloats);
-      ptx::cp_async_commit_group();  // also without copies: the waits below count groups
-    };
+    const Ring ring{steps, tiles};
     typename Sums::Factors factors[2];
-    const auto load = [&](int step, int k) {
-      factors[k / 8 % 2].template load<kOrderA, kLengthA, kOrderB, kLengthB>(
-          tile_of(step), a0, tile_of(step) + A::kFloats, b0, k);
-    };
-#pragma unroll 1
-    for (int step = 0; step < kStages - 1; ++step) ask_for(step);
+    ring.ask_for_first(ask);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      ptx::cp_async_wait_group<kStages - 2>();
-      // Makes everybody's copies of this step visible to all; and separates the loads of the step
-      // before from the copies that now overwrite its tiles.
-      __syncthreads();
-      ask_for(step + kStages - 1);
-      load(step, 0);
+      wait_for_next();
+      ring.ask_for(step + kStages - 1, ask);
+      ring.load(step, 0, a0, b0, factors);
 #pragma unroll
       for (int k = 0; k < kMmaStep; k += 8) {
-        if (k + 8 < kMmaStep) load(step, k + 8);  // on their way while these are multiplied
+        // On their way while the others are multiplied.
+        if (k + 8 < kMmaStep) ring.load(step, k + 8, a0, b0, factors);
         sums->multiply(factors[k / 8 % 2]);
       }
       sums->end_step();
     }
     __syncthreads();  // separates the last loads from what the caller stores there
+  }
+
+  /// The same, with less waiting for the tensor cores: the first fragments of a stage are loaded
+  /// before the last ones of the stage before are multiplied, and copies are asked for while
+  /// products are under way. It pays where ldmatrix loads both factors; loads of single floats take
+  /// too many registers and issue slots for it.
+  template <class Sums, class Ask>
+  __device__ static void multiply_ahead(int steps, float* tiles, int a0, int b0, const Ask& ask,
+                                        Sums* sums) {
+    const Ring ring{steps, tiles};
+    typename Sums::Factors factors[2];
+    ring.ask_for_first(ask);
+    wait_for_next();
+    ring.load(0, 0, a0, b0, factors);
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+#pragma unroll
+      for (int k = 0; k < kMmaStep; k += 8) {
+        if (k + 8 < kMmaStep) {
+          ring.load(step, k + 8, a0, b0, factors);
+        } else {
+          wait_for_next();
+          ring.load(step + 1, 0, a0, b0, factors);  // after the last step: nobody multiplies them
+        }
+        sums->multiply(factors[k / 8 % 2]);
+        if (k == 0) ring.ask_for(step + kStages - 1, ask);
+      }
+      sums->end_step();
+    }
+    __syncthreads();  // separates the last loads from what the caller stores there
+  }
+
+ private:
+  /// The stages in shared memory, taken in turns.
+  struct Ring {
+    int steps;
+    float* tiles;
+
+    __device__ float* tile_of(int step) const { return tiles + step % kStages * kFloats; }
+
+    template <class Ask>
+    __device__ void ask_for(int step, const Ask& ask) const {
+      if (step < steps) ask(step, tile_of(step), tile_of(step) + A::kFloats);
+      ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    }
+
+    template <class Ask>
+    __device__ void ask_for_first(const Ask& ask) const {
+#pragma unroll 1
+      for (int step = 0; step < kStages - 1; ++step) ask_for(step, ask);
+    }
+
+    template <class Factors>
+    __device__ void load(int step, int k, int a0, int b0, Factors (&factors)[2]) const {
+      factors[k / 8 % 2].template load<kOrderA, kLengthA, kOrderB, kLengthB>(
+          tile_of(step), a0, tile_of(step) + A::kFloats, b0, k);
+    }
+  };
+
+  /// All but the last kStages - 2 stages asked for are there, for all threads.
+  __device__ static void wait_for_next() {
+    ptx::cp_async_wait_group<kStages - 2>();
+    // Makes everybody's copies visible to all; and separates the loads of the step before from the
+    // copies that will overwrite its tiles.
+    __syncthreads();
   }
 };
 

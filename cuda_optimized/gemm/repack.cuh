@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/cuda/launch.hpp"
+#include "core/cuda/ptx.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 
@@ -25,12 +26,16 @@ struct Repack {
   }
 };
 
+/// What becomes of the values on the way.
+enum class Rounding { none, to_tf32 };
+
 inline constexpr int kRepackTile = 32, kRepackRows = 8;     ///< a tile's side; its rows at a time
 inline constexpr std::int64_t kMaxRepackBlocks = 132 * 16;  ///< enough to fill any GPU
 
 /// target[j][i] = source[i][j]. Block (kRepackTile, kRepackRows), grid <= kMaxRepackBlocks. A tile
 /// goes through shared memory, so that both sides are read and written along memory.
-static __global__ void transpose(Repack repack, const float* source, float* target) {
+template <Rounding kRounding>
+__global__ void transpose(Repack repack, const float* source, float* target) {
   __shared__ float tile[kRepackTile][kRepackTile + 1];
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const int tiles_i = ceil_div(repack.padded, kRepackTile);
@@ -57,7 +62,9 @@ static __global__ void transpose(Repack repack, const float* source, float* targ
     __syncthreads();  // separates these stores from the loads below
     for (int j = ty; j < kRepackTile; j += kRepackRows) {
       if (i0 + tx < repack.padded && j0 + j < repack.columns) {
-        to[(j0 + j) * repack.to_row + i0 + tx] = tile[tx][j];
+        const float value = tile[tx][j];
+        to[(j0 + j) * repack.to_row + i0 + tx] =
+            kRounding == Rounding::to_tf32 ? __uint_as_float(ptx::to_tf32(value)) : value;
       }
     }
     __syncthreads();  // separates these loads from the next tile's stores
@@ -65,11 +72,13 @@ static __global__ void transpose(Repack repack, const float* source, float* targ
 }
 
 /// Copies all matrices of `repack`, by transpose().
-inline void launch_transpose(const Repack& repack, const float* source, float* target) {
+template <Rounding kRounding = Rounding::none>
+void launch_transpose(const Repack& repack, const float* source, float* target) {
   const std::int64_t tiles = repack.matrices() * ceil_div(repack.padded, kRepackTile) *
                              ceil_div(repack.columns, kRepackTile);
-  launch(transpose, {dim3(blocks_for(tiles, 1, kMaxRepackBlocks)), dim3(kRepackTile, kRepackRows)},
-         repack, source, target);
+  launch(transpose<kRounding>,
+         {dim3(blocks_for(tiles, 1, kMaxRepackBlocks)), dim3(kRepackTile, kRepackRows)}, repack,
+         source, target);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -738,8 +738,8 @@ planted_bug(stored_without_the_permutation
 planted_bug(quarters_of_a_fragment_exchanged
   RUNG cuda_optimized/gemm/mma_tf32
   FILE cuda_optimized/gemm/mma_tile.cuh
-  FIND [==[Tile::at(i + lane % 16, k0 + lane / 16 * 4)]==]
-  REPLACE [==[Tile::at(i + lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4)]==]
+  FIND [==[Tile::at(lane % 16, k0 + lane / 16 * 4)]==]
+  REPLACE [==[Tile::at(lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4)]==]
   TEACHES "the order that fits b's fragments, used for a's: the wrapper's layout is the hardware's")
 
 planted_bug(truncated_factors
@@ -765,9 +765,42 @@ planted_bug(last_filter_row_taken_for_padding
 planted_bug(rows_past_the_end_walk_back_in
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
   FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
-  FIND [==[PixelRow pixel{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};]==]
-  REPLACE [==[PixelRow pixel{0, product.H, product.W};]==]
+  FIND [==[Row row{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};]==]
+  REPLACE [==[Row row{0, product.H, product.W};]==]
   TEACHES "below the image is outside, until taps walk upwards; their results are thrown away, but the loads are real")
+
+planted_bug(window_forgets_columns_of_taps
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[1u << tap.r | 1u << (product_.R + tap.s)]==]
+  REPLACE [==[1u << tap.r]==]
+  TEACHES "left of a row lies the end of the row before: no fault, a wrong number")
+
+planted_bug(fragments_of_the_stage_before
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[ring.load(step + 1, 0, a0, b0, factors);]==]
+  REPLACE [==[ring.load(step, 0, a0, b0, factors);]==]
+  TEACHES "loaded ahead, across the barrier: from the next stage's tile")
+
+planted_bug(weights_left_as_they_are
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FIND [==[out[i] = __uint_as_float(ptx::to_tf32(in[i]));]==]
+  REPLACE [==[out[i] = in[i];]==]
+  TEACHES "rounded once, or never: integers do not tell")
+
+planted_bug(turned_weights_left_as_they_are
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FIND [==[launch_transpose<gemm::Rounding::to_tf32>(]==]
+  REPLACE [==[launch_transpose<gemm::Rounding::none>(]==]
+  TEACHES "the same for the input gradient")
+
+planted_bug(share_of_a_sum_to_its_end
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[return {begin, min(begin + share, depth.end)};]==]
+  REPLACE [==[return {begin, depth.end};]==]
+  TEACHES "parts of a sum must not overlap")
 
 planted_bug(taps_of_a_class_too_far_apart
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
