@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/array.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder::command {
 
@@ -39,6 +40,8 @@ class Parameters {
                                   const std::vector<std::string>& words) const;
   /// What --dtype says of the products; fp32 if not given.
   Precision precision() const;
+  /// The tile map that --map names; empty if not given.
+  std::optional<TileMap> map() const;
   /// A whole number that fits int; empty if not given.
   std::optional<int> number(const std::string& name) const;
   /// Whole numbers with commas between them; empty if not given.

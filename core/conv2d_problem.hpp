@@ -7,6 +7,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/array.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder {
 
@@ -44,6 +45,11 @@ struct LayoutIndex4 {
 /// with zeros outside of x and group(k) = k / (K/groups). This is cross-correlation, as in every
 /// deep learning library; the "convolution" of signal processing also flips the filter.
 ///
+/// The map says which block computes which tile of the forward pass as a product, see
+/// gemm_extents(); the result is the same. Rungs that are no such product, or whose blocks have no
+/// tiles, ignore it; the others decline the maps that they cannot work under. The gradients ignore
+/// it.
+///
 /// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by
 /// value.
 struct Conv2dProblem {
@@ -58,6 +64,7 @@ struct Conv2dProblem {
   int groups = 1;                         ///< groups = C is a depthwise convolution
   bool bias = false;                      ///< add bias[k] (forward)
   Layout layout = Layout::nchw;           ///< of all arrays with four axes
+  TileMap map = TileMap::row_major;       ///< of the forward pass as a product, see above
   DType dtype = DType::f32;               ///< of all arrays
   Precision precision = Precision::fp32;  ///< of the products; a more exact rung is welcome
   int P = 0, Q = 0;                       ///< output height and width, set by validated()

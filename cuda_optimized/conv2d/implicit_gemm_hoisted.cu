@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(T::kThreads, 2)
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (const Declined reason = why_no_product(conv)) return reason;
+  if (const Declined reason = why_no_product_row_by_row(conv)) return reason;
   return why_no_tap_table(conv);
 }
 

@@ -22,7 +22,7 @@
 /// multiply-adds. 20 to 25 TFLOP/s on an H200, 10 to 12 ms for B10 (64x512x28x28, 512 filters 3x3).
 /// **Costs.** 64 registers for the sums. The transposed store of the weights' tile meets eight rows
 /// in the same bank. Small problems use 32 x 32 tiles, which have more loads for each multiply-add,
-/// but leave fewer threads without work. Declines what why_no_product() names.
+/// but leave fewer threads without work. Declines what why_no_product_row_by_row() names.
 /// **Try.** Exchange the two loops over i and j around the multiply-adds. Does the compiler care?
 /// And if the loop over k stands inside of both?
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
@@ -154,7 +154,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_register_tile() {
-  return {.supports = why_no_product, .run = run};
+  return {.supports = why_no_product_row_by_row, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -22,7 +22,7 @@
 /// SM serves one warp's request a cycle: 1/5 of the arithmetic peak at most. About 8 TFLOP/s on an
 /// H200, 30 ms for B10 (64x512x28x28, 512 filters 3x3).
 /// **Costs.** Two barriers a step, 8 KB of shared memory. Edges are computed as whole tiles.
-/// Declines what why_no_product() names.
+/// Declines what why_no_product_row_by_row() names.
 /// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and
 /// what does it do to the banks of shared memory?
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
@@ -105,7 +105,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_tiled() {
-  return {.supports = why_no_product, .run = run};
+  return {.supports = why_no_product_row_by_row, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

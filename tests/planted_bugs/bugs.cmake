@@ -406,6 +406,27 @@ planted_bug(remainder_of_the_steps_lost
   REPLACE [==[const std::int64_t end = step + share;]==]
   TEACHES "k-steps that the number of blocks does not divide")
 
+planted_bug(tile_rows_are_channels
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
+  FIND [==[if (at.m >= product.n_tiles) return;]==]
+  REPLACE [==[if (at.n >= product.n_tiles) return;]==]
+  TEACHES "a map that mistakes rows for columns loses tiles wherever there are not as many of both")
+
+planted_bug(planes_in_rows_of_the_grid
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FILE cuda_optimized/tile_map/tile_map.cuh
+  FIND [==[plane = static_cast<unsigned>(grid.x * grid.y);]==]
+  REPLACE [==[plane = static_cast<unsigned>(grid.x);]==]
+  TEACHES "maps whose grid has a second axis: identity<N>, horizontal, batched")
+
+planted_bug(planes_of_one_product
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  FIND [==[item->n = product * (work.tiles_n / work.products) + tile.n;]==]
+  REPLACE [==[item->n = tile.n;]==]
+  TEACHES "a convolution with groups under a map: each group is a product with tiles of its own")
+
 # --- Rulebooks
 
 set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)
