@@ -400,8 +400,12 @@ std::vector<TestProblem> gemm_problems() {
   }
   for (const TileMapName& map : kTileMaps) {
     // K is short: the order of the tiles is what counts.
-    for (const auto& [m, n, k] :
-         {std::array{1, 1, 1}, {33, 17, 9}, {161, 97, 5}, {97, 161, 5}, {65, 129, 17}}) {
+    for (const auto& [m, n, k] : {std::array{1, 1, 1},
+                                  {33, 17, 9},
+                                  {161, 97, 5},
+                                  {97, 161, 5},
+                                  {65, 129, 17},
+                                  {130, 130, 3}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map});
     }
     for (const auto& [m, n, k] :

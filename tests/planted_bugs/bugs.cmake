@@ -406,26 +406,26 @@ planted_bug(remainder_of_the_steps_lost
   REPLACE [==[const std::int64_t end = step + share;]==]
   TEACHES "k-steps that the number of blocks does not divide")
 
-planted_bug(tile_rows_are_channels
-  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+planted_bug(tile_rows_taken_for_channels
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
   FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
-  FIND [==[if (at.m >= product.n_tiles) return;]==]
-  REPLACE [==[if (at.n >= product.n_tiles) return;]==]
-  TEACHES "a map that mistakes rows for columns loses tiles wherever there are not as many of both")
+  FIND [==[place.n = at.m * T::kBlockN;]==]
+  REPLACE [==[place.n = at.n * T::kBlockN;]==]
+  TEACHES "a convolution as a product: a map's rows are pixels, its columns are channels")
 
-planted_bug(planes_in_rows_of_the_grid
-  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
-  FILE cuda_optimized/tile_map/tile_map.cuh
-  FIND [==[plane = static_cast<unsigned>(grid.x * grid.y);]==]
-  REPLACE [==[plane = static_cast<unsigned>(grid.x);]==]
-  TEACHES "maps whose grid has a second axis: identity<N>, horizontal, batched")
-
-planted_bug(planes_of_one_product
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_tf32
+planted_bug(second_axis_of_the_grid_forgotten
+  RUNG cuda_optimized/gemm/wgmma_tf32
   FILE cuda_optimized/gemm/wgmma_tile.cuh
-  FIND [==[item->n = product * (work.tiles_n / work.products) + tile.n;]==]
-  REPLACE [==[item->n = tile.n;]==]
-  TEACHES "a convolution with groups under a map: each group is a product with tiles of its own")
+  FIND [==[places.walk.tile_at(place % places.walk.plane, &tile)]==]
+  REPLACE [==[places.walk.tile_at(place % places.walk.row, &tile)]==]
+  TEACHES "a map in a loop: identity<N> and horizontal go on along the grid's y")
+
+planted_bug(as_many_places_as_tiles
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  FIND [==[: std::int64_t{walk.plane} * work.products * work.splits]==]
+  REPLACE [==[: work.items()]==]
+  TEACHES "a map in a loop: places without a tile lie between those with one")
 
 # --- Rulebooks
 
