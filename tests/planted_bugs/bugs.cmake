@@ -416,6 +416,7 @@ planted_bug(tile_rows_taken_for_channels
 planted_bug(second_axis_of_the_grid_forgotten
   RUNG cuda_optimized/gemm/wgmma_tf32
   FILE cuda_optimized/gemm/wgmma_tile.cuh
+  WITH core/cuda/tensor_map.cu
   FIND [==[places.walk.tile_at(place % places.walk.plane, &tile)]==]
   REPLACE [==[places.walk.tile_at(place % places.walk.row, &tile)]==]
   TEACHES "a map in a loop: identity<N> and horizontal go on along the grid's y")
@@ -423,6 +424,7 @@ planted_bug(second_axis_of_the_grid_forgotten
 planted_bug(as_many_places_as_tiles
   RUNG cuda_optimized/gemm/wgmma_tf32
   FILE cuda_optimized/gemm/wgmma_tile.cuh
+  WITH core/cuda/tensor_map.cu
   FIND [==[: std::int64_t{walk.plane} * work.products * work.splits]==]
   REPLACE [==[: work.items()]==]
   TEACHES "a map in a loop: places without a tile lie between those with one")
