@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -42,7 +43,8 @@ def profiled(traffic, ncu, kernels):
     # A metric that this GPU does not know stays out.
     found = []
     for row in rows:
-        numbers = {"kernel": row["Kernel Name"].split("(")[0].split("<")[0].split("::")[-1]}
+        name = re.search(r"\b(" + "|".join(kernels) + r")\b", row["Kernel Name"])
+        numbers = {"kernel": name.group(1) if name else row["Kernel Name"]}
         for name, (metric, unit) in METRICS.items():
             value = (row.get(metric) or "").replace(",", "")
             if value.replace(".", "", 1).isdigit():
