@@ -97,11 +97,12 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   const bool forward = ladder.name == "conv2d", dgrad = ladder.name == "conv2d_dgrad";
   std::vector<std::string> known = {"n",   "c",      "h",        "w",      "k",      "r",    "s",
                                     "pad", "stride", "dilation", "groups", "layout", "dtype"};
-  const std::vector<std::string> arrays =
-      forward ? std::vector<std::string>{"x", "weights", "bias", "activation", "image", "filter"}
+  const std::vector<std::string> own =
+      forward
+          ? std::vector<std::string>{"x", "weights", "bias", "activation", "map", "image", "filter"}
       : dgrad ? std::vector<std::string>{"dy", "weights"}
               : std::vector<std::string>{"x", "dy"};
-  known.insert(known.end(), arrays.begin(), arrays.end());
+  known.insert(known.end(), own.begin(), own.end());
   parameters.require_only(ladder.name, known);
 
   if (parameters.given("image") || parameters.given("filter")) {
@@ -158,6 +159,7 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
     conv.activation = Activation::relu;
   }
   conv.layout = parameters.layout();
+  conv.map = parameters.map().value_or(TileMap::row_major);
   conv.precision = parameters.precision();
   conv = validated(conv);
   task.problem = conv;

@@ -12,21 +12,6 @@ namespace {
 const GemmProblem kExample = {.M = 200, .N = 168, .K = 128};
 constexpr int kExampleTilesM = 12, kExampleTilesN = 10, kExampleSteps = 8;
 
-std::vector<std::string> map_names() {
-  std::vector<std::string> names;
-  for (const TileMapName& map : kTileMaps) names.emplace_back(map.name);
-  return names;
-}
-
-/// The map of that name; empty if none is given.
-std::optional<TileMap> read_map(const Parameters& parameters) {
-  const auto name = parameters.word("map", map_names());
-  if (!name) return {};
-  return std::find_if(kTileMaps.begin(), kTileMaps.end(),
-                      [&](const TileMapName& map) { return map.name == *name; })
-      ->map;
-}
-
 /// Units of work: rows of a result.
 double units_of(const TileMapProblem& p) {
   return static_cast<double>(p.tiles_m) * p.tiles_n * p.batch * p.splits + p.blocks;
@@ -52,7 +37,7 @@ Task read_gemm(const Ladder& ladder, Parameters parameters) {
       validated(GemmProblem{.M = extents.value("m", kExample.M),
                             .N = extents.value("n", kExample.N),
                             .K = extents.value("k", kExample.K),
-                            .map = read_map(parameters).value_or(TileMap::row_major),
+                            .map = parameters.map().value_or(TileMap::row_major),
                             .precision = parameters.precision()});
   task.problem = problem;
   task.title = describe(problem);
@@ -75,7 +60,7 @@ std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& paramete
   example.batch = parameters.number("batch").value_or(1);
   example.blocks = parameters.number("blocks").value_or(example.blocks);
   const std::optional<int> splits = parameters.number("splits");
-  const std::optional<TileMap> only = read_map(parameters);
+  const std::optional<TileMap> only = parameters.map();
 
   std::vector<Task> tasks;
   for (const TileMapName& map : kTileMaps) {

@@ -61,7 +61,7 @@ constexpr ProblemOption kProblemOptions[] = {
     {"splits", "S", "blocks that share a tile (split_k)", kTiles},
     {"batch", "B", "products; sparse: samples (default: largest batch id + 1)", kTiles},
     {"blocks", "N", "blocks that run at once (stream_k, and the waves of the prediction)", kTiles},
-    {"map", "NAME", "the order of the tiles (default: all; gemm: row_major)", kTiles},
+    {"map", "NAME", "the order of the tiles (default: all; gemm, conv2d: row_major)", kTiles},
     {"mode", "NAME", "subm (default), strided, transposed or inverse: where the outputs are",
      kSparse},
     {"coords", "FILE", "the sites, int32 [site][1 + axes]: batch first, then outermost axis first",

@@ -77,6 +77,16 @@ Precision Parameters::precision() const {
   return word("dtype", {"fp32", "tf32"}) == "tf32" ? Precision::tf32 : Precision::fp32;
 }
 
+std::optional<TileMap> Parameters::map() const {
+  std::vector<std::string> names;
+  for (const TileMapName& known : kTileMaps) names.emplace_back(known.name);
+  const auto name = word("map", names);
+  if (!name) return {};
+  return std::find_if(kTileMaps.begin(), kTileMaps.end(),
+                      [&](const TileMapName& known) { return known.name == *name; })
+      ->map;
+}
+
 std::optional<int> Parameters::number(const std::string& name) const {
   const auto found = word(name);
   if (!found) return {};

@@ -12,6 +12,7 @@
 
 #include "core/array.hpp"
 #include "core/conv2d_problem.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder::command {
 
@@ -42,6 +43,8 @@ class Parameters {
   Layout layout() const;
   /// What --dtype says of the products; fp32 if not given.
   Precision precision() const;
+  /// The tile map that --map names; empty if not given.
+  std::optional<TileMap> map() const;
   /// A whole number that fits int; empty if not given.
   std::optional<int> number(const std::string& name) const;
   /// Whole numbers with commas between them; empty if not given.

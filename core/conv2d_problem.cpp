@@ -90,6 +90,7 @@ std::string describe(const Conv2dProblem& p) {
   if (p.bias) line += ", bias";
   if (p.activation != Activation::none) line += text(", ", name_of(p.activation));
   if (p.layout != Layout::nchw) line += text(", ", name_of(p.layout));
+  if (p.map != TileMap::row_major) line += text(", map ", name_of(p.map));
   if (p.precision != Precision::fp32) line += text(", ", name_of(p.precision));
   return line;
 }

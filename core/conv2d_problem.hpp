@@ -7,6 +7,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/array.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder {
 
@@ -62,6 +63,11 @@ HOST_DEVICE constexpr float activated(Activation activation, float value) {
 /// deep learning library; the "convolution" of signal processing also flips the filter. The forward
 /// pass stores activated() sums.
 ///
+/// The map says which block computes which tile of the forward pass as a product, see
+/// gemm_extents(); the result is the same. Rungs that are no such product, or whose blocks have no
+/// tiles, ignore it; the others decline the maps that they cannot work under. The gradients ignore
+/// it.
+///
 /// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by
 /// value.
 struct Conv2dProblem {
@@ -77,6 +83,7 @@ struct Conv2dProblem {
   bool bias = false;                         ///< add bias[k] (forward)
   Activation activation = Activation::none;  ///< of the sums with their bias (forward)
   Layout layout = Layout::nchw;              ///< of all arrays with four axes
+  TileMap map = TileMap::row_major;          ///< of the forward pass as a product, see above
   DType dtype = DType::f32;                  ///< of all arrays
   Precision precision = Precision::fp32;     ///< of the products; a more exact rung is welcome
   int P = 0, Q = 0;                          ///< output height and width, set by validated()

@@ -9,8 +9,8 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
-  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->` and `<!-- benchmarks -->` what tests and
-  runs left;
+  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->`, `<!-- traffic -->` and
+  `<!-- benchmarks -->` what tests and runs left;
 - pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
 """
@@ -23,6 +23,7 @@ import pathlib
 import re
 
 import benchmark_tables
+import traffic_tables
 from draw_pictures import Picture
 
 FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
@@ -383,6 +384,13 @@ class Pages:
             lines.append(f"| {self.link(rung)} | {result}{stale} | {1000 * times[rung]:.4g} us | {speed_up} |")
         return [*lines, ""]
 
+    def traffic(self):
+        """What tools/measure_traffic.py counted, beside the simulator's predictions."""
+        run = traffic_tables.newest_run(self.root)
+        if run is None:
+            return ["No run has been committed yet."]
+        return traffic_tables.tables(run, self.link, {row: self.hashes.get(row) for row in self.rows})
+
     def output(self, match):
         """What a program of docs/examples printed, as a block of code."""
         return f"```\n{(self.out / (match.group(1) + '.txt')).read_text().rstrip()}\n```"
@@ -405,6 +413,7 @@ class Pages:
             "planted bugs": self.planted_bugs,
             "verified": self.verified,
             "measured": self.measured,
+            "traffic": self.traffic,
             "benchmarks": self.benchmark_page,
         }
         for name, make in tables.items():

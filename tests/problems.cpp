@@ -325,6 +325,31 @@ struct ColumnsTestProblem {
   std::size_t misalignment = 0;
 };
 
+/// The forward pass under each tile map.
+std::vector<ConvTestProblem> mapped_conv_problems() {
+  using P = Conv2dProblem;
+  std::vector<ConvTestProblem> list;
+  const auto add = [&](TileMap map, P problem, Size size) {
+    problem.map = map;
+    problem.bias = true;
+    list.push_back({0, "map", validated(problem), size});
+  };
+  for (const TileMapName& map : kTileMaps) {
+    // 5 x 3 tiles of 32 x 32, of two products.
+    add(map.map, {.C = 4, .H = 13, .W = 12, .K = 134, .groups = 2}, Size::small);
+  }
+  for (const TileMap map :
+       {TileMap::identity2, TileMap::identity8, TileMap::grouped, TileMap::hilbert}) {
+    add(map, {.H = 5, .W = 8, .K = 300}, Size::full);
+    // 11 x 3 tiles of 128 pixels x 64 filters.
+    add(map, {.H = 33, .W = 40, .K = 130, .R = 3, .S = 3, .pad = pad_all(1)}, Size::full);
+  }
+  // Long sums, which several blocks can share.
+  add(TileMap::split_k, {.C = 30, .H = 5, .W = 5, .K = 5, .R = 3, .S = 3}, Size::small);
+  add(TileMap::stream_k, {.C = 30, .H = 5, .W = 5, .K = 5, .R = 3, .S = 3}, Size::full);
+  return list;
+}
+
 /// Windows in 1, 2 and 3 dimensions, each with the three requests.
 std::vector<TestProblem> column_problems() {
   using P = Im2colProblem;
@@ -425,15 +450,23 @@ std::vector<TestProblem> gemm_problems() {
         Size::small, offset);
   }
   for (const TileMapName& map : kTileMaps) {
-    if (!hands_out_whole_tiles(map.map)) continue;
     // K is short: the order of the tiles is what counts.
-    for (const auto& [m, n, k] :
-         {std::array{1, 1, 1}, {33, 17, 9}, {161, 97, 5}, {97, 161, 5}, {65, 129, 17}}) {
+    for (const auto& [m, n, k] : {std::array{1, 1, 1},
+                                  {33, 17, 9},
+                                  {161, 97, 5},
+                                  {97, 161, 5},
+                                  {65, 129, 17},
+                                  {130, 130, 3}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map});
     }
     for (const auto& [m, n, k] :
          {std::array{320, 40, 3}, {40, 320, 3}, {640, 384, 2}, {513, 257, 4}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map}, Size::full);
+    }
+  }
+  for (const TileMap map : {TileMap::split_k, TileMap::stream_k}) {
+    for (const auto& [m, n, k] : {std::array{33, 70, 150}, {5, 9, 700}, {70, 33, 333}}) {
+      add("map, long sums", {.M = m, .N = n, .K = k, .map = map});
     }
   }
   return list;
@@ -582,7 +615,12 @@ std::string title_of(const TestProblem& problem) {
 std::vector<TestProblem> problems_of(const std::string& ladder) {
   if (ladder.starts_with("conv2d")) {
     std::vector<TestProblem> list;
-    for (const ConvTestProblem& conv : conv_problems()) {
+    std::vector<ConvTestProblem> problems = conv_problems();
+    if (ladder == "conv2d") {
+      const std::vector<ConvTestProblem> mapped = mapped_conv_problems();
+      problems.insert(problems.end(), mapped.begin(), mapped.end());
+    }
+    for (const ConvTestProblem& conv : problems) {
       list.push_back(
           {conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
     }

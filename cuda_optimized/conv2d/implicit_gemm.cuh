@@ -34,6 +34,14 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   return {};
 }
 
+/// The same for a kernel whose blocks take the tiles of the product in one order, row by row.
+inline Declined why_no_product_row_by_row(const Conv2dProblem& conv) {
+  if (conv.map != TileMap::row_major) {
+    return text("the map ", name_of(conv.map), ": this kernel knows only row_major");
+  }
+  return why_no_product(conv);
+}
+
 inline constexpr std::size_t kAlignment = 16;  ///< Bytes that aligned() may skip, and one more.
 
 /// The first address of a workspace that is a multiple of 16; at most 15 bytes further on.

@@ -38,7 +38,8 @@
 /// each address).
 /// **Costs.** Problems with few tiles leave SMs idle: B7 (32x512x7x7) has 100 tiles for 132 SMs.
 /// The sums of the real data differ in the last bits from those of the rungs before, as k has
-/// another order. Declines what implicit_gemm_vectorized.cu declines, but for R + S.
+/// another order. Declines what implicit_gemm_vectorized.cu declines, but for R + S; of
+/// the tile maps, those that hand out less than whole tiles.
 /// **Try.** Set kStages to 2, and to 5. What does the second barrier protect in the first case,
 /// that is missing then? What does shared memory allow in the second?
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
@@ -46,9 +47,18 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
+/// The convolution as the one product of the kernel.
+template <class T>
+Products<1> products_of(TileTag<T> tag, const Conv2dProblem& conv) {
+  return {.of = {planned_for(tag, forward_product(conv))}, .map = conv.map};
+}
+
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined reason = why_no_product(conv)) return reason;
-  return why_no_gather(forward_product(conv));
+  if (const Declined reason = why_no_gather(forward_product(conv))) return reason;
+  return with_tile(forward_product(conv), [&](auto tag) {
+    return tile_map::why_no_whole_tiles(products_of(tag, conv).tiles());
+  });
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
@@ -61,12 +71,13 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_tile(forward_product(conv), [&](auto tag) {
     using T = typename decltype(tag)::Tile;
-    const GatheredProduct product = planned_for(tag, forward_product(conv));
+    const Products<1> products = products_of(tag, conv);
+    const GatheredProduct& product = products.of[0];
     auto* packed = aligned<float>(arrays.workspace<void>());
     launch_pack(product, arrays.in<float>("weights"), packed);
     const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
                             conv.activation);
-    launch_gathered<T>(Products<1>{{product}}, store, arrays.in<float>("x"), packed);
+    launch_gathered<T>(products, store, arrays.in<float>("x"), packed);
   });
 }
 

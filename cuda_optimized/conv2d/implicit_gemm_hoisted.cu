@@ -36,8 +36,8 @@
 /// that loaded it, and so waited for one after the other, took 12.8 ms (it had bank conflicts as
 /// well).
 /// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
-/// Declines filters with R + S over 63, which the bits do not hold, and what why_no_product()
-/// names.
+/// Declines filters with R + S over 63, which the bits do not hold, and what
+/// why_no_product_row_by_row() names.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
 /// take, and how many instructions in the loop?
 #include "core/fast_division.hpp"
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (const Declined reason = why_no_product(conv)) return reason;
+  if (const Declined reason = why_no_product_row_by_row(conv)) return reason;
   return why_no_tap_table(conv);
 }
 

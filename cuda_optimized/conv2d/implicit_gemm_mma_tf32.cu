@@ -100,6 +100,9 @@ GatheredGemm product_of(const Conv2dProblem& conv) {
 }
 
 Declined supports(const Conv2dProblem& conv) {
+  if (conv.map != TileMap::row_major) {
+    return text("the map ", name_of(conv.map), ": this kernel knows only row_major");
+  }
   return why_not_gathered(conv, std::int64_t{conv.R} * conv.S * (conv.C / conv.groups));
 }
 

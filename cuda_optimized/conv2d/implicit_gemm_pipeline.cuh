@@ -5,6 +5,7 @@
 
 #include "core/cuda/ptx.hpp"
 #include "cuda_optimized/conv2d/gathered_product.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -221,13 +222,14 @@ class Gather {
   bool inside_[T::kPixels];            ///< whether the tap is not in the padding
 };
 
-/// Several products with the same channels, in one grid: block b is tile b % tiles of product
-/// b / tiles. A product with fewer tiles leaves some without work.
+/// Several products with the same channels, in one grid. A product with fewer tiles leaves some
+/// blocks without work.
 template <int kMost>
 struct Products {
-  GatheredProduct of[kMost];  ///< the products, of which the first `count` are used
-  int count = 1;              ///< products, at most kMost
-  int splits = 1;             ///< blocks that share the steps of a tile
+  GatheredProduct of[kMost];         ///< the products, of which the first `count` are used
+  int count = 1;                     ///< products, at most kMost
+  int splits = 1;                    ///< blocks that share the steps of a tile
+  TileMap map = TileMap::row_major;  ///< of the tiles of a product
 
   /// Tiles along the pixels, of the product that has most.
   HOST_DEVICE int n_tiles() const {
@@ -237,24 +239,34 @@ struct Products {
     }
     return most;
   }
-  /// Blocks of the grid, those without work included.
-  std::int64_t blocks() const {
-    return std::int64_t{of[0].m_tiles} * n_tiles() * splits * of[0].groups * count;
+  /// The tiles of the product that has most, as maps count them: pixels down, channels across. By
+  /// the map row_major, blocks with the same pixels are neighbours, so that what they gather is
+  /// still in the L2 cache.
+  TileMapProblem tiles() const {
+    return {.map = map,
+            .tiles_m = n_tiles(),
+            .tiles_n = of[0].m_tiles,
+            .k_steps = of[0].steps,
+            .splits = splits,
+            .batch = of[0].groups * count};
   }
 };
 
-/// packed: for each product [groups][k_rows][padded_m], one after the other. The channels of a
-/// tile's neighbours along m stand next to each other in the grid, so that what they gather is
-/// still in the L2 cache. Grid products.blocks(), block T::kThreads.
+/// packed: for each product [groups][k_rows][padded_m], one after the other.
+/// Grid walk.plane * products.splits * groups * products.count, block T::kThreads.
+/// @param walk of products.tiles()
 template <class T, bool kTable, int kMost, class Store>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
-    gathered_products(Products<kMost> products, Store store, const float* in, const float* packed) {
+    gathered_products(Products<kMost> products, tile_map::Walk walk, Store store, const float* in,
+                      const float* packed) {
   float* const a_tiles = dynamic_shared<float>();             // [stage][k][m]
   float* const b_tiles = a_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
   auto* const table = reinterpret_cast<TapOffset*>(a_tiles + T::kFloats);
 
-  // The order of blocks: channels, pixels, splits, groups, products.
-  unsigned block = blockIdx.x;
+  tile_map::Tile at;
+  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;  // the whole block, at once
+  // The order of planes: splits, groups, products.
+  unsigned block = blockIdx.x / walk.plane;
   const auto take = [&block](int extent) {
     const auto divisor = static_cast<unsigned>(extent);
     const auto digit = static_cast<int>(block % divisor);
@@ -262,14 +274,13 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     return digit;
   };
   BlockPlace place{};
-  place.m = take(products.of[0].m_tiles) * T::kBlockM;
-  const int n_tile = take(products.n_tiles());
+  place.m = at.n * T::kBlockM;
   place.split = take(products.splits);
   place.group = take(products.of[0].groups);
   const int index = kMost == 1 ? 0 : static_cast<int>(block);
   const GatheredProduct& product = products.of[index];
-  if (n_tile >= product.n_tiles) return;  // the whole block, at once
-  place.n = n_tile * T::kBlockN;
+  if (at.m >= product.n_tiles) return;  // the whole block, at once
+  place.n = at.m * T::kBlockN;
   for (int i = 0; i < index; ++i) {
     packed += std::int64_t{product.groups} * products.of[i].k_rows * product.padded_m;
   }
@@ -356,10 +367,13 @@ void launch_gathered(const Products<kMost>& products, const Store& store, const 
   }
   const std::size_t bytes =
       T::kFloats * sizeof(float) + static_cast<std::size_t>(table_rows) * sizeof(TapOffset);
+  const TileMapProblem tiles = products.tiles();
+  const tile_map::Walk walk(tiles);
+  const std::int64_t blocks = std::int64_t{walk.plane} * tiles.splits * tiles.batch;
   launch(products.of[0].table ? gathered_products<T, true, kMost, Store>
                               : gathered_products<T, false, kMost, Store>,
-         {dim3(static_cast<unsigned>(products.blocks())), dim3(T::kThreads), bytes}, products,
-         store, in, packed);
+         {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), bytes}, products, walk, store, in,
+         packed);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

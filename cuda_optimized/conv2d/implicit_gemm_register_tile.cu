@@ -27,8 +27,8 @@
 /// **Costs.** 64 registers for the sums. Where half of a large tile would be empty, or large tiles
 /// are few, tiles are 64 x 128, and small problems use 32 x 32: those decode more for each
 /// multiply-add, but leave fewer threads without work. B7 (32x512x7x7) has 104 tiles of 64 x 128,
-/// for which most of an SM is idle: there the rung before is faster. Declines what why_no_product()
-/// names.
+/// for which most of an SM is idle: there the rung before is faster. Declines what
+/// why_no_product_row_by_row() names.
 /// **Try.** Exchange the two loops over i and j around the multiply-adds. Does the compiler care?
 /// And if the loop over k stands inside of both?
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
@@ -176,7 +176,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_register_tile() {
-  return {.supports = why_no_product, .run = run};
+  return {.supports = why_no_product_row_by_row, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

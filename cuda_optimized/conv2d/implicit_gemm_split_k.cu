@@ -25,7 +25,9 @@
 /// (32x256x14x14) in 174 instead of 239 us; adding the parts of
 /// B7 takes 6 us of that. All others of B3 to B11 are best left whole.
 /// **Costs.** A workspace of as many copies of y as there are parts. Without splits, the same as
-/// implicit_gemm_cp_async.cu, which also says what is declined.
+/// implicit_gemm_cp_async.cu, which also says what is declined. Takes the map row_major, where it
+/// chooses the number of parts itself, and split_k, where there are at least two. Declines all
+/// other maps.
 /// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
@@ -116,7 +118,8 @@ std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
   int best_tile = 0, best_splits = 1, tile = 0;
   const auto consider = [&]<class T>(TileTag<T> tag, double efficiency) {
     const GatheredProduct plan = planned_for(tag, product);
-    for (int splits = 1; splits <= std::min(kMostSplits, plan.steps); ++splits) {
+    const int fewest = conv.map == TileMap::split_k ? std::min(kDefaultSplits, plan.steps) : 1;
+    for (int splits = fewest; splits <= std::min(kMostSplits, plan.steps); ++splits) {
       const double seconds = estimated_seconds<T>(plan, splits, efficiency, sms);
       if (seconds < best) {
         best = seconds;
@@ -140,6 +143,9 @@ std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
 }
 
 Declined supports(const Conv2dProblem& conv) {
+  if (conv.map != TileMap::row_major && conv.map != TileMap::split_k) {
+    return text("the map ", name_of(conv.map), ": this rung has one of its own, split_k");
+  }
   if (const Declined reason = why_no_product(conv)) return reason;
   return why_no_gather(forward_product(conv));
 }
@@ -160,13 +166,13 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     auto* y = arrays.out<float>("y");
     auto* packed = aligned<float>(arrays.workspace<void>());
     launch_pack(product, arrays.in<float>("weights"), packed);
+    const Products<1> products = {.of = {product}, .splits = splits, .map = conv.map};
     if (splits == 1) {
-      launch_gathered<T>(Products<1>{{product}}, StoreImages(product, y, bias, conv.activation), x,
-                         packed);
+      launch_gathered<T>(products, StoreImages(product, y, bias, conv.activation), x, packed);
       return std::size_t{0};
     }
     float* const parts = packed + product.packed_floats();  // whole tiles: aligned as well
-    launch_gathered<T>(Products<1>{{product}, 1, splits}, StoreParts{parts}, x, packed);
+    launch_gathered<T>(products, StoreParts{parts}, x, packed);
     const std::int64_t count = product.channels() * StoreParts::pitch(product);
     launch(conv2d_add_parts, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)},
            product, splits, static_cast<const float*>(parts), bias, conv.activation, y);

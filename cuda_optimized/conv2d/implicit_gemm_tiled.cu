@@ -25,7 +25,7 @@
 /// TFLOP/s, 30 ms for B10 (64x512x28x28, 512 filters 3x3), 0.95 ms for B4 (32x64x56x56, 64 filters
 /// 3x3). Measured: 30.0 ms with 80 % of the slots used, and 0.96 ms.
 /// **Costs.** Two barriers a step, 8 KB of shared memory. Edges are computed as whole tiles.
-/// Declines what why_no_product() names.
+/// Declines what why_no_product_row_by_row() names.
 /// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and
 /// what does it do to the banks of shared memory?
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
@@ -119,7 +119,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_tiled() {
-  return {.supports = why_no_product, .run = run};
+  return {.supports = why_no_product_row_by_row, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

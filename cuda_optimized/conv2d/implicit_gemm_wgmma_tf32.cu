@@ -37,7 +37,10 @@
 /// windows over 256 wide, C / groups not a multiple of 4 in nhwc, arrays that do not begin at 16
 /// bytes) are gathered by the producer warp: right, and slow. With groups, 32 channels are loaded
 /// also where a group has fewer: depthwise convolutions waste 31 of 32. Declined: fp32 problems,
-/// filters of over 1024 taps, and GPUs other than compute capability 9.0.
+/// filters of over 1024 taps, the map stream_k, and GPUs other than compute capability 9.0. Under
+/// row_major, the default, the order of the tiles is that of
+/// \ref rung_cuda_optimized_gemm_wgmma_tf32 "gemm/wgmma_tf32", and under split_k there are at least
+/// two parts.
 /// **Try.** Walk along k with the taps inside and the channels outside. Are there more or fewer
 /// bytes from L2, and is it faster?
 #include "core/rung.hpp"
@@ -65,7 +68,8 @@ Windows windows_of(const Conv2dProblem& conv) {
           .out_W = conv.Q,
           .out_first = {0, 0},
           .out_stride = {1, 1},
-          .activation = conv.activation};
+          .activation = conv.activation,
+          .map = conv.map};
 }
 
 /// Whether x and weights are copied into the workspace first, with their channels innermost.
@@ -84,7 +88,12 @@ Declined supports(const Conv2dProblem& conv) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }
   if (const Declined why = why_no_windows(conv)) return why;
-  return gemm::why_no_wgmma();
+  if (const Declined why = gemm::why_no_wgmma()) return why;
+  switch (conv.map) {
+    case TileMap::row_major: return {};  // an order of its own, without a grid
+    case TileMap::stream_k: return "the map stream_k: all tiles are cut into the same parts";
+    default: return why_no_grid(smallest_tiles(windows_of(conv)));
+  }
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {

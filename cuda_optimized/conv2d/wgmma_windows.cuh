@@ -40,6 +40,7 @@ struct Windows {
   Step out_first,     ///< where the pixel (0, 0) lies in an image of out
       out_stride;     ///< pixels of that image from one (p, q) to the next
   Activation activation = Activation::none;  ///< of the sums with their bias
+  TileMap map = TileMap::row_major;  ///< of tiles; row_major stands for the kernel's own order
 
   /// Of all images: the rows of the product.
   HOST_DEVICE std::int64_t pixels() const { return std::int64_t{N} * P * Q; }
@@ -320,6 +321,8 @@ inline void pack_source(const Windows& windows, const float* source, float* pack
       source, packed);
 }
 
+inline constexpr int kMaxSplits = 8;  ///< Parts of the sums.
+
 /// A kernel's shape, and in how many parts it computes the sums.
 struct Plan {
   enum { narrow, tall, medium, large } shape;  ///< Narrow, Tall, Medium or Large
@@ -332,7 +335,18 @@ WgmmaWork work_of(const Windows& windows, int splits) {
   return {.tiles_m = ceil_div(windows.pixels(), std::int64_t{Shape::M}),
           .tiles_n = windows.groups * ceil_div(windows.group_k(), Shape::N),
           .splits = splits,
-          .steps = windows.R * windows.S * windows.chunks()};
+          .steps = windows.R * windows.S * windows.chunks(),
+          .products = windows.groups,
+          .map = windows.map};
+}
+
+/// The most tiles that a map must have a grid for.
+inline TileMapProblem smallest_tiles(const Windows& windows) {
+  const WgmmaWork work = work_of<Narrow>(windows, 1);
+  return {.map = windows.map,
+          .tiles_m = static_cast<int>(std::min<std::int64_t>(work.tiles_m, 0x7fffffff)),
+          .tiles_n = work.tiles_n / work.products,
+          .batch = work.products * kMaxSplits};
 }
 
 /// Estimated cycles: rounds of blocks, in each the steps and the stores, and what adding up the
@@ -349,15 +363,18 @@ double cycles(const Windows& windows, int splits, double step_cycles) {
   return rounds * item + (splits > 1 ? kLaunch + bytes / kAddedBytes : 0);
 }
 
-/// The fastest by that estimate. Only results that follow one another are computed in parts.
+/// The fastest by that estimate. Only results that follow one another are computed in parts; under
+/// the map split_k, all of them are.
 inline Plan plan_of(const Windows& windows) {
-  constexpr int kMaxSplits = 8, kLeastSteps = 8;  // of a part
+  constexpr int kLeastSteps = 8;  // of a part
   const int steps = work_of<Narrow>(windows, 1).steps;
   const bool whole = windows.out_stride.h == 1 && windows.out_stride.w == 1;
-  Plan best = {Plan::narrow, 1};
-  double least = cycles<Narrow>(windows, 1, 600);
-  for (int splits = 1;
-       splits == 1 || (whole && splits <= kMaxSplits && splits * kLeastSteps <= steps); ++splits) {
+  const int fewest = windows.map == TileMap::split_k ? std::min(kDefaultSplits, steps) : 1;
+  Plan best = {Plan::narrow, fewest};
+  double least = cycles<Narrow>(windows, fewest, 600);
+  for (int splits = fewest;
+       splits == fewest || (whole && splits <= kMaxSplits && splits * kLeastSteps <= steps);
+       ++splits) {
     const auto consider = [&](decltype(Plan::shape) shape, double estimate) {
       if (estimate >= least) return;
       best = {shape, splits};

@@ -75,14 +75,7 @@ inline TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile, int blo
 
 /// Why a rung declines whose blocks compute one whole tile each, of the shape tile_for().
 inline Declined supports_whole_tiles(const GemmProblem& gemm) {
-  switch (gemm.map) {
-    case TileMap::split_k:
-    case TileMap::stream_k:
-      return text("the map ", name_of(gemm.map),
-                  " lets several blocks share a tile, and this kernel does not add up their parts");
-    case TileMap::batched: return "the map batched is for a batch of products, and this is one";
-    default: return why_no_grid(tiles_of(gemm, tile_for(gemm), 1, gemm.map));
-  }
+  return tile_map::why_no_whole_tiles(tiles_of(gemm, tile_for(gemm), 1, gemm.map));
 }
 
 /// Whether rows of a, b and c can be read and written as float4: they all begin at multiples of 16

@@ -206,14 +206,7 @@ Declined supports(const GemmProblem& gemm) {
   if (compute_capability() < 80) {
     return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
   }
-  switch (gemm.map) {
-    case TileMap::split_k:
-    case TileMap::stream_k:
-      return text("the map ", name_of(gemm.map),
-                  " lets several blocks share a tile, and this kernel does not add up their parts");
-    case TileMap::batched: return "the map batched is for a batch of products, and this is one";
-    default: return why_no_grid(tiles_of(gemm, tile(gemm)));
-  }
+  return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 
 template <class S, bool kAllFour>

@@ -26,7 +26,7 @@
 /// during the arithmetic, predicted on an H200: 25 TFLOP/s at 4096 (5.5 ms), cuBLAS has 51.
 /// **Costs.** Some 110 registers a thread: two blocks of 256 threads an SM. A small product has too
 /// few tiles of 128 x 128 for all SMs; it gets smaller ones, down to 2 x 2 elements a thread.
-/// Declines the maps that hand out less than whole tiles, or more than one product.
+/// Declines the maps that hand out less than whole tiles.
 ///
 /// **Try.** Give each thread eight neighbouring rows and columns instead of every sixteenth one.
 /// The result is the same. How many banks does a warp's load of b meet now?

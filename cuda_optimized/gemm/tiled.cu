@@ -27,7 +27,7 @@
 /// of the caches.
 /// **Costs.** Two barriers a step; 8448 bytes of shared memory and 1024 threads a block. Edges are
 /// computed as whole tiles: a product with M = 1 uses a 32nd of its threads. Declines the maps that
-/// hand out less than whole tiles, or more than one product (see supports()).
+/// hand out less than whole tiles.
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/gemm_tiled.cuh"
 
@@ -35,14 +35,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 Declined supports(const GemmProblem& gemm) {
-  switch (gemm.map) {
-    case TileMap::split_k:
-    case TileMap::stream_k:
-      return text("the map ", name_of(gemm.map),
-                  " lets several blocks share a tile, and this kernel does not add up their parts");
-    case TileMap::batched: return "the map batched is for a batch of products, and this is one";
-    default: return why_no_grid(tiles_of(gemm.M, gemm.N, gemm.K, gemm.map));
-  }
+  return tile_map::why_no_whole_tiles(tiles_of(gemm.M, gemm.N, gemm.K, gemm.map));
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {

@@ -38,8 +38,10 @@
 /// multiple of 16 bytes, or a does not begin at one, the producer warp gathers elements itself:
 /// right, and slow. Tensor cores drop low bits when they add: long sums of positive numbers come
 /// out a little small (3e-5 for 4608 products). Declined: fp32 problems; GPUs other than compute
-/// capability 9.0, as wgmma has neither ancestor nor descendant; tile maps other than row_major, as
-/// the tiles' order is its own.
+/// capability 9.0, as wgmma has neither ancestor nor descendant; tile maps that hand out less than
+/// whole tiles. Under the others a block takes every 132nd place of the map's grid; row_major, the
+/// default, stands for an order of its own: super-columns of up to eight tiles, without empty
+/// places.
 /// **Try.** Give the ring two stages instead of four. How much slower is it, and why not half as
 /// fast?
 #include "core/rung.hpp"
@@ -152,14 +154,6 @@ struct RowMajor {
   }
 };
 
-Declined supports(const GemmProblem& gemm) {
-  if (gemm.precision == Precision::fp32) {
-    return "rounds its factors to TF32, and the problem asks for fp32";
-  }
-  if (gemm.map != TileMap::row_major) return "has an order of tiles of its own: map row_major only";
-  return why_no_wgmma();
-}
-
 /// Rows of the transposed b begin at multiples of 16 bytes.
 std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 4) * std::int64_t{4}; }
 
@@ -169,7 +163,30 @@ WgmmaWork work_of(const GemmProblem& gemm) {
   return {.tiles_m = ceil_div(gemm.M, Shape::M),
           .tiles_n = ceil_div(gemm.N, Shape::N),
           .splits = 1,
-          .steps = ceil_div(gemm.K, kWgmmaStep)};
+          .steps = ceil_div(gemm.K, kWgmmaStep),
+          .map = gemm.map};
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for each multiprocessor.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  const int sms = multiprocessors();
+  if (work_of<Large>(gemm).items() >= sms) return body(Large{});
+  if (work_of<Medium>(gemm).items() >= sms) return body(Medium{});
+  return body(Narrow{});
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (gemm.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  if (const Declined why = why_no_wgmma()) return why;
+  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return tile_map::why_no_whole_tiles({.map = gemm.map,
+                                         .tiles_m = ceil_div(gemm.M, Shape::M),
+                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
+  });
 }
 
 std::size_t workspace_bytes(const GemmProblem& gemm) {
@@ -204,14 +221,7 @@ void run_with(const GemmProblem& gemm, const Arguments& arrays) {
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {
-  const int sms = multiprocessors();
-  if (work_of<Large>(gemm).items() >= sms) {
-    run_with<Large>(gemm, arrays);
-  } else if (work_of<Medium>(gemm).items() >= sms) {
-    run_with<Medium>(gemm, arrays);
-  } else {
-    run_with<Narrow>(gemm, arrays);
-  }
+  with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape>(gemm, arrays); });
 }
 
 }  // namespace

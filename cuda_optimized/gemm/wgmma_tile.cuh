@@ -9,6 +9,7 @@
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 
@@ -40,6 +41,9 @@ struct WgmmaWork {
   int tiles_n;           ///< tiles across c, of Shape::N columns
   int splits;            ///< parts of each sum, >= 1
   int steps;             ///< of kWgmmaStep
+  int products = 1;      ///< that lie side by side in c, each of tiles_n / products tiles
+  /// The order of the tiles of a product; row_major stands for an order of the kernel's own.
+  TileMap map = TileMap::row_major;
 
   /// Parts of tiles: how many WgmmaItem there are.
   HOST_DEVICE std::int64_t items() const { return tiles_m * tiles_n * splits; }
@@ -56,20 +60,48 @@ struct WgmmaItem {
 
 inline constexpr int kColumnGroup = 8;  ///< Tiles that share a panel of a follow one another.
 
-/// Blocks that run at the same time have neighbouring numbers, and should read the same rows of a
-/// and b: tiles are counted across up to kColumnGroup columns first, then down.
-__device__ inline WgmmaItem item_at(const WgmmaWork& work, std::int64_t index) {
-  const std::int64_t tiles = work.tiles_m * work.tiles_n;
-  const int split = static_cast<int>(index / tiles);
-  const std::int64_t tile = index % tiles, group = tile / (work.tiles_m * kColumnGroup);
-  const int n0 = static_cast<int>(group) * kColumnGroup;
-  const int columns = min(kColumnGroup, work.tiles_n - n0);
-  const std::int64_t inside = tile - group * work.tiles_m * kColumnGroup;
-  return {.m = inside / columns,
-          .n = n0 + static_cast<int>(inside % columns),
-          .split = split,
-          .first = static_cast<int>(std::int64_t{work.steps} * split / work.splits),
-          .last = static_cast<int>(std::int64_t{work.steps} * (split + 1) / work.splits)};
+/// How blocks count the items: the places of work.map's grid, of which some may be empty.
+struct WgmmaPlaces {
+  tile_map::Walk walk;  ///< of the tiles of a product, unless the order is the kernel's own
+  std::int64_t count;   ///< places, those without an item included
+
+  /// Of work under a map that the caller has asked why_no_grid() about.
+  explicit WgmmaPlaces(const WgmmaWork& work)
+      : walk({.map = work.map,
+              .tiles_m = static_cast<int>(work.tiles_m),
+              .tiles_n = work.tiles_n / work.products}),
+        count(work.map == TileMap::row_major
+                  ? work.items()
+                  : std::int64_t{walk.plane} * work.products * work.splits) {}
+};
+
+/// Finds the item at a place; false: there is none. Blocks that run at the same time have
+/// neighbouring numbers, and should read the same rows of a and b: in the kernel's own order, tiles
+/// are counted across up to kColumnGroup columns first, then down.
+__device__ inline bool item_at(const WgmmaWork& work, const WgmmaPlaces& places, std::int64_t index,
+                               WgmmaItem* item) {
+  if (work.map == TileMap::row_major) {
+    const std::int64_t tiles = work.tiles_m * work.tiles_n;
+    item->split = static_cast<int>(index / tiles);
+    const std::int64_t tile = index % tiles, group = tile / (work.tiles_m * kColumnGroup);
+    const int n0 = static_cast<int>(group) * kColumnGroup;
+    const int columns = min(kColumnGroup, work.tiles_n - n0);
+    const std::int64_t inside = tile - group * work.tiles_m * kColumnGroup;
+    item->m = inside / columns;
+    item->n = n0 + static_cast<int>(inside % columns);
+  } else {
+    const auto place = static_cast<unsigned>(index), plane = place / places.walk.plane;
+    tile_map::Tile tile;
+    if (!places.walk.tile_at(place % places.walk.plane, &tile)) return false;
+    // The order of planes: products, splits.
+    const int product = static_cast<int>(plane) % work.products;
+    item->split = static_cast<int>(plane) / work.products;
+    item->m = tile.m;
+    item->n = product * (work.tiles_n / work.products) + tile.n;
+  }
+  item->first = static_cast<int>(std::int64_t{work.steps} * item->split / work.splits);
+  item->last = static_cast<int>(std::int64_t{work.steps} * (item->split + 1) / work.splits);
+  return true;
 }
 
 /// Where float k of row i of an operand lies in a stage, in floats: its 16-byte pieces are permuted
@@ -90,10 +122,11 @@ HOST_DEVICE constexpr int swizzled(int i, int k) {
 ///   store(pair, row, v0, v1)    writes them, where they are in c
 ///   whole(place, item)          whether all of the tile is, and float2 can be stored: then
 ///   store_whole(pair, row, ...) is called instead
-/// Grid: <= work.items(); block kWgmmaThreads.
+/// Grid: <= places.count; block kWgmmaThreads.
 template <class Shape, class Source, class Result>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
-    wgmma_product(const __grid_constant__ Source source, WgmmaWork work, Result result) {
+    wgmma_product(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                  Result result) {
   // full: the stage has arrived; empty: all eight consumer warps have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
@@ -115,8 +148,9 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
     if (lane != 0 && !Source::kWholeWarp) return;
-    for (std::int64_t index = blockIdx.x; index < work.items(); index += gridDim.x) {
-      const WgmmaItem item = item_at(work, index);
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
         // Until the consumers have read what the stage held a round ago; at once in round 0.
@@ -136,8 +170,9 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
 
   const int consumer = thread / 128, warp = thread % 128 / 32;
   constexpr int kRows = Shape::M / kConsumers;  // of a consumer
-  for (std::int64_t index = blockIdx.x; index < work.items(); index += gridDim.x) {
-    const WgmmaItem item = item_at(work, index);
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
     float sums[Shape::kRowTiles][Shape::N / 2];
 #pragma unroll
     for (int i = 0; i < Shape::kRowTiles; ++i) {
@@ -245,9 +280,10 @@ inline int multiprocessors() {
 template <class Shape, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const WgmmaPlaces places(work);
   launch(wgmma_product<Shape, Source, Result>,
-         {dim3(blocks_for(work.items(), 1, resident)), dim3(kWgmmaThreads), Shape::kSharedBytes},
-         source, work, result);
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kWgmmaThreads), Shape::kSharedBytes},
+         source, work, places, result);
 }
 
 /// Why wgmma is not there, if so: it belongs to compute capability 9.0 alone, and later GPUs have

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::tile_map {
@@ -55,11 +56,17 @@ __device__ inline void hilbert_point(int log_side, int d, int* x, int* y) {
   }
 }
 
-/// This block's tile, whatever its z, under every map but stream_k. False: there is none, and the
-/// block must leave before its first barrier. All threads of a block get the same answer.
-__device__ inline bool tile_of_block(const TileMapProblem& map, Tile* tile) {
-  // why_no_grid() has made sure that all of these fit an int.
-  const int x = static_cast<int>(blockIdx.x), y = static_cast<int>(blockIdx.y);
+/// Why a kernel cannot run under the map whose blocks compute one whole tile each, if so.
+inline Declined why_no_whole_tiles(const TileMapProblem& map) {
+  if (map.map == TileMap::split_k || map.map == TileMap::stream_k) {
+    return text("the map ", name_of(map.map),
+                " lets several blocks share a tile, and this kernel does not add up their parts");
+  }
+  return why_no_grid(map);
+}
+
+/// The tile of block (x, y) of the map's grid, under every map but stream_k. False: there is none.
+__device__ inline bool tile_at(const TileMapProblem& map, int x, int y, Tile* tile) {
   *tile = {map.tiles_m, map.tiles_n};  // none
   switch (map.map) {
     case TileMap::row_major: *tile = {x / map.tiles_n, x % map.tiles_n}; break;
@@ -97,6 +104,33 @@ __device__ inline bool tile_of_block(const TileMapProblem& map, Tile* tile) {
   }
   return tile->m < map.tiles_m && tile->n < map.tiles_n;
 }
+
+/// This block's tile, whatever its z, under every map but stream_k. False: there is none, and the
+/// block must leave before its first barrier. All threads of a block get the same answer.
+__device__ inline bool tile_of_block(const TileMapProblem& map, Tile* tile) {
+  // why_no_grid() has made sure that both fit an int.
+  return tile_at(map, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), tile);
+}
+
+/// A map for kernels whose grid is another one: because each of their blocks computes many tiles,
+/// or because they have more than tiles to count. Counts the blocks of the map's grid as CUDA
+/// numbers them: x fastest, then y; a *plane* of them for each z.
+struct Walk {
+  TileMapProblem map;   ///< not stream_k
+  unsigned row, plane;  ///< blocks of the map's grid along x, and of a whole plane
+
+  /// Of a map whose grid the caller has asked why_no_grid() about.
+  explicit Walk(const TileMapProblem& map_) : map(map_) {
+    const BlockGrid grid = grid_of(map);
+    row = static_cast<unsigned>(grid.x);
+    plane = static_cast<unsigned>(grid.x * grid.y);
+  }
+  /// The tile of block `index` < plane. False: there is none.
+  __device__ bool tile_at(unsigned index, Tile* tile) const {
+    return tile_map::tile_at(map, static_cast<int>(index % row), static_cast<int>(index / row),
+                             tile);
+  }
+};
 
 /// Calls body(unit) for each unit of this block, in the order of work. All threads of a block see
 /// the same units, so `body` may contain barriers; it begins with one if it reuses shared memory.

@@ -261,6 +261,15 @@ class Conv2dFiles(ProgramTest):
                 ran = self.check_saved("conv2d", out, report, {"y": np.maximum(y, 0)})
                 self.assertGreaterEqual(ran, 8)
 
+    def test_every_map(self):
+        x, weights = integers(self.rng, 2, 4, 7, 9), integers(self.rng, 70, 2, 3, 3)
+        y = reference.conv2d(x, weights, None, ((0, 0), (0, 0)), (1, 1), (1, 1), 2)
+        for name in MAPS:
+            with self.subTest(map=name):
+                out, report, _ = self.save("conv2d", "--x", self.write("x.npy", x), "--weights",
+                                           self.write("w.npy", weights), "--groups", "2", "--map", name)
+                self.check_saved("conv2d", out, report, {"y": y})
+
     def test_input_gradient(self):
         for case in self.CASES:
             n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, _ = case
@@ -397,9 +406,9 @@ class GemmFiles(ProgramTest):
                                            self.write("b.npy", b))
                 self.check_saved("gemm", out, report, {"c": a.astype(np.float64) @ b})
 
-    def test_every_map_that_hands_out_whole_tiles(self):
+    def test_every_map(self):
         a, b = integers(self.rng, 70, 9), integers(self.rng, 9, 100)
-        for name in MAPS[:8]:
+        for name in MAPS:
             with self.subTest(map=name):
                 out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b",
                                            self.write("b.npy", b), "--map", name)
@@ -916,6 +925,7 @@ class BadWords(ProgramTest):
                 (["compare", "gemm", "--backend", "cuda"], ["cuda"]),
                 (["compare", "gemm", "--data", "reals"], ["real"]),
                 (["compare", "tile_map", "--map", "hilbart"], ["hilbert"]),
+                (["compare", "conv2d", "--map", "hilbart"], ["hilbert"]),
                 (["compare", "col2im", "--request", "adds"], ["add"]),
                 (["compare", "gemm", "--rung", "cuda_naive/gemm/dirct"], ["cuda_naive/gemm/direct"]),
                 (["compare", "gemm", "--rung", "nothing*"], ["nothing*"]),
@@ -949,6 +959,7 @@ class BadWords(ProgramTest):
                 (["conv2d", "--n", "99999999999999999999"], ["99999999999999999999"]),
                 (["conv2d", "--n", "4294967297"], ["4294967297"]),
                 (["conv2d", "--pad", "2147483647"], []),
+                (["conv2d_dgrad", "--map", "hilbert"], ["map = hilbert"]),
                 (["gemm", "--m", "0"], ["m = 0"]),
                 (["gemm", "--seed", "-1"], ["seed"]),
                 (["gemm", "--c", "3"], ["c"]),

@@ -438,6 +438,29 @@ planted_bug(remainder_of_the_steps_lost
   REPLACE [==[const std::int64_t end = step + share;]==]
   TEACHES "k-steps that the number of blocks does not divide")
 
+planted_bug(tile_rows_taken_for_channels
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
+  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
+  FIND [==[place.n = at.m * T::kBlockN;]==]
+  REPLACE [==[place.n = at.n * T::kBlockN;]==]
+  TEACHES "a convolution as a product: a map's rows are pixels, its columns are channels")
+
+planted_bug(second_axis_of_the_grid_forgotten
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[places.walk.tile_at(place % places.walk.plane, &tile)]==]
+  REPLACE [==[places.walk.tile_at(place % places.walk.row, &tile)]==]
+  TEACHES "a map in a loop: identity<N> and horizontal go on along the grid's y")
+
+planted_bug(as_many_places_as_tiles
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[: std::int64_t{walk.plane} * work.products * work.splits]==]
+  REPLACE [==[: work.items()]==]
+  TEACHES "a map in a loop: places without a tile lie between those with one")
+
 # --- Rulebooks
 
 set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)
