@@ -799,13 +799,6 @@ planted_bug(window_forgets_columns_of_taps
   REPLACE [==[1u << tap.r]==]
   TEACHES "left of a row lies the end of the row before: no fault, a wrong number")
 
-planted_bug(fragments_of_the_stage_before
-  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
-  FILE cuda_optimized/gemm/mma_tile.cuh
-  FIND [==[ring.load(step + 1, 0, a0, b0, factors);]==]
-  REPLACE [==[ring.load(step, 0, a0, b0, factors);]==]
-  TEACHES "loaded ahead, across the barrier: from the next stage's tile")
-
 planted_bug(weights_left_as_they_are
   RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
   FIND [==[out[i] = __uint_as_float(ptx::to_tf32(in[i]));]==]
