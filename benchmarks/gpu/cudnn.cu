@@ -114,7 +114,7 @@ std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scr
         if (!p->bias) continue;  // the fused call wants one
         baselines.push_back({text("cudnn ", name), [=](const Arguments& arrays) {
                                check(cudnnConvolutionBiasActivationForward(
-                                   handle(), &kOne, c->x, arrays.in<float>("x"), c->w,
+                                   cudnn_handle(), &kOne, c->x, arrays.in<float>("x"), c->w,
                                    arrays.in<float>("weights"), c->convolution, algorithm,
                                    scratch.data, scratch.bytes, &kZero, c->y,
                                    arrays.out<float>("y"), c->db, arrays.in<float>("bias"), c->relu,

@@ -430,7 +430,8 @@ std::vector<Candidate> search(const Conv2dProblem& p, const Contest& contest,
 std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratch& scratch,
                                             const Arguments& trial) {
   const auto* p = std::get_if<Conv2dProblem>(&contest.problem);
-  if (p == nullptr) return {};
+  // A convolution alone is not the work of one with bias and ReLU.
+  if (p == nullptr || p->bias || p->activation != Activation::none) return {};
   using Run = std::function<void(const Plan&, const Arguments&)>;
   Direction direction{};
   Run run;

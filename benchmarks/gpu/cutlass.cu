@@ -89,7 +89,7 @@ struct Convolution {
 
 std::vector<Baseline> convolutions(const Contest& contest, const Conv2dProblem& p) {
   if (contest.ladder != "conv2d" || !contest.nhwc || p.groups != 1 || p.bias ||
-      p.pad.top != p.pad.bottom || p.pad.left != p.pad.right) {
+      p.activation != Activation::none || p.pad.top != p.pad.bottom || p.pad.left != p.pad.right) {
     return {};
   }
   if (!contest.tf32) {

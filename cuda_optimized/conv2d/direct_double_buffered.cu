@@ -205,13 +205,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       float4 fetched[kFetched];
 #pragma unroll
       for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
-      FilterTile<kFilters> filter_tile{weights + k0 * filter_size, filter_size, filters, taps};
+      FilterTile<kFilters> channel_weights{weights + k0 * filter_size, filter_size, filters, taps};
       float fetched_weights[kFetchedWeights];
       const auto fetch_weights = [&] {
 #pragma unroll
         for (int j = 0; j < kFetchedWeights; ++j) {
           const int i = static_cast<int>(thread + j * threads);
-          fetched_weights[j] = filter_tile.has(i) ? filter_tile.value(i) : 0.0f;
+          fetched_weights[j] = channel_weights.has(i) ? channel_weights.value(i) : 0.0f;
         }
       };
       fetch_weights();
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
           const int i = static_cast<int>(thread + j * threads);
           if (i < taps * kFilters) filter_room[FilterTile<kFilters>::place(i)] = fetched_weights[j];
         }
-        load_filters<kFilters>(filter_tile, kFetchedWeights * static_cast<int>(threads),
+        load_filters<kFilters>(channel_weights, kFetchedWeights * static_cast<int>(threads),
                                static_cast<int>(thread), static_cast<int>(threads), filter_room);
         load_rest(conv, channel, h0, aligned_w0, rows, row_vectors, aligned, tile);
         // The one barrier: between these writes and the reads below. It also stands between the
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         __syncthreads();
         if (c + 1 < group_c) {
           channel += channel_size;
-          filter_tile.weights += taps;
+          channel_weights.weights += taps;
           fetch_weights();
 #pragma unroll
           for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
