@@ -46,6 +46,8 @@ std::vector<ConvTestProblem> conv_problems() {
       {9, "uncovered tail pixels",
        P{.C = 2, .H = 10, .W = 10, .K = 3, .R = 3, .S = 3, .stride = {3, 3}}},
       {10, "stride > filter 1x1", P{.C = 2, .H = 9, .W = 9, .K = 3, .stride = {3, 3}}},
+      {0, "steps past the only pixel",
+       P{.C = 4, .H = 1, .W = 1, .K = 8, .pad = {1, 1, 1, 1}, .stride = {2, 2}}},
       {11, "stride > filter 2x2",
        P{.C = 2, .H = 9, .W = 9, .K = 3, .R = 2, .S = 2, .stride = {5, 5}}},
       {12, "dilation 2",

@@ -130,7 +130,8 @@ Plan plan_of(const Conv2dProblem& conv) {
       plan.dy = conv2d::packed_source_floats(windows);
     }
   }
-  plan.packs = conv.layout == Layout::nchw && all_fit;
+  // Steps may lead past all pixels: then there is no class, and dx is zero.
+  plan.packs = conv.layout == Layout::nchw && all_fit && !plan.classes.empty();
   if (!plan.packs) plan.dy = 0;
   return plan;
 }
