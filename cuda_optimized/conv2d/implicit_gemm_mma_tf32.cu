@@ -39,8 +39,9 @@
 /// mma.sync a stage each; a loop of these and nothing else, with their ldmatrix and a barrier,
 /// does 290 TFLOP/s on an H200 (318 without), which wgmma's 495 are out of reach for. Of 420
 /// instructions a stage, 128 are mma, 128 round x, 32 are ldmatrix, 100 copy: a third of the issue
-/// slots stay empty, and the tensor cores should be busy for 70 to 75 % of the time. Predicted for
-/// B10: 215 TFLOP/s, 1150 us; for B6 60 us; for B7 55 us, with five parts a sum.
+/// slots stay empty, and the tensor cores should be busy for 70 to 75 % of the time: 200 to 220
+/// TFLOP/s for B10, some 1150 us. The constants of the model that chooses tiles and parts were
+/// fitted to first measurements; by it B6 takes 60 us and B7, with five parts a sum, 55.
 /// Counters on an H200: mma has to wait for the one before (math pipe throttle: 1.6 of 2 warps at
 /// any time); barriers, copies and shared memory (47 % of its bandwidth) hardly matter.
 /// **Costs.** Workspace: the weights once more, and the parts of y. A tile has 64 pixels and

@@ -2,7 +2,8 @@
 /// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
 ///
 /// - Before: gemm_col2im.cu (a product with K/G = 1 is no product: it only fills a workspace)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh, plane_tile.cuh, row_segment.cuh
+/// - Made of: cuda_optimized/conv2d/flat_copy.cuh,
+///   cuda_optimized/conv2d/plane_tile.cuh, cuda_optimized/conv2d/row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A channel's dx depends on that channel's dy alone, and with stride 1 it is dy

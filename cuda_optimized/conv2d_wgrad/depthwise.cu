@@ -2,7 +2,8 @@
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
 /// - Before: im2col_gemm.cu (a product with one row: dw of a group has R * S elements)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh, plane_tile.cuh, row_segment.cuh
+/// - Made of: cuda_optimized/conv2d/flat_copy.cuh,
+///   cuda_optimized/conv2d/plane_tile.cuh, cuda_optimized/conv2d/row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for
