@@ -118,11 +118,12 @@ __device__ inline Pixel pixel_at(const GatheredGemm& product, std::int64_t index
           ((at.n * product.out_H + out_row) * product.out_W + out_column) * product.out_channels};
 }
 
-/// The tap and channel of a step k of the sums.
+/// What a step k of the sums stands for.
 struct Tap {
-  int r, s, c;
+  int r, s, c;  ///< Row and column in the filter; channel of the group.
 };
 
+/// The tap and channel of step k.
 __device__ inline Tap tap_at(const GatheredGemm& product, int k) {
   const int tap = product.by_channels.quotient(k), r = product.by_taps_across.quotient(tap);
   return {r, product.by_taps_across.remainder(tap, r), product.by_channels.remainder(k, tap)};

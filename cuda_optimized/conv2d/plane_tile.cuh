@@ -36,7 +36,9 @@ struct PlanePlan {
   int segments;    ///< Threads along a row; the block is [planes][rows][segments] threads.
   FastDivision by_segments, by_rows, by_channels;  ///< For a thread's place.
 
+  /// Of a block, in whole warps.
   int threads() const { return ceil_div(planes * rows * segments, 32) * 32; }
+  /// Of shared memory.
   std::int64_t bytes() const {
     return (std::int64_t{in_floats} + out_floats) * std::int64_t{sizeof(float)};
   }
@@ -61,7 +63,7 @@ __device__ inline PlanePlace plane_place(const PlanePlan& plan, int plane0, int 
 
 /// The inputs or outputs: planes of rows x columns, `each` of them a channel.
 struct Planes {
-  int rows, columns, each;
+  int rows, columns, each;  ///< Of a plane; planes a channel.
 };
 
 /// As many whole planes as fit and leave enough blocks, or else as many rows as fit, at least one;

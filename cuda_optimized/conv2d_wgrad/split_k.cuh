@@ -120,7 +120,7 @@ struct EvenShares {
   int steps = 0;   ///< Of a tile.
   int blocks = 0;  ///< That share all of them.
   int across = 1;  ///< So many neighbouring blocks have the same part of different tiles' sums.
-  std::int64_t all_steps = 0;
+  std::int64_t all_steps = 0;  ///< Of all tiles.
 
   /// Which share a block gets: those that run at the same time shall read the same pixels.
   HOST_DEVICE constexpr int share_of(int block) const {
@@ -136,11 +136,11 @@ struct EvenShares {
   }
 };
 
-/// A product in even shares, with an estimate of its time in microseconds.
+/// A product in even shares.
 struct EvenPlan {
-  SplitProduct product;
-  EvenShares shares;
-  double microseconds;
+  SplitProduct product;  ///< What is computed.
+  EvenShares shares;     ///< Who computes what of it.
+  double microseconds;   ///< An estimate of its time.
 };
 
 /// As many shares as a multiple of the tiles, which makes the same parts as plan_for() does; or as
