@@ -38,9 +38,9 @@
 /// and one of taps take 26 of the cycles of shared memory: 29 us; y's 103 MB take 26 us. All
 /// three at once: predicted 60 to 70 us. B11 (16x1x161x700, 32 filters 5x20, stride 2): predicted
 /// 30 us.
-/// Measured on one H200: 74 us, where cuDNN takes 204 in NHWC and 309 in NCHW; B11 40 us, cuDNN
-/// 145. Tensor cores are busy a third of the time. Half of the warps' time goes to the products, a
-/// sixth to copying and rounding patches, an eighth to the barrier.
+/// Measured on one H200: 74 us, where cuDNN takes 204 in NHWC and 309 in NCHW; B11 40 us, and 145
+/// in cuDNN. Tensor cores are busy a third of the time. Half of the warps' time goes to the
+/// products, a sixth to copying and rounding patches, an eighth to the barrier.
 /// What lost: warps of 64 filters x 48 or 64 pixels, which load fewer weights, but are too few to
 /// hide anything (80 and 82 us where this took 76); two steps of k in the loop (the same time);
 /// tiles of 4 rows instead of 2 (78 us: a sixth fewer instructions, but 896 tiles for 264 blocks);

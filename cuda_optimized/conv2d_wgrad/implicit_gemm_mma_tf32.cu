@@ -31,10 +31,10 @@
 /// from L2 to the SMs. B6 to B8 take 20 to 30 us beyond their share of that rate: the first loads,
 /// 18 to 27 MB of parts written and read again (8 us), two launches.
 ///
-/// What was tried, B10 in microseconds: fragments a float at a time, cvt.rna and parts of all of dw
-/// 1946. cvt.rna is a comparison and an addition under its condition, some 9 cycles apart, where
-/// stalls on fixed latencies were a third of the time. Two instructions without a condition, which
-/// keep every NaN, 1685; the addition alone, 1527; one instruction, and pointers that move on
+/// What was tried, B10 in microseconds: 1946 with fragments a float at a time, cvt.rna and parts of
+/// all of dw. cvt.rna is a comparison and an addition under its condition, some 9 cycles apart,
+/// where stalls on fixed latencies were a third of the time. Two instructions without a condition,
+/// which keep every NaN, 1685; the addition alone, 1527; one instruction, and pointers that move on
 /// instead of addresses found anew, 1432. Tiles of 128 x 256 for eight warps have less traffic from
 /// L2, but twice the stalls at barriers: 1526.
 /// **Costs.** 106 KB of shared memory a block. C/G and K/G that are no multiples of 4 are copied 4
