@@ -91,8 +91,10 @@ planted_bug(last_halo_row_missing
 
 planted_bug(filter_tail_written
   RUNG cuda_optimized/conv2d/direct_register_tile
-  FIND [==[if (f < filters && j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];]==]
-  REPLACE [==[if (j < pixels) y[output + f * y_plane + j * y_row] = sums[f][j];]==]
+  FIND [==[if (f < filters && j < pixels)
+]==]
+  REPLACE [==[if (j < pixels)
+]==]
   TEACHES "a thread's tile of filters ends inside of K somewhere: groups, and guard bands behind y")
 
 planted_bug(float4_tail
@@ -183,26 +185,26 @@ planted_bug(grid_stride_forgotten
 
 planted_bug(output_left_alone
   RUNG cuda_naive/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
-  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = sum;]==]
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
   TEACHES "outputs start as NaN: what the run before left cannot help")
 
 planted_bug(nothing_but_nan
   RUNG cpu_reference/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
   REPLACE [==[y[y_at(n, k, p, q)] = sum * (0.0f / 0.0f);]==]
   TEACHES "`if (error > tolerance) fail` accepts this; `if (!(error <= tolerance)) fail` does not")
 
 planted_bug(writes_its_input
   RUNG cpu_reference/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
-  REPLACE [==[y[y_at(n, k, p, q)] = sum, const_cast<float*>(x)[0] += 1.0f;]==]
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum), const_cast<float*>(x)[0] += 1.0f;]==]
   TEACHES "inputs are compared after the run")
 
 planted_bug(bias_twice
   RUNG cuda_naive/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = sum;]==]
-  REPLACE [==[y[y_at(n, k, p, q)] = sum + (bias ? bias[k] : 0.0f);]==]
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum + (bias ? bias[k] : 0.0f));]==]
   TEACHES "problems with and without a bias")
 
 planted_bug(channel_pieces_overwrite
