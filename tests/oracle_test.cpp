@@ -486,7 +486,7 @@ TEST_CASE("outputs of unknown size: missing, of a wrong shape, created twice") {
   check_differs(run([](const TileMapProblem&, const Arguments& arrays) {
                   arrays.create<std::int32_t>("units", {6, 6});
                 }),
-                "found -1");  // as it was poisoned
+                "found -4128832");  // as it was poisoned
   check_differs(run([](const TileMapProblem&, const Arguments& arrays) {
                   std::int32_t* units = arrays.create<std::int32_t>("units", {6, 6});
                   std::fill_n(units, 37, 0);

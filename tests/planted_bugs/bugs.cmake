@@ -325,10 +325,9 @@ planted_bug(taps_before_channels
   TEACHES "rows are [tap][channel]: right as long as there are as many taps as channels")
 
 planted_bug(relu_before_the_bias
-  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
-  FILE cuda_optimized/conv2d/gathered_product.cuh
-  FIND [==[activated(activation, start + sums[i][j + e])]==]
-  REPLACE [==[start + activated(activation, sums[i][j + e])]==]
+  RUNG cuda_optimized/conv2d/implicit_gemm_register_tile
+  FIND [==[activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i][e])]==]
+  REPLACE [==[(bias ? bias[filter] : 0.0f) + activated(conv.activation, sums[i][e])]==]
   TEACHES "with ReLU the order of an epilogue matters: a bias below zero must be able to switch an output off")
 
 planted_bug(relu_of_parts
