@@ -6,22 +6,47 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "oracle/rulebook.hpp"
 
 namespace convladder::benchmarks {
 
 /// A problem with a name. The same name stands for the same sizes in related ladders: B4 of conv2d,
-/// of both its gradients, and of im2col and col2im.
+/// of both its gradients, and of im2col and col2im; `sweep-64-subm3` of sparse_conv and of both its
+/// gradients.
 struct BenchmarkProblem {
   std::string ladder;
   std::string id;       ///< "B4".
   std::string teaches;  ///< Why it is there.
-  Problem problem;      ///< In fp32 and NCHW.
+  /// In fp32 and NCHW. Of a sparse convolution without what only its rulebook tells, see
+  /// whole_problem(): rows and pairs.
+  Problem problem;
+  std::string sites = {};  ///< Of a sparse problem, whose they are: see sites_of().
+  bool bf16 = true;  ///< Of a sparse convolution: timed in bf16, too, beside fp32, TF32 and fp16.
 };
 
 /// All of them, ladder by ladder in the rung table's order.
 const std::vector<BenchmarkProblem>& benchmark_problems();
 
-/// Multiplications and additions of a problem, as the definition counts them; 0 for copies.
+/// One line, without rows and pairs of a sparse convolution that has not been made yet.
+std::string describe(const BenchmarkProblem& benchmark);
+
+/// The sites of a sparse problem, made when they are first asked for:
+/// - `sweep`, `large`: a simulated LiDAR sweep of 125,562 and of 913,903 voxels (lidar_sweep());
+/// - `half`, `quarter`, `eighth`: what one, two and three strided convolutions leave of `sweep`, as
+///   in the VoxelBackBone8x of OpenPCDet;
+/// - `shell-64` ...: a sphere's surface in a cube of so many cells along each axis;
+/// - `random-100k` ...: so many sites anywhere in the sweep's grid, which hardly ever meet;
+/// - `cube-100` ...: every cell of a cube.
+const Array& sites_of(const BenchmarkProblem& benchmark);
+
+/// The rulebook of a sparse problem over its sites; the last ones that were made are kept.
+const Rulebook& rulebook_of(const BenchmarkProblem& benchmark);
+
+/// `variant` of the benchmark's problem with all its sizes.
+Problem whole_problem(const BenchmarkProblem& benchmark, const Problem& variant);
+
+/// Multiplications and additions of a problem, as the definition counts them; 0 for copies and
+/// rulebooks. Those of a sparse convolution are of its pairs.
 double operations(const Problem& problem);
 
 }  // namespace convladder::benchmarks

@@ -14,16 +14,18 @@ namespace convladder::benchmarks {
 /// The times of a rung on a problem, in one precision, layout and state of the L2 cache.
 struct Row {
   std::string ladder, rung, source_hash, problem;
-  std::string dtype;   ///< "fp32", "tf32".
-  std::string layout;  ///< "nchw", "nhwc"; "row_major" for matrices.
+  std::string dtype;   ///< "fp32", "tf32", "fp16", "bf16"; of rulebooks "int32".
+  std::string layout;  ///< "nchw", "nhwc"; "row_major" for matrices, "rows" of sparse features.
   std::string l2;      ///< "warm", "cold".
   double median_us = 0, spread_us = 0, host_us = 0;
   double tflops = 0;    ///< By the definition's operations.
   double roofline = 0;  ///< The time that arithmetic or traffic takes at least, of the time taken.
-  std::int64_t bytes = 0;  ///< Of all inputs and outputs, each once.
+  std::int64_t bytes = 0;  ///< That have to be read and written at least, each array once.
   int launches = 0, host_syncs = 0, registers = 0, shared_bytes = 0, spills = 0;
   double occupancy = 0;
   std::map<std::string, double> baselines = {}, limits = {};  ///< Microseconds by name.
+  /// Of scratch memory: the workspace, and the most that a run allocates at once beside it.
+  std::int64_t memory_bytes = 0;
 };
 
 /// A run on one machine.
@@ -47,8 +49,11 @@ std::optional<Run> newest_run(const std::filesystem::path& folder);
 /// keep up with where it has to do them all.
 bool saves_multiplications(const std::string& name);
 
-/// The fastest of a row's baselines; for a rung in plain arithmetic, of those in plain arithmetic.
-/// Null without any.
+/// The name of a time, less ", host clock" behind those that are not on the GPU's clock.
+std::string without_clock(const std::string& name);
+
+/// The fastest of a row's baselines on the GPU's clock; for a rung in plain arithmetic, of those in
+/// plain arithmetic. Null without any.
 const std::pair<const std::string, double>* best_baseline(const Row& row);
 
 }  // namespace convladder::benchmarks

@@ -8,6 +8,7 @@
 
 #include "core/device.hpp"
 #include "ladders/ladders.hpp"
+#include "oracle/canonical.hpp"
 #include "oracle/data.hpp"
 #include "oracle/judge.hpp"
 #include "oracle/memory_order.hpp"
@@ -42,7 +43,11 @@ std::array<std::size_t, 5> order_of(const Row& row) {
     if (candidate.ladder == row.ladder && candidate.id == row.problem) break;
     ++problem;
   }
-  const std::size_t variant = (row.layout == "nhwc" ? 2u : 0u) + (row.dtype == "fp32" ? 0u : 1u);
+  const std::size_t dtype = row.dtype == "tf32"   ? 1
+                            : row.dtype == "fp16" ? 2
+                            : row.dtype == "bf16" ? 3
+                                                  : 0;
+  const std::size_t variant = (row.layout == "nhwc" ? 4u : 0u) + dtype;
   return {ladder, problem, variant, row.l2 == "warm" ? 0u : 1u, rung};
 }
 
@@ -111,8 +116,28 @@ struct Variant {
   std::string dtype, layout;
 };
 
+/// The types of a sparse convolution, the strictest first.
+std::vector<Variant> variants_of(const SparseConvProblem& problem, bool bf16) {
+  std::vector<Variant> variants;
+  for (const auto& [dtype, precision] : {std::pair{DType::f32, Precision::fp32},
+                                         {DType::f32, Precision::tf32},
+                                         {DType::f16, Precision::fp32},
+                                         {DType::bf16, Precision::fp32}}) {
+    if (dtype == DType::bf16 && !bf16) continue;
+    SparseConvProblem variant = problem;
+    variant.dtype = dtype;
+    variant.precision = precision;
+    variants.push_back({variant, dtype_name(variant), "rows"});
+  }
+  return variants;
+}
+
 /// All that its ladder knows, the strict precision first.
-std::vector<Variant> variants_of(const Problem& problem) {
+std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
+  const Problem& problem = benchmark.problem;
+  if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
+    return variants_of(*conv, benchmark.bf16);
+  if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
   std::vector<Variant> variants;
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
@@ -158,24 +183,90 @@ std::vector<std::int64_t> places_in(const ArraySpec& spec, std::int64_t longest)
   return places;
 }
 
-/// A problem's data and some of its right answers, which all variants have in common.
+/// A problem's data and some of its right answers, which all variants of the same type have in
+/// common.
 struct SampledData {
+  DType dtype = DType::f32;
   Arrays inputs;
   std::vector<std::vector<std::int64_t>> places;  // by output; row-major
   std::vector<std::vector<ExpectedElement>> elements;
 };
 
-SampledData data_of(const BenchmarkProblem& benchmark) {
-  const Signature signature = ladder(benchmark.ladder).signature(benchmark.problem);
-  const std::int64_t longest = longest_sum(benchmark.ladder, benchmark.problem);
+DType dtype_of(const Problem& problem) {
+  const auto* conv = std::get_if<SparseConvProblem>(&problem);
+  return conv == nullptr ? DType::f32 : conv->dtype;
+}
+
+SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
+  const Signature signature = ladder(benchmark.ladder).signature(problem);
+  const std::int64_t longest = longest_sum(benchmark.ladder, problem);
   SampledData data;
-  data.inputs = make_inputs(signature, Data::real, 1, longest);
+  data.dtype = dtype_of(problem);
+  if (std::holds_alternative<RulebookProblem>(problem)) {
+    data.inputs = {{"coords", sites_of(benchmark)}};
+    return data;
+  }
+  Arrays given;
+  if (std::holds_alternative<SparseConvProblem>(problem))
+    given = rulebook_inputs(rulebook_of(benchmark), signature);
+  data.inputs = make_inputs(signature, Data::real, 1, longest, std::move(given));
   for (const ArraySpec& spec : signature.outputs) {
     data.places.push_back(places_in(spec, longest));
-    data.elements.push_back(reference_at(benchmark.ladder, benchmark.problem, data.inputs,
-                                         spec.name, data.places.back()));
+    data.elements.push_back(
+        reference_at(benchmark.ladder, problem, data.inputs, spec.name, data.places.back()));
   }
   return data;
+}
+
+/// All outputs of a rulebook problem, and how to compare those of a rung with them.
+void expect_rulebook(Contest& contest, const Rulebook& rulebook) {
+  const auto& book = std::get<RulebookProblem>(contest.problem);
+  const bool split = orders_of(book.form) == 2;
+  const std::map<std::string, const Array*> right = {
+      {"out_coords", &rulebook.out_coords},
+      {"pairs", &rulebook.pairs},
+      {"nbr", &rulebook.nbr},
+      {"mask", &rulebook.mask},
+      {"order", split ? &rulebook.split_order : &rulebook.order}};
+  for (ArraySpec& spec : contest.signature.outputs) {
+    const Array& array = *right.at(spec.name);
+    spec.shape = array.shape();
+    contest.wholes.push_back({spec, array});
+  }
+  contest.difference = [wholes = contest.wholes, problem = contest.problem](Arrays outputs) {
+    const Arrays found = canonical(problem, std::move(outputs));
+    for (const WholeOutput& whole : wholes) {
+      const auto array = found.find(whole.spec.name);
+      if (array == found.end()) continue;
+      const auto expected = whole.right.as<std::int32_t>();
+      const auto numbers = array->second.as<std::int32_t>();
+      const auto [wrong, instead] = std::ranges::mismatch(numbers, expected);
+      if (wrong == numbers.end() && instead == expected.end()) continue;
+      return text(whole.spec.name, "[", wrong - numbers.begin(), "]: expected ", *instead,
+                  ", found ", *wrong);
+    }
+    return std::string();
+  };
+}
+
+/// The bytes that have to be read and written at least: every array once. But of the rulebook of a
+/// sparse convolution, which lies there in several forms, the masks of the rows and an index for
+/// each pair.
+double least_bytes(const Contest& contest) {
+  const auto* conv = std::get_if<SparseConvProblem>(&contest.problem);
+  double bytes = 0;
+  for (const auto* specs : {&contest.signature.inputs, &contest.signature.outputs}) {
+    for (const ArraySpec& spec : *specs) {
+      if (spec.optional || (conv != nullptr && spec.dtype == DType::i32)) continue;
+      bytes +=
+          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
+    }
+  }
+  if (conv != nullptr) {
+    bytes += 4.0 * (static_cast<double>(conv->pairs) +
+                    static_cast<double>(mask_words(conv->book.KV)) * conv->M);
+  }
+  return bytes;
 }
 
 Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
@@ -187,34 +278,42 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   contest.tf32 = precision_of(variant.problem) == Precision::tf32;
   contest.nhwc = variant.layout == "nhwc";
   Expected rounding;
-  rounding.longest_sum = longest_sum(benchmark.ladder, benchmark.problem);
+  rounding.longest_sum = longest_sum(benchmark.ladder, variant.problem);
   rounding.precision = precision_of(variant.problem);
+  rounding.factors = dtype_of(variant.problem);
   const double allowed = allowed_error(rounding, Data::real);
   for (const ArraySpec& spec : contest.signature.inputs) {
     contest.inputs.emplace(spec.name, in_memory(data.inputs.at(spec.name), spec.order));
   }
-  for (std::size_t i = 0; i < contest.signature.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < data.places.size(); ++i) {
     const ArraySpec& spec = contest.signature.outputs[i];
     Samples samples{spec.name, {}, {}, {}};
     for (std::size_t k = 0; k < data.places[i].size(); ++k) {
+      const auto& [value, magnitude] = data.elements[i][k];
+      const double tolerance = allowed * magnitude;
       samples.places.push_back(place_in_memory(data.places[i][k], spec.order));
-      samples.values.push_back(data.elements[i][k].value);
-      samples.tolerances.push_back(allowed * data.elements[i][k].magnitude);
+      samples.values.push_back(value);
+      samples.tolerances.push_back(tolerance +
+                                   error_of_rounding(std::abs(value) + tolerance, spec.dtype));
     }
     contest.samples.push_back(std::move(samples));
   }
-  for (const auto* specs : {&contest.signature.inputs, &contest.signature.outputs}) {
-    for (const ArraySpec& spec : *specs) {
-      contest.bytes +=
-          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
-    }
-  }
+  if (std::holds_alternative<RulebookProblem>(variant.problem))
+    expect_rulebook(contest, rulebook_of(benchmark));
+  contest.bytes = least_bytes(contest);
   return contest;
+}
+
+/// The name of the rate that limits arithmetic in that type.
+const char* ceiling_of(const std::string& dtype) {
+  return dtype == "tf32"                      ? "tf32_tflops"
+         : dtype == "fp16" || dtype == "bf16" ? "fp16_tflops"
+                                              : "fma_tflops";
 }
 
 /// The least time, in microseconds, that the operations and the bytes of a row take.
 double floor_us(const Row& row, double flops, const std::map<std::string, double>& ceilings) {
-  const double peak = ceilings.at(row.dtype == "tf32" ? "tf32_tflops" : "fma_tflops");
+  const double peak = ceilings.at(ceiling_of(row.dtype));
   const double arithmetic = peak > 0 ? flops / peak * 1e-6 : 0;
   const auto copy = row.limits.find("copy");
   return std::max(arithmetic, copy == row.limits.end() ? 0 : copy->second);
@@ -232,32 +331,44 @@ bool complete(const Run& run, const Plan& plan, const Rung& rung, const Variant&
 
 bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
   bool right = true;
-  if (run.ceilings.empty()) {
+  if (!run.ceilings.contains("fp16_tflops")) {
     const Ceilings ceilings = measure_ceilings();
-    run.ceilings = {{"copy_tb_s", ceilings.copy_tb_s},
-                    {"copy_l2_tb_s", ceilings.copy_l2_tb_s},
-                    {"fma_tflops", ceilings.fma_tflops},
-                    {"tf32_tflops", ceilings.tf32_tflops}};
+    // What an earlier run measured of them stays, as its rows were held against it.
+    run.ceilings.merge(std::map<std::string, double>{{"copy_tb_s", ceilings.copy_tb_s},
+                                                     {"copy_l2_tb_s", ceilings.copy_l2_tb_s},
+                                                     {"fma_tflops", ceilings.fma_tflops},
+                                                     {"tf32_tflops", ceilings.tf32_tflops},
+                                                     {"fp16_tflops", ceilings.fp16_tflops}});
   }
   for (const Plan& plan : plans) {
     watcher.begin(plan);
     const BenchmarkProblem& benchmark = *plan.problem;
-    std::set<std::pair<std::string, std::string>> taken;  // rung and layout, in its strictest dtype
-    std::optional<SampledData> data;                      // once it is needed
-    for (const Variant& variant : variants_of(benchmark.problem)) {
+    // Rung, layout and type, in its strictest precision.
+    std::set<std::tuple<std::string, std::string, DType>> taken;
+    std::optional<SampledData> data;  // once it is needed
+    for (Variant& variant : variants_of(benchmark)) {
       std::vector<Entrant> entrants;
       std::vector<const Rung*> rungs;
+      bool whole = false;
       for (const Rung* rung : plan.rungs) {
         const auto& code = rung->code_at(Where::gpu);
-        if (!code || taken.contains({rung->name, variant.layout})) continue;
+        const std::tuple key{rung->name, variant.layout, dtype_of(variant.problem)};
+        if (!code || taken.contains(key)) continue;
+        if (complete(run, plan, *rung, variant)) {
+          taken.insert(key);
+          continue;
+        }
+        // A rulebook may take seconds to make: only where something is left to be timed.
+        if (!whole) variant.problem = whole_problem(benchmark, variant.problem);
+        whole = true;
         if (code->supports(variant.problem)) continue;
-        taken.insert({rung->name, variant.layout});
-        if (complete(run, plan, *rung, variant)) continue;
+        taken.insert(key);
         entrants.push_back({rung->name, &*code});
         rungs.push_back(rung);
       }
       if (entrants.empty()) continue;
-      if (!data) data = data_of(benchmark);
+      if (!data || data->dtype != dtype_of(variant.problem))
+        data = data_of(benchmark, variant.problem);
       Contest contest = contest_of(benchmark, variant, *data);
       contest.rungs = entrants;
       const std::string where =
@@ -295,13 +406,14 @@ bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
           row.shared_bytes = timing.shared_bytes;
           row.spills = timing.spills;
           row.occupancy = timing.occupancy;
+          row.memory_bytes = timing.memory_bytes;
           row.baselines = standing->baselines;
           row.limits = standing->limits;
           const double flops = operations(variant.problem);
           row.tflops = flops / timing.median_us * 1e-6;
-          const double peak = run.ceilings.at(row.dtype == "tf32" ? "tf32_tflops" : "fma_tflops");
+          const double peak = run.ceilings.at(ceiling_of(row.dtype));
           if (flops > 0 && peak > 0)
-            row.limits[row.dtype == "tf32" ? "tensor cores" : "fma"] = flops / peak * 1e-6;
+            row.limits[row.dtype == "fp32" ? "fma" : "tensor cores"] = flops / peak * 1e-6;
           row.roofline = floor_us(row, flops, run.ceilings) / timing.median_us;
           rows.push_back(std::move(row));
         }

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "benchmarks/runs.hpp"
 #include "command/files.hpp"
+#include "command/npy.hpp"
 #include "command/png_file.hpp"
 #include "command/program.hpp"
 #include "command/progress.hpp"
@@ -99,7 +102,7 @@ std::string against_baseline(const TimedRow& row) {
 std::string table_of(const BenchmarkProblem& problem, const std::vector<const TimedRow*>& rows) {
   struct Line {
     std::string name;
-    std::optional<double> warm_us = {}, cold_us = {};
+    std::optional<double> warm_us = {}, cold_us = {}, host_us = {};
     const TimedRow* row = nullptr;  // of a rung, preferably warm
   };
   std::vector<Line> lines;
@@ -113,11 +116,13 @@ std::string table_of(const BenchmarkProblem& problem, const std::vector<const Ti
     const bool warm = row->l2 == "warm";
     Line& line = line_of(row->rung);
     (warm ? line.warm_us : line.cold_us) = row->median_us;
+    if (warm || !line.host_us) line.host_us = row->host_us;
     if (line.row == nullptr || warm) line.row = row;
     for (const auto* times : {&row->baselines, &row->limits}) {
       for (const auto& [name, us] : *times) {
-        Line& other = line_of((times == &row->limits ? "limit: " : "") + name);
-        (warm ? other.warm_us : other.cold_us) = us;
+        const std::string whose = benchmarks::without_clock(name);
+        Line& other = line_of((times == &row->limits ? "limit: " : "") + whose);
+        (whose != name ? other.host_us : warm ? other.warm_us : other.cold_us) = us;
       }
     }
   }
@@ -132,16 +137,17 @@ std::string table_of(const BenchmarkProblem& problem, const std::vector<const Ti
   const TimedRow& any = *rows.front();
   std::string out = styled(Style::bold, text(problem.ladder, " ", problem.id, ", ", any.dtype, ", ",
                                              any.layout)) +
-                    text(": ", describe(problem.problem), " (", problem.teaches, ")\n");
+                    text(": ", benchmarks::describe(problem), " (", problem.teaches, ")\n");
   const auto add = [&](const std::string& name, const std::string& warm, const std::string& cold,
-                       const std::string& tflops, const std::string& limit,
+                       const std::string& host, const std::string& tflops, const std::string& limit,
                        const std::string& baseline, bool is_rung) {
     std::string line = "  " + left(name, width) + right(warm, 10) + right(cold, 10) +
-                       right(tflops, 9) + right(limit, 9) + "  " + baseline;
+                       right(host, 10) + right(tflops, 9) + right(limit, 9) + "  " + baseline;
     line.erase(line.find_last_not_of(' ') + 1);
     out += (is_rung ? line : styled(Style::dim, line)) + "\n";
   };
-  add("", "L2 warm", "L2 cold", "TFLOP/s", "of limit", "against the best baseline", false);
+  add("", "L2 warm", "L2 cold", "on host", "TFLOP/s", "of limit", "against the best baseline",
+      false);
   for (const Line& line : lines) {
     const auto time = [](const std::optional<double>& us) {
       return us ? microseconds(*us) : std::string("-");
@@ -149,7 +155,7 @@ std::string table_of(const BenchmarkProblem& problem, const std::vector<const Ti
     char tflops[32] = "";
     if (line.row != nullptr && line.row->tflops > 0)
       std::snprintf(tflops, sizeof tflops, "%.2f", line.row->tflops);
-    add(line.name, time(line.warm_us), time(line.cold_us), tflops,
+    add(line.name, time(line.warm_us), time(line.cold_us), time(line.host_us), tflops,
         line.row == nullptr ? "" : percent(line.row->roofline),
         line.row == nullptr ? "" : against_baseline(*line.row), line.row != nullptr);
   }
@@ -187,7 +193,10 @@ std::string ceilings_line(const Run& run) {
                 "Measured ceilings: copy %.2f TB/s (inside of the L2 %.2f), FMA %.1f TFLOP/s, TF32 "
                 "%.0f TFLOP/s",
                 of("copy_tb_s"), of("copy_l2_tb_s"), of("fma_tflops"), of("tf32_tflops"));
-  return line;
+  std::string words = line;
+  if (of("fp16_tflops") > 0)  // earlier runs have not
+    words += text(", fp16 ", std::lround(of("fp16_tflops")), " TFLOP/s");
+  return words;
 }
 
 /// The picture beside a file of rows: run.roofline.png beside run.json. None beside a device or a
@@ -279,10 +288,65 @@ Run resumed(const std::string& path) {
   return earlier;
 }
 
+/// A sparse problem for other programs.
+nlohmann::ordered_json as_json(const BenchmarkProblem& problem, const RulebookProblem& book) {
+  const auto axes = [&](const PerAxis& values) {
+    return std::vector<int>(values.value, values.value + book.ndim);
+  };
+  nlohmann::ordered_json json = {{"ladder", problem.ladder},    {"id", problem.id},
+                                 {"sites", problem.sites},      {"batch", book.batch},
+                                 {"shape", axes(book.shape)},   {"mode", name_of(book.mode)},
+                                 {"kernel", axes(book.kernel)}, {"stride", axes(book.stride)},
+                                 {"pad", axes(book.pad)},       {"dilation", axes(book.dilation)}};
+  if (const auto* conv = std::get_if<SparseConvProblem>(&problem.problem)) {
+    json["cin"] = conv->Cin;
+    json["cout"] = conv->Cout;
+    json["bias"] = conv->bias;
+    json["activation"] = name_of(conv->activation);
+  } else {
+    json["form"] = name_of(book.form);
+  }
+  // More would take long to make.
+  constexpr int kMostCounted = 1'000'000;
+  if (book.sites <= kMostCounted) {
+    const Rulebook& rulebook = benchmarks::rulebook_of(problem);
+    json["outputs"] = rulebook.M;
+    json["pairs"] = rulebook.pairs.shape()[0];
+  }
+  return json;
+}
+
+/// problems.json, and a file of coords for each kind of sites.
+int write_sites(const std::string& path, const std::vector<Plan>& plans) {
+  OutputFolder folder("export-sites", path);
+  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  std::set<std::string> written;
+  for (const Plan& plan : plans) {
+    const BenchmarkProblem& problem = *plan.problem;
+    if (problem.sites.empty()) continue;
+    const auto* conv = std::get_if<SparseConvProblem>(&problem.problem);
+    problems.push_back(as_json(
+        problem, conv != nullptr ? conv->book : std::get<RulebookProblem>(problem.problem)));
+    if (written.insert(problem.sites).second) {
+      write_bytes(folder.parameter(), folder.stage(problem.sites + ".npy"),
+                  npy_bytes(benchmarks::sites_of(problem)));
+    }
+  }
+  if (written.empty()) throw BadInput("export-sites: none of the chosen problems is sparse");
+  const std::string text = problems.dump(1) + "\n";
+  write_bytes(folder.parameter(), folder.stage("problems.json"),
+              {reinterpret_cast<const std::byte*>(text.data()), text.size()});
+  folder.commit();
+  std::printf("%zu problems over %zu sets of sites: %s\n", problems.size(), written.size(),
+              printable(path).c_str());
+  return kAllAgree;
+}
+
 }  // namespace
 
 int bench(const Options& options) {
   const std::vector<Plan> plans = chosen(options);
+  if (options.export_sites) return write_sites(*options.export_sites, plans);
   if (device_at(Where::gpu) == nullptr) return show_committed(options, plans);
 
   std::optional<OutputFile> file;

@@ -20,7 +20,8 @@ struct Grid {
 /// The coarsest grid on which the values lie; zeros lie on every grid.
 Grid grid_of(const Array& array) {
   Grid grid{std::numeric_limits<int>::max(), 0};
-  for (const float value : array.as<float>()) {
+  const Array widened = rounded_to(array, DType::f32);
+  for (const float value : widened.as<float>()) {
     if (value == 0) continue;
     int exponent = 0;
     // value = mantissa * 2^(exponent - 24), with a whole mantissa of 24 bits.
@@ -36,7 +37,9 @@ Grid product(const Grid& a, const Grid& b) { return {a.unit + b.unit, a.largest 
 
 /// True if rounding to TF32 leaves all values as they are: 11 significant bits are enough for them.
 bool fits_tf32(const Arrays::value_type& input) {
-  return std::ranges::all_of(input.second.as<float>(), [](float value) {
+  if (input.second.dtype() == DType::i32) return true;
+  const Array widened = rounded_to(input.second, DType::f32);
+  return std::ranges::all_of(widened.as<float>(), [](float value) {
     int exponent = 0;
     const float eleven_bits = std::ldexp(std::frexp(value, &exponent), 11);
     return eleven_bits == std::trunc(eleven_bits);
@@ -58,6 +61,7 @@ std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
     terms = {product(grid("a"), grid("b"))};
   } else if (ladder == "sparse_conv") {
     terms = {product(grid("features"), grid("weights"))};
+    if (inputs.contains("bias")) terms.push_back(grid("bias"));
   } else if (ladder == "sparse_dgrad") {
     terms = {product(grid("dy"), grid("weights"))};
   } else if (ladder == "sparse_wgrad") {

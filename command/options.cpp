@@ -41,12 +41,14 @@ constexpr ProblemOption kProblemOptions[] = {
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
     {"groups", "G", "groups of channels; G = C is depthwise (default 1)", kSizes},
-    {"activation", "NAME", "none (default) or relu: what becomes of y (conv2d)", kSizes},
+    {"activation", "NAME", "none (default) or relu: what becomes of y (conv2d, sparse_conv)",
+     kSizes},
     {"layout", "NAME", "nchw (default) or nhwc: how arrays lie in memory; files stay nchw", kSizes},
-    {"dtype", "NAME", "fp32 (default), or tf32: factors may be rounded to TF32", kSizes},
+    {"dtype", "NAME",
+     "fp32 (default), or tf32: factors may be rounded to TF32; sparse: fp16, bf16, too", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
     {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},
-    {"bias", "FILE", "one number an output channel [k] (without it: no bias)", kArrays},
+    {"bias", "FILE", "one number an output channel [k], [cout] (without it: no bias)", kArrays},
     {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
     {"a", "FILE", "left matrix [m][k]", kArrays},
@@ -63,6 +65,8 @@ constexpr ProblemOption kProblemOptions[] = {
     {"blocks", "N", "blocks that run at once (stream_k, and the waves of the prediction)", kTiles},
     {"map", "NAME", "the order of the tiles (default: all; gemm, conv2d: row_major)", kTiles},
     {"mode", "NAME", "subm (default), strided, transposed or inverse: where the outputs are",
+     kSparse},
+    {"form", "NAME", "pairs (default), table, sorted or split: what a rulebook is made as",
      kSparse},
     {"coords", "FILE", "the sites, int32 [site][1 + axes]: batch first, then outermost axis first",
      kSparse},
@@ -200,7 +204,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   }
   require_command(arguments);
 
-  std::string ladder, data, seed, json, save;
+  std::string ladder, data, seed, json, save, export_sites;
   std::vector<std::string> places;
   std::map<std::string, std::string> problem;
 
@@ -243,6 +247,10 @@ Options parse_options(const std::vector<std::string>& arguments) {
   bench->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
   add_repeated(bench, "--problem", options.benchmarks, "a benchmark problem; repeatable")
       ->type_name("ID");
+  bench
+      ->add_option("--export-sites", export_sites,
+                   "instead, write the sites of sparse problems to this folder, for other programs")
+      ->type_name("DIR");
 
   for (CLI::App* command : {compare, bench}) {
     add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")
@@ -292,6 +300,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
       if (name == "--seed") options.seed = parse_seed(seed);
       if (name == "--json") options.json = json;
       if (name == "--save") options.save = save;
+      if (name == "--export-sites") options.export_sites = export_sites;
       if (name.starts_with("--") && problem.contains(name.substr(2)))
         options.problem.set(name.substr(2), problem[name.substr(2)]);
     }

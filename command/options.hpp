@@ -27,6 +27,7 @@ struct Options {
   std::optional<Data> data;             ///< Empty: integer if that is possible.
   std::uint64_t seed = 1;
   std::optional<std::string> json, save;
+  std::optional<std::string> export_sites;  ///< bench: a folder.
 };
 
 /// @param arguments without the program's name

@@ -12,6 +12,7 @@
 
 #include "core/array.hpp"
 #include "core/conv2d_problem.hpp"
+#include "core/sparse_conv_problem.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder::command {
@@ -43,6 +44,8 @@ class Parameters {
   Layout layout() const;
   /// What --dtype says of the products; fp32 if not given.
   Precision precision() const;
+  /// Sets the type of the elements and the precision of the products, by --dtype.
+  void set_dtype(SparseConvProblem& layer) const;
   /// The tile map that --map names; empty if not given.
   std::optional<TileMap> map() const;
   /// A whole number that fits int; empty if not given.

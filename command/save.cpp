@@ -47,7 +47,9 @@ void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task
 
 void stage_array(OutputFolder& folder, const fs::path& file, const Array* array) {
   if (array == nullptr) return folder.stage_removal(file);
-  write_bytes(folder.parameter(), folder.stage(file), npy_bytes(*array));
+  // Files hold float32 and int32; a float holds all numbers of the shorter types.
+  write_bytes(folder.parameter(), folder.stage(file),
+              npy_bytes(array->dtype() == DType::i32 ? *array : rounded_to(*array, DType::f32)));
 }
 
 }  // namespace

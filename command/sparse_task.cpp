@@ -192,8 +192,8 @@ bool is_sparse(const Ladder& ladder) {
   return ladder.name == "rulebook" || ladder.name.starts_with("sparse_");
 }
 
-Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords, int Cin,
-                 int Cout) {
+Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
+                 const SparseConvProblem& layer) {
   const auto numbers = coords.as<std::int32_t>();
   require_no_errors(book, find_site_errors(book, numbers), numbers);
   require_available(rulebook_bytes(book), text("the rulebook (", describe(book), ")"));
@@ -202,7 +202,7 @@ Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords
     task.given.emplace("coords", std::move(coords));
   } else {
     Rulebook rulebook = make_rulebook(book, coords);
-    const SparseConvProblem conv = convolution_over(rulebook, Cin, Cout);
+    const SparseConvProblem conv = convolution_over(rulebook, layer);
     task.problem = conv;
     task.given = rulebook_inputs(rulebook, ladder.signature(conv));
     task.out_coords = std::move(rulebook.out_coords);
@@ -224,8 +224,14 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
                            (ladder.name == "sparse_wgrad" && name == std::string("weights"));
       if (!missing) floats.push_back(name);
     }
+    if (ladder.name == "sparse_conv") {
+      floats.emplace_back("bias");
+      names.emplace_back("activation");
+    }
     names.insert(names.end(), floats.begin(), floats.end());
-    names.insert(names.end(), {"cin", "cout"});
+    names.insert(names.end(), {"cin", "cout", "dtype"});
+  } else {
+    names.emplace_back("form");
   }
   parameters.require_only(ladder.name, names);
 
@@ -233,6 +239,10 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   const std::vector<std::string> modes(kSparseModes.begin(), kSparseModes.end());
   const std::string mode = parameters.word("mode", modes).value_or("subm");
   book.mode = static_cast<SparseMode>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
+  const std::vector<std::string> forms(kRulebookForms.begin(), kRulebookForms.end());
+  const std::string form = parameters.word("form", forms).value_or("pairs");
+  book.form =
+      static_cast<RulebookForm>(std::find(forms.begin(), forms.end(), form) - forms.begin());
   if (book.mode == SparseMode::subm) {
     require_not_given(parameters, "pad",
                       "mode subm has its own, which puts the kernel's centre on the site");
@@ -259,21 +269,26 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   for (const std::string& name : floats) {
     if (!parameters.given(name)) continue;
     const bool weights = name == "weights";
-    Array array = *parameters.array(name, {weights        ? "[taps][cin][cout]"
-                                           : name == "dy" ? "[output row][cout]"
-                                                          : "[input row][cin]"});
+    Array array = *parameters.array(name, {weights          ? "[taps][cin][cout]"
+                                           : name == "bias" ? "[cout]"
+                                           : name == "dy"   ? "[output row][cout]"
+                                                            : "[input row][cin]"});
     const Shape& shape = array.shape();
     const std::string source = parameters.source(name, shape);
-    if (name != "dy") extents.tell("cin", shape[1], source);
+    if (name == "features" || weights) extents.tell("cin", shape[1], source);
     if (name != "features") extents.tell("cout", shape.back(), source);
     if (weights && shape[0] != book.KV) {
       throw BadInput(text(source, ": must have ", book.KV, " taps, as the kernel has"));
     }
     given.emplace(name, std::move(array));
   }
-  Task task =
-      sparse_task(ladder, book, std::move(*sites.coords), extents.value("cin", kExampleChannels),
-                  extents.value("cout", kExampleChannels));
+  SparseConvProblem layer{.Cin = extents.value("cin", kExampleChannels),
+                          .Cout = extents.value("cout", kExampleChannels),
+                          .bias = parameters.given("bias")};
+  if (ladder.name != "rulebook") parameters.set_dtype(layer);
+  if (parameters.word("activation", {"none", "relu"}) == "relu")
+    layer.activation = Activation::relu;
+  Task task = sparse_task(ladder, book, std::move(*sites.coords), layer);
   task.given.merge(given);
   if (!sites.name.empty()) task.title = sites.name + ", " + task.title;
   task.notes = parameters.notes();

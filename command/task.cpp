@@ -86,6 +86,14 @@ Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
   for (const auto* arrays : {&task.given, &task.drawn}) {
     for (const auto& [name, array] : *arrays) inputs.insert_or_assign(name, array);
   }
+  for (const ArraySpec& spec : signature.inputs) {
+    Array& array = inputs.at(spec.name);
+    if (array.dtype() == spec.dtype) continue;
+    Array rounded = rounded_to(array, spec.dtype);
+    if (!std::ranges::equal(rounded_to(rounded, DType::f32).as<float>(), array.as<float>()))
+      task.notes.push_back(text(spec.name, ": rounded to ", name_of(spec.dtype)));
+    array = std::move(rounded);
+  }
   if (!ours && kind == Data::integer) {
     const bool exact = sums_are_exact(task.ladder->name, task.problem, inputs);
     require(exact || !wanted, "data", "integer",

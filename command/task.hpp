@@ -58,8 +58,9 @@ bool is_sparse(const Ladder& ladder);
 
 /// The rulebook problem as it is, or a sparse convolution over it.
 /// @param book validated; its `sites` are the rows of `coords`
+/// @param layer of a convolution: channels, types, bias and activation
 /// @throws BadInput if sites repeat, or the rulebook does not fit into the memory
-Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords, int Cin,
-                 int Cout);
+Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
+                 const SparseConvProblem& layer);
 
 }  // namespace convladder::command

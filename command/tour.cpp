@@ -115,8 +115,8 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     Array coords = lidar_sweep(voxels, options.seed);
     const RulebookProblem book = sweep_rulebook(mode, coords);
     std::vector<Task> tasks;
-    tasks.push_back(
-        sparse_task(ladder(name), book, std::move(coords), kSweepChannels, kSweepChannels));
+    tasks.push_back(sparse_task(ladder(name), book, std::move(coords),
+                                {.Cin = kSweepChannels, .Cout = kSweepChannels}));
     tasks.front().title = "simulated LiDAR sweep, " + tasks.front().title;
     add(name, std::move(tasks), data);
   };

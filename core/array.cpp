@@ -12,4 +12,17 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
+Array rounded_to(const Array& array, DType dtype) {
+  if (array.dtype() == dtype) return array;
+  Array result(dtype, array.shape());
+  with_float_type(array.dtype(), [&]<class From>(From) {
+    with_float_type(dtype, [&]<class To>(To) {
+      const auto from = array.as<From>();
+      const auto to = result.as<To>();
+      for (std::size_t i = 0; i < from.size(); ++i) to[i] = rounded_to<To>(to_float(from[i]));
+    });
+  });
+  return result;
+}
+
 }  // namespace convladder

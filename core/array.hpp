@@ -12,22 +12,53 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/half.hpp"
 
 namespace convladder {
 
-/// Element types. A half-precision rung adds its type here and in dtype_of().
-enum class DType { f32, i32 };
+/// Element types.
+enum class DType {
+  f32,
+  i32,
+  f16,  ///< see Half
+  bf16  ///< see BFloat16
+};
 
 /// Bytes of an element.
-constexpr std::size_t size_of(DType) { return 4; }
+constexpr std::size_t size_of(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
+}
 /// As in NumPy: "float32".
-constexpr const char* name_of(DType dtype) { return dtype == DType::f32 ? "float32" : "int32"; }
+constexpr const char* name_of(DType dtype) {
+  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16"};
+  return kNames[static_cast<std::size_t>(dtype)];
+}
 
 /// The DType of a C++ element type.
 template <class T>
 constexpr DType dtype_of() {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, std::int32_t>, "no DType for T");
-  return std::is_same_v<T, float> ? DType::f32 : DType::i32;
+  if constexpr (std::is_same_v<T, float>) {
+    return DType::f32;
+  } else if constexpr (std::is_same_v<T, Half>) {
+    return DType::f16;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return DType::bf16;
+  } else {
+    static_assert(std::is_same_v<T, std::int32_t>, "no DType for T");
+    return DType::i32;
+  }
+}
+
+/// Calls body(T{}) for the C++ type of a floating-point DType. @throws std::logic_error for i32
+template <class Body>
+decltype(auto) with_float_type(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32: return body(float{});
+    case DType::f16: return body(Half{});
+    case DType::bf16: return body(BFloat16{});
+    case DType::i32: break;
+  }
+  throw std::logic_error("int32 is no floating-point type");
 }
 
 /// How exactly a rung must multiply.
@@ -88,6 +119,13 @@ class Array {
   const Shape& shape() const { return shape_; }  ///< Extents, outermost first.
   /// Number of elements.
   std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size() / size_of(dtype_)); }
+  /// The same elements in another shape, of as many.
+  Array reshaped(Shape shape) const {
+    if (element_count(shape) != size()) throw std::logic_error("reshaped to another size");
+    Array result = *this;
+    result.shape_ = std::move(shape);
+    return result;
+  }
   std::size_t size_bytes() const { return bytes_.size(); }  ///< Bytes of all elements.
   std::byte* data() { return bytes_.data(); }               ///< The first byte.
   const std::byte* data() const { return bytes_.data(); }   ///< The first byte.
@@ -115,5 +153,8 @@ class Array {
   Shape shape_ = {0};
   std::vector<std::byte> bytes_;
 };
+
+/// The same floating-point numbers, rounded to the type.
+Array rounded_to(const Array& array, DType dtype);
 
 }  // namespace convladder

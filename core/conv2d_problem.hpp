@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/activation.hpp"
 #include "core/arithmetic.hpp"
 #include "core/array.hpp"
 #include "core/tile_map_problem.hpp"
@@ -38,23 +39,6 @@ struct LayoutIndex4 {
     return layout == Layout::nchw ? Index4{B, C, D}(a, b, c, d) : Index4{C, D, B}(a, c, d, b);
   }
 };
-
-/// What becomes of an output once it is complete.
-enum class Activation {
-  none,  ///< it stays as it is
-  relu   ///< negative numbers become 0
-};
-
-/// As on the command line: "relu".
-constexpr const char* name_of(Activation activation) {
-  return activation == Activation::none ? "none" : "relu";
-}
-
-/// A complete sum, bias included, as it is stored. Written so that NaN stays NaN, as in PyTorch:
-/// max(value, 0) would hide it. -0 stays -0, which equals 0.
-HOST_DEVICE constexpr float activated(Activation activation, float value) {
-  return activation == Activation::relu && value < 0.0f ? 0.0f : value;
-}
 
 /// y[n,k,p,q] = bias[k] + sum over c, r, s of
 ///   x[n, group(k) * C/groups + c, p * stride.h - pad.top + r * dilation.h,

@@ -26,6 +26,7 @@ inline std::string describe(const Problem& problem) {
 inline Precision precision_of(const Problem& problem) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->precision;
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->precision;
+  if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) return sparse->precision;
   return Precision::fp32;
 }
 

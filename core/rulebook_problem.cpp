@@ -100,6 +100,7 @@ std::string describe(const RulebookProblem& p) {
     line += ", pad " + short_text(p, p.pad);
   if (short_text(p, p.dilation) != "1") line += ", dilation " + short_text(p, p.dilation);
   if (short_text(p, p.out_padding) != "0") line += ", out-padding " + short_text(p, p.out_padding);
+  if (p.form != RulebookForm::pairs) line += text(", form ", name_of(p.form));
   return line;
 }
 
@@ -113,10 +114,15 @@ Signature rulebook_signature(const RulebookProblem& p) {
                      .dynamic = true,
                      .optional = optional};
   };
-  return {{{"coords", "na", {p.sites, columns}, DType::i32}},
-          {found("out_coords", "ma", {0, columns}, false),
-           found("pairs", "pc", {0, kPairColumns}, false), found("nbr", "km", {p.KV, 0}, true),
-           found("mask", "mw", {0, mask_words(p.KV)}, true)}};
+  const bool pairs = p.form == RulebookForm::pairs;
+  Signature signature{{{"coords", "na", {p.sites, columns}, DType::i32}},
+                      {found("out_coords", "ma", {0, columns}, false)}};
+  if (pairs) signature.outputs.push_back(found("pairs", "pc", {0, kPairColumns}, false));
+  signature.outputs.push_back(found("nbr", "km", {p.KV, 0}, pairs));
+  signature.outputs.push_back(found("mask", "mw", {0, mask_words(p.KV)}, pairs));
+  if (const int orders = orders_of(p.form); orders > 0)
+    signature.outputs.push_back(found("order", "om", {orders, 0}, false));
+  return signature;
 }
 
 }  // namespace convladder

@@ -44,6 +44,34 @@ constexpr std::string_view name_of(SparseMode mode) {
   return kSparseModes[static_cast<std::size_t>(mode)];
 }
 
+/// What a rulebook is asked for, beside out_coords.
+enum class RulebookForm {
+  pairs,   ///< the list of pairs
+  table,   ///< output-stationary: nbr and mask
+  sorted,  ///< the table, and `order`: its rows, sorted by their masks
+  split    ///< the table, and an order for each half of the taps
+};
+
+/// Every form, by its name on the command line.
+inline constexpr std::array<std::string_view, 4> kRulebookForms = {"pairs", "table", "sorted",
+                                                                   "split"};
+
+/// As on the command line: "table".
+constexpr std::string_view name_of(RulebookForm form) {
+  return kRulebookForms[static_cast<std::size_t>(form)];
+}
+
+/// How many orders of the rows a form has: one a part of the taps.
+HOST_DEVICE constexpr int orders_of(RulebookForm form) {
+  return form == RulebookForm::split ? 2 : form == RulebookForm::sorted ? 1 : 0;
+}
+
+/// Where part `part` of the taps begins, if KV taps are in `parts` parts; for part = parts, KV.
+HOST_DEVICE constexpr int first_tap(int KV, int parts, int part) {
+  const int before = ceil_div(KV, parts) * part;
+  return before < KV ? before : KV;
+}
+
 /// The parameters of a rulebook. The sites themselves are data: `coords` [sites][1 + ndim], int32,
 /// batch first, distinct and inside of `batch` and `shape`, in any order. Trivially copyable.
 ///
@@ -67,6 +95,7 @@ struct RulebookProblem {
   PerAxis pad = every_axis(0);          ///< Before and after; set by validated() under `subm`.
   PerAxis dilation = every_axis(1);     ///< Distance of two taps.
   PerAxis out_padding = every_axis(0);  ///< More output extent at the end, under `transposed`.
+  RulebookForm form = RulebookForm::pairs;  ///< What is to be made.
 
   // Set by validated().
 
@@ -192,9 +221,13 @@ RulebookProblem validated(RulebookProblem problem);
 /// One line: "subm, 125562 sites in 80x1600x1600, kernel 3x3x3".
 std::string describe(const RulebookProblem& problem);
 
-/// The arrays: coords [sites][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3], all int32,
-/// and for rungs that have them the output-stationary forms nbr [KV][M] (the input row of output m
-/// at tap k, or -1) and mask [M][mask_words(KV)].
+/// The arrays, all int32: coords [sites][1 + ndim] to out_coords [M][1 + ndim], and
+/// - form `pairs`: pairs [P][3]; rungs that have the table on the way may leave it, too;
+/// - the other forms: nbr [KV][M] (the input row of output m at tap k, or -1) and mask
+///   [M][mask_words(KV)];
+/// - `sorted`: order [1][M], the rows in the order of their masks, read as one unsigned number, bit
+///   0 the lowest; of equal ones the lower row first. `split`: order [2][M], the same for the first
+///   half of the taps (the larger one) and for the second, each by its bits alone.
 Signature rulebook_signature(const RulebookProblem& problem);
 
 }  // namespace convladder

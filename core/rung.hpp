@@ -89,6 +89,9 @@ struct Implementation {
   std::size_t (*workspace_bytes)(const P&) = nullptr;
   /// Computes all outputs. CUDA rungs may return before the device has finished.
   void (*run)(const P&, const Arguments&) = nullptr;
+  /// Reads back what `run` left for the host, once the device has finished: a `run` without a wait
+  /// can be recorded in a CUDA graph. @throws BadInput for what the kernels flagged. Null: nothing.
+  void (*finish)(const P&, const Arguments&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
   OutputTile (*tile)(const P&) = nullptr;
 };
@@ -98,6 +101,8 @@ struct AnyImplementation {
   std::function<Declined(const Problem&)> supports;            ///< As Implementation::supports.
   std::function<std::size_t(const Problem&)> workspace_bytes;  ///< 0 where there is none.
   std::function<void(const Problem&, const Arguments&)> run;   ///< As Implementation::run.
+  std::function<void(const Problem&, const Arguments&)>
+      finish;                                      ///< Does nothing where there is none.
   std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
 
   /// Its functions take problems of type P only.
@@ -110,6 +115,9 @@ struct AnyImplementation {
           return code.workspace_bytes ? code.workspace_bytes(std::get<P>(p)) : std::size_t{0};
         }),
         run([=](const Problem& p, const Arguments& arrays) { code.run(std::get<P>(p), arrays); }),
+        finish([=](const Problem& p, const Arguments& arrays) {
+          if (code.finish) code.finish(std::get<P>(p), arrays);
+        }),
         tile([=](const Problem& p) {
           return code.tile ? code.tile(std::get<P>(p)) : OutputTile{};
         }) {}

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/activation.hpp"
 #include "core/rulebook_problem.hpp"
 
 namespace convladder {
@@ -11,19 +12,27 @@ namespace convladder {
 /// The parameters of a sparse convolution whose rulebook is there already; N input and M output
 /// rows. Trivially copyable.
 ///
-///     y[out][co]    += features[in][ci] * weights[k][ci][co]     for every pair (k, in, out), all
-///     ci dx[in][ci]    += dy[out][co]      * weights[k][ci][co]     likewise, all co dw[k][ci][co]
-///     += features[in][ci] * dy[out][co]
+///     y[out][co]     = bias[co] + sum of features[in][ci] * weights[k][ci][co]
+///     dx[in][ci]     =            sum of dy[out][co]      * weights[k][ci][co]
+///     dw[k][ci][co]  =            sum of features[in][ci] * dy[out][co]
 ///
-/// At one tap no row occurs in two pairs, neither as input nor as output.
+/// each over all pairs (k, in, out) of its row or tap, and all channels that it does not name. The
+/// forward pass stores activated() sums. At one tap no row occurs in two pairs, neither as input
+/// nor as output.
 struct SparseConvProblem {
-  RulebookProblem book;         ///< Of which the pairs are.
-  int Cin = 1, Cout = 1;        ///< Channels of input and output rows.
-  int N = 0, M = 0;             ///< Input and output rows; 0 is legal.
-  std::int64_t pairs = 0;       ///< Of the rulebook, less than 2^31.
-  std::int64_t most_pairs = 0;  ///< The most that any one tap has.
-  DType dtype = DType::f32;     ///< Of features, weights and gradients.
+  RulebookProblem book = {};              ///< Of which the pairs are.
+  int Cin = 1, Cout = 1;                  ///< Channels of input and output rows.
+  int N = 0, M = 0;                       ///< Input and output rows; 0 is legal.
+  std::int64_t pairs = 0;                 ///< Of the rulebook, less than 2^31.
+  std::int64_t most_pairs = 0;            ///< The most that any one tap has.
+  DType dtype = DType::f32;               ///< Of features, weights, y, dy and dx: f32, f16 or bf16.
+  Precision precision = Precision::fp32;  ///< Of the products of f32; more is welcome.
+  bool bias = false;                      ///< Add bias[co] (forward).
+  Activation activation = Activation::none;  ///< Of the sums with their bias (forward).
 };
+
+/// As on the command line: "fp16".
+const char* dtype_name(const SparseConvProblem& problem);
 
 /// The same problem. @throws BadInput if an extent is out of range.
 SparseConvProblem validated(SparseConvProblem problem);
@@ -31,16 +40,21 @@ SparseConvProblem validated(SparseConvProblem problem);
 /// One line: "subm, 1000 sites in ..., 16 to 32 channels, 6280 pairs".
 std::string describe(const SparseConvProblem& problem);
 
-/// The arrays: features [N][Cin], weights [KV][Cin][Cout] and the rulebook to y [M][Cout]. The
-/// rulebook, int32: pairs [P][3] (k, in, out), sorted by k, then out; offsets [KV + 1], where pairs
-/// of tap k begin; nbr [KV][M], the input row of each output at each tap, or -1.
+/// The arrays of the forward pass: features [N][Cin], weights [KV][Cin][Cout], bias [Cout]
+/// (float32) if the problem has one, and the rulebook to y [M][Cout].
+///
+/// The rulebook, int32, in all its forms (see rulebook_signature()): pairs [P][3] (k, in, out),
+/// sorted by k, then out; offsets [KV + 1], where pairs of tap k begin; nbr [KV][M], mask, order
+/// [M] by whole masks and split_order [2][M] by each half of the taps.
 Signature sparse_conv_signature(const SparseConvProblem& problem);
 
-/// The arrays: dy [M][Cout], weights and the rulebook to dx [N][Cin]; instead of nbr its mirror
-/// nbr_back [KV][N], the output row of each input at each tap, or -1.
+/// The arrays of the input gradient: dy [M][Cout], weights and the rulebook to dx [N][Cin]. Beside
+/// nbr its mirror, nbr_back [KV][N], the output row of each input at each tap, or -1, with the
+/// masks and orders of its rows: mask_back, order_back, split_order_back.
 Signature sparse_dgrad_signature(const SparseConvProblem& problem);
 
-/// The arrays: features, dy, pairs and offsets to dw [KV][Cin][Cout].
+/// The arrays of the weight gradient: features, dy, pairs, offsets, nbr, mask and order to dw
+/// [KV][Cin][Cout], which is float32 for every dtype: its sums are as long as the rows are many.
 Signature sparse_wgrad_signature(const SparseConvProblem& problem);
 
 }  // namespace convladder

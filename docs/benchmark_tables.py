@@ -13,6 +13,10 @@ CLIMBS = {
     "im2col": ["B4", "B9"],
     "col2im": ["B4", "B9"],
     "gemm": ["cube-4096"],
+    "rulebook": ["sweep-subm3-table", "sweep-k3s2-table"],
+    "sparse_conv": ["sweep-64-subm3", "large-128-subm3"],
+    "sparse_dgrad": ["sweep-64-subm3"],
+    "sparse_wgrad": ["sweep-64-subm3"],
 }
 # README.md's rows.
 HEADLINES = [
@@ -23,12 +27,29 @@ HEADLINES = [
     ("conv2d_dgrad", "B4"),
     ("conv2d_wgrad", "B4"),
     ("gemm", "cube-4096"),
+    ("rulebook", "sweep-subm3-table"),
+    ("rulebook", "sweep-k3s2-table"),
+    ("sparse_conv", "sweep-64-subm3"),
+    ("sparse_dgrad", "sweep-64-subm3"),
+    ("sparse_wgrad", "sweep-64-subm3"),
 ]
+DTYPES = ("int32", "fp32", "tf32", "fp16", "bf16")
 # Words in the names of such algorithms; the program reads the same file.
 FEWER_MULTIPLICATIONS = (
     (pathlib.Path(__file__).resolve().parents[1] / "benchmarks" / "fewer_multiplications.txt").read_text().split()
 )
-COLOURS = {"fp32": "#58a86c", "tf32": "#7d5fa3", "fp32, fewer multiplications": "#b57a2c", "limit": "#8a94a0"}
+COLOURS = {
+    "fp32": "#58a86c",
+    "tf32": "#7d5fa3",
+    "fp16": "#c25b6f",
+    "bf16": "#3f8fb5",
+    "int32": "#58a86c",
+    "fp32, fewer multiplications": "#b57a2c",
+    "limit": "#8a94a0",
+}
+# Behind the name of a library's time on the host's clock, and of a time for both gradients.
+HOST = ", host clock"
+BOTH = ", dgrad and wgrad"
 
 
 def newest_run(root):
@@ -44,11 +65,16 @@ def saves_multiplications(name):
     return any(word in name for word in FEWER_MULTIPLICATIONS)
 
 
+def on_gpu(times):
+    """Those that are times on the GPU's clock."""
+    return {name: us for name, us in times.items() if not name.endswith(HOST)}
+
+
 def best_baseline(row):
     """(name, microseconds) of the fastest of its kind: plain arithmetic beside plain arithmetic."""
     fair = [
         (us, name)
-        for name, us in row["baselines"].items()
+        for name, us in on_gpu(row["baselines"]).items()
         if saves_multiplications(row["rung"]) or not saves_multiplications(name)
     ]
     return (min(fair)[1], min(fair)[0]) if fair else None
@@ -69,15 +95,17 @@ def against_baseline(row):
 
 
 def machine(run):
-    cudnn = f", cuDNN {run['cudnn']}" if run["cudnn"] else ""
-    return f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}{cudnn}, {run['date']}, commit {run['commit']}"
+    libraries = f", cuDNN {run['cudnn']}" if run["cudnn"] else ""
+    libraries += f", spconv {run['spconv']}" if run["spconv"] else ""
+    return f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}{libraries}, {run['date']}, commit {run['commit']}"
 
 
 def ceilings(run):
     c = run["ceilings"]
+    halves = f", fp16 on tensor cores {c['fp16_tflops']:.0f} TFLOP/s" if c.get("fp16_tflops") else ""
     return (
         f"copy {c['copy_tb_s']:.2f} TB/s (inside of the L2 {c['copy_l2_tb_s']:.2f}), multiply-adds in fp32"
-        f" {c['fma_tflops']:.1f} TFLOP/s, TF32 on tensor cores {c['tf32_tflops']:.0f} TFLOP/s"
+        f" {c['fma_tflops']:.1f} TFLOP/s, TF32 on tensor cores {c['tf32_tflops']:.0f} TFLOP/s{halves}"
     )
 
 
@@ -92,7 +120,7 @@ def readme_table(run):
         "|---|---|---|---|---|---|---|",
     ]
     for ladder, problem in HEADLINES:
-        for dtype in ("fp32", "tf32"):
+        for dtype in DTYPES:
             rows = of(run, ladder=ladder, problem=problem, dtype=dtype, l2="warm")
             if not rows:
                 continue
@@ -113,12 +141,30 @@ def variants(rows):
     return list(dict.fromkeys((row["dtype"], row["layout"]) for row in rows))
 
 
+def column_groups(problems):
+    """Problems whose columns have room beside each other: those of sparse ladders by their sites."""
+    groups = {}
+    for problem in problems:
+        sites = re.match(r"(sweep|large|half|quarter|eighth|shell|random|cube)-(?!\d+$)", problem)
+        kind = sites.group(1) if sites else ""
+        kind = {"half": "backbone", "quarter": "backbone", "eighth": "backbone"}.get(kind, kind)
+        kind = {"shell": "sizes", "random": "sizes", "cube": "sizes"}.get(kind, kind)
+        groups.setdefault(kind, []).append(problem)
+    return list(groups.values())
+
+
 def ladder_table(run, ladder, l2, link):
-    """Rungs and the best baselines, a column a problem."""
+    """Rungs and the best baselines, a column a problem; several tables where there are many."""
     rows = of(run, ladder=ladder, l2=l2)
-    problems = list(dict.fromkeys(row["problem"] for row in rows))
-    if not problems:
-        return []
+    lines = []
+    for problems in column_groups(dict.fromkeys(row["problem"] for row in rows)):
+        lines += [""] if lines else []
+        lines += columns_table([row for row in rows if row["problem"] in problems], problems, link)
+    return lines
+
+
+def columns_table(rows, problems, link):
+    """One of them."""
     lines = ["| | " + " | ".join(problems) + " |", "|---|" + "---:|" * len(problems)]
     for dtype, layout in variants(rows):
         mine = [row for row in rows if (row["dtype"], row["layout"]) == (dtype, layout)]
@@ -142,7 +188,7 @@ def ladder_table(run, ladder, l2, link):
                     (us, name)
                     for row in mine
                     if row["problem"] == problem
-                    for name, us in row["baselines"].items()
+                    for name, us in on_gpu(row["baselines"]).items()
                     if saves_multiplications(name) == saving
                 ]
                 texts.append(f"{time_text(min(found)[0])} {min(found)[1]}" if found else "")
@@ -208,12 +254,15 @@ def counters(run, rung, ladder, named):
     kinds = {
         "time, L2 warm": lambda row: f"**{time_text(row['median_us'])}**",
         "time, L2 cold": cold_time,
+        "on the host's clock": lambda row: time_text(row["host_us"]),
         "TFLOP/s": lambda row: f"{row['tflops']:.2f}" if row["tflops"] else "no arithmetic",
         "share of the roofline": lambda row: f"{100 * row['roofline']:.0f} %",
         "bytes of all arrays": lambda row: bytes_text(row["bytes"]),
         "fastest library": lambda row: (best_baseline(row) or ("none",))[0].replace(" ", "<br>", 1),
         "its time / this": lambda row: f"{best_baseline(row)[1] / row['median_us']:.2f}" if best_baseline(row) else "",
         "launches": lambda row: row["launches"],
+        "waits of the host": lambda row: row["host_syncs"],
+        "scratch memory": lambda row: bytes_text(row["memory_bytes"]) if "memory_bytes" in row else "",
         "registers a thread": lambda row: row["registers"],
         "shared memory a block": lambda row: bytes_text(row["shared_bytes"]),
         "spills a thread": lambda row: bytes_text(row["spills"]),
@@ -238,6 +287,8 @@ COLUMNS = ["B3", "B4", "B9", "B10"]
 # layout: of both; otherwise any, of each on its own.
 # part: the work of the library's limits with that ending, or of the limit of that name.
 # only, without: a pattern of the rungs' names.
+# clock: "host", for both sides' time on the host's clock.
+# BACKWARD has the sum of both gradients' rungs beside one call that makes both.
 CONTESTS = {
     "Direct convolution, fp32": dict(ladder="conv2d", problems=convolutions(1, 2), dtype="fp32"),
     "Depthwise, fp32": dict(ladder="conv2d", problems=["B12"], dtype="fp32"),
@@ -265,18 +316,87 @@ CONTESTS = {
 }
 
 
-def opponent(rows, part):
+def sparse_problems(pattern):
+    """Over the sweep and over the large one."""
+    return [pattern.replace("*", sites) for sites in ("sweep", "large")]
+
+
+SUBM = [f"{sites}-{channels}-subm3" for sites in ("sweep", "large") for channels in (32, 64, 128)]
+for title, ends in {
+    "Rulebook, submanifold 3^3": ["*-subm3-table", "*-subm3-sorted", "*-subm3-pairs"],
+    "Rulebook, strided": ["*-k3s2-table", "*-k3s2-pairs", "*-k2s2-table", "*-k3s1-table", "*-k3s1-pairs"],
+}.items():
+    problems = [problem for end in ends for problem in sparse_problems(end)]
+    CONTESTS[title] = dict(ladder="rulebook", problems=problems, dtype="int32")
+    CONTESTS[f"{title}, on the host's clock"] = dict(CONTESTS[title], clock="host")
+for dtype, name in (("fp32", "fp32"), ("tf32", "TF32"), ("fp16", "fp16")):
+    CONTESTS[f"Sparse convolution, {name}"] = dict(ladder="sparse_conv", problems=SUBM, dtype=dtype)
+    CONTESTS[f"Sparse convolution, {name}, of a backbone"] = dict(
+        ladder="sparse_conv",
+        problems=["sweep-16-subm3", "sweep-16-32-k3s2", "half-32-subm3", "half-32-64-k3s2", "quarter-64-subm3",
+                  "quarter-64-k3s2", "eighth-64-subm3", "eighth-64-128-k311s211"],
+        dtype=dtype,
+    )
+CONTESTS["Sparse convolution with bias and ReLU, fp16"] = dict(
+    ladder="sparse_conv", problems=["sweep-64-subm3-relu"], dtype="fp16"
+)
+BACKWARD = {
+    f"Sparse convolution, both gradients, {name}": dict(problems=[*SUBM, "sweep-16-32-k3s2"], dtype=dtype)
+    for dtype, name in (("fp32", "fp32"), ("tf32", "TF32"), ("fp16", "fp16"))
+}
+
+
+def opponent(rows, part, clock):
     """(microseconds, name, layout) of the fastest in plain arithmetic, for the whole work or a part of it."""
     times = []
     for row in rows:
-        others = row["baselines"]
+        others = {name: us for name, us in row["baselines"].items() if name.endswith(HOST) == (clock == "host")}
         if part:
             others = {name.removesuffix(part) or name: us for name, us in row["limits"].items() if name.endswith(part)}
         times += [(us, name, row["layout"]) for name, us in others.items() if not saves_multiplications(name)]
     return min(times, default=None)
 
 
-def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^"):
+def allowed(dtype):
+    """The types of rungs that may stand against a library in that type: where TF32 is allowed, fp32 is too."""
+    return ("fp32", "tf32") if dtype == "tf32" else (dtype,)
+
+
+def backward_contest(run, link, problems, dtype):
+    """As contest()."""
+    lines = [
+        "| problem | fastest rungs | both together | TFLOP/s | fastest library | its time | its time / ours |",
+        "|---|---|---:|---:|---|---:|---:|",
+    ]
+    ratios = {}
+    for problem in problems:
+        rows = {ladder: of(run, ladder=ladder, problem=problem, l2="warm") for ladder in ("sparse_dgrad", "sparse_wgrad")}
+        mine = [[row for row in some if row["dtype"] in allowed(dtype)] for some in rows.values()]
+        if not all(mine):
+            continue
+        best = [min(some, key=lambda row: row["median_us"]) for some in mine]
+        us = sum(row["median_us"] for row in best)
+        work = sum(row["tflops"] * row["median_us"] for row in best)
+        line = f"| {problem} | {' and '.join(link(row['rung']) for row in best)} | {time_text(us)} | {work / us:.1f}"
+        theirs = [
+            (time, name.removesuffix(BOTH))
+            for some in rows.values()
+            for row in some
+            if row["dtype"] == dtype
+            for name, time in on_gpu(row["limits"]).items()
+            if name.endswith(BOTH)
+        ]
+        if theirs:
+            time, name = min(theirs)
+            ratios[problem] = time / us
+            line += f" | {name} | {time_text(time)} | {ratios[problem]:.2f} |"
+        else:
+            line += " | none | | |"
+        lines.append(line)
+    return lines, ratios
+
+
+def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^", clock="gpu"):
     """The lines of a table, and how many times as long the library takes, by problem."""
     lines = [
         "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
@@ -285,22 +405,22 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
     ratios = {}
     for problem in problems:
         rows = [row for row in of(run, ladder=ladder, problem=problem, l2="warm") if layout in (None, row["layout"])]
-        # Where TF32 is allowed, fp32 is too.
         mine = [
             row
             for row in rows
-            if row["dtype"] in ("fp32", dtype) and re.search(only, row["rung"]) and not re.search(without, row["rung"])
+            if row["dtype"] in allowed(dtype) and re.search(only, row["rung"]) and not re.search(without, row["rung"])
         ]
         if not mine:
             lines.append(f"| {problem} | none | | | | | |")
             continue
-        best = min(mine, key=lambda row: row["median_us"])
-        line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best['median_us'])}"
+        kind = "host_us" if clock == "host" else "median_us"
+        best = min(mine, key=lambda row: row[kind])
+        line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best[kind])}"
         line += f" | {best['tflops']:.1f}" if best["tflops"] else " |"
-        other = opponent([row for row in rows if row["dtype"] == dtype], part)
+        other = opponent([row for row in rows if row["dtype"] == dtype], part, clock)
         if other:
             us, name, at = other
-            ratios[problem] = us / best["median_us"]
+            ratios[problem] = us / best[kind]
             line += f" | {name}, {at} | {time_text(us)} | {ratios[problem]:.2f} |"
         else:
             line += " | none | | |"
@@ -316,8 +436,8 @@ def contests(run, link):
         "|---|---|---:|---:|---:|",
     ]
     details = []
-    for title, what in CONTESTS.items():
-        table, ratios = contest(run, link, **what)
+    for title, what in {**CONTESTS, **BACKWARD}.items():
+        table, ratios = (backward_contest if title in BACKWARD else contest)(run, link, **what)
         if not ratios:
             continue
         mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
@@ -345,7 +465,7 @@ def climb(Picture, run, ladder, problem, order):
     rungs = [rung for rung in order if any(row["rung"] == rung for row in rows)]
     marks = {}  # kind: (us, name)
     for row in rows:
-        for name, us in row["baselines"].items():
+        for name, us in on_gpu(row["baselines"]).items():
             kind = f"{row['dtype']}, fewer multiplications" if saves_multiplications(name) else row["dtype"]
             marks[kind] = min(marks.get(kind, (math.inf, "")), (us, name))
         limit = row["roofline"] * row["median_us"]
@@ -367,7 +487,9 @@ def climb(Picture, run, ladder, problem, order):
         p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="fill:{colour}"><title>{title}</title></circle>')
 
     p.text(20, 24, f"{ladder} {problem}: time of each rung, L2 warm", "title", "start")
-    for at, dtype in ((left + width - 120, "fp32"), (left + width - 60, "tf32")):
+    dtypes = [dtype for dtype in DTYPES if any(row["dtype"] == dtype for row in rows)]
+    for index, dtype in enumerate(dtypes):
+        at = left + width - 60 * (len(dtypes) - index)
         dot(at, 20, COLOURS[dtype], dtype)
         p.text(at + 9, 24, dtype, "small", "start")
     p.rect(left, top, width, bottom - top, round=0)

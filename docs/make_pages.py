@@ -9,8 +9,8 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
-  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->`, `<!-- traffic -->` and
-  `<!-- benchmarks -->` what tests and runs left;
+  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->`, `<!-- traffic -->`,
+  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left;
 - pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
 """
@@ -24,6 +24,7 @@ import re
 
 import benchmark_tables
 import traffic_tables
+import waste_tables
 from draw_pictures import Picture
 
 FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
@@ -150,6 +151,7 @@ class Pages:
         start = next((i for i, line in enumerate(expected) if line.startswith("**Expect.")), len(expected))
         expectation = "\n".join(expected[start:])
         named = re.findall(r"\bB\d+\b", expectation)
+        named += [p for p in problems if "-" in p and re.search(rf"(?<![\w-]){re.escape(p)}(?![\w-])", expectation)]
         # Matrix products are named by their size.
         named += [p for p in problems if p.startswith("cube-") and p.removeprefix("cube-") in expectation]
         table = benchmark_tables.counters(run, rung, ladder, named)
@@ -391,6 +393,14 @@ class Pages:
             return ["No run has been committed yet."]
         return traffic_tables.tables(run, self.link, {row: self.hashes.get(row) for row in self.rows})
 
+    def tile_waste(self):
+        """What benchmarks/tile_waste.cpp counted, as a picture and a table."""
+        run = waste_tables.newest_run(self.root)
+        if run is None:
+            return ["No run has been committed yet."]
+        write(self.out / "pictures" / "tile_waste.svg", waste_tables.picture(run).svg())
+        return waste_tables.tables(run)
+
     def output(self, match):
         """What a program of docs/examples printed, as a block of code."""
         return f"```\n{(self.out / (match.group(1) + '.txt')).read_text().rstrip()}\n```"
@@ -414,6 +424,7 @@ class Pages:
             "verified": self.verified,
             "measured": self.measured,
             "traffic": self.traffic,
+            "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,
         }
         for name, make in tables.items():

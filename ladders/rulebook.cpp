@@ -3,11 +3,23 @@
 
 CPU_RUNG(RulebookProblem, cpu_reference, rulebook, hash_map)
 CPU_RUNG(RulebookProblem, cpu_reference, rulebook, sorted_search)
+CPU_RUNG(RulebookProblem, cpu_reference, rulebook, neighbour_table)
 CUDA_RUNG(RulebookProblem, cuda_naive, rulebook, dense_grid)
 CUDA_RUNG(RulebookProblem, cuda_naive, rulebook, two_phases)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, symmetric)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, aggregated_counters)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_table)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, filtered_hash)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, count_scan_fill)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, compact_before_sort)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, neighbour_table)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_of_runs)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, fused)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_set_of_outputs)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid_of_outputs)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, gather)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, one_output_each)
 
 convladder::Ladder convladder::rulebook_ladder() {
   return {
@@ -19,6 +31,8 @@ convladder::Ladder convladder::rulebook_ladder() {
                   "a hash map from sites to rows, asked once for each tap of each site"),
           CPU_ROW(cpu_reference, rulebook, sorted_search, "cpu_reference/rulebook/hash_map",
                   "sorted keys and binary search, asked by outputs: the pairs come out sorted"),
+          CPU_ROW(cpu_reference, rulebook, neighbour_table, "cpu_reference/rulebook/sorted_search",
+                  "a table of neighbours, from which every form of a rulebook is read"),
           CUDA_ROW(cuda_naive, rulebook, dense_grid, "cpu_reference/rulebook/hash_map",
                    "submanifold: a dense grid from cells to rows, an atomic counter for each tap",
                    false),
@@ -26,10 +40,37 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "new sites: all candidates are sorted, then numbered through a grid", false),
           CUDA_ROW(cuda_optimized, rulebook, symmetric, "cuda_naive/rulebook/dense_grid",
                    "submanifold: half of the look-ups by symmetry, the centre for free", false),
+          CUDA_ROW(
+              cuda_optimized, rulebook, aggregated_counters, "cuda_optimized/rulebook/symmetric",
+              "submanifold: a block counts its hits itself, one atomic a block and tap", false),
+          CUDA_ROW(cuda_optimized, rulebook, hash_table,
+                   "cuda_optimized/rulebook/aggregated_counters",
+                   "submanifold: a hash table of 64-bit slots, and a thread for each output"),
+          CUDA_ROW(cuda_optimized, rulebook, filtered_hash, "cuda_optimized/rulebook/hash_table",
+                   "submanifold: a bit for each cell is asked first, and the hash table second"),
+          CUDA_ROW(cuda_optimized, rulebook, count_scan_fill,
+                   "cuda_optimized/rulebook/filtered_hash",
+                   "submanifold: lists counted, summed up and filled: in order without atomics"),
           CUDA_ROW(cuda_optimized, rulebook, compact_before_sort, "cuda_naive/rulebook/two_phases",
                    "new sites: candidates are counted first, and only real ones sorted", false),
           CUDA_ROW(cuda_optimized, rulebook, neighbour_table,
                    "cuda_optimized/rulebook/compact_before_sort",
                    "every mode: each output fills its column of a table, which orders the pairs"),
+          CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/symmetric",
+                   "submanifold: one bit a cell, and rows by counting the bits before"),
+          CUDA_ROW(cuda_optimized, rulebook, hash_of_runs, "cuda_optimized/rulebook/symmetric",
+                   "submanifold: a hash table of runs of 32 cells, rows by counting bits"),
+          CUDA_ROW(cuda_optimized, rulebook, fused, "cuda_optimized/rulebook/hash_of_runs",
+                   "submanifold: clear, enter and look up in one cooperative launch"),
+          CUDA_ROW(cuda_optimized, rulebook, hash_set_of_outputs,
+                   "cuda_optimized/rulebook/compact_before_sort",
+                   "new sites: a hash set keeps each output once, and only those are sorted"),
+          CUDA_ROW(cuda_optimized, rulebook, bit_grid_of_outputs,
+                   "cuda_optimized/rulebook/hash_set_of_outputs",
+                   "new sites: a bit for each cell; set bits are distinct and in order, unsorted"),
+          CUDA_ROW(cuda_optimized, rulebook, gather, "cuda_optimized/rulebook/bit_grid_of_outputs",
+                   "new sites: each output looks its inputs up in bits and ranks, and stores once"),
+          CUDA_ROW(cuda_optimized, rulebook, one_output_each, "cuda_optimized/rulebook/gather",
+                   "windows that do not overlap: each input has one output, and one division"),
       }};
 }

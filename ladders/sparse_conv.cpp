@@ -5,6 +5,16 @@ CPU_RUNG(SparseConvProblem, cpu_reference, sparse_conv, direct)
 CPU_RUNG(SparseConvProblem, cpu_reference, sparse_conv, gather_gemm_scatter)
 CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_conv, scatter)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, output_stationary)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, gather_gemm_scatter)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, grouped_gemm)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, fetch_on_demand)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_sorted)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_split)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_cp_async)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_longest_first)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_mma)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_wgmma)
 
 convladder::Ladder convladder::sparse_conv_ladder() {
   return {
@@ -24,5 +34,36 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                    /*deterministic=*/false),
           CUDA_ROW(cuda_optimized, sparse_conv, output_stationary, "cuda_naive/sparse_conv/scatter",
                    "every output collects its sum tap by tap in a register: no atomics"),
+          CUDA_ROW(cuda_optimized, sparse_conv, gather_gemm_scatter,
+                   "cuda_optimized/sparse_conv/output_stationary",
+                   "tap by tap: rows copied together, one fast matrix product, rows added back"),
+          CUDA_ROW(cuda_optimized, sparse_conv, grouped_gemm,
+                   "cuda_optimized/sparse_conv/gather_gemm_scatter",
+                   "all taps at once: a gather, a list of tiles, and outputs that collect"),
+          CUDA_ROW(cuda_optimized, sparse_conv, fetch_on_demand,
+                   "cuda_optimized/sparse_conv/grouped_gemm",
+                   "gather, product and scatter in one kernel: no buffers, but atomics",
+                   /*deterministic=*/false),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm,
+                   "cuda_optimized/sparse_conv/output_stationary",
+                   "tiles of rows and channels do the taps that any of their rows has"),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_sorted,
+                   "cuda_optimized/sparse_conv/implicit_gemm",
+                   "rows sorted by their masks: a tile's rows have the same taps"),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_split,
+                   "cuda_optimized/sparse_conv/implicit_gemm_sorted",
+                   "two passes over half of the taps each, every one in an order of its own"),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_cp_async,
+                   "cuda_optimized/sparse_conv/implicit_gemm_split",
+                   "rows gathered by asynchronous copies; warps skip taps on their own"),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_longest_first,
+                   "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
+                   "the tiles with most taps begin first, so that no long one ends last"),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_mma,
+                   "cuda_optimized/sparse_conv/implicit_gemm_longest_first",
+                   "tiles of rows with like masks, gathered by cp.async, on the tensor cores"),
+          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_wgmma,
+                   "cuda_optimized/sparse_conv/implicit_gemm_mma",
+                   "the same tiles, multiplied by wgmma where they were gathered"),
       }};
 }

@@ -5,6 +5,9 @@ CPU_RUNG(SparseConvProblem, cpu_reference, sparse_dgrad, direct)
 CPU_RUNG(SparseConvProblem, cpu_reference, sparse_dgrad, gather_gemm_scatter)
 CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_dgrad, scatter)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, output_stationary)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, mirrored_table)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm_mma)
 
 convladder::Ladder convladder::sparse_dgrad_ladder() {
   return {"sparse_dgrad",
@@ -24,5 +27,14 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, sparse_dgrad, output_stationary,
                        "cuda_naive/sparse_dgrad/scatter",
                        "the forward kernel over the mirrored table, with transposed weights"),
+              CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm,
+                       "cuda_optimized/sparse_dgrad/output_stationary",
+                       "tiles of rows in the order of their masks, gathered while multiplied"),
+              CUDA_ROW(cuda_optimized, sparse_dgrad, mirrored_table,
+                       "cuda_optimized/sparse_dgrad/implicit_gemm",
+                       "under subm the forward pass' table, with the weights of opposite taps"),
+              CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_mma,
+                       "cuda_optimized/sparse_dgrad/implicit_gemm",
+                       "implicit_gemm on tensor cores: W^T is what mma.sync calls a column factor"),
           }};
 }

@@ -5,6 +5,9 @@ CPU_RUNG(SparseConvProblem, cpu_reference, sparse_wgrad, direct)
 CPU_RUNG(SparseConvProblem, cpu_reference, sparse_wgrad, gather_gemm_scatter)
 CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_wgrad, scatter)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, output_stationary)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, split_k_atomics)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, split_k)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, split_k_mma)
 
 convladder::Ladder convladder::sparse_wgrad_ladder() {
   return {
@@ -25,5 +28,14 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
           CUDA_ROW(cuda_optimized, sparse_wgrad, output_stationary,
                    "cuda_naive/sparse_wgrad/scatter",
                    "a block owns a tile of a tap's gradient and goes through its pairs in order"),
+          CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_atomics,
+                   "cuda_optimized/sparse_wgrad/output_stationary",
+                   "parts of equal length for all blocks, in tiles of registers; atomics add them",
+                   /*deterministic=*/false),
+          CUDA_ROW(cuda_optimized, sparse_wgrad, split_k,
+                   "cuda_optimized/sparse_wgrad/split_k_atomics",
+                   "parts go to a workspace, and a second launch adds them in one order"),
+          CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma, "cuda_optimized/sparse_wgrad/split_k",
+                   "the same on tensor cores, both factors transposed as they are loaded"),
       }};
 }

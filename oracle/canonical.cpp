@@ -5,20 +5,24 @@
 #include <numeric>
 #include <vector>
 
+#include "core/parallel.hpp"
+
 namespace convladder {
 namespace {
 
 using Pair = std::array<std::int32_t, kPairColumns>;
 
-/// Whether out_coords and pairs are tables of their widths, and pairs name rows of out_coords.
+bool is_table(const Array& array, std::int64_t columns) {
+  return array.dtype() == DType::i32 && array.shape().size() == 2 && array.shape()[1] == columns;
+}
+
+/// Whether out_coords, and pairs if they are there, are tables of their widths, and pairs name rows
+/// of out_coords.
 bool makes_sense(const RulebookProblem& book, const Arrays& outputs) {
   const auto coords = outputs.find("out_coords"), pairs = outputs.find("pairs");
-  if (coords == outputs.end() || pairs == outputs.end()) return false;
-  for (const auto& [array, columns] :
-       {std::pair{&coords->second, 1 + book.ndim}, {&pairs->second, kPairColumns}}) {
-    if (array->dtype() != DType::i32 || array->shape().size() != 2 || array->shape()[1] != columns)
-      return false;
-  }
+  if (coords == outputs.end() || !is_table(coords->second, 1 + book.ndim)) return false;
+  if (pairs == outputs.end()) return true;
+  if (!is_table(pairs->second, kPairColumns)) return false;
   const auto numbers = pairs->second.as<std::int32_t>();
   for (std::size_t i = 2; i < numbers.size(); i += kPairColumns) {
     if (numbers[i] < 0 || numbers[i] >= coords->second.shape()[0]) return false;
@@ -59,18 +63,26 @@ void reorder(Array& matrix, const std::vector<std::size_t>& old_of_new, bool col
   }
 }
 
-void sort_pairs(Array& pairs) {
+/// Sorts by (k, out), tap by tap. Pairs of taps that there are not come last.
+void sort_pairs(const RulebookProblem& book, Array& pairs) {
   const auto numbers = pairs.as<std::int32_t>();
-  std::vector<Pair> rows(numbers.size() / kPairColumns);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(i * kPairColumns), kPairColumns,
-                rows[i].begin());
-  std::sort(rows.begin(), rows.end(), [](const Pair& a, const Pair& b) {
-    return std::array{a[0], a[2], a[1]} < std::array{b[0], b[2], b[1]};
+  std::vector<std::vector<Pair>> of_tap(static_cast<std::size_t>(book.KV) + 1);
+  for (auto from = numbers.begin(); from != numbers.end(); from += kPairColumns) {
+    const bool is_tap = *from >= 0 && *from < book.KV;
+    Pair& pair =
+        of_tap[is_tap ? static_cast<std::size_t>(*from) : of_tap.size() - 1].emplace_back();
+    std::copy_n(from, kPairColumns, pair.begin());
+  }
+  parallel_for(static_cast<std::int64_t>(of_tap.size()), [&](std::int64_t tap) {
+    std::vector<Pair>& rows = of_tap[static_cast<std::size_t>(tap)];
+    std::sort(rows.begin(), rows.end(), [](const Pair& a, const Pair& b) {
+      return std::array{a[0], a[2], a[1]} < std::array{b[0], b[2], b[1]};
+    });
   });
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::copy(rows[i].begin(), rows[i].end(),
-              numbers.begin() + static_cast<std::ptrdiff_t>(i * kPairColumns));
+  auto to = numbers.begin();
+  for (const std::vector<Pair>& rows : of_tap) {
+    for (const Pair& pair : rows) to = std::copy(pair.begin(), pair.end(), to);
+  }
 }
 
 }  // namespace
@@ -78,7 +90,9 @@ void sort_pairs(Array& pairs) {
 Arrays canonical(const Problem& problem, Arrays outputs) {
   const auto* book = std::get_if<RulebookProblem>(&problem);
   if (book == nullptr || !makes_sense(*book, outputs)) return outputs;
-  Array& pairs = outputs.at("pairs");
+  const auto with = [&](const char* name, const auto& change) {
+    if (const auto array = outputs.find(name); array != outputs.end()) change(array->second);
+  };
   if (book->mode == SparseMode::strided || book->mode == SparseMode::transposed) {
     Array& coords = outputs.at("out_coords");
     const std::vector<std::size_t> old_of_new = sorted_rows(coords);
@@ -86,15 +100,15 @@ Arrays canonical(const Problem& problem, Arrays outputs) {
     for (std::size_t row = 0; row < old_of_new.size(); ++row)
       new_of_old[old_of_new[row]] = static_cast<std::int32_t>(row);
     reorder(coords, old_of_new, false);
-    const auto numbers = pairs.as<std::int32_t>();
-    for (std::size_t i = 2; i < numbers.size(); i += kPairColumns)
-      numbers[i] = new_of_old[static_cast<std::size_t>(numbers[i])];
-    if (const auto nbr = outputs.find("nbr"); nbr != outputs.end())
-      reorder(nbr->second, old_of_new, true);
-    if (const auto mask = outputs.find("mask"); mask != outputs.end())
-      reorder(mask->second, old_of_new, false);
+    with("pairs", [&](Array& pairs) {
+      const auto numbers = pairs.as<std::int32_t>();
+      for (std::size_t i = 2; i < numbers.size(); i += kPairColumns)
+        numbers[i] = new_of_old[static_cast<std::size_t>(numbers[i])];
+    });
+    with("nbr", [&](Array& nbr) { reorder(nbr, old_of_new, true); });
+    with("mask", [&](Array& mask) { reorder(mask, old_of_new, false); });
   }
-  sort_pairs(pairs);
+  with("pairs", [&](Array& pairs) { sort_pairs(*book, pairs); });
   return outputs;
 }
 

@@ -9,8 +9,8 @@ namespace convladder {
 
 /// The same outputs in the order in which results are compared and saved. For rulebooks: outputs
 /// numbered in the order of their sites, unless the mode fixes their rows, and pairs sorted by k,
-/// then output, then input row. Outputs of other ladders, and rulebooks whose numbers make no
-/// sense, come back as they are.
+/// then output, then input row; an `order` is of rows in that numbering. Outputs of other ladders,
+/// and rulebooks whose numbers make no sense, come back as they are.
 Arrays canonical(const Problem& problem, Arrays outputs);
 
 }  // namespace convladder

@@ -1,5 +1,6 @@
 #include "oracle/data.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -7,12 +8,15 @@ namespace convladder {
 namespace {
 
 constexpr std::int64_t kExactLimit = std::int64_t{1} << 24;  // floats count up to here
+constexpr std::int64_t kHalfLimit = 65504;                   // the largest Half
 
-/// The largest a <= 8 with longest_sum * a * a + a < 2^24 (the last a: a bias or an old value).
-int integer_range(std::int64_t longest_sum) {
+/// The largest a <= 8 with longest_sum * a * a + a < `limit` (the last a: a bias or an old value).
+int integer_range(std::int64_t longest_sum, std::int64_t limit) {
   for (int a = 8; a >= 1; --a) {
-    if (longest_sum < (kExactLimit - a) / (std::int64_t{a} * a)) return a;
+    if (longest_sum < (limit - a) / (std::int64_t{a} * a)) return a;
   }
+  // Sums of ones of both signs hardly ever grow so long.
+  if (limit == kHalfLimit && longest_sum < kExactLimit) return 1;
   throw BadInput(
       text("sums of ", longest_sum, " products: too long to be exact in float; use real data"));
 }
@@ -30,14 +34,16 @@ std::mt19937_64 generator(std::uint64_t seed, const std::string& name) {
 Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
                    std::int64_t longest_sum, Arrays given) {
   Arrays inputs = std::move(given);
+  const bool half = std::ranges::any_of(
+      signature.outputs, [](const ArraySpec& output) { return output.dtype == DType::f16; });
   for (const ArraySpec& spec : signature.inputs) {
     if (inputs.contains(spec.name)) continue;
-    if (spec.dtype != DType::f32) throw std::logic_error("no generator for " + spec.name);
-    Array array(spec.dtype, spec.shape);
+    if (spec.dtype == DType::i32) throw std::logic_error("no generator for " + spec.name);
+    Array array(DType::f32, spec.shape);
     std::mt19937_64 random = generator(seed, spec.name);
     // Own arithmetic instead of the standard distributions, which differ between libraries.
     if (data == Data::integer) {
-      const int a = integer_range(longest_sum);
+      const int a = integer_range(longest_sum, half ? kHalfLimit : kExactLimit);
       const auto values = 2 * static_cast<std::uint64_t>(a) + 1;
       for (float& value : array.as<float>()) {
         value = static_cast<float>(static_cast<std::int64_t>((random() >> 32) * values >> 32) - a);
@@ -49,7 +55,7 @@ Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
         if (data == Data::positive) value = std::abs(value);
       }
     }
-    inputs.emplace(spec.name, std::move(array));
+    inputs.emplace(spec.name, rounded_to(array, spec.dtype));
   }
   return inputs;
 }

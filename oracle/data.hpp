@@ -27,8 +27,9 @@ constexpr const char* name_of(Data data) {
 
 /// Values for all inputs of a problem but those `given`, which are taken over. Integers are drawn
 /// from [-a, a] with a at most 8 and chosen so that `longest_sum` products of two of them stay
-/// below 2^24, where float is exact; real numbers from [-1, 1), positive ones from [0, 1). The same
-/// seed gives the same data on every machine.
+/// below 2^24, where float is exact (below 65504, if an output is float16); real numbers from
+/// [-1, 1), positive ones from [0, 1), rounded to the array's type. The same seed gives the same
+/// data on every machine.
 /// @throws BadInput if no a >= 1 keeps the sums exact.
 Arrays make_inputs(const Signature& signature, Data data, std::uint64_t seed,
                    std::int64_t longest_sum, Arrays given = {});

@@ -51,6 +51,26 @@ std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputT
   return place;
 }
 
+/// How much rounding to a type may change numbers: a part of them, and the least.
+struct Rounding {
+  double relative = 0, absolute = 0;
+};
+
+Rounding rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return {std::ldexp(1.0, -11), std::ldexp(1.0, -25)};
+    case DType::bf16: return {std::ldexp(1.0, -8), std::ldexp(1.0, -134)};
+    default: return {};  // in the bound on the sum
+  }
+}
+
+/// The number that a type has for it.
+double rounded(double value, DType dtype) {
+  return with_float_type(dtype, [&]<class T>(T) {
+    return double{to_float(rounded_to<T>(static_cast<float>(value)))};
+  });
+}
+
 /// A NaN has a few usual reasons.
 std::string found_text(double value) {
   if (!std::isnan(value)) return text(value);
@@ -61,6 +81,7 @@ std::string found_text(double value) {
 
 double allowed_error(const Expected& expected, Data data) {
   const auto products = static_cast<double>(expected.longest_sum);
+  if (expected.factors != DType::f32) return (4 + products) * std::ldexp(1.0, -24);
   if (expected.precision == Precision::fp32) {
     return (4 + 2 * std::sqrt(products)) * std::ldexp(1.0, -24);
   }
@@ -68,6 +89,11 @@ double allowed_error(const Expected& expected, Data data) {
   const double average = std::ldexp(1.0, -9) / std::sqrt(products);
   return (data == Data::positive ? std::min(always, average) : always) +
          (4 + products) * std::ldexp(1.0, -24);
+}
+
+double error_of_rounding(double size, DType dtype) {
+  const Rounding rounding = rounding_of(dtype);
+  return rounding.relative * size + rounding.absolute;
 }
 
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
@@ -85,7 +111,8 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
   const double underflow = static_cast<double>(expected.longest_sum) * std::ldexp(1.0, -149);
   const bool is_integer = spec.dtype == DType::i32;
   const auto integers = is_integer ? found.as<std::int32_t>() : std::span<const std::int32_t>();
-  const auto floats = is_integer ? std::span<const float>() : found.as<float>();
+  const Array widened = is_integer ? Array() : rounded_to(found, DType::f32);
+  const auto floats = widened.as<float>();
   for (std::int64_t i = 0; i < found.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
     double right = 0, value = 0, tolerance = 0;
@@ -94,15 +121,22 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
       value = integers[at];
       verdict.exact = verdict.exact && value == right;
     } else {
-      right = expected.values[at];
+      const double nearest = rounded(expected.values[at], spec.dtype);
       value = double{floats[at]};
-      verdict.exact = verdict.exact && floats[at] == static_cast<float>(right);
-      if (data != Data::integer && !expected.magnitude.empty()) {
-        tolerance = factor * expected.magnitude[at];
-        if (tolerance > 0) tolerance += underflow;
+      verdict.exact = verdict.exact && value == nearest;
+      if (data == Data::integer) {
+        right = spec.dtype == DType::f32 ? expected.values[at] : nearest;
+      } else {
+        // Beyond the type's largest number, infinity is right.
+        right = std::isinf(nearest) ? nearest : expected.values[at];
+        if (!expected.magnitude.empty()) {
+          tolerance = factor * expected.magnitude[at];
+          if (tolerance > 0) tolerance += underflow;
+        }
+        tolerance += error_of_rounding(std::abs(right) + tolerance, spec.dtype);
       }
     }
-    const double error = std::abs(value - right);
+    const double error = value == right ? 0 : std::abs(value - right);  // also of infinities
     // Written positively and negated, so that NaN fails.
     if (!(error <= tolerance) && verdict.agrees) {
       verdict.agrees = false;

@@ -22,18 +22,25 @@ struct Verdict {
 /// of |products|: see judge().
 double allowed_error(const Expected& expected, Data data);
 
+/// The most that rounding to an output of 16 bits may change a number of that size; 0 for others,
+/// whose rounding is in allowed_error().
+double error_of_rounding(double size, DType dtype);
+
 /// Judges `found` against `expected`.
 ///
-/// Data::integer: every element must equal the reference. Otherwise every element must lie within
-/// (4 + 2 sqrt(L)) 2^-24 * (sum of |products|), L = Expected::longest_sum: a bound on float
-/// rounding in any order of summation that random data meet with a wide margin (Higham and Mary, "A
-/// new approach to probabilistic rounding error analysis", 2019); and L 2^-149 for underflow. No
-/// norm over all elements takes part, so that one wrong pixel cannot hide.
+/// Data::integer: every element must equal the reference, rounded once to the output's type.
+/// Otherwise every element must lie within (4 + 2 sqrt(L)) 2^-24 * (sum of |products|), L =
+/// Expected::longest_sum: a bound on float rounding in any order of summation that random data meet
+/// with a wide margin (Higham and Mary, "A new approach to probabilistic rounding error analysis",
+/// 2019); and L 2^-149 for underflow. No norm over all elements takes part, so that one wrong pixel
+/// cannot hide.
 ///
 /// Precision::tf32 allows 2^-10 of the sum of |products| more, as rounding moves each factor by at
 /// most 2^-11 of itself, and L 2^-24 instead of the statistical bound, as tensor cores may truncate
-/// when they add. Data::positive tells rounding from truncation: rounding errors of products in
-/// [0, 1) average out, to within 2^-9 / sqrt(L), where truncation is off by 6.5e-4 for every L.
+/// when they add; this last holds for factors of 16 bits, too, whose products are exact. An output
+/// of 16 bits may err by half a unit in its last place more. Data::positive tells rounding from
+/// truncation: rounding errors of products in [0, 1) average out, to within 2^-9 / sqrt(L), where
+/// truncation is off by 6.5e-4 for every L.
 ///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "core/arithmetic.hpp"
@@ -218,9 +219,16 @@ Expected integers_of(const ArraySpec& spec, const Array& array) {
 
 std::vector<Expected> rulebook(const RulebookProblem& book, const Arrays& inputs) {
   const Rulebook right = make_rulebook(book, inputs.at("coords"));
-  const std::vector<ArraySpec> outputs = rulebook_signature(book).outputs;
-  return {integers_of(outputs[0], right.out_coords), integers_of(outputs[1], right.pairs),
-          integers_of(outputs[2], right.nbr), integers_of(outputs[3], right.mask)};
+  const std::map<std::string, const Array*> arrays = {
+      {"out_coords", &right.out_coords},
+      {"pairs", &right.pairs},
+      {"nbr", &right.nbr},
+      {"mask", &right.mask},
+      {"order", orders_of(book.form) == 2 ? &right.split_order : &right.order}};
+  std::vector<Expected> expected;
+  for (const ArraySpec& spec : rulebook_signature(book).outputs)
+    expected.push_back(integers_of(spec, *arrays.at(spec.name)));
+  return expected;
 }
 
 /// Visits all products of a sparse convolution or of one of its gradients: visit(features offset,
@@ -239,13 +247,26 @@ void for_each_sparse_product(const SparseConvProblem& conv, const Arrays& inputs
   }
 }
 
+/// Adds the bias to rows of Cout sums, and activates them.
+void finish_rows(const SparseConvProblem& conv, const Arrays& inputs, Expected& y) {
+  for (std::size_t i = 0; i < y.values.size(); ++i) {
+    if (conv.bias) {
+      const auto bias = inputs.at("bias").as<float>();
+      accumulate(y, static_cast<std::int64_t>(i), bias[i % bias.size()], 1.0);
+    }
+    if (conv.activation == Activation::relu) y.values[i] = std::max(y.values[i], 0.0);
+  }
+}
+
 std::vector<Expected> sparse(const std::string& ladder, const SparseConvProblem& conv,
                              const Arrays& inputs) {
   const auto of = [&](const char* name) {
     const auto found = inputs.find(name);
-    return found == inputs.end() ? std::span<const float>() : found->second.as<float>();
+    return found == inputs.end() ? Array() : rounded_to(found->second, DType::f32);
   };
-  const auto features = of("features"), weights = of("weights"), dy = of("dy");
+  const Array x_array = of("features"), w_array = of("weights"), dy_array = of("dy");
+  const auto features = x_array.as<float>(), weights = w_array.as<float>(),
+             dy = dy_array.as<float>();
   const auto at = [](std::span<const float> values, std::int64_t i) {
     return double{values[static_cast<std::size_t>(i)]};
   };
@@ -256,6 +277,7 @@ std::vector<Expected> sparse(const std::string& ladder, const SparseConvProblem&
     for_each_sparse_product(conv, inputs, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
       accumulate(expected, y, at(features, x), at(weights, w));
     });
+    finish_rows(conv, inputs, expected);
   } else if (ladder == "sparse_dgrad") {
     expected = expected_for(sparse_dgrad_signature(conv).outputs[0], longest);
     for_each_sparse_product(conv, inputs, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
@@ -392,7 +414,8 @@ std::int64_t longest_sum(const std::string& ladder, const Problem& problem) {
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->K;
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) {
     if (ladder == "sparse_wgrad") return std::max<std::int64_t>(1, conv->most_pairs);
-    return std::int64_t{conv->book.KV} * (ladder == "sparse_conv" ? conv->Cin : conv->Cout);
+    const int channels = ladder == "sparse_conv" ? conv->Cin : conv->Cout;
+    return std::int64_t{conv->book.KV} * channels + (conv->bias ? 1 : 0);
   }
   return 1;
 }
@@ -419,7 +442,10 @@ std::vector<Expected> outputs_of(const std::string& ladder, const Problem& probl
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
                                 const Arrays& inputs) {
   std::vector<Expected> expected = outputs_of(ladder, problem, inputs);
-  for (Expected& output : expected) output.precision = precision_of(problem);
+  for (Expected& output : expected) {
+    output.precision = precision_of(problem);
+    if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) output.factors = conv->dtype;
+  }
   return expected;
 }
 

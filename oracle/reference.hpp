@@ -17,13 +17,15 @@ namespace convladder {
 
 /// The right values of one output, and what is needed to bound a rung's rounding error.
 struct Expected {
-  ArraySpec spec;              ///< With its final shape, also where the output is dynamic.
-  std::vector<double> values;  ///< float32 outputs
+  ArraySpec spec;  ///< With its final shape, also where the output is dynamic.
+  std::vector<double>
+      values;  ///< Of floating-point outputs, before they are rounded to their type.
   std::vector<double>
       magnitude;  ///< Sum of the |products| of each value; empty: no rounding at all.
   std::vector<std::int32_t> integers;     ///< int32 outputs
   std::int64_t longest_sum = 1;           ///< Products in the longest sum.
   Precision precision = Precision::fp32;  ///< Of the products, as the problem allows it.
+  DType factors = DType::f32;             ///< Of what is multiplied.
 };
 
 /// The products in the longest sum of any output of this problem.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <vector>
 
 #include "core/parallel.hpp"
@@ -13,11 +16,8 @@ namespace {
 /// Batch and coordinates; compares lexicographically, as canonical order wants it.
 using Place = std::array<std::int32_t, 1 + kMaxAxes>;
 
-struct Meeting {
-  std::int32_t k;
-  std::int32_t row;  ///< of coords
-  Place found;       ///< the site that it meets
-};
+/// A site and its row.
+using NumberedPlace = std::pair<Place, std::int32_t>;
 
 Place place_of(const RulebookProblem& book, std::span<const std::int32_t> coords, int row) {
   Place place{};
@@ -27,60 +27,102 @@ Place place_of(const RulebookProblem& book, std::span<const std::int32_t> coords
   return place;
 }
 
-/// All (tap, found coordinate) of a coordinate along one axis.
-std::vector<std::array<int, 2>> meetings_along(const RulebookProblem& book, int axis, int at) {
-  std::vector<std::array<int, 2>> found;
+template <class Range>
+void sort_if_needed(Range& range) {
+  if (!std::is_sorted(range.begin(), range.end())) std::sort(range.begin(), range.end());
+}
+
+/// The sites of coords with their rows, ascending.
+std::vector<NumberedPlace> sorted_sites(const RulebookProblem& book,
+                                        std::span<const std::int32_t> coords) {
+  std::vector<NumberedPlace> sites;
+  sites.reserve(static_cast<std::size_t>(book.sites));
+  for (int row = 0; row < book.sites; ++row) sites.push_back({place_of(book, coords, row), row});
+  sort_if_needed(sites);
+  return sites;
+}
+
+/// The coordinate that `at` meets at tap `k` of an axis, or -1.
+std::int32_t met_along(const RulebookProblem& book, int axis, std::int64_t at, std::int64_t k) {
   const std::int64_t s = book.stride[axis], p = book.pad[axis], d = book.dilation[axis];
-  const std::int64_t reach = p + d * book.kernel[axis];
-  for (int k = 0; k < book.kernel[axis]; ++k) {
-    if (book.mode == SparseMode::transposed) {
-      const std::int64_t out = at * s - p + k * d;
-      if (out >= 0 && out < book.out_shape[axis]) found.push_back({k, static_cast<int>(out)});
-      continue;
-    }
-    // All outputs near enough, tried one by one.
-    const std::int64_t first = std::max<std::int64_t>(0, (at - reach) / s - 1);
-    const std::int64_t last =
-        std::min<std::int64_t>(book.out_shape[axis] - 1, (at + reach) / s + 1);
-    for (std::int64_t out = first; out <= last; ++out) {
-      if (at == out * s - p + k * d) found.push_back({k, static_cast<int>(out)});
-    }
+  const auto exists = [&](std::int64_t out) { return out >= 0 && out < book.out_shape[axis]; };
+  if (book.mode == SparseMode::transposed) {
+    const std::int64_t out = at * s - p + k * d;
+    return exists(out) ? static_cast<std::int32_t>(out) : -1;
   }
-  return found;
+  // Outputs near enough are tried one by one, so that it does not matter how division rounds.
+  const std::int64_t near = (at + p - k * d) / s;
+  for (std::int64_t out = near - 1; out <= near + 1; ++out) {
+    if (exists(out) && at == out * s - p + k * d) return static_cast<std::int32_t>(out);
+  }
+  return -1;
 }
 
-/// Everything that site `row` meets.
-void add_meetings(const RulebookProblem& book, const Place& site, std::int32_t row,
-                  std::vector<Meeting>& to) {
-  std::vector<Meeting> partial = {{0, row, {site[0]}}};
-  for (int axis = 0; axis < book.ndim; ++axis) {
-    const auto a = static_cast<std::size_t>(axis);
-    std::vector<Meeting> longer;
-    for (const auto& [k, out] : meetings_along(book, axis, site[a + 1])) {
-      for (Meeting meeting : partial) {
-        meeting.k = meeting.k * book.kernel[axis] + k;
-        meeting.found[a + 1] = out;
-        longer.push_back(meeting);
-      }
-    }
-    partial = std::move(longer);
+/// Calls visit(found place, row) for all that the sites meet at tap k. They ascend as the sites do:
+/// along each axis, a larger coordinate meets a larger one.
+template <class Visit>
+void for_each_meeting(const RulebookProblem& book, const std::vector<NumberedPlace>& sites, int k,
+                      const Visit& visit) {
+  std::array<int, kMaxAxes> tap{};
+  for (int axis = book.ndim - 1, rest = k; axis >= 0; --axis) {
+    tap[static_cast<std::size_t>(axis)] = rest % book.kernel[axis];
+    rest /= book.kernel[axis];
   }
-  to.insert(to.end(), partial.begin(), partial.end());
+  for (const auto& [site, row] : sites) {
+    Place found = {site[0]};
+    bool meets = true;
+    for (int axis = 0; axis < book.ndim && meets; ++axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      found[a + 1] = met_along(book, axis, site[a + 1], tap[a]);
+      meets = found[a + 1] >= 0;
+    }
+    if (meets) visit(found, row);
+  }
 }
 
-std::vector<Meeting> all_meetings(const RulebookProblem& book,
-                                  std::span<const std::int32_t> coords) {
-  constexpr int kRows = 4096;  // of a piece of the work
-  const int pieces = ceil_div(book.sites, kRows);
-  std::vector<std::vector<Meeting>> found(static_cast<std::size_t>(pieces));
-  parallel_for(pieces, [&](std::int64_t piece) {
-    const int begin = static_cast<int>(piece) * kRows;
-    for (int row = begin; row < std::min(begin + kRows, book.sites); ++row)
-      add_meetings(book, place_of(book, coords, row), row, found[static_cast<std::size_t>(piece)]);
+/// All sites that those given meet at any tap, ascending, each once.
+std::vector<Place> found_sites(const RulebookProblem& book,
+                               const std::vector<NumberedPlace>& sites) {
+  std::vector<std::vector<Place>> lists(static_cast<std::size_t>(book.KV));
+  parallel_for(book.KV, [&](std::int64_t k) {
+    for_each_meeting(book, sites, static_cast<int>(k),
+                     [&, &list = lists[static_cast<std::size_t>(k)]](
+                         const Place& found, std::int32_t) { list.push_back(found); });
   });
-  std::vector<Meeting> all;
-  for (const auto& piece : found) all.insert(all.end(), piece.begin(), piece.end());
-  return all;
+  while (lists.size() > 1) {  // two by two
+    std::vector<std::vector<Place>> merged((lists.size() + 1) / 2);
+    parallel_for(static_cast<std::int64_t>(merged.size()), [&](std::int64_t i) {
+      const auto to = static_cast<std::size_t>(i);
+      if (2 * to + 1 == lists.size()) {
+        merged[to] = std::move(lists[2 * to]);
+      } else {
+        std::ranges::set_union(lists[2 * to], lists[2 * to + 1], std::back_inserter(merged[to]));
+      }
+    });
+    lists = std::move(merged);
+  }
+  return std::move(lists.front());
+}
+
+/// Out and in of a tap's pairs.
+using RowPairs = std::vector<std::array<std::int32_t, 2>>;
+
+/// The pairs of tap k between the sites and those that the rulebook names, sorted by output.
+RowPairs pairs_of_tap(const RulebookProblem& book, const std::vector<NumberedPlace>& sites,
+                      const std::vector<NumberedPlace>& named, int k) {
+  RowPairs pairs;
+  auto name = named.begin();  // goes up with what is met
+  for_each_meeting(book, sites, k, [&](const Place& found, std::int32_t row) {
+    while (name != named.end() && name->first < found) ++name;
+    if (name == named.end() || name->first != found) return;
+    if (book.mode == SparseMode::inverse) {
+      pairs.push_back({row, name->second});
+    } else {
+      pairs.push_back({name->second, row});
+    }
+  });
+  sort_if_needed(pairs);
+  return pairs;
 }
 
 Array table(std::vector<std::int64_t> shape, std::int32_t value) {
@@ -89,88 +131,128 @@ Array table(std::vector<std::int64_t> shape, std::int32_t value) {
   return array;
 }
 
+/// The taps that the rows of a table [KV][rows] have: mask [rows][mask_words(KV)].
+Array masks(const RulebookProblem& book, const Array& nbr) {
+  const std::int64_t rows = nbr.shape()[1];
+  const int words = mask_words(book.KV);
+  Array mask = table({rows, words}, 0);
+  const auto numbers = nbr.as<std::int32_t>();
+  const auto bits = mask.as<std::int32_t>();
+  constexpr std::int64_t kRows = 4096;  // of a piece of the work
+  parallel_for(ceil_div(rows, kRows), [&](std::int64_t piece) {
+    for (int k = 0; k < book.KV; ++k) {
+      for (std::int64_t row = piece * kRows; row < std::min(rows, (piece + 1) * kRows); ++row) {
+        if (numbers[static_cast<std::size_t>(k * rows + row)] < 0) continue;
+        std::int32_t& word = bits[static_cast<std::size_t>(row * words + k / 32)];
+        word = static_cast<std::int32_t>(static_cast<std::uint32_t>(word) | 1u << k % 32);
+      }
+    }
+  });
+  return mask;
+}
+
+/// The rows of a table [KV][rows] in the order of the taps that they have, for each of `parts`
+/// parts of the taps: [parts][rows]. Compares row by row, the highest tap first.
+Array orders(const RulebookProblem& book, const Array& nbr, int parts) {
+  const std::int64_t rows = nbr.shape()[1];
+  Array result(DType::i32, {parts, rows});
+  const auto numbers = nbr.as<std::int32_t>();
+  parallel_for(parts, [&](std::int64_t part) {
+    const int begin = first_tap(book.KV, parts, static_cast<int>(part));
+    const int end = first_tap(book.KV, parts, static_cast<int>(part) + 1);
+    // What each row has, as words of taps: the highest taps in the first word, and in its highest
+    // bits.
+    constexpr int kBits = 64;
+    const auto words = static_cast<std::size_t>(std::max(1, ceil_div(end - begin, kBits)));
+    std::vector<std::uint64_t> taps(static_cast<std::size_t>(rows) * words, 0);
+    for (int k = end - 1; k >= begin; --k) {
+      const auto word = static_cast<std::size_t>((end - 1 - k) / kBits);
+      const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - (end - 1 - k) % kBits);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        if (numbers[static_cast<std::size_t>(k * rows + row)] >= 0)
+          taps[static_cast<std::size_t>(row) * words + word] |= bit;
+      }
+    }
+    const auto order = result.as<std::int32_t>().subspan(static_cast<std::size_t>(part * rows),
+                                                         static_cast<std::size_t>(rows));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      const auto* of_a = taps.data() + static_cast<std::size_t>(a) * words;
+      const auto* of_b = taps.data() + static_cast<std::size_t>(b) * words;
+      return std::lexicographical_compare(of_a, of_a + words, of_b, of_b + words);
+    });
+  });
+  return result;
+}
+
 }  // namespace
 
 Rulebook make_rulebook(const RulebookProblem& book, const Array& coords) {
   const auto numbers = coords.as<std::int32_t>();
   require_no_errors(book, find_site_errors(book, numbers), numbers);
-  std::vector<Meeting> meetings = all_meetings(book, numbers);
+  const std::vector<NumberedPlace> sites = sorted_sites(book, numbers);
 
-  // The sites that the rulebook names, with their rows: found ones in ascending order, or those of
-  // the input.
-  std::vector<std::pair<Place, std::int32_t>> rows;
+  // The sites that the rulebook names, with their rows: those of the input, or found ones in
+  // ascending order.
+  std::vector<NumberedPlace> named;
   if (book.mode == SparseMode::subm) {
-    for (int row = 0; row < book.sites; ++row) rows.push_back({place_of(book, numbers, row), row});
+    named = sites;
   } else {
-    for (const Meeting& meeting : meetings) rows.push_back({meeting.found, 0});
+    for (const Place& place : found_sites(book, sites))
+      named.push_back({place, static_cast<std::int32_t>(named.size())});
   }
-  std::sort(rows.begin(), rows.end());
-  if (book.mode != SparseMode::subm) {
-    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].second = static_cast<std::int32_t>(i);
-  }
-  const auto row_of = [&](const Place& place) {
-    const auto found = std::lower_bound(
-        rows.begin(), rows.end(), place,
-        [](const auto& entry, const Place& wanted) { return entry.first < wanted; });
-    return found != rows.end() && found->first == place ? found->second : -1;
-  };
 
   const bool inverse = book.mode == SparseMode::inverse;
-  const auto found_rows = static_cast<int>(rows.size());
+  const auto named_rows = static_cast<int>(named.size());
   Rulebook result{.problem = book,
-                  .N = inverse ? found_rows : book.sites,
-                  .M = inverse ? book.sites : found_rows};
-  std::vector<std::array<std::int32_t, 3>> pairs;  // k, out, in
-  pairs.reserve(meetings.size());
-  for (const Meeting& meeting : meetings) {
-    const std::int32_t found = row_of(meeting.found);
-    if (found < 0) continue;
-    if (inverse) {
-      pairs.push_back({meeting.k, meeting.row, found});
-    } else {
-      pairs.push_back({meeting.k, found, meeting.row});
-    }
-  }
-  std::sort(pairs.begin(), pairs.end());
-
+                  .N = inverse ? named_rows : book.sites,
+                  .M = inverse ? book.sites : named_rows};
   const std::int64_t columns = 1 + book.ndim;
   if (book.mode == SparseMode::subm || inverse) {
     result.out_coords = coords;
   } else {
-    result.out_coords = Array(DType::i32, {found_rows, columns});
+    result.out_coords = Array(DType::i32, {named_rows, columns});
     auto to = result.out_coords.as<std::int32_t>().begin();
-    for (const auto& [place, row] : rows) to = std::copy_n(place.begin(), columns, to);
+    for (const auto& [place, row] : named) to = std::copy_n(place.begin(), columns, to);
   }
-  result.pairs = Array(DType::i32, {static_cast<std::int64_t>(pairs.size()), kPairColumns});
+
+  std::vector<RowPairs> pairs(static_cast<std::size_t>(book.KV));  // by tap
+  parallel_for(book.KV, [&](std::int64_t k) {
+    pairs[static_cast<std::size_t>(k)] = pairs_of_tap(book, sites, named, static_cast<int>(k));
+  });
   result.offsets = table({std::int64_t{book.KV} + 1}, 0);
+  const auto offsets = result.offsets.as<std::int32_t>();
+  for (std::size_t k = 0; k < pairs.size(); ++k)
+    offsets[k + 1] = offsets[k] + static_cast<std::int32_t>(pairs[k].size());
+  result.pairs = Array(DType::i32, {offsets.back(), kPairColumns});
   result.nbr = table({book.KV, result.M}, -1);
   result.nbr_back = table({book.KV, result.N}, -1);
-  result.mask = table({result.M, mask_words(book.KV)}, 0);
-  auto row = result.pairs.as<std::int32_t>().begin();
-  const auto at = [](std::int64_t i, std::int64_t width, std::int64_t j) {
-    return static_cast<std::size_t>(i * width + j);
-  };
-  for (const auto& [k, out, in] : pairs) {
-    for (const std::int32_t number : {k, in, out}) *row++ = number;
-    ++result.offsets.as<std::int32_t>()[static_cast<std::size_t>(k) + 1];
-    result.nbr.as<std::int32_t>()[at(k, result.M, out)] = in;
-    result.nbr_back.as<std::int32_t>()[at(k, result.N, in)] = out;
-    std::int32_t& word = result.mask.as<std::int32_t>()[at(out, mask_words(book.KV), k / 32)];
-    word = static_cast<std::int32_t>(static_cast<std::uint32_t>(word) | 1u << k % 32);
-  }
-  const auto offsets = result.offsets.as<std::int32_t>();
-  for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
+  parallel_for(book.KV, [&](std::int64_t k) {
+    const auto tap = static_cast<std::size_t>(k);
+    auto row = result.pairs.as<std::int32_t>().begin() + std::int64_t{kPairColumns} * offsets[tap];
+    for (const auto& [out, in] : pairs[tap]) {
+      for (const std::int32_t number : {static_cast<std::int32_t>(k), in, out}) *row++ = number;
+      result.nbr.as<std::int32_t>()[static_cast<std::size_t>(k * result.M + out)] = in;
+      result.nbr_back.as<std::int32_t>()[static_cast<std::size_t>(k * result.N + in)] = out;
+    }
+  });
+  result.mask = masks(book, result.nbr);
+  result.mask_back = masks(book, result.nbr_back);
+  parallel_for(4, [&](std::int64_t i) {
+    const bool back = i >= 2, split = i % 2 == 1;
+    Array& order = back ? (split ? result.split_order_back : result.order_back)
+                        : (split ? result.split_order : result.order);
+    order = orders(book, back ? result.nbr_back : result.nbr, split ? 2 : 1);
+  });
   return result;
 }
 
-SparseConvProblem convolution_over(const Rulebook& rulebook, int Cin, int Cout) {
-  SparseConvProblem conv{.book = rulebook.problem,
-                         .Cin = Cin,
-                         .Cout = Cout,
-                         .N = rulebook.N,
-                         .M = rulebook.M,
-                         .pairs = rulebook.pairs.shape()[0]};
+SparseConvProblem convolution_over(const Rulebook& rulebook, SparseConvProblem layer) {
+  SparseConvProblem conv = layer;
+  conv.book = rulebook.problem;
+  conv.N = rulebook.N;
+  conv.M = rulebook.M;
+  conv.pairs = rulebook.pairs.shape()[0];
   const auto offsets = rulebook.offsets.as<std::int32_t>();
   for (std::size_t k = 1; k < offsets.size(); ++k)
     conv.most_pairs = std::max<std::int64_t>(conv.most_pairs, offsets[k] - offsets[k - 1]);
@@ -178,14 +260,21 @@ SparseConvProblem convolution_over(const Rulebook& rulebook, int Cin, int Cout) 
 }
 
 Arrays rulebook_inputs(const Rulebook& rulebook, const Signature& signature) {
-  const std::map<std::string, const Array*> all = {{"pairs", &rulebook.pairs},
-                                                   {"offsets", &rulebook.offsets},
-                                                   {"nbr", &rulebook.nbr},
-                                                   {"nbr_back", &rulebook.nbr_back}};
+  const std::map<std::string, const Array*> all = {
+      {"pairs", &rulebook.pairs},
+      {"offsets", &rulebook.offsets},
+      {"nbr", &rulebook.nbr},
+      {"mask", &rulebook.mask},
+      {"order", &rulebook.order},
+      {"split_order", &rulebook.split_order},
+      {"nbr_back", &rulebook.nbr_back},
+      {"mask_back", &rulebook.mask_back},
+      {"order_back", &rulebook.order_back},
+      {"split_order_back", &rulebook.split_order_back}};
   Arrays inputs;
   for (const ArraySpec& spec : signature.inputs) {
     if (const auto found = all.find(spec.name); found != all.end())
-      inputs.emplace(spec.name, *found->second);
+      inputs.emplace(spec.name, found->second->reshaped(spec.shape));
   }
   return inputs;
 }

@@ -108,7 +108,9 @@ class Memory {
       output_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
       shapes_[spec.name] = spec.shape;
     }
-    add("the workspace", workspace_bytes);
+    // Aligned, as Arguments::workspace() promises.
+    buffers_.emplace_back(*device_, "the workspace", workspace_bytes,
+                          RunOptions{.poison = options.poison});
     workspace_ = buffers_.back().data();
   }
 
@@ -254,6 +256,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
         throw OutOfMemory("asks for more memory, while it runs, than is free");
       }
       device.synchronize();
+      code.finish(problem, arguments);
       const std::chrono::duration<double, std::milli> time =
           std::chrono::steady_clock::now() - start;
       result.milliseconds = time.count();

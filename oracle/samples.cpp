@@ -169,6 +169,59 @@ ExpectedElement col2im_at(const Im2colProblem& p, const Arrays& inputs, std::int
   return sum;
 }
 
+/// The sum of from[table[k][row]] . (what `weight` says of tap k and channel s) over all taps and
+/// channels of `from`.
+template <class Weight>
+ExpectedElement sparse_row_at(const SparseConvProblem& p, const Array& table, const Array& from,
+                              std::int64_t row, const Weight& weight) {
+  const auto rows = table.as<std::int32_t>();
+  const auto values = from.as<float>();
+  const std::int64_t row_count = table.shape()[1], channels = from.shape()[1];
+  ExpectedElement sum;
+  for (std::int64_t k = 0; k < p.book.KV; ++k) {
+    const std::int64_t met = rows[static_cast<std::size_t>(k * row_count + row)];
+    if (met < 0) continue;
+    for (std::int64_t s = 0; s < channels; ++s)
+      add(sum, at(values, met * channels + s), weight(k, s));
+  }
+  return sum;
+}
+
+/// An element of y, dx or dw of a sparse convolution; inputs in float.
+ExpectedElement sparse_at(const std::string& ladder, const SparseConvProblem& p,
+                          const Arrays& inputs, std::int64_t place) {
+  if (ladder == "sparse_wgrad") {
+    const auto features = inputs.at("features").as<float>(), dy = inputs.at("dy").as<float>();
+    const auto pairs = inputs.at("pairs").as<std::int32_t>();
+    const auto offsets = inputs.at("offsets").as<std::int32_t>();
+    const Indices element(place, p.book.KV, p.Cin, p.Cout);
+    ExpectedElement sum;
+    const auto k = static_cast<std::size_t>(element.b);
+    for (std::int64_t i = offsets[k]; i < offsets[k + 1]; ++i) {
+      const auto pair = pairs.subspan(static_cast<std::size_t>(i * kPairColumns), kPairColumns);
+      add(sum, at(features, std::int64_t{pair[1]} * p.Cin + element.c),
+          at(dy, std::int64_t{pair[2]} * p.Cout + element.d));
+    }
+    return sum;
+  }
+  const auto weights = inputs.at("weights").as<float>();
+  const auto weight = [&](std::int64_t k, std::int64_t ci, std::int64_t co) {
+    return at(weights, (k * p.Cin + ci) * p.Cout + co);
+  };
+  if (ladder == "sparse_dgrad") {
+    const std::int64_t ci = place % p.Cin;
+    return sparse_row_at(p, inputs.at("nbr_back"), inputs.at("dy"), place / p.Cin,
+                         [&](std::int64_t k, std::int64_t co) { return weight(k, ci, co); });
+  }
+  const std::int64_t co = place % p.Cout;
+  ExpectedElement sum =
+      sparse_row_at(p, inputs.at("nbr"), inputs.at("features"), place / p.Cout,
+                    [&](std::int64_t k, std::int64_t ci) { return weight(k, ci, co); });
+  if (p.bias) add(sum, at(inputs.at("bias").as<float>(), co), 1.0);
+  if (p.activation == Activation::relu) sum.value = std::max(sum.value, 0.0);
+  return sum;
+}
+
 }  // namespace
 
 std::vector<ExpectedElement> reference_at(const std::string& ladder, const Problem& problem,
@@ -193,6 +246,14 @@ std::vector<ExpectedElement> reference_at(const std::string& ladder, const Probl
   if (const auto* gemm = std::get_if<GemmProblem>(&problem)) return of(gemm_at, *gemm);
   if (const auto* columns = std::get_if<Im2colProblem>(&problem))
     return of(ladder == "im2col" ? im2col_at : col2im_at, *columns);
+  if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) {
+    Arrays widened;
+    for (const auto& [array_name, array] : inputs) {
+      widened.emplace(array_name,
+                      array.dtype() == DType::i32 ? array : rounded_to(array, DType::f32));
+    }
+    return each([&](std::int64_t place) { return sparse_at(ladder, *conv, widened, place); });
+  }
   throw std::logic_error("no sampled reference for " + ladder);
 }
 

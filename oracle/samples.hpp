@@ -18,10 +18,9 @@ struct ExpectedElement {
   double magnitude = 0;  ///< The sum of the |products|.
 };
 
-/// Elements of the output `name` of a dense ladder's problem: of reference()'s output of that name,
+/// Elements of the output `name` of a problem: of reference()'s output of that name,
 /// those at `places` (row-major offsets), each computed by itself.
-/// @throws std::logic_error for the ladders that have no such function: tile_map and the sparse
-/// ones
+/// @throws std::logic_error for the ladders that have no such function: tile_map and rulebook
 std::vector<ExpectedElement> reference_at(const std::string& ladder, const Problem& problem,
                                           const Arrays& inputs, const std::string& name,
                                           std::span<const std::int64_t> places);

@@ -28,6 +28,10 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+/// How programs call a rung, and all problems of all ladders: no part of its kernels. What a rung
+/// reads of its own problem it includes by itself.
+constexpr std::string_view kInterface = "core/rung.hpp";
+
 /// Adds the file and what it includes to `hash`, each file once.
 void add_file(const std::filesystem::path& root, const std::string& source,
               std::set<std::string>& seen, std::uint64_t& hash) {
@@ -45,6 +49,7 @@ void add_file(const std::filesystem::path& root, const std::string& source,
     const std::string beside =
         (std::filesystem::path(source).parent_path() / name).lexically_normal().generic_string();
     const std::string included = std::filesystem::exists(root / beside) ? beside : name;
+    if (included == kInterface) continue;
     add_file(root, included, seen, hash);
     // A header's kernels stand in the .cu file of its name.
     const std::string kernels =

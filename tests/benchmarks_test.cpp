@@ -2,6 +2,7 @@
 /// @brief The table of benchmark problems, the files of runs, and going on with one.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -62,11 +63,18 @@ TEST_CASE("the table of problems: ladders that exist, in order, each id once, al
     REQUIRE(place < ladders().size());
     CHECK(place >= last);
     last = place;
-    // Their sizes fit, and the definition's rung takes them.
+    // Their sizes fit, and there is a rung that takes them.
+    const bool sparse = !problem.sites.empty();
     for (const ArraySpec& spec : ladders()[place].signature(problem.problem).outputs) {
-      CHECK(element_count(spec.shape) > 0);
+      CHECK((sparse || element_count(spec.shape) > 0));  // rulebooks tell their sizes later
     }
-    CHECK_FALSE(ladders()[place].rungs.front().code_at(Where::cpu)->supports(problem.problem));
+    CHECK(sparse == (problem.ladder == "rulebook" || problem.ladder.starts_with("sparse_")));
+    if (sparse) CHECK(problem.id.starts_with(problem.sites + "-"));
+    CHECK_FALSE(describe(problem).empty());
+    CHECK(std::ranges::any_of(ladders()[place].rungs, [&](const Rung& rung) {
+      const auto& code = rung.code_at(rung.is_cuda() ? Where::emulated : Where::cpu);
+      return code && !code->supports(problem.problem);
+    }));
     // Ids are words: they stand in file names and on command lines.
     CHECK(problem.id.find_first_of(" /,;\"'*?") == std::string::npos);
   }
@@ -75,6 +83,49 @@ TEST_CASE("the table of problems: ladders that exist, in order, each id once, al
   }
   for (const int size : {1024, 2048, 4096, 8192})
     CHECK(seen.contains({"gemm", text("cube-", size)}));
+  for (const char* sites : {"sweep", "large"}) {
+    for (const char* id : {"-subm3-table", "-subm3-sorted", "-subm3-pairs", "-k3s2-table",
+                           "-k3s2-pairs", "-k3s1-table", "-k2s2-table"}) {
+      CHECK(seen.contains({"rulebook", text(sites, id)}));
+    }
+    for (const int channels : {32, 64, 128}) {
+      for (const char* ladder : {"sparse_conv", "sparse_dgrad", "sparse_wgrad"})
+        CHECK(seen.contains({ladder, text(sites, "-", channels, "-subm3")}));
+    }
+  }
+}
+
+TEST_CASE("sites of sparse problems are as many as the table says, and all that ids promise") {
+  std::set<std::string> seen;
+  for (const BenchmarkProblem& problem : benchmark_problems()) {
+    const bool is_large = problem.sites == "large" || problem.sites == "shell-1024" ||
+                          problem.sites == "cube-215" || problem.sites == "cube-100";
+    if (problem.sites.empty() || is_large || !seen.insert(problem.sites).second) continue;
+    CAPTURE(problem.sites);
+    CHECK(sites_of(problem).shape()[0] > 0);  // throws where the table is wrong
+  }
+  CHECK(seen.size() == 9);
+}
+
+TEST_CASE("a sparse problem is whole once its rulebook is there") {
+  for (const BenchmarkProblem& problem : benchmark_problems()) {
+    if (problem.ladder == "rulebook" && problem.id == "cube-10-subm3-table") {
+      const Rulebook& book = rulebook_of(problem);
+      CHECK(book.pairs.shape()[0] == 28 * 28 * 28);  // 3 L - 2 along each axis
+      CHECK(&rulebook_of(problem) == &book);         // made once
+      CHECK(operations(whole_problem(problem, problem.problem)) == 0);
+    }
+    if (problem.ladder == "sparse_conv" && problem.id == "eighth-64-128-k311s211") {
+      const auto whole = std::get<SparseConvProblem>(whole_problem(problem, problem.problem));
+      CHECK(whole.N == 14'780);
+      CHECK(whole.M > 0);
+      CHECK(whole.M <= 4 * 200 * 200);
+      CHECK(whole.book.KV == 3);
+      CHECK(whole.pairs >= whole.M);
+      CHECK(operations(whole) == 2.0 * static_cast<double>(whole.pairs) * 64 * 128);
+      CHECK(describe(problem).find("64 to 128 channels") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("operations are those of the definition") {
@@ -134,6 +185,18 @@ TEST_CASE("a row has the keys that scripts rely on, in this order") {
       "bytes launches host_syncs registers shared_bytes spills occupancy baselines limits ");
 }
 
+TEST_CASE("scratch memory is told where a rung takes any") {
+  Run run;
+  run.rows = {row_of_rung(kDirect, "B1"), row_of_rung(kTiled, "B1")};
+  run.rows[1].memory_bytes = std::int64_t{5} << 30;
+  const auto json = nlohmann::json::parse(to_json(run));
+  CHECK_FALSE(json["rows"][0].contains("memory_bytes"));
+  CHECK(json["rows"][1]["memory_bytes"] == std::int64_t{5} << 30);
+  const Run again = from_json(to_json(run));
+  CHECK(again.rows[0].memory_bytes == 0);
+  CHECK(again.rows[1].memory_bytes == std::int64_t{5} << 30);
+}
+
 TEST_CASE("going on with a run: rows of the same sources stay, others are timed again") {
   Run run;
   merge(run, {row_of_rung(kTiled, "B2"), row_of_rung(kTiled, "B1"),
@@ -183,6 +246,10 @@ TEST_CASE("a rung is compared with the best baseline of its kind") {
   row.rung = kDirect;
   row.baselines = {{"cudnn fft_tiling", 50}};
   CHECK(best_baseline(row) == nullptr);
+  // A time on the host's clock is none on the GPU's.
+  row.baselines = {{"spconv native", 80}, {"spconv native, host clock", 60}};
+  REQUIRE(best_baseline(row) != nullptr);
+  CHECK(best_baseline(row)->first == "spconv native");
 }
 
 TEST_CASE("newest_run is the last by date") {

@@ -94,7 +94,8 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
                 const Problem& form, const CheckOptions& options, CheckReport& report) {
   const RunOptions run_options{.misalignment = problem.misalignment, .poison = options.poison};
   std::vector<Data> modes = {Data::integer};
-  if (!problem.once && has_made_up_data(ladder, problem)) modes.push_back(Data::real);
+  if (options.real_mode && !problem.once && has_made_up_data(ladder, problem))
+    modes.push_back(Data::real);
   if (problem.equal_sums) modes = {Data::positive};
   for (const Data data : modes) {
     const Comparison comparison(ladder, form, data, options.seed, problem.given);

@@ -18,6 +18,7 @@ namespace convladder::testing {
 struct CheckOptions {
   Size largest = Size::full;     ///< Problems beyond this size are left out.
   int random_problems = 24;      ///< Beside the list.
+  bool real_mode = true;         ///< Random floats, too: the same code, judged within a bound.
   std::uint64_t seed = 1;        ///< For the random problems and all data.
   bool poison = true;            ///< RunOptions::poison
   std::size_t max_failures = 5;  ///< Stops after so many.

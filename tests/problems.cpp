@@ -691,6 +691,25 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
       form.precision = precision;
       forms.back().emplace_back(form);
     }
+  } else if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) {
+    forms.emplace_back();
+    for (const Precision precision : precisions) {
+      SparseConvProblem form = *sparse;
+      form.precision = precision;
+      forms.back().emplace_back(form);
+    }
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      SparseConvProblem form = *sparse;
+      form.dtype = dtype;
+      forms.push_back({form});
+    }
+  } else if (const auto* book = std::get_if<RulebookProblem>(&problem)) {
+    for (const RulebookForm asked :
+         {RulebookForm::pairs, RulebookForm::table, RulebookForm::sorted, RulebookForm::split}) {
+      RulebookProblem form = *book;
+      form.form = asked;
+      forms.push_back({form});
+    }
   } else {
     forms.push_back({problem});
   }

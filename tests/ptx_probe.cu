@@ -2,8 +2,8 @@
 /// @brief The kernels of ptx_probe.hpp: one warp each, or one warpgroup.
 #include <algorithm>
 
-#include "core/cuda/compute_capability.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "tests/ptx_probe.hpp"
 
@@ -15,30 +15,44 @@ constexpr int kRows = 32;  ///< Of 16 bytes, in shared memory.
 __device__ int lane() { return static_cast<int>(threadIdx.x); }
 
 __global__ void probe_ldmatrix(const std::uint32_t* rows, const std::uint32_t* first, int matrices,
-                               std::uint32_t* out) {
+                               bool transposed, std::uint32_t* out) {
   __shared__ __align__(16) std::uint32_t shared_rows[kRows * 4];
   for (int i = 0; i < 4; ++i) shared_rows[4 * lane() + i] = rows[4 * lane() + i];
   __syncthreads();  // separates these stores from the loads below
   const std::uint32_t* row = shared_rows + 4 * first[lane()];
   if (matrices == 4) {
     std::uint32_t fragment[4];
-    ptx::ldmatrix_x4(fragment, row);
+    if (transposed) {
+      ptx::ldmatrix_x4_trans(fragment, row);
+    } else {
+      ptx::ldmatrix_x4(fragment, row);
+    }
     for (int i = 0; i < 4; ++i) out[4 * lane() + i] = fragment[i];
   } else {
     std::uint32_t fragment[2];
-    ptx::ldmatrix_x2(fragment, row);
+    if (transposed) {
+      ptx::ldmatrix_x2_trans(fragment, row);
+    } else {
+      ptx::ldmatrix_x2(fragment, row);
+    }
     for (int i = 0; i < 2; ++i) out[2 * lane() + i] = fragment[i];
   }
 }
 
-__global__ void probe_mma(const std::uint32_t* a, const std::uint32_t* b, const float* d,
-                          float* out) {
+__global__ void probe_mma(FactorType type, const std::uint32_t* a, const std::uint32_t* b,
+                          const float* d, float* out) {
   std::uint32_t mine_a[4], mine_b[2];
   float mine_d[4];
   for (int i = 0; i < 4; ++i) mine_a[i] = a[4 * lane() + i];
   for (int i = 0; i < 2; ++i) mine_b[i] = b[2 * lane() + i];
   for (int i = 0; i < 4; ++i) mine_d[i] = d[4 * lane() + i];
-  ptx::mma_m16n8k8_tf32(mine_d, mine_a, mine_b);
+  if (type == FactorType::tf32) {
+    ptx::mma_m16n8k8_tf32(mine_d, mine_a, mine_b);
+  } else if (type == FactorType::f16) {
+    ptx::mma_m16n8k16_f16(mine_d, mine_a, mine_b);
+  } else {
+    ptx::mma_m16n8k16_bf16(mine_d, mine_a, mine_b);
+  }
   for (int i = 0; i < 4; ++i) out[4 * lane() + i] = mine_d[i];
 }
 
@@ -85,7 +99,7 @@ __global__ void probe_tensor_load(const __grid_constant__ CUtensorMap map, Coord
   for (int i = lane(); i < words; i += 32) out[i] = box[i];
 }
 
-template <int kN>
+template <FactorType kType, int kN>
 __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a, WgmmaFactor b,
                             int steps, const float* d, float* out) {
   char* const shared = aligned_shared();
@@ -101,9 +115,14 @@ __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a
   const std::uint64_t b_at = ptx::wgmma_descriptor(shared + b.begin, b.group_bytes);
   ptx::wgmma_fence();
   for (int step = 0; step < steps; ++step) {
-    const auto next =
-        static_cast<std::uint64_t>(step * 32 / 16);  // 8 numbers, in units of 16 bytes
-    ptx::wgmma_m64k8_tf32<kN>(sums, a_at + next, b_at + next, true);
+    const auto next = static_cast<std::uint64_t>(step * 32 / 16);  // 32 bytes, in units of 16 bytes
+    if constexpr (kType == FactorType::tf32) {
+      ptx::wgmma_m64k8_tf32<kN>(sums, a_at + next, b_at + next, true);
+    } else if constexpr (kType == FactorType::f16) {
+      ptx::wgmma_m64k16_f16<kN>(sums, a_at + next, b_at + next, true);
+    } else {
+      ptx::wgmma_m64k16_bf16<kN>(sums, a_at + next, b_at + next, true);
+    }
   }
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
@@ -170,18 +189,19 @@ Registers registers_of(const DeviceArray<T>& array, std::size_t count) {
 
 bool has_tensor_cores() { return compute_capability() >= 80; }
 
-Registers load_matrices(const Registers& rows, const Registers& first, int matrices) {
+Registers load_matrices(const Registers& rows, const Registers& first, int matrices,
+                        bool transposed) {
   const auto on_device = uploaded<std::uint32_t>(rows), lanes = uploaded<std::uint32_t>(first);
   const DeviceArray<std::uint32_t> out(32 * matrices);
-  launch(probe_ldmatrix, {1, 32}, on_device.data(), lanes.data(), matrices, out.data());
+  launch(probe_ldmatrix, {1, 32}, on_device.data(), lanes.data(), matrices, transposed, out.data());
   return registers_of(out, 32 * static_cast<std::size_t>(matrices));
 }
 
-Registers multiply(const Registers& a, const Registers& b, const Registers& d) {
+Registers multiply(FactorType type, const Registers& a, const Registers& b, const Registers& d) {
   const auto on_device_a = uploaded<std::uint32_t>(a), on_device_b = uploaded<std::uint32_t>(b);
   const auto on_device_d = uploaded<float>(d);
   const DeviceArray<float> out(128);
-  launch(probe_mma, {1, 32}, on_device_a.data(), on_device_b.data(), on_device_d.data(),
+  launch(probe_mma, {1, 32}, type, on_device_a.data(), on_device_b.data(), on_device_d.data(),
          out.data());
   return registers_of(out, 128);
 }
@@ -219,8 +239,11 @@ Registers load_box(const TensorLoad& load, const Registers& array) {
   return registers_of(out, load.words);
 }
 
-Registers multiply_in_warpgroup(const Registers& image, const WgmmaFactor& a, const WgmmaFactor& b,
-                                int n, int steps, const Registers& d) {
+namespace {
+
+template <FactorType kType>
+Registers multiply_in_warpgroup_as(const Registers& image, const WgmmaFactor& a,
+                                   const WgmmaFactor& b, int n, int steps, const Registers& d) {
   const auto on_device = uploaded<std::uint32_t>(image);
   const auto sums = uploaded<float>(d);
   const DeviceArray<float> out(static_cast<std::int64_t>(d.size()));
@@ -230,15 +253,25 @@ Registers multiply_in_warpgroup(const Registers& image, const WgmmaFactor& a, co
            sums.data(), out.data());
   };
   if (n == 32) {
-    go(probe_wgmma<32>);
+    go(probe_wgmma<kType, 32>);
   } else if (n == 64) {
-    go(probe_wgmma<64>);
+    go(probe_wgmma<kType, 64>);
   } else if (n == 128) {
-    go(probe_wgmma<128>);
+    go(probe_wgmma<kType, 128>);
   } else {
-    go(probe_wgmma<256>);
+    go(probe_wgmma<kType, 256>);
   }
   return registers_of(out, d.size());
+}
+
+}  // namespace
+
+Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,
+                                const WgmmaFactor& b, int n, int steps, const Registers& d) {
+  const auto multiplied = type == FactorType::tf32  ? multiply_in_warpgroup_as<FactorType::tf32>
+                          : type == FactorType::f16 ? multiply_in_warpgroup_as<FactorType::f16>
+                                                    : multiply_in_warpgroup_as<FactorType::bf16>;
+  return multiplied(image, a, b, n, steps, d);
 }
 
 }  // namespace convladder::BACKEND::ptx_probe

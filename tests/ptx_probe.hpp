@@ -30,22 +30,26 @@ struct WgmmaFactor {
   int group_bytes;  ///< between groups of 8 rows
 };
 
+/// The numbers that tensor cores multiply.
+enum class FactorType { tf32, f16, bf16 };
+
 /// Declares the probes of one place.
-#define PTX_PROBES                                                                             \
-  /** Whether the device there has mma.sync in TF32. */                                        \
-  bool has_tensor_cores();                                                                     \
-  /** ldmatrix.x4 (or .x2): lane l names `rows` + 4 * first[l]; [32][matrices]. */             \
-  Registers load_matrices(const Registers& rows, const Registers& first, int matrices);        \
-  /** mma.sync m16n8k8 in TF32 with a [32][4], b [32][2], d [32][4] as the lanes hold them. */ \
-  Registers multiply(const Registers& a, const Registers& b, const Registers& d);              \
-  /** cvt.rna.tf32.f32 of 32 floats. */                                                        \
-  Registers round_to_tf32(const Registers& values);                                            \
-  /** Whether the device there has tensor loads and wgmma, and this program code for them. */  \
-  bool has_wgmma();                                                                            \
-  /** cp.async.bulk.tensor; words that it leaves alone are kUntouched. */                      \
-  Registers load_box(const TensorLoad& load, const Registers& array);                          \
-  /** wgmma m64nNk8 in TF32, `steps` times, with factors in `image` and d [128][n / 2]. */     \
-  Registers multiply_in_warpgroup(const Registers& image, const WgmmaFactor& a,                \
+#define PTX_PROBES                                                                                 \
+  /** Whether the device there has mma.sync in TF32. */                                            \
+  bool has_tensor_cores();                                                                         \
+  /** ldmatrix.x4 (or .x2, .trans): lane l names `rows` + 4 * first[l]; [32][matrices]. */         \
+  Registers load_matrices(const Registers& rows, const Registers& first, int matrices,             \
+                          bool transposed);                                                        \
+  /** mma.sync m16n8k8 or k16 with a [32][4], b [32][2], d [32][4] as the lanes hold them. */      \
+  Registers multiply(FactorType type, const Registers& a, const Registers& b, const Registers& d); \
+  /** cvt.rna.tf32.f32 of 32 floats. */                                                            \
+  Registers round_to_tf32(const Registers& values);                                                \
+  /** Whether the device there has tensor loads and wgmma, and this program code for them. */      \
+  bool has_wgmma();                                                                                \
+  /** cp.async.bulk.tensor; words that it leaves alone are kUntouched. */                          \
+  Registers load_box(const TensorLoad& load, const Registers& array);                              \
+  /** wgmma m64nN, `steps` times, with factors in `image` and d [128][n / 2]. */                   \
+  Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,   \
                                   const WgmmaFactor& b, int n, int steps, const Registers& d);
 
 constexpr std::uint32_t kUntouched = 0xdeadbeefu;

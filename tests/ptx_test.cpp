@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
 #include "core/device.hpp"
+#include "core/half.hpp"
 #include "tests/ptx_probe.hpp"
 #include "tests/settings.hpp"
 
@@ -19,12 +21,12 @@ namespace {
 /// The probes of a place.
 struct Probes {
   const char* place;
-  Registers (*load_matrices)(const Registers&, const Registers&, int);
-  Registers (*multiply)(const Registers&, const Registers&, const Registers&);
+  Registers (*load_matrices)(const Registers&, const Registers&, int, bool);
+  Registers (*multiply)(FactorType, const Registers&, const Registers&, const Registers&);
   Registers (*round_to_tf32)(const Registers&);
   Registers (*load_box)(const TensorLoad&, const Registers&);
-  Registers (*multiply_in_warpgroup)(const Registers&, const WgmmaFactor&, const WgmmaFactor&, int,
-                                     int, const Registers&);
+  Registers (*multiply_in_warpgroup)(FactorType, const Registers&, const WgmmaFactor&,
+                                     const WgmmaFactor&, int, int, const Registers&);
   bool has_wgmma;
 };
 
@@ -54,24 +56,55 @@ std::vector<Probes> hopper_probes() {
 std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 float real(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
-/// a [16][8], b [8][8], d [16][8] by row and column.
+constexpr FactorType kTypes[] = {FactorType::tf32, FactorType::f16, FactorType::bf16};
+
+/// Numbers in a register; the first one is in its low bits.
+std::size_t per_register(FactorType type) { return type == FactorType::tf32 ? 1 : 2; }
+
+/// The register that holds the numbers from `values` on.
+std::uint32_t packed(FactorType type, const float* values, std::size_t stride = 1) {
+  if (type == FactorType::tf32) return bits(values[0]);
+  const auto one = [=](float value) -> std::uint32_t {
+    return type == FactorType::f16 ? rounded_to<Half>(value).bits
+                                   : rounded_to<BFloat16>(value).bits;
+  };
+  return one(values[0]) | one(values[stride]) << 16;
+}
+
+/// What a factor is to the tensor cores.
+double as_factor(FactorType type, float value) {
+  switch (type) {
+    case FactorType::tf32: return double{real(bits(value) & ~0x1fffu)};
+    case FactorType::f16: return double{to_float(rounded_to<Half>(value))};
+    case FactorType::bf16: return double{to_float(rounded_to<BFloat16>(value))};
+  }
+  return 0;
+}
+
+/// a [16][depth], b [depth][8], d [16][8] by row and column.
 struct Product {
-  std::vector<float> a = std::vector<float>(128), b = std::vector<float>(64),
+  FactorType type = FactorType::tf32;
+  std::size_t depth = 8 * per_register(type);
+  std::vector<float> a = std::vector<float>(16 * depth), b = std::vector<float>(8 * depth),
                      d = std::vector<float>(128);
 };
 
 /// Runs the probe on the fragments of `in`; d + a * b by row and column.
 std::vector<float> multiplied(const Probes& probes, const Product& in) {
+  const std::size_t part = per_register(in.type);
   Registers a(128), b(64), d(128);
   for (std::size_t lane = 0; lane < 32; ++lane) {
     const std::size_t group = lane / 4, place = lane % 4;
     for (std::size_t i = 0; i < 4; ++i) {
-      a[4 * lane + i] = bits(in.a[(group + i % 2 * 8) * 8 + place + i / 2 * 4]);
+      a[4 * lane + i] =
+          packed(in.type, &in.a[(group + i % 2 * 8) * in.depth + (place + i / 2 * 4) * part]);
       d[4 * lane + i] = bits(in.d[(group + i / 2 * 8) * 8 + 2 * place + i % 2]);
     }
-    for (std::size_t i = 0; i < 2; ++i) b[2 * lane + i] = bits(in.b[(place + i * 4) * 8 + group]);
+    for (std::size_t i = 0; i < 2; ++i) {
+      b[2 * lane + i] = packed(in.type, &in.b[(place + i * 4) * part * 8 + group], 8);
+    }
   }
-  const Registers out = probes.multiply(a, b, d);
+  const Registers out = probes.multiply(in.type, a, b, d);
   std::vector<float> result(128);
   for (std::size_t lane = 0; lane < 32; ++lane) {
     for (std::size_t i = 0; i < 4; ++i) {
@@ -83,8 +116,8 @@ std::vector<float> multiplied(const Probes& probes, const Product& in) {
 
 /// Fills a product with numbers from `next`.
 template <class Next>
-Product product_of(Next next) {
-  Product product;
+Product product_of(FactorType type, Next next) {
+  Product product{.type = type};
   for (float& value : product.a) value = next();
   for (float& value : product.b) value = next();
   for (float& value : product.d) value = next();
@@ -106,44 +139,96 @@ TEST_CASE("ptx: ldmatrix gives lane l the word l % 4 of row l / 4 of each matrix
           expected.push_back(rows[4 * first[8 * m + lane / 4] + lane % 4]);
         }
       }
-      CHECK(probes.load_matrices(rows, first, matrices) == expected);
+      CHECK(probes.load_matrices(rows, first, matrices, false) == expected);
+    }
+  }
+}
+
+TEST_CASE("ptx: ldmatrix.trans gives lane l two elements of column l / 4 of each matrix") {
+  Registers rows(128), first(32);
+  for (std::uint32_t i = 0; i < 128; ++i) rows[i] = 2 * i | (2 * i + 1) << 16;
+  for (std::uint32_t i = 0; i < 32; ++i) first[i] = i * 11 % 32;
+  const auto at = [&](std::size_t row, std::size_t column) {
+    return rows[4 * first[row] + column / 2] >> 16 * (column % 2) & 0xffffu;
+  };
+  for (const Probes& probes : all_probes()) {
+    CAPTURE(probes.place);
+    for (const int matrices : {2, 4}) {
+      Registers expected;
+      for (std::size_t lane = 0; lane < 32; ++lane) {
+        for (std::size_t m = 0; m < static_cast<std::size_t>(matrices); ++m) {
+          const std::size_t row = 8 * m + 2 * (lane % 4);
+          expected.push_back(at(row, lane / 4) | at(row + 1, lane / 4) << 16);
+        }
+      }
+      CHECK(probes.load_matrices(rows, first, matrices, true) == expected);
     }
   }
 }
 
 TEST_CASE("ptx: mma.sync multiplies integers exactly") {
-  std::mt19937 random(1);
-  const Product in = product_of([&] { return static_cast<float>(random() % 2001) - 1000.0f; });
-  std::vector<float> expected = in.d;
-  for (std::size_t m = 0; m < 16; ++m) {
-    for (std::size_t n = 0; n < 8; ++n) {
-      for (std::size_t k = 0; k < 8; ++k) expected[8 * m + n] += in.a[8 * m + k] * in.b[8 * k + n];
+  for (const FactorType type : kTypes) {
+    CAPTURE(static_cast<int>(type));
+    std::mt19937 random(1);
+    const unsigned bound = type == FactorType::bf16 ? 256 : 1000;  // integers that the type has
+    const Product in = product_of(type, [&] {
+      return static_cast<float>(random() % (2 * bound + 1)) - static_cast<float>(bound);
+    });
+    std::vector<float> expected = in.d;
+    for (std::size_t m = 0; m < 16; ++m) {
+      for (std::size_t n = 0; n < 8; ++n) {
+        for (std::size_t k = 0; k < in.depth; ++k) {
+          expected[8 * m + n] += in.a[in.depth * m + k] * in.b[8 * k + n];
+        }
+      }
     }
-  }
-  for (const Probes& probes : all_probes()) {
-    CAPTURE(probes.place);
-    CHECK(multiplied(probes, in) == expected);
+    for (const Probes& probes : all_probes()) {
+      CAPTURE(probes.place);
+      CHECK(multiplied(probes, in) == expected);
+    }
   }
 }
 
-TEST_CASE("ptx: mma.sync truncates its factors to TF32, and errs by less than 8 units of its sum") {
-  std::mt19937 random(2);
-  const Product in =
-      product_of([&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f; });
-  const auto truncated = [](float value) { return double{real(bits(value) & ~0x1fffu)}; };
-  for (const Probes& probes : all_probes()) {
-    CAPTURE(probes.place);
-    const std::vector<float> result = multiplied(probes, in);
-    for (std::size_t m = 0; m < 16; ++m) {
-      for (std::size_t n = 0; n < 8; ++n) {
-        double expected = double{in.d[8 * m + n]}, magnitude = std::fabs(expected);
-        for (std::size_t k = 0; k < 8; ++k) {
-          const double term = truncated(in.a[8 * m + k]) * truncated(in.b[8 * k + n]);
-          expected += term;
-          magnitude += std::fabs(term);
+TEST_CASE("ptx: mma.sync truncates factors to TF32, and errs by less than 8 units of its sum") {
+  for (const FactorType type : kTypes) {
+    CAPTURE(static_cast<int>(type));
+    std::mt19937 random(2);
+    const Product in =
+        product_of(type, [&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f; });
+    for (const Probes& probes : all_probes()) {
+      CAPTURE(probes.place);
+      const std::vector<float> result = multiplied(probes, in);
+      for (std::size_t m = 0; m < 16; ++m) {
+        for (std::size_t n = 0; n < 8; ++n) {
+          double expected = double{in.d[8 * m + n]}, magnitude = std::fabs(expected);
+          for (std::size_t k = 0; k < in.depth; ++k) {
+            const double term =
+                as_factor(type, in.a[in.depth * m + k]) * as_factor(type, in.b[8 * k + n]);
+            expected += term;
+            magnitude += std::fabs(term);
+          }
+          const double error = std::fabs(double{result[8 * m + n]} - expected);
+          CHECK_FALSE(!(error <= 8 * 0x1p-24 * magnitude));
         }
-        const double error = std::fabs(double{result[8 * m + n]} - expected);
-        CHECK_FALSE(!(error <= 8 * 0x1p-24 * magnitude));
+      }
+    }
+  }
+}
+
+TEST_CASE("ptx: mma.sync takes subnormal, greatest and infinite 16-bit numbers as they are") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const FactorType type : {FactorType::f16, FactorType::bf16}) {
+    const bool is_half = type == FactorType::f16;
+    for (const float value : {is_half ? 0x1p-24f : 0x1p-133f, is_half ? 0x1p-15f : 0x1p-127f,
+                              is_half ? 65504.0f : 0x1.fep127f, infinity}) {
+      CAPTURE(value);
+      Product in{.type = type};
+      in.a[0] = value;
+      in.b[0] = -0.5f;
+      for (std::size_t k = 1; k < in.depth; ++k) in.b[8 * k] = 1;  // times zero
+      for (const Probes& probes : all_probes()) {
+        CAPTURE(probes.place);
+        CHECK(multiplied(probes, in)[0] == -0.5f * value);
       }
     }
   }
@@ -328,20 +413,22 @@ TEST_CASE("ptx: tma_load of TFLOAT32 rounds to nearest, ties to even") {
 namespace {
 
 /// d [64][n] + a [64][depth] * b [depth][n], by row and column, from a warpgroup's registers.
-std::vector<float> multiplied(const Probes& probes, const WgmmaFactor& a, const WgmmaFactor& b,
-                              int n, int steps, const std::vector<float>& as,
+std::vector<float> multiplied(const Probes& probes, FactorType type, const WgmmaFactor& a,
+                              const WgmmaFactor& b, int n, int steps, const std::vector<float>& as,
                               const std::vector<float>& bs, const std::vector<float>& d) {
-  const auto columns = static_cast<std::size_t>(n), depth = 8 * static_cast<std::size_t>(steps);
+  const auto columns = static_cast<std::size_t>(n), part = per_register(type),
+             words = 8 * static_cast<std::size_t>(steps), depth = words * part;
   Registers image(12 * 1024);
-  const auto put = [&](const WgmmaFactor& f, std::size_t row, std::size_t k, float value) {
+  const auto put = [&](const WgmmaFactor& f, std::size_t row, std::size_t word,
+                       const float* values) {
     const std::size_t plain = static_cast<std::size_t>(f.begin) / 4 +
                               row / 8 * static_cast<std::size_t>(f.group_bytes) / 4 + row % 8 * 32 +
-                              k;
-    image[swizzled(plain, 128)] = bits(value);
+                              word;
+    image[swizzled(plain, 128)] = packed(type, values);
   };
-  for (std::size_t k = 0; k < depth; ++k) {
-    for (std::size_t i = 0; i < 64; ++i) put(a, i, k, as[i * depth + k]);
-    for (std::size_t j = 0; j < columns; ++j) put(b, j, k, bs[j * depth + k]);
+  for (std::size_t k = 0; k < words; ++k) {
+    for (std::size_t i = 0; i < 64; ++i) put(a, i, k, &as[i * depth + k * part]);
+    for (std::size_t j = 0; j < columns; ++j) put(b, j, k, &bs[j * depth + k * part]);
   }
   const auto place = [=](std::size_t thread, std::size_t i) {
     const std::size_t row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
@@ -351,7 +438,7 @@ std::vector<float> multiplied(const Probes& probes, const WgmmaFactor& a, const 
   for (std::size_t i = 0; i < registers.size(); ++i) {
     registers[i] = bits(d[place(i / (columns / 2), i % (columns / 2))]);
   }
-  const Registers out = probes.multiply_in_warpgroup(image, a, b, n, steps, registers);
+  const Registers out = probes.multiply_in_warpgroup(type, image, a, b, n, steps, registers);
   std::vector<float> result(64 * columns);
   for (std::size_t i = 0; i < out.size(); ++i) {
     result[place(i / (columns / 2), i % (columns / 2))] = real(out[i]);
@@ -366,56 +453,64 @@ TEST_CASE("ptx: wgmma multiplies integers exactly") {
     WgmmaFactor a, b;
     int n, steps;
   };
-  for (const Case& c :
-       {Case{{0, 1024}, {8192, 1024}, 32, 4}, Case{{0, 1024}, {8192, 1024}, 64, 4},
-        Case{{0, 1024}, {8192, 1024}, 128, 3}, Case{{0, 1024}, {8192, 1024}, 256, 4},
-        // Factors that do not begin where the swizzle's pattern does, or with gaps.
-        Case{{384, 1024}, {10240, 1024}, 64, 4}, Case{{0, 1280}, {16384, 2048}, 64, 1}}) {
-    CAPTURE(c.n);
-    std::mt19937 random(3);
-    const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };
-    const auto columns = static_cast<std::size_t>(c.n),
-               depth = 8 * static_cast<std::size_t>(c.steps);
-    std::vector<float> a(64 * depth), b(columns * depth), d(64 * columns);
-    for (float& value : a) value = next();
-    for (float& value : b) value = next();
-    for (float& value : d) value = next();
-    std::vector<float> expected = d;
-    for (std::size_t i = 0; i < 64; ++i) {
-      for (std::size_t j = 0; j < columns; ++j) {
-        for (std::size_t k = 0; k < depth; ++k) {
-          expected[i * columns + j] += a[i * depth + k] * b[j * depth + k];
+  for (const FactorType type : kTypes) {
+    CAPTURE(static_cast<int>(type));
+    for (const Case& c :
+         {Case{{0, 1024}, {8192, 1024}, 32, 4}, Case{{0, 1024}, {8192, 1024}, 64, 4},
+          Case{{0, 1024}, {8192, 1024}, 128, 3}, Case{{0, 1024}, {8192, 1024}, 256, 4},
+          // Factors that do not begin where the swizzle's pattern does, or with gaps.
+          Case{{384, 1024}, {10240, 1024}, 64, 4}, Case{{0, 1280}, {16384, 2048}, 64, 1}}) {
+      CAPTURE(c.n);
+      std::mt19937 random(3);
+      const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };
+      const auto columns = static_cast<std::size_t>(c.n),
+                 depth = 8 * per_register(type) * static_cast<std::size_t>(c.steps);
+      std::vector<float> a(64 * depth), b(columns * depth), d(64 * columns);
+      for (float& value : a) value = next();
+      for (float& value : b) value = next();
+      for (float& value : d) value = next();
+      std::vector<float> expected = d;
+      for (std::size_t i = 0; i < 64; ++i) {
+        for (std::size_t j = 0; j < columns; ++j) {
+          for (std::size_t k = 0; k < depth; ++k) {
+            expected[i * columns + j] += a[i * depth + k] * b[j * depth + k];
+          }
         }
       }
-    }
-    for (const Probes& probes : hopper_probes()) {
-      CAPTURE(probes.place);
-      CHECK(multiplied(probes, c.a, c.b, c.n, c.steps, a, b, d) == expected);
+      for (const Probes& probes : hopper_probes()) {
+        CAPTURE(probes.place);
+        CHECK(multiplied(probes, type, c.a, c.b, c.n, c.steps, a, b, d) == expected);
+      }
     }
   }
 }
 
-TEST_CASE("ptx: wgmma truncates its factors to TF32, and errs by less than 8 units of its sum") {
-  std::mt19937 random(4);
-  const auto next = [&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f; };
-  const auto truncated = [](float value) { return double{real(bits(value) & ~0x1fffu)}; };
-  std::vector<float> a(64 * 8), b(64 * 8), d(64 * 64);
-  for (float& value : a) value = next();
-  for (float& value : b) value = next();
-  for (float& value : d) value = next();
-  for (const Probes& probes : hopper_probes()) {
-    CAPTURE(probes.place);
-    const std::vector<float> result = multiplied(probes, {0, 1024}, {8192, 1024}, 64, 1, a, b, d);
-    for (std::size_t i = 0; i < 64; ++i) {
-      for (std::size_t j = 0; j < 64; ++j) {
-        double expected = double{d[i * 64 + j]}, magnitude = std::fabs(expected);
-        for (std::size_t k = 0; k < 8; ++k) {
-          const double term = truncated(a[i * 8 + k]) * truncated(b[j * 8 + k]);
-          expected += term;
-          magnitude += std::fabs(term);
+TEST_CASE("ptx: wgmma truncates factors to TF32, and errs by less than 8 units of its sum") {
+  for (const FactorType type : kTypes) {
+    CAPTURE(static_cast<int>(type));
+    std::mt19937 random(4);
+    const auto next = [&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f; };
+    const std::size_t depth = 8 * per_register(type);
+    std::vector<float> a(64 * depth), b(64 * depth), d(64 * 64);
+    for (float& value : a) value = next();
+    for (float& value : b) value = next();
+    for (float& value : d) value = next();
+    for (const Probes& probes : hopper_probes()) {
+      CAPTURE(probes.place);
+      const std::vector<float> result =
+          multiplied(probes, type, {0, 1024}, {8192, 1024}, 64, 1, a, b, d);
+      for (std::size_t i = 0; i < 64; ++i) {
+        for (std::size_t j = 0; j < 64; ++j) {
+          double expected = double{d[i * 64 + j]}, magnitude = std::fabs(expected);
+          for (std::size_t k = 0; k < depth; ++k) {
+            const double term =
+                as_factor(type, a[i * depth + k]) * as_factor(type, b[j * depth + k]);
+            expected += term;
+            magnitude += std::fabs(term);
+          }
+          const double error = std::fabs(double{result[i * 64 + j]} - expected);
+          CHECK_FALSE(!(error <= 8 * 0x1p-24 * magnitude));
         }
-        const double error = std::fabs(double{result[i * 64 + j]} - expected);
-        CHECK_FALSE(!(error <= 8 * 0x1p-24 * magnitude));
       }
     }
   }

@@ -7,7 +7,7 @@
 namespace convladder::testing {
 
 struct Settings {
-  bool small = false;  ///< CONVLADDER_SMALL=1: every rung on the small problems, for sanitizers
+  bool small = false;  ///< CONVLADDER_SMALL=1: small problems, exact mode alone, for sanitizers
   bool huge = false;   ///< CONVLADDER_HUGE=1: also the problems of many GB, on a GPU
   bool require_gpu = false;  ///< CONVLADDER_REQUIRE_GPU=1: a missing GPU is a failure
   bool poison = true;      ///< CONVLADDER_POISON=0: no NaN fill, for compute-sanitizer's initcheck

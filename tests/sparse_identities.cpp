@@ -240,7 +240,7 @@ std::vector<ConvCase> conv_cases() {
   for (const SparseCase& sites : bases()) {
     const Rulebook book = make_rulebook(sites.book, sites.coords);
     const auto& [Cin, Cout] = channels[list.size() % channels.size()];
-    list.push_back({sites, book, convolution_over(book, Cin, Cout)});
+    list.push_back({sites, book, convolution_over(book, {.Cin = Cin, .Cout = Cout})});
   }
   return list;
 }

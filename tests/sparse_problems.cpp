@@ -198,14 +198,14 @@ bool is_sparse(const std::string& ladder) {
 }
 
 TestProblem sparse_problem(const std::string& ladder, const std::string& name,
-                           const SparseCase& sites, int Cin, int Cout) {
+                           const SparseCase& sites, const SparseConvProblem& layer) {
   if (ladder == "rulebook") {
     TestProblem test{.name = name, .problem = sites.book};
     test.given.emplace("coords", sites.coords);
     return test;
   }
   const Rulebook book = make_rulebook(sites.book, sites.coords);
-  TestProblem test{.name = name, .problem = convolution_over(book, Cin, Cout)};
+  TestProblem test{.name = name, .problem = convolution_over(book, layer)};
   test.given = rulebook_inputs(book, convladder::ladder(ladder).signature(test.problem));
   return test;
 }
@@ -215,7 +215,12 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
   std::size_t next = 0;
   for (const Named& entry : edge_cases()) {
     const auto& [Cin, Cout] = kChannels[next % kChannels.size()];
-    list.push_back(sparse_problem(ladder, entry.name, entry.sites, Cin, Cout));
+    SparseConvProblem layer{.Cin = Cin, .Cout = Cout};
+    if (ladder == "sparse_conv") {
+      layer.bias = next % 3 == 1;
+      if (next % 4 == 1) layer.activation = Activation::relu;
+    }
+    list.push_back(sparse_problem(ladder, entry.name, entry.sites, layer));
     list.back().size = entry.size;
     list.back().misalignment = next % 4 * sizeof(float);
     ++next;
@@ -248,7 +253,7 @@ std::vector<TestProblem> random_sparse_problems(const std::string& ladder, int c
     try {
       const SparseCase sites = random_case(book, dice(0, std::min(cells, 150)), dice);
       list.push_back(sparse_problem(ladder, text("random ", list.size() + 1, " of seed ", seed),
-                                    sites, dice(1, 20), dice(1, 20)));
+                                    sites, {.Cin = dice(1, 20), .Cout = dice(1, 20)}));
     } catch (const BadInput&) {
       continue;  // a kernel that does not fit
     }

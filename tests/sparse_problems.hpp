@@ -14,9 +14,11 @@ namespace convladder::testing {
 /// Whether the ladder's problems are rulebooks or convolutions over them.
 bool is_sparse(const std::string& ladder);
 
-/// A problem of a sparse ladder over these sites. Cin and Cout: of the convolutions.
+/// A problem of a sparse ladder over these sites. @param layer of the convolutions: channels, bias
+/// and activation
 TestProblem sparse_problem(const std::string& ladder, const std::string& name,
-                           const SparseCase& sites, int Cin = 3, int Cout = 5);
+                           const SparseCase& sites,
+                           const SparseConvProblem& layer = {.Cin = 3, .Cout = 5});
 
 /// As problems_of(): all edge problems of a sparse ladder.
 std::vector<TestProblem> sparse_problems(const std::string& ladder);

@@ -86,6 +86,18 @@ TEST_CASE("source_hash follows includes, beside the file and from the root, each
   CHECK(tree.hash("naive/rung.cu") != hash);
 }
 
+TEST_CASE("source_hash leaves out the interface of all rungs, but not what else includes it") {
+  const SourceTree tree;
+  tree.write("core/rung.hpp", "int a;\n");
+  tree.write("core/b.hpp", "#include \"core/rung.hpp\"\nint b;\n");
+  tree.write("naive/rung.cu", "#include \"core/rung.hpp\"\n#include \"core/b.hpp\"\nint r;\n");
+  const std::string hash = tree.hash("naive/rung.cu");
+  tree.write("core/rung.hpp", "int other;\n");
+  CHECK(tree.hash("naive/rung.cu") == hash);
+  tree.write("core/b.hpp", "#include \"core/rung.hpp\"\nint other;\n");
+  CHECK(tree.hash("naive/rung.cu") != hash);
+}
+
 TEST_CASE("source_hash sees the kernels behind a header") {
   const SourceTree tree;
   tree.write("core/sort.hpp", "void sort();\n");

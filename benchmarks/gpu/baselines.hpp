@@ -38,7 +38,9 @@ std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratc
 /// elsewhere, or in a build without CUTLASS.
 std::vector<Baseline> cutlass_baselines(const Contest& contest);
 
-/// cuBLAS for a matrix product; none for other ladders, or in a build without cuBLAS.
+/// cuBLAS for a matrix product. For a sparse convolution a limit: one product of as many rows as
+/// there are pairs, which has its arithmetic without its gathers. None for other ladders, or in a
+/// build without cuBLAS.
 std::vector<Baseline> cublas_baselines(const Contest& contest);
 
 }  // namespace convladder::benchmarks

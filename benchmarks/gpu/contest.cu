@@ -12,6 +12,7 @@
 #include "benchmarks/gpu/kernels.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/error.hpp"
+#include "core/half.hpp"
 
 namespace convladder::benchmarks {
 namespace {
@@ -93,10 +94,47 @@ class Event {
 
 void wait() { gpu::check(cudaStreamSynchronize(rung_stream())); }
 
+/// The memory that cudaMallocAsync() gives out. Kept, as applications keep it: by default each wait
+/// for the GPU hands all of it back to the system, which takes longer than most runs.
+class Pool {
+ public:
+  Pool() {
+    gpu::check(cudaDeviceGetDefaultMemPool(&pool_, 0));
+    set(cudaMemPoolAttrReleaseThreshold, ~std::uint64_t{0});
+  }
+  /// From now on most_used() counts anew.
+  void forget() const { set(cudaMemPoolAttrUsedMemHigh, 0); }
+  /// Bytes that were allocated at once.
+  std::int64_t most_used() const {
+    std::uint64_t bytes = 0;
+    gpu::check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &bytes));
+    return static_cast<std::int64_t>(bytes);
+  }
+
+ private:
+  void set(cudaMemPoolAttr attribute, std::uint64_t value) const {
+    gpu::check(cudaMemPoolSetAttribute(pool_, attribute, &value));
+  }
+
+  cudaMemPool_t pool_ = nullptr;
+};
+
+/// What a rung created in its last run on a copy of the arrays.
+struct Created {
+  Shape shape;
+  void* data = nullptr;
+};
+using CreatedOutputs = std::map<std::string, Created>;
+
 /// Several copies of a contest's arrays, and scratch memory.
 class Memory {
  public:
   Memory(const Contest& contest, int copies) : contest_(&contest) {
+    for (const WholeOutput& whole : contest.wholes) {
+      Buffer& buffer = right_.emplace_back(whole.right.size_bytes());
+      gpu::check(cudaMemcpy(buffer.data(), whole.right.data(), whole.right.size_bytes(),
+                            cudaMemcpyHostToDevice));
+    }
     for (int copy = 0; copy < copies; ++copy) {
       Copy& arrays = copies_.emplace_back();
       for (const ArraySpec& spec : contest.signature.inputs) {
@@ -128,27 +166,32 @@ class Memory {
                        [](const ArraySpec& spec) { return spec.dynamic; });
   }
 
-  /// The arrays of a copy. Outputs whose size a rung finds out itself are allocated on its first
-  /// run there and used again in the later ones.
-  Arguments arguments(int copy, void* workspace) {
+  /// The arrays of a copy. Outputs whose size a rung finds out itself are allocated on a first run
+  /// there and used again in later ones, of any rung: `created` is told which. None is freed, as a
+  /// recorded run may still name it.
+  Arguments arguments(int copy, void* workspace, CreatedOutputs* created = nullptr) {
     Copy& arrays = copies_[static_cast<std::size_t>(copy)];
+    if (created != nullptr) created->clear();
     return Arguments(arrays.inputs, arrays.outputs, workspace,
-                     [&arrays](const std::string& name, DType dtype, const Shape& shape) {
+                     [&arrays, created](const std::string& name, DType dtype, const Shape& shape) {
                        const std::size_t bytes =
                            static_cast<std::size_t>(element_count(shape)) * size_of(dtype);
-                       auto& made = arrays.made[name];
-                       if (made == nullptr || made->bytes() != bytes)
-                         made = std::make_unique<Buffer>(bytes);
+                       auto& made = arrays.made[{name, bytes}];
+                       if (made == nullptr) made = std::make_unique<Buffer>(bytes);
+                       if (created != nullptr) (*created)[name] = {shape, made->data()};
                        return made->data();
                      });
   }
 
-  /// Fills all outputs with 0xff bytes, which are NaN.
+  /// Fills all outputs with what is never right: 0xff bytes, which are NaN, and in created ones
+  /// 0x7f, as -1 is a number of rulebooks.
   void poison() const {
     for (const Copy& copy : copies_) {
       for (std::size_t i = 0; i < copy.outputs.size(); ++i) {
         gpu::check(cudaMemsetAsync(copy.outputs[i].data, 0xff, bytes_of(output(i)), rung_stream()));
       }
+      for (const auto& [name_and_size, buffer] : copy.made)
+        gpu::check(cudaMemsetAsync(buffer->data(), 0x7f, buffer->bytes(), rung_stream()));
     }
   }
 
@@ -163,12 +206,68 @@ class Memory {
     return "";
   }
 
+  /// Empty, or what is wrong with what a rung created in the first `created.size()` copies. Those
+  /// in the canonical order are compared on the GPU, others on the host: of them the first copy and
+  /// the last.
+  std::string wrong(const std::vector<CreatedOutputs>& created) const {
+    for (std::size_t copy = 0; copy < created.size(); ++copy) {
+      bool canonical = true;
+      for (std::size_t i = 0; i < contest_->wholes.size(); ++i) {
+        const WholeOutput& whole = contest_->wholes[i];
+        const auto made = created[copy].find(whole.spec.name);
+        if (made == created[copy].end()) {
+          if (whole.spec.optional) continue;
+          return "did not create its output " + whole.spec.name;
+        }
+        if (made->second.shape != whole.spec.shape) {
+          return text(whole.spec.name, " has shape ", to_string(made->second.shape), ", expected ",
+                      to_string(whole.spec.shape));
+        }
+        canonical = canonical && different_words(made->second.data, i) == 0;
+      }
+      if (canonical || (copy != 0 && copy + 1 != created.size())) continue;
+      const std::string what = contest_->difference(downloaded(created[copy]));
+      if (!what.empty()) return what;
+    }
+    return "";
+  }
+
  private:
   struct Copy {
     std::list<Buffer> buffers;
     std::vector<Arguments::Slot> inputs, outputs;
-    std::map<std::string, std::unique_ptr<Buffer>> made;
+    std::map<std::pair<std::string, std::size_t>, std::unique_ptr<Buffer>> made;
   };
+
+  unsigned long long different_words(const void* found, std::size_t whole) const {
+    const Array& right = contest_->wholes[whole].right;
+    return counted([&](unsigned long long* count) {
+      launch_count_different(found,
+                             std::next(right_.begin(), static_cast<std::ptrdiff_t>(whole))->data(),
+                             right.size(), count);
+    });
+  }
+
+  std::map<std::string, Array, std::less<>> downloaded(const CreatedOutputs& created) const {
+    std::map<std::string, Array, std::less<>> outputs;
+    for (const auto& [name, made] : created) {
+      Array array(DType::i32, made.shape);
+      gpu::check(cudaMemcpy(array.data(), made.data, array.size_bytes(), cudaMemcpyDeviceToHost));
+      outputs.emplace(name, std::move(array));
+    }
+    return outputs;
+  }
+
+  /// What a kernel that `launch` starts has counted.
+  static unsigned long long counted(const std::function<void(unsigned long long*)>& launch) {
+    const Buffer counter(sizeof(unsigned long long));
+    unsigned long long count = 0;
+    gpu::check(cudaMemsetAsync(counter.data(), 0, counter.bytes(), rung_stream()));
+    launch(static_cast<unsigned long long*>(counter.data()));
+    wait();
+    gpu::check(cudaMemcpy(&count, counter.data(), sizeof count, cudaMemcpyDeviceToHost));
+    return count;
+  }
 
   const ArraySpec& output(std::size_t i) const {
     std::vector<const ArraySpec*> specs;
@@ -181,27 +280,26 @@ class Memory {
   std::string wrong_output(int copy, std::size_t i, double tolerance_factor) const {
     const Arguments::Slot& slot = copies_[static_cast<std::size_t>(copy)].outputs[i];
     const ArraySpec& spec = output(i);
-    const Buffer unwritten(sizeof(unsigned long long));
-    unsigned long long count = 0;
-    if (slot.dtype == DType::f32) {
-      gpu::check(cudaMemsetAsync(unwritten.data(), 0, unwritten.bytes(), rung_stream()));
-      launch_count_unwritten(slot.data, element_count(spec.shape),
-                             static_cast<unsigned long long*>(unwritten.data()));
-      wait();
-      gpu::check(cudaMemcpy(&count, unwritten.data(), sizeof count, cudaMemcpyDeviceToHost));
-    }
+    const std::size_t size = size_of(slot.dtype);
+    const unsigned long long count = counted([&](unsigned long long* unwritten) {
+      launch_count_unwritten(slot.data, size, element_count(spec.shape), unwritten);
+    });
     if (count != 0) return text(slot.name, ": ", count, " elements were not written, or NaN");
     for (const Samples& samples : contest_->samples) {
       if (samples.output != slot.name) continue;
       const auto n = static_cast<std::int64_t>(samples.places.size());
       const Buffer places(samples.places.size() * sizeof(std::int64_t));
-      const Buffer found(samples.places.size() * 4);
+      const Buffer found(samples.places.size() * size);
       gpu::check(
           cudaMemcpy(places.data(), samples.places.data(), places.bytes(), cudaMemcpyHostToDevice));
-      launch_gather(slot.data, static_cast<const std::int64_t*>(places.data()), n, found.data());
+      launch_gather(slot.data, size, static_cast<const std::int64_t*>(places.data()), n,
+                    found.data());
       wait();
-      std::vector<float> values(samples.places.size());
-      gpu::check(cudaMemcpy(values.data(), found.data(), found.bytes(), cudaMemcpyDeviceToHost));
+      Array gathered(slot.dtype, {n});
+      gpu::check(
+          cudaMemcpy(gathered.data(), found.data(), gathered.size_bytes(), cudaMemcpyDeviceToHost));
+      const Array widened = rounded_to(gathered, DType::f32);
+      const auto values = widened.as<float>();
       for (std::size_t k = 0; k < values.size(); ++k) {
         const double value = static_cast<double>(values[k]);
         // Written positively and negated, so that NaN fails.
@@ -217,6 +315,7 @@ class Memory {
 
   const Contest* contest_;
   std::vector<Copy> copies_;
+  std::list<Buffer> right_;  // as Contest::wholes
 };
 
 enum class Kind { rung, baseline, limit };
@@ -227,7 +326,12 @@ struct Participant {
   Kind kind = Kind::rung;
   bool checked = true;                ///< Its outputs are those of the contest.
   std::function<void(int copy)> run;  ///< Enqueues one run on a copy of the arrays.
+  /// Reads what a run left for the host, once the GPU is done.
+  std::function<void(int copy)> finish = [](int) {};
   std::unique_ptr<Buffer> workspace = {};
+  std::int64_t workspace_bytes = 0;
+  /// By copy; where it stays, as `run` writes to it.
+  std::shared_ptr<std::vector<CreatedOutputs>> created = {};
 
   Timing timing = {};
   double estimate_us = 0;
@@ -308,14 +412,21 @@ class Round {
 
   void estimate(Participant& p) {
     wait();
+    pool_.forget();
     start_.record();
     const Calls before = calls();
+    forget_largest_launch();
     p.run(0);
+    const KernelLaunch largest = largest_launch();
     p.timing.launches = static_cast<int>(calls().launches - before.launches);
     p.timing.host_syncs = static_cast<int>(calls().waits - before.waits);
     stop_.record();
     wait();
     p.estimate_us = stop_.since(start_);
+    if (p.kind == Kind::rung) describe_kernel(largest, p.timing);
+    p.timing.memory_bytes = pool_.most_used();
+    if (p.workspace != nullptr) p.timing.memory_bytes += p.workspace_bytes;
+    p.finish(0);
   }
 
   int copies() const { return l2_ == L2::cold ? memory_->copies() : 1; }
@@ -374,6 +485,7 @@ class Round {
       const auto start = std::chrono::steady_clock::now();
       p.run(0);
       wait();
+      p.finish(0);
       times.push_back(
           std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
               .count());
@@ -408,6 +520,9 @@ class Round {
       // Other people's algorithms may round differently, but not compute something else.
       const int used = std::min(copies(), p.launches);
       p.timing.wrong = memory_->wrong(used, p.kind == Kind::baseline ? baseline_tolerance_ : 1.0);
+      if (p.created != nullptr && p.timing.wrong.empty())
+        p.timing.wrong = memory_->wrong({p.created->begin(), p.created->begin() + used});
+      p.finish(0);
     }
   }
 
@@ -417,6 +532,7 @@ class Round {
   double baseline_tolerance_;
   std::vector<Participant>* participants_;
   Event start_, stop_;
+  Pool pool_;
 };
 
 /// All of other people's that take part.
@@ -439,14 +555,23 @@ std::vector<Participant> participants_of(const Contest& contest, Memory& memory,
     Participant& p = all.emplace_back();
     p.name = entrant.name;
     try {
-      p.workspace = std::make_unique<Buffer>(entrant.code->workspace_bytes(contest.problem));
+      const std::size_t bytes = entrant.code->workspace_bytes(contest.problem);
+      p.workspace = std::make_unique<Buffer>(bytes);
+      p.workspace_bytes = static_cast<std::int64_t>(bytes);
     } catch (const std::bad_alloc&) {
       p.timing.wrong = "needs a larger workspace than fits beside the arrays";
       p.timing.declined = true;
       continue;
     }
-    p.run = [&contest, &memory, code = entrant.code, workspace = p.workspace->data()](int copy) {
-      code->run(contest.problem, memory.arguments(copy, workspace));
+    p.created =
+        std::make_shared<std::vector<CreatedOutputs>>(static_cast<std::size_t>(memory.copies()));
+    p.run = [&contest, &memory, code = entrant.code, workspace = p.workspace->data(),
+             created = p.created](int copy) {
+      code->run(contest.problem,
+                memory.arguments(copy, workspace, &(*created)[static_cast<std::size_t>(copy)]));
+    };
+    p.finish = [&contest, &memory, code = entrant.code, workspace = p.workspace->data()](int copy) {
+      code->finish(contest.problem, memory.arguments(copy, workspace));
     };
   }
   for (const Baseline& baseline : baselines) {
@@ -455,7 +580,7 @@ std::vector<Participant> participants_of(const Contest& contest, Memory& memory,
     p.kind = baseline.limit ? Kind::limit : Kind::baseline;
     p.run = [&memory, run = baseline.run](int copy) { run(memory.arguments(copy, nullptr)); };
   }
-  // A copy that moves as many bytes as all arrays have.
+  // A copy that moves as many bytes as have to be moved.
   const auto half = static_cast<std::int64_t>(contest.bytes / 32) * 16;
   if (half > 0) {
     std::vector<std::pair<void*, void*>> pairs;
@@ -571,8 +696,17 @@ Ceilings measure_ceilings() {
                            {{"c", DType::f32, c.data()}}, nullptr, {});
     cublas.front().run(arrays);
     wait();
-    ceilings.tf32_tflops =
-        2.0 * 8192 * 8192 * 8192 * 1e-6 / best_us(2, [&] { cublas.front().run(arrays); });
+    constexpr double kOperations = 2.0 * 8192 * 8192 * 8192;
+    ceilings.tf32_tflops = kOperations * 1e-6 / best_us(2, [&] { cublas.front().run(arrays); });
+    // As the product of a sparse convolution's pairs, on arrays of its own.
+    Contest halves;
+    halves.ladder = "sparse_conv";
+    halves.problem =
+        SparseConvProblem{.Cin = 8192, .Cout = 8192, .pairs = 8192, .dtype = DType::f16};
+    const std::vector<Baseline> product = cublas_baselines(halves);
+    product.front().run(arrays);
+    wait();
+    ceilings.fp16_tflops = kOperations * 1e-6 / best_us(2, [&] { product.front().run(arrays); });
   }
   return ceilings;
 }

@@ -23,6 +23,12 @@ struct Samples {
   std::vector<double> tolerances;    ///< How far off a result may be at each.
 };
 
+/// An output that rungs create, and all of it: rulebooks are checked to the last number.
+struct WholeOutput {
+  ArraySpec spec;  ///< With its final shape.
+  Array right;     ///< In the canonical order.
+};
+
 /// A rung that takes part.
 struct Entrant {
   std::string name;                         ///< The rung's.
@@ -36,9 +42,12 @@ struct Contest {
   Signature signature;                               ///< The arrays of the problem.
   std::map<std::string, Array, std::less<>> inputs;  ///< As they lie on the device.
   std::vector<Samples> samples;
+  std::vector<WholeOutput> wholes;
+  /// What is wrong with created outputs that are not in the canonical order; empty: nothing.
+  std::function<std::string(std::map<std::string, Array, std::less<>> outputs)> difference;
   bool tf32 = false;  ///< Inputs may be rounded to TF32.
   bool nhwc = false;  ///< Activations lie channel by channel.
-  double bytes = 0;   ///< Of all inputs and outputs together.
+  double bytes = 0;   ///< That have to be read and written at least.
   std::vector<Entrant> rungs;
 };
 
@@ -57,14 +66,18 @@ struct Timing {
   bool declined = false;  ///< It is not wrong, but does not fit into the memory beside the arrays.
   double median_us = 0;   ///< Of one run, on the GPU's clock.
   double spread_us = 0;   ///< From the first to the third quartile of the measurements.
-  double host_us = 0;     ///< One run on the host's clock, from the call until the result is there.
-  int launches = 0;       ///< Kernels, copies and fills of one run.
-  int host_syncs = 0;     ///< Times that the host waits within one run.
+  /// One run on the host's clock, from the call until the result is there, and
+  /// Implementation::finish has seen to it.
+  double host_us = 0;
+  int launches = 0;    ///< Kernels, copies and fills of one run.
+  int host_syncs = 0;  ///< Times that the host waits within one run.
   // Of the kernel with the most threads:
   int registers = 0;     ///< A thread.
   int shared_bytes = 0;  ///< A block, static and dynamic.
   int spills = 0;        ///< Bytes of local memory a thread.
   double occupancy = 0;  ///< Resident threads, of those that an SM could hold.
+  /// The workspace, and the most that a run had allocated at once beside it and its outputs.
+  std::int64_t memory_bytes = 0;
 };
 
 /// What came out for one state of the L2.
@@ -88,6 +101,7 @@ struct Ceilings {
   double copy_l2_tb_s = 0;  ///< The same for 25 MB, which stay in the L2.
   double fma_tflops = 0;    ///< Multiply-adds of registers in fp32.
   double tf32_tflops = 0;   ///< cuBLAS's TF32 product of 8192 x 8192 matrices; 0 without cuBLAS.
+  double fp16_tflops = 0;   ///< The same of fp16 with sums in fp32.
 };
 
 /// Measures them: about a tenth of a second.

@@ -4,6 +4,24 @@
 
 namespace convladder::benchmarks {
 
+void describe_kernel(const KernelLaunch& launch, Timing& timing) {
+  cudaFuncAttributes attributes{};
+  if (launch.kernel == nullptr ||
+      cudaFuncGetAttributes(&attributes, launch.kernel) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return;
+  }
+  const int block = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
+  int blocks = 0, of_sm = 0;
+  gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, block,
+                                                           launch.shared_bytes));
+  gpu::check(cudaDeviceGetAttribute(&of_sm, cudaDevAttrMaxThreadsPerMultiProcessor, 0));
+  timing.registers = attributes.numRegs;
+  timing.shared_bytes = static_cast<int>(attributes.sharedSizeBytes + launch.shared_bytes);
+  timing.spills = static_cast<int>(attributes.localSizeBytes);
+  timing.occupancy = static_cast<double>(blocks) * block / of_sm;
+}
+
 Graph::Graph(const std::function<void()>& enqueue) {
   gpu::check(cudaStreamBeginCapture(rung_stream(), cudaStreamCaptureModeThreadLocal));
   try {
@@ -31,7 +49,7 @@ void Graph::describe(Timing& timing) const {
   gpu::check(cudaGraphGetNodes(graph_, nullptr, &count));
   std::vector<cudaGraphNode_t> nodes(count);
   gpu::check(cudaGraphGetNodes(graph_, nodes.data(), &count));
-  double most_threads = 0;
+  KernelLaunch largest;
   timing.launches = 0;
   for (const cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
@@ -49,20 +67,10 @@ void Graph::describe(Timing& timing) const {
       static_cast<void>(cudaGetLastError());
       continue;
     }
-    const int block = static_cast<int>(kernel.blockDim.x * kernel.blockDim.y * kernel.blockDim.z);
-    const double threads =
-        1.0 * kernel.gridDim.x * kernel.gridDim.y * kernel.gridDim.z * static_cast<double>(block);
-    if (threads <= most_threads) continue;
-    most_threads = threads;
-    int blocks = 0, of_sm = 0;
-    gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.func, block,
-                                                             kernel.sharedMemBytes));
-    gpu::check(cudaDeviceGetAttribute(&of_sm, cudaDevAttrMaxThreadsPerMultiProcessor, 0));
-    timing.registers = attributes.numRegs;
-    timing.shared_bytes = static_cast<int>(attributes.sharedSizeBytes + kernel.sharedMemBytes);
-    timing.spills = static_cast<int>(attributes.localSizeBytes);
-    timing.occupancy = static_cast<double>(blocks) * block / of_sm;
+    const KernelLaunch launch{kernel.func, kernel.gridDim, kernel.blockDim, kernel.sharedMemBytes};
+    if (launch.threads() > largest.threads()) largest = launch;
   }
+  describe_kernel(largest, timing);
 }
 
 }  // namespace convladder::benchmarks

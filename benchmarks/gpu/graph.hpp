@@ -6,9 +6,14 @@
 
 #include <functional>
 
+#include "benchmarks/gpu/calls.hpp"
 #include "benchmarks/gpu/contest.hpp"
 
 namespace convladder::benchmarks {
+
+/// Fills in registers, shared_bytes, spills and occupancy of a kernel of this program. They stay as
+/// they were where it is a library's.
+void describe_kernel(const KernelLaunch& launch, Timing& timing);
 
 /// A recorded sequence of launches on the rungs' stream.
 class Graph {

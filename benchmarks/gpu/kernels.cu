@@ -26,18 +26,29 @@ __global__ __launch_bounds__(kThreads) void multiply_add(float* unused, float fa
   if (total == 1.2345f) *unused = total;  // never: keeps the compiler from leaving all of it out
 }
 
-__global__ void count_unwritten(const unsigned* words, std::int64_t count,
+template <class Word>
+__global__ void count_unwritten(const Word* words, std::int64_t count,
                                 unsigned long long* unwritten) {
   unsigned long long mine = 0;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * blockDim.x) {
-    mine += words[i] == 0xffffffffu ? 1 : 0;
+    mine += words[i] == static_cast<Word>(~0u) ? 1 : 0;
   }
   if (mine != 0) atomicAdd(unwritten, mine);
 }
 
-__global__ void gather(const unsigned* from, const std::int64_t* places, std::int64_t count,
-                       unsigned* to) {
+__global__ void count_different(const unsigned* a, const unsigned* b, std::int64_t count,
+                                unsigned long long* different) {
+  unsigned long long mine = 0;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * blockDim.x) {
+    mine += a[i] != b[i] ? 1 : 0;
+  }
+  if (mine != 0) atomicAdd(different, mine);
+}
+
+template <class Word>
+__global__ void gather(const Word* from, const std::int64_t* places, std::int64_t count, Word* to) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < count) to[i] = from[places[i]];
 }
@@ -54,14 +65,34 @@ double launch_fma(float* unused) {
   return 2.0 * kChains * kSteps * kFmaBlocks * kThreads;
 }
 
-void launch_count_unwritten(const void* words, std::int64_t count, unsigned long long* unwritten) {
-  gpu::launch(count_unwritten, {gpu::blocks_for(count, kThreads, 4096), kThreads},
-              static_cast<const unsigned*>(words), count, unwritten);
+void launch_count_unwritten(const void* elements, std::size_t size, std::int64_t count,
+                            unsigned long long* unwritten) {
+  const gpu::LaunchConfig shape{gpu::blocks_for(count, kThreads, 4096), kThreads};
+  if (size == 2) {
+    gpu::launch(count_unwritten<unsigned short>, shape,
+                static_cast<const unsigned short*>(elements), count, unwritten);
+  } else {
+    gpu::launch(count_unwritten<unsigned>, shape, static_cast<const unsigned*>(elements), count,
+                unwritten);
+  }
 }
 
-void launch_gather(const void* from, const std::int64_t* places, std::int64_t count, void* to) {
-  gpu::launch(gather, {gpu::blocks_for(count, kThreads), kThreads},
-              static_cast<const unsigned*>(from), places, count, static_cast<unsigned*>(to));
+void launch_count_different(const void* a, const void* b, std::int64_t count,
+                            unsigned long long* different) {
+  gpu::launch(count_different, {gpu::blocks_for(count, kThreads, 4096), kThreads},
+              static_cast<const unsigned*>(a), static_cast<const unsigned*>(b), count, different);
+}
+
+void launch_gather(const void* from, std::size_t size, const std::int64_t* places,
+                   std::int64_t count, void* to) {
+  const gpu::LaunchConfig shape{gpu::blocks_for(count, kThreads), kThreads};
+  if (size == 2) {
+    gpu::launch(gather<unsigned short>, shape, static_cast<const unsigned short*>(from), places,
+                count, static_cast<unsigned short*>(to));
+  } else {
+    gpu::launch(gather<unsigned>, shape, static_cast<const unsigned*>(from), places, count,
+                static_cast<unsigned*>(to));
+  }
 }
 
 }  // namespace convladder::benchmarks

@@ -18,10 +18,17 @@ void launch_copy(void* to, const void* from, std::int64_t bytes);
 /// Multiply-adds in registers. @returns how many floating-point operations
 double launch_fma(float* unused);
 
-/// Counts the words that are 0xffffffff, as an output is filled with before a run.
-void launch_count_unwritten(const void* words, std::int64_t count, unsigned long long* unwritten);
+/// Counts the elements of `size` bytes (2 or 4) whose bits are all set, as an output is filled with
+/// before a run.
+void launch_count_unwritten(const void* elements, std::size_t size, std::int64_t count,
+                            unsigned long long* unwritten);
 
-/// Copies single words: to[i] = from[places[i]].
-void launch_gather(const void* from, const std::int64_t* places, std::int64_t count, void* to);
+/// Counts the words in which two arrays differ.
+void launch_count_different(const void* a, const void* b, std::int64_t count,
+                            unsigned long long* different);
+
+/// Copies single elements of `size` bytes (2 or 4): to[i] = from[places[i]].
+void launch_gather(const void* from, std::size_t size, const std::int64_t* places,
+                   std::int64_t count, void* to);
 
 }  // namespace convladder::benchmarks

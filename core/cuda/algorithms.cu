@@ -56,9 +56,10 @@ __global__ void sort_keys_kernel(const std::int64_t* keys, std::int64_t* sorted,
 }
 
 /// order [count]: scratch.
-__global__ void sort_pairs_kernel(const std::int64_t* keys, const std::int32_t* values,
-                                  std::int64_t* sorted_keys, std::int32_t* sorted_values,
-                                  std::int64_t* order, std::int64_t count, std::int64_t low_bits) {
+template <class Key>
+__global__ void sort_pairs_kernel(const Key* keys, const std::int32_t* values, Key* sorted_keys,
+                                  std::int32_t* sorted_values, std::int64_t* order,
+                                  std::int64_t count, std::int64_t low_bits) {
   for (std::int64_t i = 0; i < count; ++i) order[i] = i;
   std::stable_sort(order, order + count, [=](std::int64_t a, std::int64_t b) {
     return (keys[a] & low_bits) < (keys[b] & low_bits);
@@ -107,8 +108,11 @@ void sort_keys(const std::int64_t* keys, std::int64_t* sorted, std::int64_t coun
 #endif
 }
 
-void sort_pairs(const std::int64_t* keys, const std::int32_t* values, std::int64_t* sorted_keys,
-                std::int32_t* sorted_values, std::int64_t count, int bits) {
+namespace {
+
+template <class Key>
+void sort_pairs_of(const Key* keys, const std::int32_t* values, Key* sorted_keys,
+                   std::int32_t* sorted_values, std::int64_t count, int bits) {
   require_countable(count);
   if (count == 0) return;
 #ifdef __CUDACC__
@@ -118,9 +122,21 @@ void sort_pairs(const std::int64_t* keys, const std::int32_t* values, std::int64
   });
 #else
   const DeviceArray<std::int64_t> order(count);
-  launch(sort_pairs_kernel, {dim3(1), dim3(1)}, keys, values, sorted_keys, sorted_values,
+  launch(sort_pairs_kernel<Key>, {dim3(1), dim3(1)}, keys, values, sorted_keys, sorted_values,
          order.data(), count, low_bits(bits));
 #endif
+}
+
+}  // namespace
+
+void sort_pairs(const std::int64_t* keys, const std::int32_t* values, std::int64_t* sorted_keys,
+                std::int32_t* sorted_values, std::int64_t count, int bits) {
+  sort_pairs_of(keys, values, sorted_keys, sorted_values, count, bits);
+}
+
+void sort_pairs(const std::uint32_t* keys, const std::int32_t* values, std::uint32_t* sorted_keys,
+                std::int32_t* sorted_values, std::int64_t count, int bits) {
+  sort_pairs_of(keys, values, sorted_keys, sorted_values, count, bits);
 }
 
 void exclusive_sum(const std::int32_t* counts, std::int64_t* sums, std::int64_t count) {

@@ -34,6 +34,10 @@ void sort_keys(const std::int64_t* keys, std::int64_t* sorted, std::int64_t coun
 void sort_pairs(const std::int64_t* keys, const std::int32_t* values, std::int64_t* sorted_keys,
                 std::int32_t* sorted_values, std::int64_t count, int bits);
 
+/// The same for keys of 32 bits, which move half as many bytes. @param bits 1 to 32
+void sort_pairs(const std::uint32_t* keys, const std::int32_t* values, std::uint32_t* sorted_keys,
+                std::int32_t* sorted_values, std::int64_t count, int bits);
+
 /// The sum of all counts before each, in 64 bits, and after the last one the sum of all.
 /// @param counts [count]
 /// @param sums [count + 1], out

@@ -85,11 +85,15 @@ __device__ inline std::uint32_t to_tf32(float value) {
 using ::cuda_on_cpu::ptx::fence_mbarrier_init;
 using ::cuda_on_cpu::ptx::fence_proxy_async;
 using ::cuda_on_cpu::ptx::ldmatrix_x2;
+using ::cuda_on_cpu::ptx::ldmatrix_x2_trans;
 using ::cuda_on_cpu::ptx::ldmatrix_x4;
+using ::cuda_on_cpu::ptx::ldmatrix_x4_trans;
 using ::cuda_on_cpu::ptx::mbarrier_arrive;
 using ::cuda_on_cpu::ptx::mbarrier_arrive_expect_tx;
 using ::cuda_on_cpu::ptx::mbarrier_init;
 using ::cuda_on_cpu::ptx::mbarrier_wait;
+using ::cuda_on_cpu::ptx::mma_m16n8k16_bf16;
+using ::cuda_on_cpu::ptx::mma_m16n8k16_f16;
 using ::cuda_on_cpu::ptx::mma_m16n8k8_tf32;
 using ::cuda_on_cpu::ptx::prefetch_tensor_map;
 using ::cuda_on_cpu::ptx::setmaxnreg_dec;
@@ -99,6 +103,8 @@ using ::cuda_on_cpu::ptx::tma_load;
 using ::cuda_on_cpu::ptx::tma_load_im2col;
 using ::cuda_on_cpu::ptx::wgmma_commit_group;
 using ::cuda_on_cpu::ptx::wgmma_fence;
+using ::cuda_on_cpu::ptx::wgmma_m64k16_bf16;
+using ::cuda_on_cpu::ptx::wgmma_m64k16_f16;
 using ::cuda_on_cpu::ptx::wgmma_m64k8_tf32;
 using ::cuda_on_cpu::ptx::wgmma_wait_group;
 /// See wgmma_descriptor() below.
@@ -123,6 +129,26 @@ __device__ inline void ldmatrix_x2(std::uint32_t (&fragment)[2], const void* row
 /// wants its factors.
 __device__ inline void ldmatrix_x4(std::uint32_t (&fragment)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+/// `ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16` (sm_75): two of the matrices that
+/// ldmatrix_x4_trans() loads four of.
+__device__ inline void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(fragment[0]), "=r"(fragment[1])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+/// `ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16` (sm_75): as ldmatrix_x4(), but each matrix
+/// [8][8] of 16-bit elements is transposed on its way: lane l gets the elements of rows 2 (l % 4)
+/// and 2 (l % 4) + 1 in column l / 4, the first one in the low half. A factor b [k][n] that lies in
+/// memory as written here, row by row, is loaded like this.
+__device__ inline void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
                : "r"(shared_address(row))
                : "memory");
@@ -159,6 +185,41 @@ __device__ inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   __trap();  // rungs that come here decline older GPUs
+#endif
+}
+
+/// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` (sm_80): the same with a [16][16], b [16][8]
+/// of float16. A register of a or b holds two numbers that follow one another along k, the first
+/// one in its low half; it begins
+///
+///     a at (group, 2 place), (group + 8, 2 place), (group, 2 place + 8), (group + 8, 2 place + 8)
+///     b at (2 place, group), (2 place + 8, group)
+///
+/// d is as above.
+__device__ inline void mma_m16n8k16_f16(float (&d)[4], const std::uint32_t (&a)[4],
+                                        const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();
+#endif
+}
+
+/// `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32` (sm_80): the same of bfloat16.
+__device__ inline void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4],
+                                         const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();
 #endif
 }
 
@@ -350,6 +411,41 @@ __device__ inline void setmaxnreg_dec() {
 #endif
 }
 
+/// @cond
+// wgmma names each register of its sums: these lists are its operands %0 to %15, %31, %63 and %127.
+#define CONVLADDER_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define CONVLADDER_NAMES_32 \
+  CONVLADDER_NAMES_16       \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define CONVLADDER_NAMES_64                                                          \
+  CONVLADDER_NAMES_32                                                                \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define CONVLADDER_NAMES_128                                                                     \
+  CONVLADDER_NAMES_64                                                                            \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"             \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"             \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, " \
+  "%127"
+#define CONVLADDER_SUMS_8(d, i)                                                               \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define CONVLADDER_SUMS_16(d, i) CONVLADDER_SUMS_8(d, i), CONVLADDER_SUMS_8(d, i + 8)
+#define CONVLADDER_SUMS_32(d, i) CONVLADDER_SUMS_16(d, i), CONVLADDER_SUMS_16(d, i + 16)
+#define CONVLADDER_SUMS_64(d, i) CONVLADDER_SUMS_32(d, i), CONVLADDER_SUMS_32(d, i + 32)
+#define CONVLADDER_SUMS_128(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_64(d, i + 64)
+/// @endcond
+/// One wgmma with d, a, b and `accumulate` of the calling function, and so many sums in a thread.
+/// The operands behind the sums are a, b and whether to accumulate.
+#define CONVLADDER_WGMMA(instruction, sums, at_a, at_b, at_accumulate, flags)           \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " at_accumulate                        \
+               ", 0;\n"                                                                 \
+               "wgmma.mma_async.sync.aligned." instruction " {" CONVLADDER_NAMES_##sums \
+               "}, " at_a ", " at_b ", p, " flags ";\n}"                                \
+               : CONVLADDER_SUMS_##sums(d, 0)                                           \
+               : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
+
 /// `wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32` (sm_90a): a warpgroup (four warps, the
 /// first one's number a multiple of 4) computes d += a * b, or d = a * b without `accumulate`, for
 /// a [64][8] and b [8][kN], each described by wgmma_descriptor() with its rows along k: b's row n
@@ -367,93 +463,71 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
   static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
   if constexpr (kN == 32) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-        "%12, %13, %14, %15}, "
-        "%16, %17, p, 1, 1;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-          "+f"(d[14]), "+f"(d[15])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+    CONVLADDER_WGMMA("m64n32k8.f32.tf32.tf32", 16, "%16", "%17", "%18", "1, 1");
   } else if constexpr (kN == 64) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
-        "%24, %25, %26, %27, %28, %29, %30, %31}, "
-        "%32, %33, p, 1, 1;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-          "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-          "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+    CONVLADDER_WGMMA("m64n64k8.f32.tf32.tf32", 32, "%32", "%33", "%34", "1, 1");
   } else if constexpr (kN == 128) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
-        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
-        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
-        "%60, %61, %62, %63}, "
-        "%64, %65, p, 1, 1;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-          "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-          "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-          "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-          "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-          "+f"(d[63])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+    CONVLADDER_WGMMA("m64n128k8.f32.tf32.tf32", 64, "%64", "%65", "%66", "1, 1");
   } else {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
-        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
-        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
-        "%60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, "
-        "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, "
-        "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, "
-        "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, "
-        "%120, %121, %122, %123, %124, %125, %126, %127}, "
-        "%128, %129, p, 1, 1;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-          "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-          "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-          "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-          "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-          "+f"(d[63]), "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]),
-          "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),
-          "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
-          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]),
-          "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]),
-          "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
-          "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]),
-          "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]),
-          "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]),
-          "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+    CONVLADDER_WGMMA("m64n256k8.f32.tf32.tf32", 128, "%128", "%129", "%130", "1, 1");
   }
 #else
   __trap();
 #endif
 }
+
+/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16` (sm_90a): the same with a [64][16] and b
+/// [16][kN] of float16, both with rows of 64 numbers along k; the next 16 steps of k begin 32 bytes
+/// further.
+template <int kN>
+__device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
+                                        bool accumulate) {
+  static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+#if CONVLADDER_SM90A
+  if constexpr (kN == 32) {
+    CONVLADDER_WGMMA("m64n32k16.f32.f16.f16", 16, "%16", "%17", "%18", "1, 1, 0, 0");
+  } else if constexpr (kN == 64) {
+    CONVLADDER_WGMMA("m64n64k16.f32.f16.f16", 32, "%32", "%33", "%34", "1, 1, 0, 0");
+  } else if constexpr (kN == 128) {
+    CONVLADDER_WGMMA("m64n128k16.f32.f16.f16", 64, "%64", "%65", "%66", "1, 1, 0, 0");
+  } else {
+    CONVLADDER_WGMMA("m64n256k16.f32.f16.f16", 128, "%128", "%129", "%130", "1, 1, 0, 0");
+  }
+#else
+  __trap();
+#endif
+}
+
+/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16` (sm_90a): the same of bfloat16.
+template <int kN>
+__device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
+                                         bool accumulate) {
+  static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+#if CONVLADDER_SM90A
+  if constexpr (kN == 32) {
+    CONVLADDER_WGMMA("m64n32k16.f32.bf16.bf16", 16, "%16", "%17", "%18", "1, 1, 0, 0");
+  } else if constexpr (kN == 64) {
+    CONVLADDER_WGMMA("m64n64k16.f32.bf16.bf16", 32, "%32", "%33", "%34", "1, 1, 0, 0");
+  } else if constexpr (kN == 128) {
+    CONVLADDER_WGMMA("m64n128k16.f32.bf16.bf16", 64, "%64", "%65", "%66", "1, 1, 0, 0");
+  } else {
+    CONVLADDER_WGMMA("m64n256k16.f32.bf16.bf16", 128, "%128", "%129", "%130", "1, 1, 0, 0");
+  }
+#else
+  __trap();
+#endif
+}
+
+#undef CONVLADDER_WGMMA
+#undef CONVLADDER_SUMS_8
+#undef CONVLADDER_SUMS_16
+#undef CONVLADDER_SUMS_32
+#undef CONVLADDER_SUMS_64
+#undef CONVLADDER_SUMS_128
+#undef CONVLADDER_NAMES_16
+#undef CONVLADDER_NAMES_32
+#undef CONVLADDER_NAMES_64
+#undef CONVLADDER_NAMES_128
 
 #endif
 

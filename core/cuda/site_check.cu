@@ -44,19 +44,18 @@ __global__ void count_equal_neighbours(std::int64_t sites, const std::int64_t* k
   }
 }
 
-/// Reads the errors back. @throws BadInput if there are any; then coords come back, too, as the
-/// message shows a row of them.
-void require_none(const RulebookProblem& book, const std::int32_t* coords,
-                  const SiteErrors* errors) {
+}  // namespace
+
+void require_no_errors_on_device(const RulebookProblem& book, const std::int32_t* coords,
+                                 const SiteErrors* errors) {
   const SiteErrors found = downloaded(errors);
   if (found.outside == 0 && found.duplicates == 0) return;
+  // The message shows a row of coords.
   std::vector<std::int32_t> rows(static_cast<std::size_t>(book.sites) *
                                  static_cast<std::size_t>(1 + book.ndim));
   check(cudaMemcpy(rows.data(), coords, rows.size() * sizeof rows[0], cudaMemcpyDeviceToHost));
   require_no_errors(book, found, rows);
 }
-
-}  // namespace
 
 SiteCheck::SiteCheck(const RulebookProblem& book, const std::int32_t* coords)
     : book_(book), coords_(coords), errors_(1) {
@@ -65,10 +64,10 @@ SiteCheck::SiteCheck(const RulebookProblem& book, const std::int32_t* coords)
   if (book.sites == 0) return;
   launch(count_outside, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, book, coords,
          errors());
-  require_none(book_, coords_, errors());
+  require_no_errors_on_device(book_, coords_, errors());
 }
 
-void SiteCheck::require_distinct() const { require_none(book_, coords_, errors()); }
+void SiteCheck::require_distinct() const { require_no_errors_on_device(book_, coords_, errors()); }
 
 void sort_sites(const RulebookProblem& book, const std::int32_t* coords, std::int64_t* keys,
                 std::int32_t* rows, SiteErrors* errors) {

@@ -30,6 +30,13 @@ class SiteCheck {
   DeviceArray<SiteErrors> errors_;
 };
 
+/// Reads back what kernels have counted; the host waits. @throws BadInput if they found rows
+/// outside of batch and shape, or duplicates
+/// @param coords [sites][1 + ndim], on the device
+/// @param errors on the device
+void require_no_errors_on_device(const RulebookProblem& book, const std::int32_t* coords,
+                                 const SiteErrors* errors);
+
 /// Counts `row`, which repeats the site of a row before. On the device.
 inline __device__ void count_duplicate(SiteErrors* errors, std::int32_t row) {
   atomicAdd(&errors->duplicates, 1);

@@ -92,8 +92,13 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   }
 }
 
+Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
+  return {};
+}
+
 }  // namespace
 
-Implementation<RulebookProblem> hash_map() { return {.run = run}; }
+Implementation<RulebookProblem> hash_map() { return {.supports = supports, .run = run}; }
 
 }  // namespace convladder::cpu_reference::rulebook

@@ -2,6 +2,7 @@
 /// @brief rulebook, CPU: sorted keys and binary search instead of a hash map, asked by outputs.
 ///
 /// - Before: hash_map.cpp (hashed look-ups, and a sort of all pairs at the end)
+/// - After: neighbour_table.cpp (every form of a rulebook)
 /// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu
 ///
 /// **The idea.** A site's key numbers the cells of a dense grid, so a sorted list of keys answers
@@ -109,8 +110,13 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   std::copy(pairs.begin(), pairs.end(), to);
 }
 
+Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
+  return {};
+}
+
 }  // namespace
 
-Implementation<RulebookProblem> sorted_search() { return {.run = run}; }
+Implementation<RulebookProblem> sorted_search() { return {.supports = supports, .run = run}; }
 
 }  // namespace convladder::cpu_reference::rulebook

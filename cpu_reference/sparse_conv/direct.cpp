@@ -14,45 +14,52 @@
 ///            0  5   1      row 5  [ Cin ]  x  tap 0 [ Cin x Cout ]  ->  row 1  [ Cout ]  +=
 ///            1  0   0      row 0  [ Cin ]  x  tap 1 [ Cin x Cout ]  ->  row 0  [ Cout ]  +=
 ///
-/// Rows without any pair stay what they were made: zero.
+/// Rows without any pair stay what they were made: zero, or the bias.
 ///
 /// **Expect.** pairs * Cin * Cout multiply-adds. The innermost loop runs along memory for both
 /// weights and y, so the compiler turns it into vector instructions.
 /// **Costs.** The matrix of a tap is read again for every pair, and y is read and written once for
-/// each ci. Declines other types than float32.
-#include <algorithm>
+/// each ci. The shorter types are widened, summed in
+/// float, and rounded once at the end.
+#include <vector>
 
 #include "core/rung.hpp"
 
 namespace convladder::cpu_reference::sparse_conv {
 namespace {
 
-Declined supports(const SparseConvProblem& conv) {
-  if (conv.dtype != DType::f32) return "float32 only";
-  return {};
-}
-
-/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  const float* features = arrays.in<float>("features");
-  const float* weights = arrays.in<float>("weights");
+/// features [N][Cin], weights [KV][Cin][Cout], bias [Cout] or null, pairs [P][3], y [M][Cout].
+template <class T>
+void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
+  const T* features = arrays.in<T>("features");
+  const T* weights = arrays.in<T>("weights");
+  const auto* bias = arrays.in_or_null<float>("bias");
   const auto* pairs = arrays.in<std::int32_t>("pairs");
-  float* y = arrays.out<float>("y");
+  T* y = arrays.out<T>("y");
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
-  std::fill_n(y, conv.M * std::int64_t{conv.Cout}, 0.0f);
+  std::vector<float> sums(static_cast<std::size_t>(conv.M * Cout));
+  for (std::int64_t i = 0; bias != nullptr && i < conv.M * Cout; ++i)
+    sums[static_cast<std::size_t>(i)] = bias[i % Cout];
   for (std::int64_t i = 0; i < conv.pairs; ++i) {
     const std::int64_t k = pairs[3 * i], in = pairs[3 * i + 1], out = pairs[3 * i + 2];
-    for (int ci = 0; ci < conv.Cin; ++ci) {
-      for (int co = 0; co < conv.Cout; ++co) {
-        y[out * conv.Cout + co] +=
-            features[in * conv.Cin + ci] * weights[(k * conv.Cin + ci) * conv.Cout + co];
-      }
+    float* row = sums.data() + out * Cout;
+    for (std::int64_t ci = 0; ci < Cin; ++ci) {
+      const float x = to_float(features[in * Cin + ci]);
+      const T* tap = weights + (k * Cin + ci) * Cout;
+      for (std::int64_t co = 0; co < Cout; ++co) row[co] += x * to_float(tap[co]);
     }
   }
+  for (std::int64_t i = 0; i < conv.M * Cout; ++i)
+    y[i] = rounded_to<T>(activated(conv.activation, sums[static_cast<std::size_t>(i)]));
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> direct() { return {.run = run}; }
 
 }  // namespace convladder::cpu_reference::sparse_conv

@@ -22,8 +22,6 @@
 /// by the product, read to scatter, and y is read and written.
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. For few channels the
 /// copies cost more than the product. Declines other types than float32.
-#include <algorithm>
-
 #include "core/rung.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
@@ -50,7 +48,8 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   float* y = arrays.out<float>("y");
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
-  std::fill_n(y, conv.M * Cout, 0.0f);
+  const auto* bias = arrays.in_or_null<float>("bias");
+  for (std::int64_t i = 0; i < conv.M * Cout; ++i) y[i] = bias != nullptr ? bias[i % Cout] : 0.0f;
   for (std::int64_t k = 0; k < conv.book.KV; ++k) {
     const std::int64_t count = offsets[k + 1] - offsets[k];
     if (count == 0) continue;
@@ -62,6 +61,7 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
     product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout);
     scatter_add_rows(ConstMatrixMap(product.data(), count, Cout), pairs_k, Side::out, y);
   }
+  for (std::int64_t i = 0; i < conv.M * Cout; ++i) y[i] = activated(conv.activation, y[i]);
 }
 
 }  // namespace

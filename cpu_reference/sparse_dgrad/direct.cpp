@@ -15,40 +15,43 @@
 ///
 /// **Expect.** pairs * Cin * Cout multiply-adds, as forward. The innermost loop is a dot product
 /// along memory. **Costs.** That dot product is one chain of dependent additions, which the
-/// compiler may not reorder. Declines other types than float32.
-#include <algorithm>
+/// compiler may not reorder. The shorter types are widened, and summed in float.
+#include <vector>
 
 #include "core/rung.hpp"
 
 namespace convladder::cpu_reference::sparse_dgrad {
 namespace {
 
-Declined supports(const SparseConvProblem& conv) {
-  if (conv.dtype != DType::f32) return "float32 only";
-  return {};
-}
-
 /// dy [M][Cout], weights [KV][Cin][Cout], pairs [P][3], dx [N][Cin].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
-  const float* weights = arrays.in<float>("weights");
+template <class T>
+void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
+  const T* dy = arrays.in<T>("dy");
+  const T* weights = arrays.in<T>("weights");
   const auto* pairs = arrays.in<std::int32_t>("pairs");
-  float* dx = arrays.out<float>("dx");
+  T* dx = arrays.out<T>("dx");
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
-  std::fill_n(dx, conv.N * std::int64_t{conv.Cin}, 0.0f);
+  std::vector<float> sums(static_cast<std::size_t>(conv.N * Cin));
   for (std::int64_t i = 0; i < conv.pairs; ++i) {
     const std::int64_t k = pairs[3 * i], in = pairs[3 * i + 1], out = pairs[3 * i + 2];
-    for (int ci = 0; ci < conv.Cin; ++ci) {
-      for (int co = 0; co < conv.Cout; ++co) {
-        dx[in * conv.Cin + ci] +=
-            dy[out * conv.Cout + co] * weights[(k * conv.Cin + ci) * conv.Cout + co];
-      }
+    for (std::int64_t ci = 0; ci < Cin; ++ci) {
+      float& sum = sums[static_cast<std::size_t>(in * Cin + ci)];
+      const T* tap = weights + (k * Cin + ci) * Cout;
+      for (std::int64_t co = 0; co < Cout; ++co)
+        sum += to_float(dy[out * Cout + co]) * to_float(tap[co]);
     }
   }
+  for (std::int64_t i = 0; i < conv.N * Cin; ++i)
+    dx[i] = rounded_to<T>(sums[static_cast<std::size_t>(i)]);
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> direct() { return {.run = run}; }
 
 }  // namespace convladder::cpu_reference::sparse_dgrad

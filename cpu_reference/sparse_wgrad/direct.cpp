@@ -18,7 +18,8 @@
 ///
 /// **Expect.** pairs * Cin * Cout multiply-adds, as forward; here it is KV sums of length pairs /
 /// KV for each ci and co, so few and long ones.
-/// **Costs.** All of dw_k is read and written for every pair. Declines other types than float32.
+/// **Costs.** All of dw_k is read and written for every pair. The shorter types are widened, and
+/// summed in float.
 #include <algorithm>
 
 #include "core/rung.hpp"
@@ -26,32 +27,32 @@
 namespace convladder::cpu_reference::sparse_wgrad {
 namespace {
 
-Declined supports(const SparseConvProblem& conv) {
-  if (conv.dtype != DType::f32) return "float32 only";
-  return {};
-}
-
 /// features [N][Cin], dy [M][Cout], pairs [P][3], dw [KV][Cin][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  const float* features = arrays.in<float>("features");
-  const float* dy = arrays.in<float>("dy");
+template <class T>
+void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
+  const T* features = arrays.in<T>("features");
+  const T* dy = arrays.in<T>("dy");
   const auto* pairs = arrays.in<std::int32_t>("pairs");
   float* dw = arrays.out<float>("dw");
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
-  std::fill_n(dw, std::int64_t{conv.book.KV} * conv.Cin * conv.Cout, 0.0f);
+  std::fill_n(dw, conv.book.KV * Cin * Cout, 0.0f);
   for (std::int64_t i = 0; i < conv.pairs; ++i) {
     const std::int64_t k = pairs[3 * i], in = pairs[3 * i + 1], out = pairs[3 * i + 2];
-    for (int ci = 0; ci < conv.Cin; ++ci) {
-      for (int co = 0; co < conv.Cout; ++co) {
-        dw[(k * conv.Cin + ci) * conv.Cout + co] +=
-            features[in * conv.Cin + ci] * dy[out * conv.Cout + co];
-      }
+    for (std::int64_t ci = 0; ci < Cin; ++ci) {
+      const float x = to_float(features[in * Cin + ci]);
+      float* tap = dw + (k * Cin + ci) * Cout;
+      for (std::int64_t co = 0; co < Cout; ++co) tap[co] += x * to_float(dy[out * Cout + co]);
     }
   }
 }
 
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
+}
+
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> direct() { return {.run = run}; }
 
 }  // namespace convladder::cpu_reference::sparse_wgrad

@@ -25,6 +25,7 @@
 /// Every pixel takes the same path to one store at the end, also one that no window covers.
 /// (MXNet's kernel for 1-D and 3-D leaves early there and writes a 0 whatever was requested: with
 /// `add` it erases what had been accumulated.)
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_naive/col2im/col2im.cuh"
 

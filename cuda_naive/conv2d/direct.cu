@@ -17,6 +17,7 @@
 /// SM issues one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the
 /// arithmetic peak.
 /// **Costs.** Declines other layouts than NCHW and other types than float32.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 

@@ -28,6 +28,7 @@
 /// and more, other layouts than NCHW and other types than float32.
 #include <limits>
 
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_naive/gemm/gemm.cuh"

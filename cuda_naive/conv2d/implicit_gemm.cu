@@ -30,6 +30,7 @@
 /// of 2^31 weights.
 /// **Try.** Replace the two divisions by counters for c, r and s that the loop moves on. What is
 /// left of the difference to direct.cu?
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 

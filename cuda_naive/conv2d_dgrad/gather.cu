@@ -20,6 +20,7 @@
 /// stride 2, a pixel has an output for every second tap along each axis only, and its neighbour
 /// along w for the other ones: half of the warp waits at any tap.
 /// **Costs.** Two divisions a tap and axis, outside of the loop over k.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 

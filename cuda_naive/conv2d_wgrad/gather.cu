@@ -16,6 +16,7 @@
 /// additions. Forward has the opposite shape; parallelism that suits one does not suit the other.
 /// **Costs.** Nothing is declined but other layouts and types. db is slower still: its threads read
 /// different planes, so no load is coalesced.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 

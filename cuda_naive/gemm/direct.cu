@@ -19,6 +19,7 @@
 /// the caches, whose bandwidth is the limit: at most 1/8 of the arithmetic peak.
 /// **Costs.** Nothing is declined. Transposed operands are right but slow: neighbouring threads
 /// then read addresses that lie a row apart.
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_naive/gemm/gemm.cuh"
 

@@ -23,6 +23,7 @@
 /// only once a window.
 /// **Costs.** A launch takes some microseconds, there are N of them, and a small image does not
 /// fill the GPU.
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_naive/im2col/im2col.cuh"
 

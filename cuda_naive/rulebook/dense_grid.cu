@@ -35,6 +35,7 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_naive::rulebook {
@@ -124,6 +125,7 @@ __global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const 
 }
 
 Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
   if (book.mode != SparseMode::subm) return "mode subm only: other modes make new sites";
   if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
   return {};

@@ -34,6 +34,7 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_naive::rulebook {
@@ -105,6 +106,7 @@ __global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates
 }
 
 Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
   if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
   if (std::int64_t{book.KV} * book.sites >= kMaxCandidates)
     return "fewer than 2^31 candidates (taps times sites) only";

@@ -18,11 +18,13 @@
 /// **Expect.** Two loads (features, weights) for each multiply-add; neighbouring threads have
 /// neighbouring channels, so their loads of weights are coalesced and their loads of features are
 /// of one address. pairs * Cout atomics, done by the L2 cache, on at most KV addends an address:
-/// they hardly meet. y is zeroed first.
+/// they hardly meet. Before, y is filled with the bias, or zeros; ReLU is another pass over y.
 /// **Costs.** Not deterministic. Where Cout is no multiple of 32, a warp spans two pairs or more.
 /// Declines other types than float32.
 #include "core/cuda/launch.hpp"
+#include "core/cuda/row_epilogue.hpp"
 #include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_conv {
 namespace {
@@ -30,7 +32,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
 
-/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], all zero.
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], which
+/// holds what is added to.
 /// Any one-dimensional grid.
 __global__ void sparse_conv_scatter(SparseConvProblem conv, const float* features,
                                     const float* weights, const std::int32_t* pairs, float* y) {
@@ -55,11 +58,11 @@ Declined supports(const SparseConvProblem& conv) {
 
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
   float* y = arrays.out<float>("y");
-  const std::int64_t outputs = std::int64_t{conv.M} * conv.Cout;
-  check(cudaMemsetAsync(y, 0, static_cast<std::size_t>(outputs) * sizeof(float)));
+  launch_fill_rows(conv.M, conv.Cout, arrays.in_or_null<float>("bias"), y);
   launch(sparse_conv_scatter, {blocks_for(conv.pairs * conv.Cout, kThreads, kMaxBlocks), kThreads},
          conv, arrays.in<float>("features"), arrays.in<float>("weights"),
          arrays.in<std::int32_t>("pairs"), y);
+  launch_activate(conv.M, conv.Cout, conv.activation, y);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 /// **Costs.** Not deterministic. Declines other types than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_dgrad {
 namespace {

@@ -18,6 +18,7 @@
 /// **Costs.** Knows row_major alone; the other maps are declined.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::tile_map {
 namespace {

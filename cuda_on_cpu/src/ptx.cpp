@@ -9,7 +9,7 @@
 
 #include "block_runner.hpp"
 #include "report_text.hpp"
-#include "tf32.hpp"
+#include "tensor_core.hpp"
 
 namespace cuda_on_cpu::ptx {
 namespace {
@@ -42,7 +42,24 @@ struct MatrixLoad {
   std::uint32_t* fragment;
 };
 
-void load_matrices(WarpFunction function, const char* name, unsigned matrices,
+/// A lane's 4 bytes of a matrix with these 8 rows.
+std::uint32_t part_of_matrix(const std::array<const unsigned char*, 8>& rows, unsigned lane,
+                             bool transposed) {
+  const unsigned group = lane / 4, place = lane % 4;
+  std::uint32_t part;
+  if (transposed) {
+    std::uint16_t two[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      std::memcpy(&two[i], rows[2 * place + i] + std::size_t{2} * group, sizeof two[i]);
+    }
+    std::memcpy(&part, two, sizeof part);
+  } else {
+    std::memcpy(&part, rows[group] + std::size_t{4} * place, sizeof part);
+  }
+  return part;
+}
+
+void load_matrices(WarpFunction function, const char* name, unsigned matrices, bool transposed,
                    std::uint32_t* fragment, const void* row, const Site& site) {
   BlockRunner& runner = BlockRunner::of_running_kernel(name);
   if (runner.lane() < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
@@ -52,10 +69,13 @@ void load_matrices(WarpFunction function, const char* name, unsigned matrices,
   }
   MatrixLoad mine{row, fragment};
   compute_together(function, name, mine, site, [&](const std::array<MatrixLoad*, kLanes>& lanes) {
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      for (unsigned m = 0; m < matrices; ++m) {
-        const auto* const bytes = static_cast<const unsigned char*>(lanes[8 * m + lane / 4]->row);
-        std::memcpy(&lanes[lane]->fragment[m], bytes + std::size_t{4} * (lane % 4), 4);
+    for (unsigned m = 0; m < matrices; ++m) {
+      std::array<const unsigned char*, 8> rows;
+      for (unsigned i = 0; i < 8; ++i) {
+        rows[i] = static_cast<const unsigned char*>(lanes[8 * m + i]->row);
+      }
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        lanes[lane]->fragment[m] = part_of_matrix(rows, lane, transposed);
       }
     }
   });
@@ -67,19 +87,25 @@ struct MatrixProduct {
   const std::uint32_t* b;
 };
 
+template <FactorType kType>
 void multiply(const std::array<MatrixProduct*, kLanes>& lanes) {
-  double a[16][8], b[8][8], d[16][8];
+  constexpr unsigned kPart = per_register(kType), kDepth = 8 * kPart;
+  double a[16][kDepth], b[kDepth][8], d[16][8];
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     const MatrixProduct& of = *lanes[lane];
     const unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 4; ++i) {
-      a[group + i % 2 * 8][place + i / 2 * 4] = value_of_tf32(of.a[i]);
+      unpack<kType>(of.a[i], &a[group + i % 2 * 8][(place + i / 2 * 4) * kPart]);
       d[group + i / 2 * 8][2 * place + i % 2] = static_cast<double>(of.d[i]);
     }
-    for (unsigned i = 0; i < 2; ++i) b[place + i * 4][group] = value_of_tf32(of.b[i]);
+    for (unsigned i = 0; i < 2; ++i) {
+      double values[kPart];
+      unpack<kType>(of.b[i], values);
+      for (unsigned j = 0; j < kPart; ++j) b[(place + i * 4) * kPart + j][group] = values[j];
+    }
   }
   for (unsigned m = 0; m < 16; ++m) {
-    for (unsigned k = 0; k < 8; ++k) {
+    for (unsigned k = 0; k < kDepth; ++k) {
       for (unsigned n = 0; n < 8; ++n) d[m][n] += a[m][k] * b[k][n];
     }
   }
@@ -94,13 +120,19 @@ void multiply(const std::array<MatrixProduct*, kLanes>& lanes) {
 }  // namespace
 
 void ldmatrix_x1(std::uint32_t (&fragment)[1], const void* row, Site site) {
-  load_matrices(WarpFunction::ldmatrix_x1, "ldmatrix.x1", 1, fragment, row, site);
+  load_matrices(WarpFunction::ldmatrix_x1, "ldmatrix.x1", 1, false, fragment, row, site);
 }
 void ldmatrix_x2(std::uint32_t (&fragment)[2], const void* row, Site site) {
-  load_matrices(WarpFunction::ldmatrix_x2, "ldmatrix.x2", 2, fragment, row, site);
+  load_matrices(WarpFunction::ldmatrix_x2, "ldmatrix.x2", 2, false, fragment, row, site);
 }
 void ldmatrix_x4(std::uint32_t (&fragment)[4], const void* row, Site site) {
-  load_matrices(WarpFunction::ldmatrix_x4, "ldmatrix.x4", 4, fragment, row, site);
+  load_matrices(WarpFunction::ldmatrix_x4, "ldmatrix.x4", 4, false, fragment, row, site);
+}
+void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const void* row, Site site) {
+  load_matrices(WarpFunction::ldmatrix_x2_trans, "ldmatrix.x2.trans", 2, true, fragment, row, site);
+}
+void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row, Site site) {
+  load_matrices(WarpFunction::ldmatrix_x4_trans, "ldmatrix.x4.trans", 4, true, fragment, row, site);
 }
 
 std::uint32_t cvt_rna_tf32(float value) {
@@ -114,7 +146,20 @@ std::uint32_t cvt_rna_tf32(float value) {
 void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                       Site site) {
   MatrixProduct mine{d, a, b};
-  compute_together(WarpFunction::mma_m16n8k8_tf32, "mma.sync.m16n8k8.tf32", mine, site, multiply);
+  compute_together(WarpFunction::mma_m16n8k8_tf32, "mma.sync.m16n8k8.tf32", mine, site,
+                   multiply<FactorType::tf32>);
+}
+void mma_m16n8k16_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                      Site site) {
+  MatrixProduct mine{d, a, b};
+  compute_together(WarpFunction::mma_m16n8k16_f16, "mma.sync.m16n8k16.f16", mine, site,
+                   multiply<FactorType::f16>);
+}
+void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                       Site site) {
+  MatrixProduct mine{d, a, b};
+  compute_together(WarpFunction::mma_m16n8k16_bf16, "mma.sync.m16n8k16.bf16", mine, site,
+                   multiply<FactorType::bf16>);
 }
 
 }  // namespace cuda_on_cpu::ptx

@@ -245,11 +245,11 @@ void wgmma_fence(Site site) {
   warpgroup_of(caller).fence(caller.runner().thread() % kWarpgroup);
 }
 
-void detail_of_ptx::wgmma(float* d, unsigned n, std::uint64_t a, std::uint64_t b, bool accumulate,
-                          const Site& site) {
+void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b,
+                          bool accumulate, const Site& site) {
   const Caller caller("wgmma", site);
   check(caller, warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
-                                           {n, a, b, accumulate, site}));
+                                           {type, n, a, b, accumulate, site}));
 }
 
 void wgmma_commit_group(Site site) {

@@ -6,8 +6,8 @@
 
 #include "report_text.hpp"
 #include "sanitizer.hpp"
+#include "tensor_core.hpp"
 #include "tensor_load.hpp"
-#include "tf32.hpp"
 
 // The products run twice as fast with AVX2, which is chosen when the program starts: before
 // sanitizers are ready.
@@ -21,7 +21,8 @@
 namespace cuda_on_cpu {
 namespace {
 
-constexpr unsigned kRows = 64, kDepth = 8;
+constexpr unsigned kRows = 64;
+constexpr unsigned kWords = 8;                    ///< of a row of a factor: the depth in registers
 constexpr std::uint32_t kInFlight = 0xffffffffu;  ///< a register that will be written
 
 /// Calls visit(index, row, column) for each accumulator that a thread of the warpgroup holds.
@@ -39,11 +40,11 @@ using Doubles [[gnu::vector_size(8 * kColumns)]] = double;
 using Ints [[gnu::vector_size(4 * kColumns)]] = std::int32_t;
 using Longs [[gnu::vector_size(8 * kColumns)]] = std::int64_t;
 
-/// d [64][n] += a [64][8] * b, rounded once, towards zero (see rounded_towards_zero()). b is
-/// [n / 4][8][4], with the columns last. The products are exact, with fused multiply-add and
+/// d [64][n] += a [64][depth] * b, rounded once, towards zero (see rounded_towards_zero()). b is
+/// [n / 4][depth][4], with the columns last. The products are exact, with fused multiply-add and
 /// without.
 CUDA_ON_CPU_ALSO_FOR_AVX2
-void multiply_tile(const double* a, const Doubles* b, unsigned n, float* d) {
+void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n, float* d) {
   constexpr unsigned kTogether = 8;  // rows
   for (unsigned row = 0; row < kRows; row += kTogether) {
     for (unsigned j = 0; j < n / kColumns; ++j) {
@@ -54,9 +55,9 @@ void multiply_tile(const double* a, const Doubles* b, unsigned n, float* d) {
                     sizeof part[i]);
         sum[i] = __builtin_convertvector(part[i], Doubles);
       }
-      for (unsigned k = 0; k < kDepth; ++k) {
-        const Doubles factor = b[j * kDepth + k];
-        for (unsigned i = 0; i < kTogether; ++i) sum[i] += a[(row + i) * kDepth + k] * factor;
+      for (unsigned k = 0; k < depth; ++k) {
+        const Doubles factor = b[j * depth + k];
+        for (unsigned i = 0; i < kTogether; ++i) sum[i] += a[(row + i) * depth + k] * factor;
       }
       for (unsigned i = 0; i < kTogether; ++i) {
         part[i] = __builtin_convertvector(sum[i], Floats);
@@ -96,7 +97,7 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
 }
 
 std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands) const {
-  operands->resize(std::size_t{kRows + call.n} * kDepth);
+  operands->resize(std::size_t{kRows + call.n} * kWords);
   std::uint32_t* to = operands->data();
   SharedRange range;
   for (const bool is_a : {true, false}) {
@@ -159,8 +160,9 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   }
   const Product& product = products_[number - first_product_];
   Accumulators& accumulators = accumulators_[product.accumulators];
-  if (product.call.n != call.n || product.call.a != call.a || product.call.b != call.b ||
-      product.call.accumulate != call.accumulate || product.call.site.line() != call.site.line()) {
+  if (product.call.type != call.type || product.call.n != call.n || product.call.a != call.a ||
+      product.call.b != call.b || product.call.accumulate != call.accumulate ||
+      product.call.site.line() != call.site.line()) {
     return "issues a wgmma at " + describe_site(call.site) +
            " where another thread of its warpgroup issued a different one, at " +
            describe_site(product.call.site);
@@ -233,29 +235,42 @@ std::string Warpgroup::finish() {
 std::string Warpgroup::describe_overwritten(const Product& product) const {
   std::size_t word = 0;
   while (operands_now_[word] == product.operands[word]) ++word;
-  constexpr std::size_t kWordsOfA = std::size_t{kRows} * kDepth;
+  constexpr std::size_t kWordsOfA = std::size_t{kRows} * kWords;
   const bool is_a = word < kWordsOfA;
   return std::string("waits for a wgmma issued at ") + describe_site(product.call.site) +
          " whose factor " + (is_a ? "a" : "b") + " was overwritten before the wait, first in row " +
-         std::to_string((is_a ? word : word - kWordsOfA) / kDepth);
+         std::to_string((is_a ? word : word - kWordsOfA) / kWords);
 }
 
 void Warpgroup::multiply(const Product& product) {
+  switch (product.call.type) {
+    case FactorType::tf32: return multiply_as<FactorType::tf32>(product);
+    case FactorType::f16: return multiply_as<FactorType::f16>(product);
+    case FactorType::bf16: return multiply_as<FactorType::bf16>(product);
+  }
+}
+
+template <FactorType kType>
+void Warpgroup::multiply_as(const Product& product) {
+  constexpr unsigned kPart = per_register(kType), kDepth = kWords * kPart;
   const unsigned n = product.call.n;
   Accumulators& accumulators = accumulators_[product.accumulators];
   double a[kRows * kDepth];
-  for (unsigned i = 0; i < kRows * kDepth; ++i) a[i] = value_of_tf32(product.operands[i]);
+  for (unsigned i = 0; i < kRows * kWords; ++i) unpack<kType>(product.operands[i], a + i * kPart);
   Doubles b[256 / kColumns * kDepth];
   for (unsigned j = 0; j < n; ++j) {
-    for (unsigned k = 0; k < kDepth; ++k) {
-      b[j / kColumns * kDepth + k][j % kColumns] =
-          value_of_tf32(product.operands[(kRows + j) * kDepth + k]);
+    for (unsigned word = 0; word < kWords; ++word) {
+      double values[kPart];
+      unpack<kType>(product.operands[(kRows + j) * kWords + word], values);
+      for (unsigned i = 0; i < kPart; ++i) {
+        b[j / kColumns * kDepth + word * kPart + i][j % kColumns] = values[i];
+      }
     }
   }
   if (!product.call.accumulate) {
     std::fill(accumulators.values.begin(), accumulators.values.end(), 0.0f);
   }
-  multiply_tile(a, b, n, accumulators.values.data());
+  multiply_tile(a, b, kDepth, n, accumulators.values.data());
 }
 
 std::string Warpgroup::give_back(Accumulators& accumulators) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda_on_cpu/builtins.hpp>
+#include <cuda_on_cpu/ptx.hpp>
 #include <deque>
 #include <string>
 #include <vector>
@@ -16,8 +17,9 @@ namespace cuda_on_cpu {
 
 inline constexpr unsigned kWarpgroup = 4 * kLanes;
 
-/// One `wgmma.mma_async.m64nNk8`, as a thread issues it.
+/// One `wgmma.mma_async.m64nN`, as a thread issues it: 32 bytes deep, 8 or 16 numbers.
 struct WgmmaCall {
+  ptx::FactorType type;
   unsigned n;
   std::uint64_t a;
   std::uint64_t b;
@@ -25,11 +27,11 @@ struct WgmmaCall {
   detail::Site site;
 };
 
-/// An operand in shared memory, as a descriptor says: rows of 8 numbers.
+/// An operand in shared memory, as a descriptor says: rows of 32 bytes.
 class WgmmaOperand {
  public:
   explicit WgmmaOperand(std::uint64_t descriptor);
-  /// Where the 16 bytes begin that hold numbers 4 * half to 4 * half + 3 of a row.
+  /// Where a half of a row begins, 16 bytes.
   std::uint32_t address(unsigned row, unsigned half) const;
 
  private:
@@ -87,7 +89,7 @@ class Warpgroup {
   struct Product {
     WgmmaCall call;
     std::size_t accumulators;
-    std::vector<std::uint32_t> operands;  ///< a [64][8], then b [n][8]
+    std::vector<std::uint32_t> operands;  ///< a [64][8 words], then b [n][8]
   };
   struct Thread {
     std::uint64_t issued = 0;
@@ -99,6 +101,8 @@ class Warpgroup {
   std::size_t accumulators_of(unsigned thread, const float* registers) const;
   static void take(Accumulators& accumulators, unsigned thread, float* registers, bool with_values);
   void multiply(const Product& product);
+  template <ptx::FactorType kType>
+  void multiply_as(const Product& product);
   std::string give_back(Accumulators& accumulators);
   std::string describe_overwritten(const Product& product) const;
 

@@ -100,8 +100,9 @@ __global__ void misuse_load(CUtensorMap map, int how, float* out);
 struct WgmmaFactor {
   int begin, leading, stride, swizzle;
 };
-/// d += a * b, or d = a * b, in each warpgroup's own d [64][kN].
-template <int kN>
+enum class WgmmaNumbers { tf32, f16, bf16 };
+/// d += a * b, or d = a * b, in each warpgroup's own d [64][kN]; `steps` times 32 bytes deep.
+template <int kN, WgmmaNumbers kType>
 __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFactor a, WgmmaFactor b,
                                       int steps, bool accumulate, float* d);
 enum class WgmmaMisuse {
@@ -121,9 +122,14 @@ __global__ void misuse_wgmma(const float* image, WgmmaMisuse how, float* out);
 
 // --- ptx.cu
 __global__ void load_matrices(const unsigned* in, unsigned* x1, unsigned* x2, unsigned* x4);
+/// The same, each matrix transposed.
+__global__ void load_transposed_matrices(const unsigned* in, unsigned* x2, unsigned* x4);
 __global__ void load_misaligned_matrix();
 /// d += a * b with a [16][8] and b [8][8], as bits, and d [16][8].
 __global__ void multiply_matrices(const unsigned* a, const unsigned* b, float* d);
+/// d += a * b with a [16][16] and b [16][8] of float16 or bfloat16, as bits, and d [16][8].
+__global__ void multiply_half_matrices(const unsigned short* a, const unsigned short* b,
+                                       bool bfloat, float* d);
 __global__ void multiply_in_part_of_a_warp();
 
 // --- atomics.cu

@@ -20,6 +20,19 @@ __global__ void load_matrices(const unsigned* in, unsigned* x1, unsigned* x2, un
   for (unsigned i = 0; i < 4; ++i) x4[4 * lane + i] = four[i];
 }
 
+__global__ void load_transposed_matrices(const unsigned* in, unsigned* x2, unsigned* x4) {
+  __shared__ __align__(16) unsigned rows[32][4];
+  const unsigned lane = threadIdx.x;
+  for (unsigned i = 0; i < 4; ++i) rows[lane][i] = in[4 * lane + i];
+  __syncwarp();
+  unsigned two[2], four[4];
+  ptx::ldmatrix_x2_trans(two, rows[lane]);
+  ptx::ldmatrix_x4_trans(four, rows[lane]);
+  for (unsigned i = 0; i < 4; ++i) rows[lane][i] = 0;
+  for (unsigned i = 0; i < 2; ++i) x2[2 * lane + i] = two[i];
+  for (unsigned i = 0; i < 4; ++i) x4[4 * lane + i] = four[i];
+}
+
 __global__ void load_misaligned_matrix() {
   __shared__ __align__(16) unsigned rows[36][4];
   unsigned fragment[4];
@@ -34,6 +47,29 @@ __global__ void multiply_matrices(const unsigned* a, const unsigned* b, float* d
   for (unsigned i = 0; i < 2; ++i) mine_b[i] = b[(place + i * 4) * 8 + group];
   for (unsigned i = 0; i < 4; ++i) mine_d[i] = d[(group + i / 2 * 8) * 8 + 2 * place + i % 2];
   ptx::mma_m16n8k8_tf32(mine_d, mine_a, mine_b);
+  for (unsigned i = 0; i < 4; ++i) d[(group + i / 2 * 8) * 8 + 2 * place + i % 2] = mine_d[i];
+}
+
+__global__ void multiply_half_matrices(const unsigned short* a, const unsigned short* b,
+                                       bool bfloat, float* d) {
+  const unsigned lane = threadIdx.x, group = lane / 4, place = lane % 4;
+  unsigned mine_a[4], mine_b[2];
+  float mine_d[4];
+  const auto pair = [](unsigned low, unsigned high) { return low | high << 16; };
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned short* const at = a + (group + i % 2 * 8) * 16 + 2 * place + i / 2 * 8;
+    mine_a[i] = pair(at[0], at[1]);
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    const unsigned short* const at = b + (2 * place + i * 8) * 8 + group;
+    mine_b[i] = pair(at[0], at[8]);
+  }
+  for (unsigned i = 0; i < 4; ++i) mine_d[i] = d[(group + i / 2 * 8) * 8 + 2 * place + i % 2];
+  if (bfloat) {
+    ptx::mma_m16n8k16_bf16(mine_d, mine_a, mine_b);
+  } else {
+    ptx::mma_m16n8k16_f16(mine_d, mine_a, mine_b);
+  }
   for (unsigned i = 0; i < 4; ++i) d[(group + i / 2 * 8) * 8 + 2 * place + i % 2] = mine_d[i];
 }
 

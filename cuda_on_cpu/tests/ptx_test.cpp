@@ -39,6 +39,32 @@ float multiply_add(float a, float b, float sum) {
   return product(as, bs, ds)[0];
 }
 
+/// Bits of float16, for small integers, and of bfloat16.
+std::uint16_t half_of(int value) {
+  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+}
+std::uint16_t bfloat_of(int value) {
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16);
+}
+
+/// d + a * b with a [16][16], b [16][8], d [16][8].
+std::vector<float> half_product(const std::vector<std::uint16_t>& a,
+                                const std::vector<std::uint16_t>& b, const std::vector<float>& d,
+                                bool bfloat) {
+  DeviceArray<std::uint16_t> on_device_a(a), on_device_b(b);
+  DeviceArray<float> on_device_d(d);
+  REQUIRE(launch(multiply_half_matrices, {1, 32}, on_device_a.data(), on_device_b.data(), bfloat,
+                 on_device_d.data()) == cudaSuccess);
+  return on_device_d.host();
+}
+
+/// With a[0][0] * b[0][0] alone, given as bits.
+float half_multiply(std::uint16_t a, std::uint16_t b, bool bfloat) {
+  std::vector<std::uint16_t> as(256), bs(128);
+  as[0] = a, bs[0] = b;
+  return half_product(as, bs, std::vector<float>(128), bfloat)[0];
+}
+
 }  // namespace
 
 TEST_CASE("ldmatrix spreads matrices of 8 rows of 16 bytes over the lanes") {
@@ -56,6 +82,27 @@ TEST_CASE("ldmatrix spreads matrices of 8 rows of 16 bytes over the lanes") {
         return rows[(8 * matrix + lane / 4) * 4 + lane % 4];
       };
       CHECK(x1.host()[lane] == expected(0));
+      for (std::size_t m = 0; m < 2; ++m) CHECK(x2.host()[2 * lane + m] == expected(m));
+      for (std::size_t m = 0; m < 4; ++m) CHECK(x4.host()[4 * lane + m] == expected(m));
+    }
+  }
+}
+
+TEST_CASE("ldmatrix.trans transposes matrices of 16-bit elements") {
+  const Defaults defaults;
+  std::vector<unsigned> rows(128);
+  for (unsigned i = 0; i < 128; ++i) rows[i] = 2 * i | (2 * i + 1) << 16;  // counts elements
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 3);
+    DeviceArray<unsigned> in(rows), x2(64), x4(128);
+    REQUIRE(launch(load_transposed_matrices, {1, 32}, in.data(), x2.data(), x4.data()) ==
+            cudaSuccess);
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      CAPTURE(lane);
+      const auto expected = [&](std::size_t matrix) {
+        const auto low = static_cast<unsigned>((8 * matrix + 2 * (lane % 4)) * 8 + lane / 4);
+        return low | (low + 8) << 16;
+      };
       for (std::size_t m = 0; m < 2; ++m) CHECK(x2.host()[2 * lane + m] == expected(m));
       for (std::size_t m = 0; m < 4; ++m) CHECK(x4.host()[4 * lane + m] == expected(m));
     }
@@ -96,6 +143,51 @@ TEST_CASE("mma ignores the bits of its factors that TF32 has not, and truncates 
   CHECK(multiply_add(1, -0.75f * ulp, -1) == -1);
   CHECK(multiply_add(0x1p100f, 0x1p100f, 0) == std::numeric_limits<float>::infinity());
   CHECK(std::isnan(multiply_add(std::numeric_limits<float>::quiet_NaN(), 1, 0)));
+}
+
+TEST_CASE("mma multiplies matrices of 16-bit numbers") {
+  const Defaults defaults;
+  std::vector<std::uint16_t> a(256), b(128);
+  std::vector<float> d(128);
+  for (const bool bfloat : {false, true}) {
+    const auto of = bfloat ? bfloat_of : half_of;
+    const auto number_a = [](std::size_t i) { return static_cast<int>(i * i % 31) - 15; };
+    const auto number_b = [](std::size_t i) { return static_cast<int>(i * i * i % 23) - 11; };
+    for (std::size_t i = 0; i < 256; ++i) a[i] = of(number_a(i));
+    for (std::size_t i = 0; i < 128; ++i) b[i] = of(number_b(i));
+    for (std::size_t i = 0; i < 128; ++i) d[i] = static_cast<float>(1000 * i);
+    std::vector<float> expected = d;
+    for (std::size_t m = 0; m < 16; ++m) {
+      for (std::size_t n = 0; n < 8; ++n) {
+        for (std::size_t k = 0; k < 16; ++k) {
+          expected[m * 8 + n] += static_cast<float>(number_a(m * 16 + k) * number_b(k * 8 + n));
+        }
+      }
+    }
+    for (const ThreadOrder order : kOrders) {
+      cuda_on_cpu::control::set_thread_order(order, 3);
+      CHECK(half_product(a, b, d, bfloat) == expected);
+    }
+  }
+}
+
+TEST_CASE("mma knows all float16 and bfloat16 numbers") {
+  const Defaults defaults;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const int power : {-24, -15, -14, 0, 15}) {  // the least and the greatest, subnormal and not
+    const float value = std::ldexp(1.0f, power);
+    const auto bits = std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+    CHECK(half_multiply(bits, half_of(1), false) == value);
+    CHECK(half_multiply(bits, half_of(-3), false) == -3 * value);
+  }
+  CHECK(half_multiply(0x7bff, half_of(1), false) == 65504);
+  CHECK(half_multiply(0x03ff, half_of(1), false) == 1023 * 0x1p-24f);
+  CHECK(half_multiply(0x7c00, half_of(-1), false) == -infinity);
+  CHECK(std::isnan(half_multiply(0x7e00, half_of(1), false)));
+  CHECK(half_multiply(0x0001, bfloat_of(1), true) == 0x1p-133f);
+  CHECK(half_multiply(0x7f7f, bfloat_of(-1), true) == -0x1.fep127f);
+  CHECK(half_multiply(0xff80, bfloat_of(1), true) == -infinity);
+  CHECK(std::isnan(half_multiply(0x7fff, bfloat_of(1), true)));
 }
 
 TEST_CASE("mma takes a whole warp") {

@@ -21,7 +21,7 @@ __device__ void fill_shared(const float* image, int floats) {
 
 }  // namespace
 
-template <int kN>
+template <int kN, WgmmaNumbers kType>
 __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFactor a, WgmmaFactor b,
                                       int steps, bool accumulate, float* d) {
   fill_shared(image, floats);
@@ -40,19 +40,38 @@ __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFacto
   ptx::wgmma_fence();
   for (int step = 0; step < steps; ++step) {
     const auto next = static_cast<std::uint64_t>(step * 32 / 16);
-    ptx::wgmma_m64k8_tf32<kN>(sums, at_a + next, at_b + next, accumulate || step > 0);
+    const bool add = accumulate || step > 0;
+    if constexpr (kType == WgmmaNumbers::tf32) {
+      ptx::wgmma_m64k8_tf32<kN>(sums, at_a + next, at_b + next, add);
+    } else if constexpr (kType == WgmmaNumbers::f16) {
+      ptx::wgmma_m64k16_f16<kN>(sums, at_a + next, at_b + next, add);
+    } else {
+      ptx::wgmma_m64k16_bf16<kN>(sums, at_a + next, at_b + next, add);
+    }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
   }
   ptx::wgmma_wait_group<0>();
   for (unsigned i = 0; i < kN / 2; ++i) d[at(i)] = sums[i];
 }
-template __global__ void multiply_in_warpgroup<8>(const float*, int, WgmmaFactor, WgmmaFactor, int,
-                                                  bool, float*);
-template __global__ void multiply_in_warpgroup<64>(const float*, int, WgmmaFactor, WgmmaFactor, int,
-                                                   bool, float*);
-template __global__ void multiply_in_warpgroup<256>(const float*, int, WgmmaFactor, WgmmaFactor,
-                                                    int, bool, float*);
+template __global__ void multiply_in_warpgroup<8, WgmmaNumbers::tf32>(const float*, int,
+                                                                      WgmmaFactor, WgmmaFactor, int,
+                                                                      bool, float*);
+template __global__ void multiply_in_warpgroup<64, WgmmaNumbers::tf32>(const float*, int,
+                                                                       WgmmaFactor, WgmmaFactor,
+                                                                       int, bool, float*);
+template __global__ void multiply_in_warpgroup<256, WgmmaNumbers::tf32>(const float*, int,
+                                                                        WgmmaFactor, WgmmaFactor,
+                                                                        int, bool, float*);
+template __global__ void multiply_in_warpgroup<8, WgmmaNumbers::f16>(const float*, int, WgmmaFactor,
+                                                                     WgmmaFactor, int, bool,
+                                                                     float*);
+template __global__ void multiply_in_warpgroup<64, WgmmaNumbers::f16>(const float*, int,
+                                                                      WgmmaFactor, WgmmaFactor, int,
+                                                                      bool, float*);
+template __global__ void multiply_in_warpgroup<256, WgmmaNumbers::bf16>(const float*, int,
+                                                                        WgmmaFactor, WgmmaFactor,
+                                                                        int, bool, float*);
 
 __global__ void misuse_wgmma(const float* image, WgmmaMisuse how, float* out) {
   fill_shared(image, 64 * 32);

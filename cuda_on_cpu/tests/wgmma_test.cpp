@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -16,8 +17,8 @@ constexpr ThreadOrder kOrders[] = {ThreadOrder::forward, ThreadOrder::reverse,
 constexpr std::size_t kFloats = 20 * 1024;
 constexpr int kBeginB = 16384;  ///< bytes; a [64] rows of 128 bytes come before
 
-/// Where number k of a row is in shared memory, in floats: the manual's layouts ("K-major").
-std::size_t place_of_number(const WgmmaFactor& f, std::size_t row, std::size_t k) {
+/// Where word k of a row is in shared memory, in words: the manual's layouts ("K-major").
+std::size_t place_of_word(const WgmmaFactor& f, std::size_t row, std::size_t k) {
   const auto stride = static_cast<std::size_t>(f.stride),
              span = static_cast<std::size_t>(f.swizzle);
   const auto begin = static_cast<std::size_t>(f.begin) + row / 8 * stride;
@@ -32,8 +33,23 @@ struct Product {
   std::vector<float> image = std::vector<float>(kFloats);
   std::vector<float> d, expected;
 
+  /// Puts a number into shared memory.
+  void put(WgmmaNumbers type, const WgmmaFactor& f, std::size_t row, std::size_t k, float value) {
+    if (type == WgmmaNumbers::tf32) {
+      image[place_of_word(f, row, k)] = value;
+      return;
+    }
+    const auto bits = type == WgmmaNumbers::f16
+                          ? std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))
+                          : static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+    float& word = image[place_of_word(f, row, k / 2)];
+    word = std::bit_cast<float>(std::bit_cast<std::uint32_t>(word) | std::uint32_t{bits}
+                                                                         << 16 * (k % 2));
+  }
+
   /// Integers; d + a * b with a [64][depth], b [depth][n].
-  Product(int n, std::size_t depth, const WgmmaFactor& a, const WgmmaFactor& b, bool accumulate) {
+  Product(WgmmaNumbers type, int n, std::size_t depth, const WgmmaFactor& a, const WgmmaFactor& b,
+          bool accumulate) {
     std::uint32_t state = 1;
     const auto next = [&] {
       state = state * 1664525u + 1013904223u;
@@ -44,8 +60,8 @@ struct Product {
     for (float& value : as) value = next();
     for (float& value : bs) value = next();
     for (std::size_t k = 0; k < depth; ++k) {
-      for (std::size_t i = 0; i < 64; ++i) image[place_of_number(a, i, k)] = as[i * depth + k];
-      for (std::size_t j = 0; j < columns; ++j) image[place_of_number(b, j, k)] = bs[j * depth + k];
+      for (std::size_t i = 0; i < 64; ++i) put(type, a, i, k, as[i * depth + k]);
+      for (std::size_t j = 0; j < columns; ++j) put(type, b, j, k, bs[j * depth + k]);
     }
     d.resize(64 * columns);
     for (float& value : d) value = next();
@@ -59,26 +75,29 @@ struct Product {
   }
 };
 
-template <int kN>
+template <int kN, WgmmaNumbers kType = WgmmaNumbers::tf32>
 std::vector<float> multiply(const Product& product, const WgmmaFactor& a, const WgmmaFactor& b,
                             int steps, bool accumulate) {
   DeviceArray<float> image(product.image), d(product.d);
   const Shape shape{1, 128, 4 * kFloats};
-  cudaFuncSetAttribute(multiply_in_warpgroup<kN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncSetAttribute(multiply_in_warpgroup<kN, kType>,
+                       cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(shape.shared_bytes));
-  const cudaError_t error = launch(multiply_in_warpgroup<kN>, shape, image.data(),
+  const cudaError_t error = launch(multiply_in_warpgroup<kN, kType>, shape, image.data(),
                                    static_cast<int>(kFloats), a, b, steps, accumulate, d.data());
   CAPTURE(cuda_on_cpu::control::last_report());
   REQUIRE(error == cudaSuccess);
   return d.host();
 }
 
-template <int kN>
+template <int kN, WgmmaNumbers kType = WgmmaNumbers::tf32>
 void check_product(const WgmmaFactor& a, const WgmmaFactor& b, int steps, bool accumulate) {
-  const Product product(kN, 8 * static_cast<std::size_t>(steps), a, b, accumulate);
+  const std::size_t depth =
+      (kType == WgmmaNumbers::tf32 ? 8 : 16) * static_cast<std::size_t>(steps);
+  const Product product(kType, kN, depth, a, b, accumulate);
   for (const ThreadOrder order : kOrders) {
     cuda_on_cpu::control::set_thread_order(order, 3);
-    CHECK(multiply<kN>(product, a, b, steps, accumulate) == product.expected);
+    CHECK(multiply<kN, kType>(product, a, b, steps, accumulate) == product.expected);
   }
 }
 
@@ -106,10 +125,24 @@ TEST_CASE("wgmma multiplies matrices in shared memory, in all layouts that a des
   check_product<64>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
 }
 
+TEST_CASE("wgmma multiplies matrices of 16-bit numbers") {
+  const Defaults defaults;
+  for (const bool accumulate : {false, true}) {
+    CAPTURE(accumulate);
+    check_product<8, WgmmaNumbers::f16>({0, 16, 1024, 128}, {kBeginB, 16, 1024, 128}, 1,
+                                        accumulate);
+    check_product<64, WgmmaNumbers::f16>({0, 16, 1024, 128}, {kBeginB, 16, 1024, 128}, 4,
+                                         accumulate);
+    check_product<256, WgmmaNumbers::bf16>({0, 16, 1024, 128}, {kBeginB, 16, 1024, 128}, 4,
+                                           accumulate);
+  }
+  check_product<64, WgmmaNumbers::f16>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
+}
+
 TEST_CASE("wgmma with the swizzle of another layout multiplies other numbers") {
   const Defaults defaults;
   const WgmmaFactor right{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
-  const Product product(64, 32, right, b, true);
+  const Product product(WgmmaNumbers::tf32, 64, 32, right, b, true);
   CHECK(multiply<64>(product, right, b, 4, true) == product.expected);
   CHECK(multiply<64>(product, {0, 16, 1024, 64}, b, 4, true) != product.expected);
   CHECK(multiply<64>(product, {0, 16, 1024, 0}, b, 4, true) != product.expected);

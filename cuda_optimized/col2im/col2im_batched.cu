@@ -13,6 +13,7 @@
 ///
 /// **Expect.** Loads, divisions and stores as before, but 1 launch instead of N.
 /// **Costs.** The columns of all images must be there at once: N * C * R * S * P * Q floats.
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
 

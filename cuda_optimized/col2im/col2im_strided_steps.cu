@@ -35,6 +35,7 @@
 /// bytes.
 /// **Costs.** A dozen constants. Declined: 2^31 or more pixels in an image's channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/col2im/strided_steps.cuh"
 

@@ -28,6 +28,7 @@
 /// col2im_strided_steps. Declined: 2^31 or more pixels in an image's channel.
 /// **Try.** Without the helping lanes, lanes 0 and 31 could load what they miss themselves. How
 /// many loads more does a warp issue then, and how many bytes less?
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/col2im/strided_steps.cuh"
 

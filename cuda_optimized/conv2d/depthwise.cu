@@ -36,6 +36,7 @@
 ///
 /// **Try.** Let the threads store straight to y, without the second pass. How many sectors does a
 /// warp's store touch when rows have 14 floats, and how many vectors would it be?
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"

@@ -25,6 +25,7 @@
 /// memory is one for all launches of this rung in the process: runs must follow one another in one
 /// stream. Declined are filters of more than 16384 taps and windows larger than shared memory; also
 /// other layouts than NCHW and other types than float32.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"

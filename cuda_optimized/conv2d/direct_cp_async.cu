@@ -50,6 +50,7 @@
 /// threads 0 to 7 read then, and what does a profiler say about wavefronts?
 #include <optional>
 
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"

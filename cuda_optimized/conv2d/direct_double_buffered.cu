@@ -27,6 +27,7 @@
 /// thread, as with strides of 2 and more, fetch the rest without overlap, and so do filters of more
 /// than 2 weights a thread. All else as in
 /// direct_float4.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"

@@ -27,6 +27,7 @@
 /// Four pixels side by side in a thread would allow float4 stores where Q is a multiple of 4, but
 /// elsewhere, as at Q = 507, would write each line in four parts.
 /// **Costs.** Up to 3 columns of the tile are not used. The rest as in direct_register_tile.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"

@@ -55,7 +55,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/cuda/compute_capability.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/fast_division.hpp"
@@ -430,13 +431,6 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
   }
 }
 
-int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
 /// The least number from `floats` on that is `bank` modulo `banks`.
 std::int64_t at_bank(std::int64_t floats, std::int64_t bank, int banks) {
   return floats + ((bank - floats) % banks + banks) % banks;
@@ -504,7 +498,7 @@ std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, bool direc
   const int all_across = ceil_div(conv.Q, 16);
   const std::int64_t parts =
       std::int64_t{conv.groups} * ceil_div(base.filters, 16 * S::kFilterTiles);
-  const int sms = device_attribute(cudaDevAttrMultiProcessorCount);
+  const int sms = multiprocessors();
   std::optional<Tiling> best;
   double best_cost = 0;
   for (int pieces = 1; pieces <= std::min(all_across, 64); ++pieces) {
@@ -598,7 +592,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const std::int64_t parts =
       std::int64_t{conv.groups} * ceil_div(tiling.filters, 16 * tiling.filter_tiles);
   const unsigned grid_y = blocks_for(parts, 1, kMaxGridYZ);
-  const int slots = kBlocksPerSm * device_attribute(cudaDevAttrMultiProcessorCount);
+  const int slots = kBlocksPerSm * multiprocessors();
   const unsigned grid_x = blocks_for(tiles, 1, ceil_div<std::int64_t>(slots, grid_y));
   launch(tiling.filter_tiles == Wide::kFilterTiles     ? conv2d_direct_mma<Wide>
          : tiling.filter_tiles == Medium::kFilterTiles ? conv2d_direct_mma<Medium>

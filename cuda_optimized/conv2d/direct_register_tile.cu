@@ -41,6 +41,7 @@
 ///
 /// **Try.** Read the weights from global memory, all threads of a warp from one address. How many
 /// loads is that for 288 multiply-adds, and what does it do to the time?
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"

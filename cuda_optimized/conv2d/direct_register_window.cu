@@ -47,6 +47,8 @@
 /// profiler say about "long scoreboard" stalls?
 #include <optional>
 
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
@@ -325,11 +327,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const Tiles tiles{static_cast<int>(tile_count(conv, choice)),
                     FastDivision(ceil_div(conv.Q, kColumns)),
                     FastDivision(ceil_div(conv.P, kWarps * choice.rows))};
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   const int filter_tiles = conv.groups * ceil_div(conv.K / conv.groups, choice.filters);
-  const int resident = std::max(1, kBlocks * multiprocessors / filter_tiles);
+  const int resident = std::max(1, kBlocks * multiprocessors() / filter_tiles);
   const dim3 grid(blocks_for(tiles.count, 1, resident), blocks_for(filter_tiles, 1, kMaxGridYZ));
   launch(choice.kernel, {grid, kThreads, static_cast<std::size_t>(choice.bytes)}, conv, tiles, x,
          arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);

@@ -25,6 +25,7 @@
 /// **Costs.** Two barriers a channel. The block's tile is halved until its inputs fit into 64 KB;
 /// declined is only a window that is larger alone. Declines other layouts than NCHW and other types
 /// than float32.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"

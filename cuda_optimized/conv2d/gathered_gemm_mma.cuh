@@ -7,9 +7,10 @@
 #include <cmath>
 
 #include "core/conv2d_problem.hpp"
-#include "core/cuda/compute_capability.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d/sum_splits.cuh"
 #include "cuda_optimized/gemm/mma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -400,14 +401,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   }
 }
 
-/// The value of an attribute of the current device.
-inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
 using LargeGathered = GatheredShape<128, 256, 64, 64, 4, 1>;   ///< For many pixels and filters.
 using MediumGathered = GatheredShape<128, 128, 64, 64, 3, 2>;  ///< For at most 128 filters.
 using NarrowGathered = GatheredShape<128, 64, 64, 32, 3, 3>;   ///< For at most 64 filters.
@@ -456,12 +449,12 @@ GatheredPlan plan_shape(const GatheredGemm& product, int most_splits, double eff
   const std::int64_t tiles = ceil_div<std::int64_t>(product.pixels(), S::M) *
                              ceil_div(product.filters, S::N) * product.groups;
   const int steps = ceil_div(product.R * product.S * product.channels, kMmaStep);
-  const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
+  const int sms = multiprocessors();
   GatheredPlan best{launch_shape<S>, 1, 1e300};
   for (int splits = 1; splits <= std::max(1, std::min(most_splits, steps)); ++splits) {
     // Of the SM with most blocks. When fewer than fit at a time are left, they go a little faster;
     // when several fit, one stores its sums while others multiply.
-    const std::int64_t blocks = ceil_div<std::int64_t>(tiles * splits, multiprocessors);
+    const std::int64_t blocks = ceil_div<std::int64_t>(tiles * splits, sms);
     const double rounds = static_cast<double>(blocks / S::kBlocks) +
                           std::pow(static_cast<double>(blocks % S::kBlocks) / S::kBlocks, 0.8);
     const double step = static_cast<double>(S::M * S::N * kMmaStep * S::kBlocks) /
@@ -482,8 +475,7 @@ GatheredPlan plan_shape(const GatheredGemm& product, int most_splits, double eff
 inline GatheredPlan plan_gathered(const GatheredGemm& product, bool may_split) {
   const int most_splits = may_split ? 32 : 1;
   if (product.filters <= ThinGathered::N) return plan_shape<ThinGathered>(product, most_splits, 1);
-  const auto shared =
-      static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  const std::size_t shared = max_shared_bytes();
   GatheredPlan best = plan_shape<SmallGathered>(product, most_splits, 0.6);
   const auto consider = [&]<class S>(S, double efficiency) {
     if (S::kSharedBytes > shared) return;
@@ -494,23 +486,6 @@ inline GatheredPlan plan_gathered(const GatheredGemm& product, bool may_split) {
   consider(MediumGathered{}, 0.95);
   consider(LargeGathered{}, 1);
   return best;
-}
-
-inline constexpr int kFlatThreads = 256;  ///< Of a block of a kernel that goes through an array,
-inline constexpr std::int64_t kMaxFlatBlocks = 1056;  ///< and how many of them at most.
-
-/// out = bias + the parts [splits][count] in their order. bias [channels], channels fastest in out,
-/// or null. Grid <= kMaxFlatBlocks, block kFlatThreads.
-static __global__ void add_gathered_parts(std::int64_t count, int splits, int channels,
-                                          const float* parts, const float* bias,
-                                          Activation activation, float* out) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kFlatThreads) {
-    float sum = bias != nullptr ? bias[i % channels] : 0.0f;
-#pragma unroll 4
-    for (int split = 0; split < splits; ++split) sum += parts[split * count + i];
-    out[i] = activated(activation, sum);
-  }
 }
 
 /// Computes the product as planned.
@@ -528,8 +503,8 @@ inline void launch_gathered(const GatheredGemm& product, const GatheredPlan& pla
   GatheredGemm partial = product;
   partial.activation = Activation::none;  // of a part, it would not add up
   plan.launch(partial, in_fours, plan.splits, count, source, weights, nullptr, parts);
-  launch(add_gathered_parts, {blocks_for(count, kFlatThreads, kMaxFlatBlocks), kFlatThreads}, count,
-         plan.splits, product.out_channels, parts, bias, product.activation, out);
+  launch_sum_splits(parts, plan.splits, count, bias, 1, product.out_channels, product.activation,
+                    out);
 }
 
 /// Why the kernels cannot take a problem whose sums have `products` products.

@@ -25,6 +25,7 @@
 /// Declined: 2^31 and more rows or columns.
 /// **Try.** Let the pieces have 4, 64 and 256 MB. Where do you expect the time to change, and by
 /// how much?
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/gemm_tiled.cuh"

@@ -42,6 +42,7 @@
 /// the tile maps, those that hand out less than whole tiles.
 /// **Try.** Set kStages to 2, and to 5. What does the second barrier protect in the first case,
 /// that is missing then? What does shared memory allow in the second?
+#include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

@@ -40,6 +40,7 @@
 /// why_no_product_row_by_row() names.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
 /// take, and how many instructions in the loop?
+#include "core/conv2d_problem.hpp"
 #include "core/fast_division.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"

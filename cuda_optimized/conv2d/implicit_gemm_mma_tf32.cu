@@ -52,6 +52,7 @@
 /// have. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, sums of 2^31 products.
 /// **Try.** Count the steps of a filter of 7 x 7 and 3 channels, then pad the channels to 4: when
 /// do 16-byte copies pay for a third more products?
+#include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/gathered_gemm_mma.cuh"
 

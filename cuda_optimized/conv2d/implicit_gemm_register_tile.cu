@@ -31,6 +31,7 @@
 /// why_no_product_row_by_row() names.
 /// **Try.** Exchange the two loops over i and j around the multiply-adds. Does the compiler care?
 /// And if the loop over k stands inside of both?
+#include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

@@ -30,6 +30,8 @@
 /// other maps.
 /// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -112,8 +114,7 @@ double estimated_seconds(const GatheredProduct& product, int splits, double effi
 template <class Body>
 std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
   const GatheredProduct product = forward_product(conv);
-  int sms = 1;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  const int sms = multiprocessors();
   double best = 1e300;
   int best_tile = 0, best_splits = 1, tile = 0;
   const auto consider = [&]<class T>(TileTag<T> tag, double efficiency) {

@@ -31,6 +31,7 @@
 /// 9 MB of B10. Declines what implicit_gemm_hoisted.cu declines.
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
 /// thread_tile.cuh. How many of a warp's loads meet the same bank?
+#include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/gathered_product.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"
 

@@ -43,6 +43,7 @@
 /// two parts.
 /// **Try.** Walk along k with the taps inside and the channels outside. Are there more or fewer
 /// bytes from L2, and is it faster?
+#include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/wgmma_windows.cuh"
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "cuda_optimized/conv2d/sum_splits.cuh"
 #include "cuda_optimized/gemm/repack.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
@@ -357,7 +358,7 @@ double cycles(const Windows& windows, int splits, double step_cycles) {
   constexpr double kLaunch = 5000;
   const WgmmaWork work = work_of<Shape>(windows, splits);
   // Two blocks of an SM share its tensor cores: they take as long as one after the other.
-  const double rounds = std::ceil(static_cast<double>(work.items()) / gemm::multiprocessors());
+  const double rounds = std::ceil(static_cast<double>(work.items()) / multiprocessors());
   const double item = step_cycles * work.steps / splits + Shape::M * Shape::N * 4 / kStoredBytes;
   const double bytes = 4.0 * static_cast<double>(windows.out_size()) * (splits + 1);
   return rounds * item + (splits > 1 ? kLaunch + bytes / kAddedBytes : 0);
@@ -461,8 +462,8 @@ void launch_windows_as(const Windows& windows, int splits, const WindowArrays& a
     return;  // parts are added up there
   }
   if (splits > 1) {
-    gemm::launch_sum_splits(arrays.parts, splits, windows.out_size(), arrays.bias, windows.plane(),
-                            windows.K, arrays.out, windows.activation);
+    launch_sum_splits(arrays.parts, splits, windows.out_size(), arrays.bias, windows.plane(),
+                      windows.K, windows.activation, arrays.out);
   }
 }
 

@@ -39,6 +39,7 @@
 /// add_segment() stands in the way?
 #include <optional>
 
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"

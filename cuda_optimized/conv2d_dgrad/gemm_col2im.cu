@@ -22,6 +22,7 @@
 /// dominates.
 /// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: 2^31 and
 /// more rows or columns.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"

@@ -36,6 +36,7 @@
 /// other layouts than NCHW, other types than float32, and 2^31 pixels.
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
 /// zeros between its elements. How many of the products are of zeros?
+#include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {

@@ -23,6 +23,7 @@
 /// declines, and images of 2^29 elements or so.
 /// **Try.** Launch a grid for each class instead, on streams of their own. Which is faster, and
 /// why?
+#include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
 #include "cuda_optimized/conv2d_dgrad/packed_classes.cuh"
 

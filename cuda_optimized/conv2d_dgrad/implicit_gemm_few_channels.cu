@@ -24,6 +24,7 @@
 /// filter, most. Declines more than 12 rows, and what implicit_gemm_cp_async.cu declines.
 /// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
 /// threads have them?
+#include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_pipeline.cuh"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 

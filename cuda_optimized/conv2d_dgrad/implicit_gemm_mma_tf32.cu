@@ -28,6 +28,7 @@
 /// **Try.** Launch all classes at once, with the class in blockIdx.z: what does B8 gain?
 #include <numeric>
 
+#include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/gathered_gemm_mma.cuh"
 #include "cuda_optimized/gemm/repack.cuh"

@@ -28,6 +28,8 @@
 /// implicit_gemm_cp_async.cu, which also says what is declined.
 /// **Try.** Add the parts in the order of blocks as they finish, with atomics. Run it twice, on
 /// data that are not integers. How many of the bits are the same?
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
 #include "cuda_optimized/conv2d_dgrad/packed_classes.cuh"
 
@@ -154,8 +156,7 @@ double estimated_seconds(const Conv2dProblem& conv, const Work& work, int splits
 /// Calls body(TileTag<T>, splits) for the tile and the number of parts that the model thinks best.
 template <class Body>
 std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
-  int sms = 1;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  const int sms = multiprocessors();
   double best = 1e300;
   int best_tile = 0, best_splits = 1, tile = 0;
   const auto consider = [&]<class T>(conv2d::TileTag<T>, double efficiency) {

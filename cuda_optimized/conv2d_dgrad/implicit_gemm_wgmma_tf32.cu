@@ -32,6 +32,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/wgmma_windows.cuh"
 

@@ -33,6 +33,7 @@
 /// `./ladder test` say about the bits?
 #include <optional>
 
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"

@@ -27,6 +27,7 @@
 /// idle unless K and C * R * S are large. Splitting the sum over blocks (split-K) would mend that.
 /// Workspace for columns, as many images as fit kColumnBudget. Declined: 2^31 and more rows or
 /// columns.
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/gemm_tiled.cuh"

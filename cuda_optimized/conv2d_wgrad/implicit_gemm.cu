@@ -38,6 +38,7 @@
 /// group.
 /// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared
 /// memory does a step take now? (It was measured as well: 30 instead of 33 TFLOP/s.)
+#include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"

@@ -44,6 +44,7 @@
 /// **Try.** Order the columns [c][r][s] again, with one test for each: more of the loads hit the L1
 /// cache, because neighbouring taps overlap. Which counts more? (Compare the two kernels of
 /// choose(): kOneTap = false is 10 % slower on B10.)
+#include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"

@@ -42,7 +42,8 @@
 /// 31 (the bits of a word), what 31 bits do not count.
 /// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What do the stalls
 /// `wait` become?
-#include "core/cuda/compute_capability.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
@@ -474,13 +475,6 @@ __global__ void __launch_bounds__(kAddThreads)
   }
 }
 
-int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
 std::int64_t pixels_of(const Conv2dProblem& conv) { return std::int64_t{conv.N} * conv.P * conv.Q; }
 std::int64_t filter_size_of(const Conv2dProblem& conv) {
   return std::int64_t{conv.R} * conv.S * (conv.C / conv.groups);
@@ -511,7 +505,7 @@ Product product_with(const Conv2dProblem& conv) {
   product.by_tiles_n = FastDivision(product.tiles_n);
   product.by_tiles_m = FastDivision(tiles_m);
   const int all_steps = product.tiles * product.steps;
-  const int resident = S::kBlocks * device_attribute(cudaDevAttrMultiProcessorCount);
+  const int resident = S::kBlocks * multiprocessors();
   const int blocks = std::min(resident, ceil_div(all_steps, kLeastSteps));
   const int whole = blocks / product.tiles * product.tiles;
   product.blocks = whole >= blocks - blocks / 16 ? whole : blocks;
@@ -538,8 +532,7 @@ Choice choice_of(const Conv2dProblem& conv) {
 }
 
 Choice choose(const Conv2dProblem& conv) {
-  const auto shared =
-      static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  const std::size_t shared = max_shared_bytes();
   const int filters = conv.K / conv.groups;
   const std::int64_t columns = filter_size_of(conv);
   if (filters <= Thin::M) return choice_of<Thin>(conv);

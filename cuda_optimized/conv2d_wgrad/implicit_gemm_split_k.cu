@@ -27,6 +27,7 @@
 /// **Costs.** Workspace for the parts, and a second launch. Declined as by implicit_gemm.
 /// **Try.** Let the parts meet in dw by atomicAdd, without a second kernel. Is it faster? Run
 /// `./ladder compare conv2d_wgrad --data real` twice and look at the bits.
+#include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"

@@ -41,6 +41,7 @@
 ///
 /// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
 /// time. What does cuda_on_cpu make of it?
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"

@@ -31,7 +31,8 @@
 /// become NaN. Declined: GPUs before compute capability 8.0, the maps that hand out less than whole
 /// tiles.
 /// **Try.** Drop end_step(), and find the shortest sum for which the suite notices.
-#include "core/cuda/compute_capability.hpp"
+#include "core/cuda/device_attribute.hpp"
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -185,10 +186,7 @@ bool is_short(const GemmProblem& gemm) { return gemm.K <= kMmaStep; }
 
 /// Whether the large tiles are enough for all SMs.
 bool takes_large(const GemmProblem& gemm) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  return std::int64_t{ceil_div(gemm.M, Large::M)} * ceil_div(gemm.N, Large::N) >= multiprocessors;
+  return std::int64_t{ceil_div(gemm.M, Large::M)} * ceil_div(gemm.N, Large::N) >= multiprocessors();
 }
 
 TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile) {

@@ -37,7 +37,8 @@
 /// bytes at a time. Declined: fp32 problems, GPUs before compute capability 8.0, the maps that hand
 /// out less than whole tiles.
 /// **Try.** Leave out round_to_tf32() for b: which test finds it, and why not the one on integers?
-#include "core/cuda/compute_capability.hpp"
+#include "core/cuda/device_attribute.hpp"
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -123,10 +124,7 @@ __global__ void __launch_bounds__(S::kThreads, 2)
 
 /// Whether the large tiles are enough for all SMs.
 bool takes_large(const GemmProblem& gemm) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  return std::int64_t{ceil_div(gemm.M, Large::M)} * ceil_div(gemm.N, Large::N) >= multiprocessors;
+  return std::int64_t{ceil_div(gemm.M, Large::M)} * ceil_div(gemm.N, Large::N) >= multiprocessors();
 }
 
 TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile) {

@@ -30,6 +30,7 @@
 ///
 /// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
 /// must the table of rungs say about it now, and which test would notice if it did not?
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"

@@ -31,6 +31,8 @@
 ///
 /// **Try.** Give the tiles of all full rounds to blocks as cp_async does, and only the rest, and
 /// one full round before it, to shares. Why is the rest alone not enough?
+#include "core/cuda/device_attribute.hpp"
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
@@ -144,12 +146,9 @@ int threads_of(TileShape shape) {
 TileMapProblem shares_of(const GemmProblem& gemm) {
   const TileShape shape = shape_of(gemm);
   TileMapProblem tiles = tiles_of(gemm, extents_of(shape), kBlockK, TileMap::stream_k);
-  int device = 0, sms = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
   const std::int64_t steps = std::int64_t{tiles.tiles_m} * tiles.tiles_n * tiles.k_steps;
   tiles.blocks = static_cast<int>(std::clamp<std::int64_t>(
-      steps / kFewestSteps, 1, std::int64_t{sms} * (kThreads / threads_of(shape))));
+      steps / kFewestSteps, 1, std::int64_t{multiprocessors()} * (kThreads / threads_of(shape))));
   return tiles;
 }
 

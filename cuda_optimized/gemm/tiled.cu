@@ -28,6 +28,7 @@
 /// **Costs.** Two barriers a step; 8448 bytes of shared memory and 1024 threads a block. Edges are
 /// computed as whole tiles: a product with M = 1 uses a 32nd of its threads. Declines the maps that
 /// hand out less than whole tiles.
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/gemm_tiled.cuh"
 

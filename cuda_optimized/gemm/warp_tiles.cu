@@ -31,6 +31,7 @@
 ///
 /// **Try.** Store the fetched tile before the arithmetic instead of after it. It is still right.
 /// What does the warp wait for now?
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"

@@ -44,6 +44,7 @@
 /// places.
 /// **Try.** Give the ring two stages instead of four. How much slower is it, and why not half as
 /// fast?
+#include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/repack.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"

@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "core/cuda/compute_capability.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/rung.hpp"
@@ -239,40 +239,6 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       }
     }
   }
-}
-
-inline constexpr int kSumThreads = 256;  ///< Of a block of sum_splits.
-
-/// c [M][N] or, of a convolution, y: what one kernel computed in parts, added up in their order.
-/// `parts` [splits][count], y [count]. `bias` [K] or null: of element i, bias[i / inner % K]. Whole
-/// sums are activated.
-/// Grid-stride, blocks of kSumThreads.
-static __global__ void sum_splits(const float* parts, int splits, std::int64_t count,
-                                  const float* bias, std::int64_t inner, int K, float* y,
-                                  Activation activation) {
-  const std::int64_t first = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x;
-  for (std::int64_t i = first; i < count; i += std::int64_t{gridDim.x} * kSumThreads) {
-    float sum = bias ? bias[i / inner % K] : 0.0f;
-    for (int split = 0; split < splits; ++split) sum += parts[split * count + i];
-    y[i] = activated(activation, sum);
-  }
-}
-
-/// Launches sum_splits on as many blocks as `count` elements need, at most kMaxBlocks.
-inline void launch_sum_splits(const float* parts, int splits, std::int64_t count, const float* bias,
-                              std::int64_t inner, int K, float* y,
-                              Activation activation = Activation::none) {
-  constexpr std::int64_t kMaxBlocks = 132 * 8;  // enough to fill any GPU
-  launch(sum_splits, {dim3(blocks_for(count, kSumThreads, kMaxBlocks)), dim3(kSumThreads)}, parts,
-         splits, count, bias, inner, K, y, activation);
-}
-
-/// Streaming multiprocessors of the current device.
-inline int multiprocessors() {
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
 }
 
 /// As many blocks as run at the same time, if there is so much work: each takes one item after the

@@ -16,6 +16,7 @@
 /// too small for the GPU: an image of 64 x 14 x 14 has 12544 items, 49 blocks for 132 SMs; 32 of
 /// them have 1568.
 /// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats.
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/im2col/im2col_batched.cuh"
 

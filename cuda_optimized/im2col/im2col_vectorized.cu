@@ -31,6 +31,7 @@
 #include <limits>
 
 #include "core/fast_division.hpp"
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/im2col/im2col_vectorized.cuh"
 

@@ -33,6 +33,7 @@
 /// happens to the stores of a warp when C is 4, and what when it is 512?
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
+#include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::im2col {

@@ -2,7 +2,8 @@
 /// @brief rulebook, new sites: candidates are counted first, and only real ones sorted.
 ///
 /// - Before: cuda_naive/rulebook/two_phases.cu (sorts a key for every tap of every site)
-/// - After: neighbour_table.cu (no grid, no atomics, and a fixed order)
+/// - After: hash_set_of_outputs.cu (sorts each output once), neighbour_table.cu (no grid, no
+///   atomics, and a fixed order)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** With stride 2 in three dimensions, only one tap in eight of a site leads
@@ -33,6 +34,7 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -112,6 +114,7 @@ __global__ void finish_pairs(RulebookProblem book, std::int64_t P, const std::in
 }
 
 Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
   if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
   if (std::int64_t{book.KV} * book.sites >= kMaxCandidates)
     return "fewer than 2^31 candidates (taps times sites) only";

@@ -38,15 +38,15 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/rulebook/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-constexpr int kThreads = 256;                 ///< Also the places of a tile. A multiple of 32.
+constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
-constexpr int kWarps = kThreads / 32;
-constexpr unsigned kWholeWarp = 0xffffffff;
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
 /// Sites by key, on the device.
@@ -137,40 +137,6 @@ __global__ void fill_table(RulebookProblem book, std::int64_t M, const std::int3
   }
 }
 
-/// counts [tiles]: the pairs among each tile of kThreads places of nbr. Any one-dimensional grid
-/// of kThreads.
-__global__ void count_pairs(std::int64_t places, const std::int32_t* nbr, std::int32_t* counts) {
-  for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
-    const std::int64_t place = tile * kThreads + threadIdx.x;
-    // Counts as it waits; nothing is shared, so nothing is separated.
-    const int count = __syncthreads_count(place < places && nbr[place] >= 0);
-    if (threadIdx.x == 0) counts[tile] = count;
-  }
-}
-
-/// pairs [P][3]: those of each tile from its offset on. Any one-dimensional grid of kThreads.
-__global__ void write_pairs(std::int64_t M, std::int64_t places, const std::int32_t* nbr,
-                            const std::int64_t* offsets, std::int32_t* pairs) {
-  __shared__ int warp_pairs[kWarps];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
-    const std::int64_t place = tile * kThreads + threadIdx.x;
-    const std::int32_t in = place < places ? nbr[place] : -1;
-    const unsigned hits = __ballot_sync(kWholeWarp, in >= 0);
-    if (lane == 0) warp_pairs[warp] = __popc(hits);
-    __syncthreads();  // all warps have counted before any thread adds up
-    if (in >= 0) {
-      std::int64_t rank = offsets[tile] + __popc(hits & ((1u << lane) - 1));
-      for (int before = 0; before < warp; ++before) rank += warp_pairs[before];
-      std::int32_t* pair = pairs + rank * kPairColumns;
-      pair[0] = static_cast<std::int32_t>(place / M);
-      pair[1] = in;
-      pair[2] = static_cast<std::int32_t>(place % M);
-    }
-    __syncthreads();  // all have added up before the next tile's counts overwrite these
-  }
-}
-
 Declined supports(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm && std::int64_t{book.KV} * book.sites >= kMaxCandidates)
     return "fewer than 2^31 candidates (taps times sites) only, but in mode subm";
@@ -235,15 +201,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(fill_table, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, out_coords, inputs,
          nbr, mask);
 
-  const std::int64_t places = book.KV * M, tiles = ceil_div<std::int64_t>(places, kThreads);
-  const DeviceArray<std::int32_t> counts(tiles);
-  const DeviceArray<std::int64_t> offsets(tiles + 1);
-  const unsigned blocks = blocks_for(tiles, 1, kMaxBlocks);
-  launch(count_pairs, {blocks, kThreads}, places, nbr, counts.data());
-  exclusive_sum(counts.data(), offsets.data(), tiles);
-  const std::int64_t P = downloaded(offsets.data() + tiles);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
-  launch(write_pairs, {blocks, kThreads}, M, places, nbr, offsets.data(), pairs);
+  create_form(book, M, nbr, mask, arrays);
 }
 
 }  // namespace

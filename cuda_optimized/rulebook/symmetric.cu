@@ -2,7 +2,8 @@
 /// @brief rulebook, submanifold: half of the look-ups, by symmetry, and a centre for free.
 ///
 /// - Before: cuda_naive/rulebook/dense_grid.cu (every tap of every site is looked up)
-/// - After: neighbour_table.cu (every mode, and a fixed order)
+/// - After: aggregated_counters.cu (one atomic addition a block and tap instead of one a pair),
+///   bit_grid.cu (a bit a cell) and hash_of_runs.cu (32 cells an entry)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** If site b lies where tap k of site a points, then a lies where the opposite tap,
@@ -30,6 +31,7 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -134,6 +136,7 @@ __global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const 
 }
 
 Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
   if (book.mode != SparseMode::subm) return "mode subm only: no other is symmetric";
   if (key_count(book, book.shape) >= kMaxCells) return "grids of fewer than 2^30 cells only";
   return {};

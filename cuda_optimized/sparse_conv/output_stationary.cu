@@ -28,6 +28,7 @@
 /// that any of them has. Every row reads all weights of its taps again, through the caches: a tile
 /// of rows that shares them is what an implicit GEMM adds. Declines other types than float32.
 #include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
@@ -47,7 +48,7 @@ __global__ void output_stationary_rows(OutputStationary conv) {
   for (; c < channels; c += grid_channels) {
     std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
     for (; row < conv.rows; row += grid_rows) {
-      float sum = 0.0f;
+      float sum = conv.bias != nullptr ? conv.bias[c] : 0.0f;
       for (std::int64_t k = 0; k < conv.taps; ++k) {
         const std::int64_t met = conv.table[k * conv.rows + row];
         if (met < 0) continue;  // most taps of most rows meet nothing
@@ -56,7 +57,7 @@ __global__ void output_stationary_rows(OutputStationary conv) {
 #pragma unroll 8
         for (std::int64_t s = 0; s < summed; ++s) sum += from[s] * weights[s * channels];
       }
-      conv.to[row * channels + c] = sum;
+      conv.to[row * channels + c] = activated(conv.activation, sum);
     }
   }
 }
@@ -75,7 +76,9 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
                             .table = arrays.in<std::int32_t>("nbr"),
                             .from = arrays.in<float>("features"),
                             .weights = arrays.in<float>("weights"),
-                            .to = arrays.out<float>("y")});
+                            .to = arrays.out<float>("y"),
+                            .bias = arrays.in_or_null<float>("bias"),
+                            .activation = conv.activation});
 }
 
 }  // namespace

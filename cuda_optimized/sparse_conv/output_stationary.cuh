@@ -2,21 +2,24 @@
 /// @brief A sparse convolution in which outputs collect: for the forward pass and for dgrad.
 #pragma once
 
+#include "core/activation.hpp"
 #include "core/cuda/launch.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
-/// to[row][c] = sum over the taps k with from_row = table[k][row] >= 0, and over all s, of
-/// from[from_row][s] * weights[k][s][c].
+/// to[row][c] = bias[c] + sum over the taps k with from_row = table[k][row] >= 0, and over all s,
+/// of from[from_row][s] * weights[k][s][c].
 struct OutputStationary {
-  int taps;                   ///< KV
-  int rows;                   ///< of `to`
-  int summed;                 ///< Channels of `from`, over which the sum runs.
-  int channels;               ///< Channels of `to`.
-  const std::int32_t* table;  ///< [taps][rows]: rows of `from`, or -1
-  const float* from;          ///< [...][summed]
-  const float* weights;       ///< [taps][summed][channels]
-  float* to;                  ///< [rows][channels], wholly written
+  int taps;                                  ///< KV
+  int rows;                                  ///< of `to`
+  int summed;                                ///< Channels of `from`, over which the sum runs.
+  int channels;                              ///< Channels of `to`.
+  const std::int32_t* table;                 ///< [taps][rows]: rows of `from`, or -1
+  const float* from;                         ///< [...][summed]
+  const float* weights;                      ///< [taps][summed][channels]
+  float* to;                                 ///< [rows][channels], wholly written
+  const float* bias = nullptr;               ///< [channels], or null
+  Activation activation = Activation::none;  ///< Of complete sums.
 };
 
 /// Computes all of `to` in one launch; the order of every sum is fixed.

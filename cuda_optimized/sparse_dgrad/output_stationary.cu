@@ -2,6 +2,7 @@
 /// @brief sparse_dgrad, rung 2 on the GPU: every input collects its gradient, tap by tap.
 ///
 /// - Before: cuda_naive/sparse_dgrad/scatter.cu (pairs add to inputs)
+/// - After:  implicit_gemm.cu (tiles of rows share the weights)
 /// - Made of: cuda_optimized/sparse_conv/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 ///
@@ -21,6 +22,7 @@
 /// **Costs.** Workspace for the transposed weights: KV * Cin * Cout floats. Declines other types
 /// than float32.
 #include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {

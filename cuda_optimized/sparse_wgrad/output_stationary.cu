@@ -2,6 +2,7 @@
 /// @brief sparse_wgrad, rung 2 on the GPU: a block owns a tile of one tap's gradient.
 ///
 /// - Before: cuda_naive/sparse_wgrad/scatter.cu (pairs add to dw)
+/// - After:  split_k_atomics.cu (parts of equal length for all blocks)
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Each element of dw stays with one thread, which sums over the pairs of its tap in
@@ -25,6 +26,7 @@
 /// than 16 channels threads idle. Declines other types than float32.
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {

@@ -36,6 +36,7 @@
 /// costs tens of instructions (hilbert: some ten a level).
 /// **Costs.** Nothing is declined. The number of units comes back to the host between the launches.
 #include "core/rung.hpp"
+#include "core/tile_map_problem.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::tile_map {

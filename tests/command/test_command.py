@@ -5,6 +5,7 @@
 CTest runs each class as a test of its own.
 """
 import io
+import json
 import os
 import pathlib
 import signal
@@ -1144,10 +1145,10 @@ class Bench(ProgramTest):
     def check_run(self, run):
         self.assertEqual(list(run), self.KEYS)
         for row in run["rows"]:
-            self.assertEqual(list(row), self.ROW_KEYS)
+            self.assertEqual([key for key in row if key != "memory_bytes"], self.ROW_KEYS)
             self.assertGreater(row["median_us"], 0)
             self.assertIn(row["l2"], ("warm", "cold"))
-            self.assertIn(row["dtype"], ("fp32", "tf32"))
+            self.assertIn(row["dtype"], ("fp32", "tf32", "fp16", "bf16", "int32"))
 
     @unittest.skipIf(HAS_GPU, "there is a GPU")
     def test_without_a_gpu_the_committed_run(self):
@@ -1204,6 +1205,55 @@ class Bench(ProgramTest):
                 lines = result.stderr.splitlines()
                 self.assertEqual(len(lines), 2, result.stderr)
                 self.assertEqual(lines[1], f"nearest: {nearest}")
+
+    def test_sites_for_other_programs(self):
+        folder = self.folder / "sites"
+        self.agree("bench", "--problem", "cube-10-subm3-table", "--problem", "shell-64-subm3-table",
+                   "--export-sites", folder)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()),
+                         ["cube-10.npy", "problems.json", "shell-64.npy"])
+        cube = np.load(folder / "cube-10.npy")
+        self.assertEqual((cube.shape, cube.dtype), ((1000, 4), np.int32))
+        shell, problem = self.load_json(folder / "problems.json")
+        self.assertEqual({shell["id"], problem["id"]},
+                         {"cube-10-subm3-table", "shell-64-subm3-table"})
+        if problem["sites"] != "cube-10":
+            problem = shell
+        self.assertEqual((problem["shape"], problem["kernel"], problem["pad"]),
+                         ([10] * 3, [3] * 3, [1] * 3))
+        self.assertEqual((problem["mode"], problem["form"]), ("subm", "table"))
+        self.assertEqual((problem["outputs"], problem["pairs"]), (1000, 28 ** 3))
+        result = run("bench", "gemm", "--export-sites", folder)
+        self.assertEqual(result.returncode, 2)
+
+    def test_times_of_spconv_become_baselines(self):
+        tool = self.RESULTS.parents[1] / "tools" / "benchmark_spconv.py"
+        row = dict.fromkeys(self.ROW_KEYS, 0)
+        row |= {"ladder": "rulebook", "problem": "sweep-subm3-table", "dtype": "int32", "l2": "warm",
+                "baselines": {"spconv of before": 1.0}, "limits": {"copy": 2.0}}
+        others = [row | {"l2": "cold"}, row | {"problem": "sweep-subm3-pairs"},
+                  row | {"ladder": "sparse_dgrad", "problem": "sweep-64-subm3", "dtype": "fp16"}]
+        keys = dict.fromkeys(self.KEYS, "") | {"gpu": "NVIDIA H200", "rows": [row, *others]}
+        (self.folder / "run.json").write_text(json.dumps(keys))
+        both = "spconv native, dgrad and wgrad"
+        (self.folder / "times.json").write_text(json.dumps({
+            "gpu": "NVIDIA H200", "spconv": "2.3.8", "rows": [
+                {"ladder": "rulebook", "problem": "sweep-subm3-table", "dtype": "int32",
+                 "times": {"spconv implicit_gemm": 60.0, "spconv implicit_gemm, host clock": 134.0}},
+                {"ladder": "sparse_dgrad", "problem": "sweep-64-subm3", "dtype": "fp16",
+                 "times": {both: 333.0}}]}))
+        for _ in range(2):  # the second time changes nothing
+            subprocess.run([sys.executable, tool, "add", self.folder / "times.json",
+                            self.folder / "run.json"], check=True, stdout=subprocess.PIPE)
+            run_now = self.load_json(self.folder / "run.json")
+            self.assertEqual(list(run_now), self.KEYS)
+            self.assertEqual(run_now["spconv"], "2.3.8")
+            warm, cold, pairs, gradient = run_now["rows"]
+            self.assertEqual(warm["baselines"], {"spconv implicit_gemm": 60.0,
+                                                 "spconv implicit_gemm, host clock": 134.0})
+            self.assertEqual(warm["limits"], {"copy": 2.0})
+            self.assertEqual((cold["baselines"], pairs["baselines"]), ({}, {}))
+            self.assertEqual(gradient["limits"], {"copy": 2.0, both: 333.0})
 
     def test_rungs_that_do_not_run_on_a_gpu(self):
         result = run("bench", "gemm", "--rung", "cpu_reference/*")

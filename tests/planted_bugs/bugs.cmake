@@ -517,10 +517,152 @@ planted_bug(one_word_a_mask
 
 planted_bug(ranks_read_too_late
   RUNG cuda_optimized/rulebook/neighbour_table
+  FILE cuda_optimized/rulebook/table_forms.cuh
   WITH ${algorithms}
   FIND [==[__syncthreads();  // all have added up before the next tile's counts overwrite these]==]
   REPLACE [==[]==]
   TEACHES "a second barrier in a loop: it only matters when the loop goes round, which few blocks make it do")
+
+planted_bug(aggregated_place_read_too_early
+  RUNG cuda_optimized/rulebook/aggregated_counters
+  WITH ${algorithms}
+  FIND [==[__syncthreads();  // the place is there; and all have added up before the next tile's counts]==]
+  REPLACE [==[]==]
+  TEACHES "one thread asks for all: the others must wait for the answer")
+
+planted_bug(hash_search_stops_at_a_full_bucket
+  RUNG cuda_optimized/rulebook/hash_table
+  FILE cuda_optimized/rulebook/site_hash.cuh
+  WITH ${algorithms}
+  FIND [==[if (found != ~0u || all >> 31 != 0) return static_cast<std::int32_t>(found);  // or empty: -1]==]
+  REPLACE [==[return static_cast<std::int32_t>(found);]==]
+  TEACHES "a full bucket is ordinary: a search goes on until there is an empty slot")
+
+planted_bug(hash_entries_of_32_bit_keys
+  RUNG cuda_optimized/rulebook/hash_table
+  FILE cuda_optimized/rulebook/site_hash.cuh
+  WITH ${algorithms}
+  FIND [==[const Slot entry = Slot{key} << row_bits]==]
+  REPLACE [==[const Slot entry = Slot{static_cast<std::uint32_t>(key)} << row_bits]==]
+  TEACHES "64-bit keys cut to 32 when they are stored: sites beyond 2^32 cells do not find themselves")
+
+planted_bug(hash_table_not_cleared
+  RUNG cuda_optimized/rulebook/hash_table
+  FILE cuda_optimized/rulebook/site_hash.cuh
+  WITH ${algorithms}
+  FIND [==[i < hash.capacity() / 2; i += grid_threads)]==]
+  REPLACE [==[i < hash.capacity() / 4; i += grid_threads)]==]
+  TEACHES "a slot that nobody emptied holds what the memory held before")
+
+planted_bug(filter_word_held_too_long
+  RUNG cuda_optimized/rulebook/filtered_hash
+  FILE cuda_optimized/rulebook/site_hash.cuh
+  WITH ${algorithms}
+  FIND [==[if (asks && key / 32 != held) {]==]
+  REPLACE [==[if (asks && held == ~std::uint64_t{0}) {]==]
+  TEACHES "a filter may say yes too often, and never no where there is a site: a word answers for its own 32 cells")
+
+planted_bug(lists_begin_behind_themselves
+  RUNG cuda_optimized/rulebook/count_scan_fill
+  WITH ${algorithms}
+  FIND [==[of_tap[thread] = sum - own;]==]
+  REPLACE [==[of_tap[thread] = sum;]==]
+  TEACHES "an exclusive sum leaves its own count out, an inclusive one does not")
+
+planted_bug(tile_ranked_before_it_is_there
+  RUNG cuda_optimized/rulebook/count_scan_fill
+  WITH ${algorithms}
+  FIND [==[__syncthreads();  // all taps of the tile are there before a warp reads those of all rows]==]
+  REPLACE [==[]==]
+  TEACHES "each thread writes a column, each warp reads rows: between the two stands a barrier")
+
+planted_bug(found_sites_of_32_bits
+  RUNG cuda_optimized/rulebook/hash_set_of_outputs
+  WITH ${algorithms}
+  FIND [==[site_of_key(book, book.out_shape, keys[row])]==]
+  REPLACE [==[site_of_key(book, book.out_shape, static_cast<std::int32_t>(keys[row]))]==]
+  TEACHES "a 64-bit key read into 32 bits, as spconv's second stage does: sites beyond 2^31 cells become others")
+
+planted_bug(pattern_cut_at_the_word
+  RUNG cuda_optimized/rulebook/bit_grid_of_outputs
+  FILE cuda_optimized/rulebook/bit_grid.cuh
+  WITH ${algorithms}
+  FIND [==[if (both >> 32 != 0)]==]
+  REPLACE [==[if (false)]==]
+  TEACHES "cells side by side may lie in two words")
+
+planted_bug(warp_sums_read_too_early
+  RUNG cuda_optimized/rulebook/bit_grid_of_outputs
+  FILE cuda_optimized/rulebook/bit_grid.cuh
+  WITH ${algorithms}
+  FIND [==[__syncthreads();  // all warps have written theirs]==]
+  REPLACE [==[]==]
+  TEACHES "a block's sums need all its warps' sums: without the barrier they are those of the call before")
+
+planted_bug(taps_a_stride_apart_in_spite_of_dilation
+  RUNG cuda_optimized/rulebook/hash_set_of_outputs
+  FILE cuda_optimized/rulebook/lattice.cuh
+  WITH ${algorithms}
+  FIND [==[book.stride[axis] / common]==]
+  REPLACE [==[book.stride[axis]]==]
+  TEACHES "with stride 2 and dilation 2 every tap may lead somewhere: 27 outputs of a site, not 8, as spconv 2 assumes")
+
+planted_bug(next_word_not_looked_at
+  RUNG cuda_optimized/rulebook/gather
+  WITH ${algorithms}
+  FIND [==[next = __ldg(&bits[cells[i] / 32 + 1]);]==]
+  REPLACE [==[next = 0;]==]
+  TEACHES "a line of taps may begin in one word and end in the next: one line in ten or so")
+
+planted_bug(rank_goes_on_in_the_next_word
+  RUNG cuda_optimized/rulebook/gather
+  WITH ${algorithms}
+  FIND [==[__popc(before & ~in_word)]==]
+  REPLACE [==[__popc(before)]==]
+  TEACHES "places are consecutive within a word only: the next one's begin anywhere")
+
+planted_bug(window_behind_the_last
+  RUNG cuda_optimized/rulebook/one_output_each
+  WITH ${algorithms}
+  FIND [==[if (at < axis.found)]==]
+  REPLACE [==[if (at >= 0)]==]
+  TEACHES "inputs behind the last whole window have no output: their cell would be one of the next line")
+
+planted_bug(looked_up_before_all_have_entered
+  RUNG cuda_optimized/rulebook/fused
+  WITH ${algorithms}
+  FIND [==[all_blocks.sync();  // all sites are in the table before any is looked up]==]
+  REPLACE [==[]==]
+  TEACHES "one launch has no end of a kernel between its steps: only a barrier of the whole grid")
+
+planted_bug(any_order_taken_for_sorted
+  RUNG cuda_optimized/rulebook/hash_of_runs
+  WITH ${algorithms}
+  FIND [==[if (!in_order) state->unsorted = 1;]==]
+  REPLACE [==[]==]
+  TEACHES "a rank is a row only where the input is sorted, and an input may have any order")
+
+planted_bug(collided_run_taken_for_its_own
+  RUNG cuda_optimized/rulebook/hash_of_runs
+  FILE cuda_optimized/rulebook/run_table.cuh
+  WITH ${algorithms}
+  FIND [==[while (entry != 0 && entry >> 32 != run) {]==]
+  REPLACE [==[while (false) {]==]
+  TEACHES "a place that is taken may be taken by another: an entry says whose it is")
+
+planted_bug(rank_taken_for_the_row
+  RUNG cuda_optimized/rulebook/bit_grid
+  WITH ${algorithms}
+  FIND [==[return sorted ? rank : rows[rank];]==]
+  REPLACE [==[return rank;]==]
+  TEACHES "bits are counted in the order of cells, rows are numbered in the order of the input")
+
+planted_bug(words_before_in_the_block_forgotten
+  RUNG cuda_optimized/rulebook/bit_grid
+  WITH ${algorithms}
+  FIND [==[for (std::uint32_t before = found.run / kBlockWords * kBlockWords; before < found.run; ++before)]==]
+  REPLACE [==[for (std::uint32_t before = found.run; before < found.run; ++before)]==]
+  TEACHES "a rank has three parts: the blocks before, the words before, and the bits before")
 
 # --- Copies that land by themselves
 
@@ -714,9 +856,9 @@ planted_bug(classes_share_packed_weights
 
 planted_bug(sums_onto_old_rows
   RUNG cuda_naive/sparse_conv/scatter
-  FIND [==[check(cudaMemsetAsync(y, 0, static_cast<std::size_t>(outputs) * sizeof(float)));]==]
-  REPLACE [==[static_cast<void>(outputs);]==]
-  TEACHES "what adds needs a zero to start from")
+  FIND [==[launch_fill_rows(conv.M, conv.Cout, arrays.in_or_null<float>("bias"), y);]==]
+  REPLACE [==[]==]
+  TEACHES "what adds needs a zero, or the bias, to start from")
 
 planted_bug(missing_row_read_as_the_first
   RUNG cuda_optimized/sparse_conv/output_stationary
@@ -724,6 +866,61 @@ planted_bug(missing_row_read_as_the_first
         const float* from = conv.from + met * summed;]==]
   REPLACE [==[const float* from = conv.from + (met < 0 ? 0 : met) * summed;]==]
   TEACHES "-1 is no row: a tap that meets nothing adds nothing")
+
+planted_bug(rows_added_to_where_they_came_from
+  RUNG cuda_optimized/sparse_conv/gather_gemm_scatter
+  FIND [==[const std::int64_t out = tap.pairs[(begin + i) * kPairColumns + 2];]==]
+  REPLACE [==[const std::int64_t out = tap.pairs[(begin + i) * kPairColumns + 1];]==]
+  TEACHES "scatter is not gather backwards: under subm both rows exist, and the sizes fit")
+
+planted_bug(tap_without_an_end
+  RUNG cuda_optimized/sparse_conv/gather_gemm_scatter
+  FIND [==[if (offset != nullptr) product.M = offset[1] - offset[0];]==]
+  REPLACE [==[if (offset != nullptr) product.M = offset[1];]==]
+  TEACHES "products of rows that the tap does not have, written behind the workspace")
+
+planted_bug(taps_without_a_slot_of_their_own
+  RUNG cuda_optimized/sparse_conv/grouped_gemm
+  FILE cuda_optimized/sparse_conv/row_tiles.cuh
+  FIND [==[return offset / tile + k;]==]
+  REPLACE [==[return offset / tile + 0 * k;]==]
+  TEACHES "taps that begin inside of the same tile's pairs need a slot each")
+
+planted_bug(place_left_at_the_wrong_row
+  RUNG cuda_optimized/sparse_conv/grouped_gemm
+  FIND [==[place[std::int64_t{pair[0]} * conv.M + pair[2]] = static_cast<std::int32_t>(i);]==]
+  REPLACE [==[place[std::int64_t{pair[0]} * conv.M + pair[1]] = static_cast<std::int32_t>(i);]==]
+  TEACHES "the output asks for its product, not the input: under subm both rows exist")
+
+planted_bug(next_tile_copied_over_this_one
+  RUNG cuda_optimized/sparse_conv/grouped_gemm
+  FIND [==[__syncthreads();  // separates the last loads of this tile from the first copies of the next]==]
+  REPLACE [==[]==]
+  TEACHES "blocks that stride over tiles need a barrier between two of them")
+
+planted_bug(row_fetched_before_its_number_is_there
+  RUNG cuda_optimized/sparse_conv/fetch_on_demand
+  FIND [==[__syncthreads();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "a thread copies rows whose numbers other threads have looked up")
+
+planted_bug(rows_multiplied_before_they_have_landed
+  RUNG cuda_optimized/sparse_conv/fetch_on_demand
+  FIND [==[ptx::cp_async_wait_group<kStages<Tile> - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages<Tile> - 1>();]==]
+  TEACHES "gathered rows come from afar: on a GPU this one may well be seen")
+
+planted_bug(sums_added_without_atomics
+  RUNG cuda_optimized/sparse_conv/fetch_on_demand
+  FIND [==[for (int j = 0; j < 4 && n0 + n + j < Cout; ++j) atomicAdd(to + j, parts[j]);]==]
+  REPLACE [==[for (int j = 0; j < 4 && n0 + n + j < Cout; ++j) to[j] = parts[j];]==]
+  TEACHES "the last tap to store wins, and the addends of the others are lost")
+
+planted_bug(channels_beyond_the_last_multiplied
+  RUNG cuda_optimized/sparse_conv/fetch_on_demand
+  FIND [==[const bool exists = c0 + b_row + k < conv.Cin;]==]
+  REPLACE [==[const bool exists = true;]==]
+  TEACHES "zeros of features times weights of the next tap: 0 * NaN, behind the last tap")
 
 planted_bug(weights_not_transposed
   RUNG cuda_optimized/sparse_dgrad/output_stationary
@@ -743,6 +940,113 @@ planted_bug(chunk_read_before_it_is_there
   FIND [==[__syncthreads();  // the chunk is complete before anybody reads it]==]
   REPLACE [==[]==]
   TEACHES "a missing barrier: the thread order shows it without a GPU")
+
+planted_bug(rows_multiplied_before_they_landed
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[ptx::cp_async_wait_group<kAhead - 1>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kAhead>();]==]
+  TEACHES "two rings, indices and rows: one group too few is waited for, and both are too late")
+
+planted_bug(missing_row_gathered_as_any_other
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[from + at, index < 0 ? 0 : left);]==]
+  REPLACE [==[from + at, left);]==]
+  TEACHES "-1 is no row: what cp.async is not told to leave out, it reads")
+
+planted_bug(pieces_stored_unpermuted
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[char* const a = to + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
+  REPLACE [==[char* const a = to + row * Shape::kRowBytes + piece * kPiece;]==]
+  TEACHES "who stores and who loads must permute the pieces of a row alike")
+
+planted_bug(taps_of_the_first_row_only
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, distance);]==]
+  REPLACE [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, 0 * distance);]==]
+  TEACHES "a tile needs the taps of all its rows, also where sorting has made them alike")
+
+planted_bug(dw_not_zeroed_before_atomics
+  RUNG cuda_optimized/sparse_wgrad/split_k_atomics
+  FIND [==[check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));]==]
+  REPLACE [==[static_cast<void>(weights);]==]
+  TEACHES "what adds needs a zero to start from")
+
+planted_bug(pairs_of_the_next_part
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FILE cuda_optimized/sparse_wgrad/row_gather.cuh
+  FIND [==[rows_[j] = pair < left_ ? pair_[pair * kPairColumns] : -1;]==]
+  REPLACE [==[rows_[j] = left_ > 0 ? pair_[pair * kPairColumns] : -1;]==]
+  TEACHES "parts end where their tap ends, not at a whole step")
+
+planted_bug(rows_of_pairs_not_waited_for
+  RUNG cuda_optimized/sparse_wgrad/split_k
+  FILE cuda_optimized/sparse_wgrad/pair_product.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "on a GPU the copies have mostly landed anyway; here they land when waited for")
+
+planted_bug(last_group_of_parts_not_added
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FIND [==[for (int part = group; part < count[slab]; part += groups)]==]
+  REPLACE [==[for (int part = group; part < count[slab] - 1; part += groups)]==]
+  TEACHES "the last part of a tap is shorter than the others, and counts all the same")
+
+planted_bug(sum_over_lanes_without_the_taps_before
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FIND [==[index -= __shfl_sync(0xFFFFFFFF, sum, 31);]==]
+  REPLACE [==[index -= __shfl_sync(0xFFFFFFFF, sum, 30);]==]
+  TEACHES "a warp sees 32 taps at a time: kernels with more of them need the sum of all 32")
+
+planted_bug(fragments_of_the_wrong_half
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FIND [==[fragments[f + e / 2][e % 2] = four[e];]==]
+  REPLACE [==[fragments[f + e % 2][e / 2] = four[e];]==]
+  TEACHES "four matrices of a load: which of them are further pairs, and which further channels")
+
+planted_bug(second_half_overwrites_the_first
+  RUNG cuda_optimized/sparse_dgrad/implicit_gemm
+  FIND [==[Half{middle, gemm.KV, gemm.orders + gemm.rows, true}]==]
+  REPLACE [==[Half{middle, gemm.KV, gemm.orders + gemm.rows, false}]==]
+  TEACHES "with one tap there is no second half, and with one half nothing is missing")
+
+planted_bug(group_asks_half_of_its_rows
+  RUNG cuda_optimized/sparse_dgrad/implicit_gemm
+  FILE cuda_optimized/sparse_dgrad/tile_taps.cuh
+  FIND [==[for (int distance = kGroup / 2; distance > 0; distance /= 2)]==]
+  REPLACE [==[for (int distance = kGroup / 4; distance > 0; distance /= 2)]==]
+  TEACHES "a group that asks half of its rows skips taps that the other half has")
+
+planted_bug(table_mirrored_but_not_the_weights
+  RUNG cuda_optimized/sparse_dgrad/mirrored_table
+  WITH cuda_optimized/sparse_dgrad/implicit_gemm.cu
+  FIND [==[.opposite = true,]==]
+  REPLACE [==[.opposite = false,]==]
+  TEACHES "right at the centre tap alone, which most rows of a sparse sweep have")
+
+planted_bug(pieces_looked_for_where_they_were
+  RUNG cuda_optimized/sparse_dgrad/implicit_gemm_mma
+  FIND [==[a_tile + R::at(m0 + 16 * i + lane % 16, piece + lane / 16)]==]
+  REPLACE [==[a_tile + (m0 + 16 * i + lane % 16) * R::kStep + (piece + lane / 16) * R::kNumbers]==]
+  TEACHES "what is stored in another place must be loaded from there")
+planted_bug(products_not_waited_for
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_wgmma
+  FIND [==[[](int, const char*) { ptx::wgmma_wait_group<0>(); });]==]
+  REPLACE [==[[](int, const char*) {});]==]
+  TEACHES "sums are there after the wait, and not before, and rows may be overwritten only then")
+
+planted_bug(weights_stored_unpermuted
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_wgmma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[char* const b = to + Shape::kBytesA + row * Shape::kRowBytes +
+                      (piece ^ permutation<kPieces>(row)) * kPiece;]==]
+  REPLACE [==[char* const b = to + Shape::kBytesA + row * Shape::kRowBytes + piece * kPiece;]==]
+  TEACHES "wgmma undoes the 128-byte permutation, whether anybody has done it or not")
 
 # --- Tensor cores
 
@@ -886,3 +1190,43 @@ planted_bug(draft_read_before_it_is_written
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]
   TEACHES "lanes of a warp need a barrier as well")
+
+planted_bug(taps_of_one_row
+  RUNG cuda_optimized/sparse_conv/implicit_gemm
+  FIND [==[bits |= __shfl_xor_sync(~0u, bits, apart);]==]
+  REPLACE [==[bits = __shfl_xor_sync(~0u, bits, apart);]==]
+  TEACHES "a tile does what any of its rows needs")
+
+planted_bug(second_half_first
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
+  FIND [==[half_of_implicit_gemm(conv, arrays, half)]==]
+  REPLACE [==[half_of_implicit_gemm(conv, arrays, 1 - half)]==]
+  TEACHES "who adds must come second: y starts as NaN")
+
+planted_bug(gathered_rows_not_waited_for
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
+  FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "one group too many may be on its way")
+
+planted_bug(inputs_found_over_those_in_use
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
+  FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
+  FIND [==[__syncwarp();  // all lanes have read where]==]
+  REPLACE [==[// all lanes have read where]==]
+  TEACHES "a ring is free when all lanes have read it: before the loop, no barrier says so")
+
+planted_bug(warps_skip_what_the_first_skips
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
+  FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
+  FIND [==[>> lane_ & 1) << w;]==]
+  REPLACE [==[>> lane_ & 1);]==]
+  TEACHES "every warp has taps of its own")
+
+planted_bug(counts_of_one_half_cleared
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_longest_first
+  WITH cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu
+  FIND [==[cudaMemsetAsync(counts, 0, 2 * kBuckets]==]
+  REPLACE [==[cudaMemsetAsync(counts, 0, kBuckets]==]
+  TEACHES "a workspace comes as the run before left it")

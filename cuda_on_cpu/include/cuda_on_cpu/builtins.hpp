@@ -53,7 +53,11 @@ enum class WarpFunction : std::uint8_t {
   ldmatrix_x1,
   ldmatrix_x2,
   ldmatrix_x4,
-  mma_m16n8k8_tf32
+  ldmatrix_x2_trans,
+  ldmatrix_x4_trans,
+  mma_m16n8k8_tf32,
+  mma_m16n8k16_f16,
+  mma_m16n8k16_bf16
 };
 
 constexpr unsigned kFullWarp = 0xffffffffu;

@@ -24,6 +24,14 @@ void ldmatrix_x2(std::uint32_t (&fragment)[2], const void* row,
 void ldmatrix_x4(std::uint32_t (&fragment)[4], const void* row,
                  detail::Site site = detail::Site::current());
 
+/// `.x2.trans`: two matrices [8][8] of 16-bit elements, each of them transposed: a lane gets the
+/// elements of rows 2 place and 2 place + 1 in column `group`, the first one in its low bits.
+void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const void* row,
+                       detail::Site site = detail::Site::current());
+/// `.x4.trans`: four.
+void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row,
+                       detail::Site site = detail::Site::current());
+
 /// `cvt.rna.tf32.f32`: the nearest number with 10 bits of fraction, the one further from zero where
 /// two are as near. The 13 low bits of the result are zero.
 std::uint32_t cvt_rna_tf32(float value);
@@ -42,6 +50,24 @@ std::uint32_t cvt_rna_tf32(float value);
 /// leaves order and rounding open; GPUs truncate.)
 void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                       detail::Site site = detail::Site::current());
+
+/// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32`: d += a * b, with matrices a [16][16] and b
+/// [16][8] of float16, and d [16][8] as above. A register of a or b holds two numbers that follow
+/// one another along the depth, the first one in its low bits; it begins with
+///
+///     a[0], a[1], a[2], a[3]   a at (group, 2 place), (group + 8, 2 place), (group, 2 place + 8),
+///                                   (group + 8, 2 place + 8)
+///     b[0], b[1]               b at (2 place, group), (2 place + 8, group)
+///
+/// Subnormal numbers count. Sums are rounded as above.
+void mma_m16n8k16_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                      detail::Site site = detail::Site::current());
+/// `...f32.bf16.bf16.f32`: the same of bfloat16.
+void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                       detail::Site site = detail::Site::current());
+
+/// What the factors of a product are.
+enum class FactorType : std::uint8_t { tf32, f16, bf16 };
 
 // --- Barriers in shared memory: `mbarrier`
 
@@ -82,7 +108,7 @@ void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, c
               unsigned rank, const detail::Site& site);
 void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
                      const unsigned short* offset, unsigned rank, const detail::Site& site);
-void wgmma(float* d, unsigned n, std::uint64_t a, std::uint64_t b, bool accumulate,
+void wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b, bool accumulate,
            const detail::Site& site);
 void wgmma_wait_group(unsigned groups, const detail::Site& site);
 
@@ -161,7 +187,23 @@ template <int kN>
 void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                       detail::Site site = detail::Site::current()) {
   static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
-  detail_of_ptx::wgmma(d, kN, a, b, accumulate, site);
+  detail_of_ptx::wgmma(FactorType::tf32, d, kN, a, b, accumulate, site);
+}
+
+/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16`, both factors with rows along their depth:
+/// the same with a [64][16] and b [16][kN] of float16.
+template <int kN>
+void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
+                      detail::Site site = detail::Site::current()) {
+  static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
+  detail_of_ptx::wgmma(FactorType::f16, d, kN, a, b, accumulate, site);
+}
+/// `...f32.bf16.bf16`: of bfloat16.
+template <int kN>
+void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
+                       detail::Site site = detail::Site::current()) {
+  static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
+  detail_of_ptx::wgmma(FactorType::bf16, d, kN, a, b, accumulate, site);
 }
 
 /// `setmaxnreg`: registers are not counted here.

@@ -1,0 +1,22 @@
+/// @file atomic_four.hpp
+/// @brief Four floats added to memory atomically, each of them for itself.
+#pragma once
+
+#include "core/cuda/launch.hpp"
+
+namespace convladder::BACKEND {
+
+/// to[0 ... 3] += four, each addition atomic. One instruction from sm_90 on, where a `to` at a
+/// multiple of 16 bytes is needed; four before.
+__device__ inline void atomic_add_four(float* to, float4 four) {
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  atomicAdd(reinterpret_cast<float4*>(to), four);
+#else
+  atomicAdd(to, four.x);
+  atomicAdd(to + 1, four.y);
+  atomicAdd(to + 2, four.z);
+  atomicAdd(to + 3, four.w);
+#endif
+}
+
+}  // namespace convladder::BACKEND

@@ -1,0 +1,52 @@
+/// @file row_epilogue.hpp
+/// @brief Bias and activation as passes over the rows of a result, for rungs that do not fuse them.
+#pragma once
+
+#include "core/activation.hpp"
+#include "core/cuda/launch.hpp"
+
+namespace convladder::BACKEND {
+
+namespace row_epilogue {
+
+inline constexpr int kThreads = 256;                 ///< Of a block.
+inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+
+/// y [rows][channels]: each row the bias [channels], or zeros where it is null. Any one-dimensional
+/// grid.
+static __global__ void fill_rows(std::int64_t count, int channels, const float* bias, float* y) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < count; i += grid_threads) y[i] = bias != nullptr ? bias[i % channels] : 0.0f;
+}
+
+/// y [count], in place. Any one-dimensional grid.
+static __global__ void activate(std::int64_t count, Activation activation, float* y) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < count; i += grid_threads) y[i] = activated(activation, y[i]);
+}
+
+}  // namespace row_epilogue
+
+/// What sums are added to: y [rows][channels], each row the bias [channels], or zeros if it is
+/// null.
+inline void launch_fill_rows(std::int64_t rows, int channels, const float* bias, float* y) {
+  const std::int64_t count = rows * channels;
+  launch(
+      row_epilogue::fill_rows,
+      {blocks_for(count, row_epilogue::kThreads, row_epilogue::kMaxBlocks), row_epilogue::kThreads},
+      count, channels, bias, y);
+}
+
+/// Activates the complete sums y [rows][channels]; no launch for Activation::none.
+inline void launch_activate(std::int64_t rows, int channels, Activation activation, float* y) {
+  if (activation == Activation::none) return;
+  const std::int64_t count = rows * channels;
+  launch(
+      row_epilogue::activate,
+      {blocks_for(count, row_epilogue::kThreads, row_epilogue::kMaxBlocks), row_epilogue::kThreads},
+      count, activation, y);
+}
+
+}  // namespace convladder::BACKEND

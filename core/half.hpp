@@ -1,0 +1,79 @@
+/// @file half.hpp
+/// @brief The two 16-bit floating-point types, as their bits: storage, not arithmetic.
+///
+/// Rungs multiply them on tensor cores, which take them as they lie in memory, and add in float.
+/// Everything else converts first.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/arithmetic.hpp"
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+namespace convladder {
+
+/// IEEE 754 binary16: 5 bits of exponent, 10 of fraction; up to 65504.
+struct Half {
+  std::uint16_t bits;  ///< Sign first.
+};
+
+/// The upper half of a float: 8 bits of exponent, 7 of fraction.
+struct BFloat16 {
+  std::uint16_t bits;  ///< Sign first.
+};
+
+/// The value, as it is.
+HOST_DEVICE inline float to_float(float value) { return value; }
+/// The value, which a float always holds.
+HOST_DEVICE inline float to_float(Half value) {
+#ifdef __CUDACC__
+  return __half2float(__ushort_as_half(value.bits));
+#else
+  return static_cast<float>(std::bit_cast<_Float16>(value.bits));
+#endif
+}
+/// The value, which a float always holds.
+HOST_DEVICE inline float to_float(BFloat16 value) {
+  const std::uint32_t bits = std::uint32_t{value.bits} << 16;
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(bits);
+#else
+  return std::bit_cast<float>(bits);
+#endif
+}
+
+/// The nearest number of type T, of two that are as near the one with an even fraction.
+template <class T>
+HOST_DEVICE T rounded_to(float value);
+
+/// The number itself.
+template <>
+HOST_DEVICE inline float rounded_to<float>(float value) {
+  return value;
+}
+/// Of numbers beyond 65520, infinity.
+template <>
+HOST_DEVICE inline Half rounded_to<Half>(float value) {
+#ifdef __CUDACC__
+  return {__half_as_ushort(__float2half_rn(value))};
+#else
+  return {std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))};
+#endif
+}
+/// Of a NaN, the one that the GPU has.
+template <>
+HOST_DEVICE inline BFloat16 rounded_to<BFloat16>(float value) {
+#ifdef __CUDACC__
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+#else
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};  // NaN, as the GPU has it
+  return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+#endif
+}
+
+}  // namespace convladder

@@ -1,0 +1,58 @@
+/// @file
+/// @brief The arithmetic of tensor cores: factors in TF32, float16 or bfloat16, sums in float.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cuda_on_cpu/ptx.hpp>
+
+namespace cuda_on_cpu {
+
+using ptx::FactorType;
+
+/// Numbers of this type in a register, the first one in its low bits.
+constexpr unsigned per_register(FactorType type) { return type == FactorType::tf32 ? 1 : 2; }
+
+/// The value of a register that holds a TF32 number. Its 13 low bits do not exist for the hardware.
+inline double value_of_tf32(std::uint32_t tf32) { return std::bit_cast<float>(tf32 & ~0x1fffu); }
+
+/// The value of a float16 number: 5 bits of exponent, 10 of fraction.
+inline double value_of_f16(std::uint32_t f16) {
+  const std::uint32_t magnitude = (f16 & 0x7fffu) << 13, sign = (f16 & 0x8000u) << 16;
+  const bool is_finite = magnitude < 0x0f800000u;
+  // As a float's bits, its exponent is 112 too small, which the product makes up for, also where
+  // there is no leading one (subnormal numbers).
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const std::uint32_t bits =
+      is_finite ? std::bit_cast<std::uint32_t>(scaled) : magnitude | 0x7f800000u;
+  return std::bit_cast<float>(bits | sign);
+}
+
+/// The value of a bfloat16 number: the upper half of a float.
+inline double value_of_bf16(std::uint32_t bf16) { return std::bit_cast<float>(bf16 << 16); }
+
+/// The values of the numbers in a register.
+template <FactorType kType>
+void unpack(std::uint32_t bits, double* values) {
+  if constexpr (kType == FactorType::tf32) {
+    values[0] = value_of_tf32(bits);
+  } else if constexpr (kType == FactorType::f16) {
+    values[0] = value_of_f16(bits & 0xffffu);
+    values[1] = value_of_f16(bits >> 16);
+  } else {
+    values[0] = value_of_bf16(bits & 0xffffu);
+    values[1] = value_of_bf16(bits >> 16);
+  }
+}
+
+/// The float next to `value` that is not further from zero.
+inline float rounded_towards_zero(double value) {
+  const auto nearest = static_cast<float>(value);
+  const bool is_further = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
+  // One bit pattern less is one step towards zero; an overflow stays infinite.
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  return std::bit_cast<float>(bits - (is_further && (bits & 0x7fffffffu) != 0x7f800000u));
+}
+
+}  // namespace cuda_on_cpu

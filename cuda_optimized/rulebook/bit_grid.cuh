@@ -1,0 +1,279 @@
+/// @file bit_grid.cuh
+/// @brief A bit for each cell of a grid, and the rank of a set bit among all: its row.
+#pragma once
+
+#include "cuda_optimized/rulebook/lattice.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+
+namespace bit_grid {
+
+inline constexpr int kThreads = 256;                 ///< Of all kernels here. A multiple of 32.
+inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: blocks stride.
+inline constexpr int kWarps = kThreads / 32;         ///< Of a block.
+inline constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
+inline constexpr int kTileWords = 4 * kThreads;      ///< A thread loads four words at once.
+inline constexpr int kTilesEach = 8;  ///< Whose sums a thread of the last block adds.
+
+/// What the host reads in the middle of a run, and what blocks agree on. Starts as zeros.
+struct Progress {
+  std::int64_t found;      ///< Bits set in the grid of the found sites.
+  std::uint32_t unusable;  ///< Rows of coords outside of the grid, and repeated ones.
+  std::uint32_t tickets;   ///< Blocks that have counted their tiles.
+  std::uint32_t placed;    ///< Given rows that have a place in the index (gather.cu).
+};
+inline constexpr std::int64_t kProgressWords = 64;  ///< Room for it, with what follows aligned.
+static_assert(sizeof(Progress) <= kProgressWords * sizeof(std::uint32_t));
+
+/// Tiles of kTileWords words that hold a bit for each cell.
+inline std::int64_t tiles_for(std::int64_t cells) {
+  return ceil_div<std::int64_t>(cells, std::int64_t{32} * kTileWords);
+}
+/// Words of a bit for each cell, and one behind them, so many that what follows is aligned.
+inline std::int64_t words_for(std::int64_t cells) {
+  return ceil_div<std::int64_t>(cells + 32, std::int64_t{32} * 64) * 64;
+}
+/// Bytes from one place to another behind it.
+inline std::size_t bytes_between(const std::uint32_t* begin, const std::uint32_t* end) {
+  return reinterpret_cast<std::uintptr_t>(end) - reinterpret_cast<std::uintptr_t>(begin);
+}
+
+/// A cell's bit in its word.
+__device__ inline std::uint32_t bit_of(std::uint32_t cell) { return 1u << cell % 32; }
+
+/// The sum of the values of the threads before this one, and of all: `total`. All threads of a
+/// block of kThreads call it; warp_sums [kWarps] is shared memory, free again when the next call
+/// comes.
+///
+///     a warp:    3 1 0 2        shuffle_up 1     3 4 1 2       2     3 4 4 6     inclusive
+///     the block: each warp adds the sums of the warps before it
+__device__ inline int block_exclusive_sum(int value, int* warp_sums, int* total) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  int inclusive = value;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int before = __shfl_up_sync(kWholeWarp, inclusive, distance);
+    if (lane >= distance) inclusive += before;
+  }
+  __syncthreads();  // all have read the sums of the call before this one
+  if (lane == 31) warp_sums[warp] = inclusive;
+  __syncthreads();  // all warps have written theirs
+  int before = 0, all = 0;
+#pragma unroll
+  for (int other = 0; other < kWarps; ++other) {
+    before += other < warp ? warp_sums[other] : 0;
+    all += warp_sums[other];
+  }
+  *total = all;
+  return before + inclusive - value;
+}
+
+/// How many bits of four words are set.
+__device__ inline int bits_in(const uint4& words) {
+  return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
+}
+
+/// Sets the bit of a given site; false if the site lies outside, or if its bit was there.
+__device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& site,
+                                  std::uint32_t* given) {
+  if (!is_inside(lattice, site)) return false;
+  const std::uint32_t cell = given_cell(lattice, site);
+  return (atomicOr(&given[cell / 32], bit_of(cell)) & bit_of(cell)) == 0;
+}
+
+/// Sets bits of a word. Most are there already, as neighbouring sites lead to the same cells, and a
+/// load is cheaper than an atomic: one from the L2, where other blocks' bits are. Should they
+/// arrive just behind it, they are set once more.
+__device__ inline void set_in_word(std::uint32_t* word, std::uint32_t bits) {
+  if ((__ldcg(word) & bits) != bits) atomicOr(word, bits);
+}
+
+/// Sets the bits of `pattern`, the first at a cell.
+__device__ inline void set_bits(std::uint32_t* bits, std::uint32_t cell, std::uint32_t pattern) {
+  const std::uint64_t both = std::uint64_t{pattern} << cell % 32;
+  set_in_word(&bits[cell / 32], static_cast<std::uint32_t>(both));
+  if (both >> 32 != 0) set_in_word(&bits[cell / 32 + 1], static_cast<std::uint32_t>(both >> 32));
+}
+
+/// Sets the bits of all found cells that a given site leads to, line by line: those of a line are
+/// the same pattern everywhere, which mostly lies in one word.
+__device__ inline void mark_found(const Lattice& lattice, const LatticeSite& site,
+                                  std::uint32_t* found) {
+  const SiteRuns runs(lattice, site);
+  const LatticeAxis& last = lattice.axes[kMaxAxes - 1];
+  int tap = runs.axes[kMaxAxes - 1].tap, at = runs.axes[kMaxAxes - 1].found;
+  while (tap < last.kernel) {
+    // Cells ascend, or they descend: as many as 32 bits hold.
+    std::uint32_t pattern = 0;
+    int low = 0;
+    for (; tap < last.kernel; tap += last.tap_step, at += last.found_step) {
+      if (at < 0 || at >= last.found) continue;
+      if (pattern == 0) {
+        low = at;
+        pattern = 1;
+      } else if (at > low && at - low < 32) {
+        pattern |= 1u << (at - low);
+      } else if (at < low && low - at <= __clz(static_cast<int>(pattern))) {
+        pattern = pattern << (low - at) | 1;
+        low = at;
+      } else {
+        break;  // too far off: for the next round
+      }
+    }
+    if (pattern == 0) continue;
+    const auto set = [&](int, std::uint32_t line) {
+      set_bits(found,
+               line * static_cast<std::uint32_t>(last.found) + static_cast<std::uint32_t>(low),
+               pattern);
+    };
+    visit_found<0, kMaxAxes - 1>(lattice, runs, 0, runs.batch, set);
+  }
+}
+
+/// Sets the bits of all given sites, and of all that their taps lead to. A row outside leads
+/// nowhere; it is counted, and so is one whose bit is there already. Any one-dimensional grid.
+/// @param given, found bits, all zero
+[[maybe_unused]] static __global__ void mark_sites(Lattice lattice, const std::int32_t* coords,
+                                                   std::uint32_t* given, std::uint32_t* found,
+                                                   Progress* progress) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < lattice.sites; row += grid_threads) {
+    const LatticeSite site = lattice_site(lattice, coords, row);
+    // The atomic's answer takes as long as all that mark_found() does: it is asked for first, and
+    // needed last. A repeated site sets the same bits again.
+    const bool usable = mark_given(lattice, site, given);
+    if (is_inside(lattice, site)) mark_found(lattice, site, found);
+    if (!usable) atomicAdd(&progress->unusable, 1u);
+  }
+}
+
+/// sums [tiles]: the bits of each tile of words. The first `blocks` blocks, of kThreads, share the
+/// work.
+__device__ inline void count_tiles(std::int64_t tiles, unsigned blocks, const std::uint32_t* words,
+                                   std::uint32_t* sums, int* warp_sums) {
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += blocks) {
+    const auto* quads = reinterpret_cast<const uint4*>(words + tile * kTileWords);
+    int total;
+    block_exclusive_sum(bits_in(quads[threadIdx.x]), warp_sums, &total);
+    if (threadIdx.x == 0) sums[tile] = static_cast<std::uint32_t>(total);
+  }
+}
+
+/// The block that comes last replaces the sums by those of all tiles before, and puts the sum of
+/// all behind them: sums [tiles + 1]. It is progress->found, too. All `blocks` blocks call it when
+/// they have counted.
+__device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint32_t* sums,
+                                  Progress* progress, int* warp_sums) {
+  __shared__ bool is_last;
+  __threadfence();  // the block's sums are there for all to see before its ticket is
+  __syncthreads();  // those of all its threads
+  if (threadIdx.x == 0) is_last = atomicAdd(&progress->tickets, 1u) == blocks - 1;
+  __syncthreads();  // thread 0 has drawn
+  if (!is_last) return;
+  __threadfence();  // no sum is read before the last ticket was drawn
+  std::uint32_t before = 0;
+  for (std::int64_t first = 0; first < tiles; first += kThreads * kTilesEach) {
+    const std::int64_t own = first + std::int64_t{threadIdx.x} * kTilesEach;
+    int of_tile[kTilesEach], of_thread = 0;
+#pragma unroll
+    for (int i = 0; i < kTilesEach; ++i) {
+      // Not from this SM's cache, which knows nothing of what others wrote.
+      of_tile[i] = own + i < tiles ? static_cast<int>(__ldcg(&sums[own + i])) : 0;
+      of_thread += of_tile[i];
+    }
+    int total;
+    auto sum =
+        before + static_cast<std::uint32_t>(block_exclusive_sum(of_thread, warp_sums, &total));
+#pragma unroll
+    for (int i = 0; i < kTilesEach; ++i) {
+      if (own + i < tiles) sums[own + i] = sum;
+      sum += static_cast<std::uint32_t>(of_tile[i]);
+    }
+    before += static_cast<std::uint32_t>(total);
+  }
+  if (threadIdx.x == 0) {
+    sums[tiles] = before;
+    progress->found = before;
+  }
+}
+
+/// What a block knows of its tile while it numbers the bits.
+struct TileInShared {
+  std::uint32_t words[kTileWords];  ///< The words of a tile.
+  int before[kThreads];             ///< By thread: bits in the words before its four.
+  int warp_sums[kWarps];            ///< The sums of its warps.
+};
+
+/// Goes through the bits of all tiles: begin(word, row) for each word that has some, with the row
+/// of its first one; visit(cell, row) for each bit. One thread a word; neighbours have neighbouring
+/// words, since full ones stand together, and the fullest of a warp is waited for. The first
+/// `blocks` blocks, of kThreads, share the work.
+/// @param sums [tiles + 1], of scan_tiles()
+template <class Begin, class Visit>
+__device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint32_t* words,
+                            const std::uint32_t* sums, TileInShared* tile_in_shared,
+                            const Begin& begin, const Visit& visit) {
+  const int thread = static_cast<int>(threadIdx.x);
+  TileInShared& shared = *tile_in_shared;
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += blocks) {
+    const std::uint32_t first_row = sums[tile];
+    if (sums[tile + 1] == first_row) continue;  // most tiles are empty
+    const std::int64_t first_word = tile * kTileWords;
+    const uint4 quad = reinterpret_cast<const uint4*>(words + first_word)[thread];
+    int total;
+    const int before = block_exclusive_sum(bits_in(quad), shared.warp_sums, &total);
+    shared.words[thread * 4] = quad.x;
+    shared.words[thread * 4 + 1] = quad.y;
+    shared.words[thread * 4 + 2] = quad.z;
+    shared.words[thread * 4 + 3] = quad.w;
+    shared.before[thread] = before;
+    __syncthreads();  // all words are in shared memory
+    for (int at = thread; at < kTileWords; at += kThreads) {
+      const std::uint32_t word = shared.words[at];
+      if (word == 0) continue;
+      std::uint32_t row = first_row + static_cast<std::uint32_t>(shared.before[at / 4]);
+      for (int other = at & ~3; other < at; ++other)
+        row += static_cast<std::uint32_t>(__popc(shared.words[other]));
+      const auto number = static_cast<std::uint32_t>(first_word + at);
+      begin(number, row);
+      for (std::uint32_t rest = word; rest != 0; rest &= rest - 1)
+        visit(number * 32 + static_cast<std::uint32_t>(__ffs(static_cast<int>(rest)) - 1), row++);
+    }
+    __syncthreads();  // all have read the words before the next tile's come
+  }
+}
+
+}  // namespace bit_grid
+
+/// Bits and the rows of the first bit of each word: an index from cells to rows.
+struct BitIndex {
+  const std::uint32_t* bits;   ///< A bit for each cell.
+  const std::uint32_t* first;  ///< By word; only where the word has bits.
+  /// The row of a cell whose bit is set in its word.
+  __device__ std::uint32_t rank(std::uint32_t cell, std::uint32_t word) const {
+    return first[cell / 32] +
+           static_cast<std::uint32_t>(__popc(word & (bit_grid::bit_of(cell) - 1)));
+  }
+};
+
+/// Under `inverse` the outputs are the rows of coords.
+inline void copy_given_sites(const RulebookProblem& book, const std::int32_t* coords,
+                             std::int32_t* out_coords) {
+  check(cudaMemcpyAsync(out_coords, coords,
+                        static_cast<std::size_t>(book.sites) *
+                            static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
+                        cudaMemcpyDeviceToDevice));
+}
+
+/// A table without pairs: nbr [KV][M] is -1, and mask [M][words] 0.
+inline void clear_table(const RulebookProblem& book, std::int64_t M, std::int32_t* nbr,
+                        std::int32_t* mask) {
+  if (M == 0) return;
+  const auto rows = static_cast<std::size_t>(M);
+  check(cudaMemsetAsync(nbr, 0xff, static_cast<std::size_t>(book.KV) * rows * sizeof *nbr));
+  check(cudaMemsetAsync(mask, 0,
+                        static_cast<std::size_t>(mask_words(book.KV)) * rows * sizeof *mask));
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

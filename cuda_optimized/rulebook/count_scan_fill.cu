@@ -1,0 +1,283 @@
+/// @file count_scan_fill.cu
+/// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
+///
+/// - Before: filtered_hash.cu (the same look-ups; the rows of a table)
+/// - After: neighbour_table.cu (every mode)
+/// - The same maths: cpu_reference/rulebook/sorted_search.cpp
+///
+/// **The idea.** Whoever wants a place in a list must know how many come before. An atomic counter
+/// answers "those who asked before you", which is another number in each run. A sum over counts
+/// answers "those before you in order", always the same. So the work is done in three steps.
+///
+///     count   block b looks up its chunk of rows at all taps,         tap 0:  2  0  3  1
+///             and keeps the pairs of each tap in a list of its own    tap 1:  4  4  4  3
+///     scan    sums of the counts before, tap by tap                   tap 0:  0  2  2  5 |  6
+///             (and of each tap: the lists' total is P)                tap 1:  0  4  8 12 | 15
+///     fill    each list moves to its place: 6 + 8 for block 2's at tap 1
+///
+/// A chunk's rows are looked up in tiles of 256. All taps of a tile stand in shared memory before
+/// its warps, each with taps of its own, go through the rows and rank the hits by ballot: two
+/// barriers for 32 taps, where a barrier for each tap would make 64. The pairs come out by tap, and
+/// then by output: in canonical order.
+///
+/// There are at most 640 chunks, however many rows: the counts of a tap fit a block, and one
+/// launch with a block for each tap makes all sums, in ten steps of shuffles and shared memory.
+///
+/// The chunks' own lists cost 8 bytes a *pair*, written and read once, where a second round of
+/// look-ups or a table of all (tap, output) would cost 4.3 times as many accesses in a LiDAR sweep.
+/// When they move, each lane of a warp loads four pairs at once, and the 32 lanes then write 32
+/// words side by side, whatever pair those belong to: shuffles bring them over. Whole sectors are
+/// written, not every third word of them.
+///
+/// **Expect.** The filtered hash table's 25 microseconds on a sweep of 125,562 sites without the
+/// stores of nbr, 2 for the sums, 5 to move 0.79 million pairs: 30 in five launches on an H200, and
+/// 170 for 913,903 sites; and 15 more in which the host learns P to allocate `pairs`.
+/// Measured with 1024 chunks, more than run at once: 51 microseconds in kernels (spconv: 72) and
+/// 340 (453), of which the look-ups take 26 and 201, and the move 10 and 72. From call to result 75
+/// and 367.
+/// **Costs.** The chunks' lists have room for all: 8 * KV * N bytes of workspace, most of it never
+/// touched. The host waits once. Declined: other modes than subm, and keys and rows of more than 63
+/// bits together.
+/// **Try.** Replace the second kernel by exclusive_sum() of core/cuda/algorithms.hpp. What must the
+/// last kernel no longer add up, and what does the library cost for 13,000 counts?
+#include <numeric>
+#include <vector>
+
+#include "core/cuda/site_check.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/rulebook/site_hash.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+using Hash = SiteHash<true>;
+
+constexpr int kThreads = 256;                 ///< Also the rows of a tile. A multiple of 32.
+constexpr int kWarps = kThreads / 32;         ///< Of a block.
+constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
+constexpr int kAhead = 4;                     ///< Pairs that a lane loads before it stores one.
+constexpr int kTapsAtOnce = 32;               ///< Whose rows of a tile shared memory holds: 32 KB.
+constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+
+/// The rows, divided among blocks.
+struct Chunks {
+  int count;          ///< at most kMaxChunks
+  int tiles;          ///< of kThreads rows each; the last chunk may have fewer
+  std::int64_t rows;  ///< of a chunk
+};
+
+/// Two rows that meet.
+struct alignas(8) InOut {
+  std::int32_t in, out;
+};
+
+/// Looks everything up, once. found [KV][N]: the pairs of tap k in a chunk stand from [k][the first
+/// row of the chunk] on, by their outputs; counts [KV][chunks]: how many. Any one-dimensional grid
+/// of kThreads.
+template <int kAxes>
+__global__ void find_pairs(RulebookProblem book, Chunks chunks, const std::int32_t* coords,
+                           Hash hash, InOut* found, std::int32_t* counts) {
+  // [taps at once][kThreads]: the input row, or -1, of each tap and row of a tile
+  auto* in_rows = dynamic_shared<std::int32_t>();
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  for (int chunk = static_cast<int>(blockIdx.x); chunk < chunks.count;
+       chunk += static_cast<int>(gridDim.x)) {
+    const std::int64_t begin = chunk * chunks.rows;
+    for (int first = 0; first < book.KV; first += kTapsAtOnce) {
+      const int last = first + kTapsAtOnce < book.KV ? first + kTapsAtOnce : book.KV;
+      int count[kTapsAtOnce / kWarps] = {};  // so far, of the taps that this warp writes
+      for (std::int64_t tile = begin; tile < begin + chunks.rows && tile < book.sites;
+           tile += kThreads) {
+        const std::int64_t row = tile + thread;
+        if (row < book.sites) {
+          site_hash::look_up_taps<kAxes>(book, hash, coords, row, first, last,
+                                         [&](int k, std::int32_t in_row) {
+                                           in_rows[(k - first) * kThreads + thread] = in_row;
+                                         });
+        } else {
+          for (int k = first; k < last; ++k) in_rows[(k - first) * kThreads + thread] = -1;
+        }
+        __syncthreads();  // all taps of the tile are there before a warp reads those of all rows
+        for (int j = 0; j < kTapsAtOnce / kWarps; ++j) {
+          const int k = first + warp + j * kWarps;
+          if (k >= last) break;
+          for (int base = 0; base < kThreads; base += 32) {
+            const std::int32_t in = in_rows[(k - first) * kThreads + base + lane];
+            const unsigned hits = __ballot_sync(kWholeWarp, in >= 0);
+            const int rank = count[j] + __popc(hits & ((1u << lane) - 1));
+            if (in >= 0)
+              found[k * std::int64_t{book.sites} + begin + rank] = {
+                  in, static_cast<std::int32_t>(tile) + base + lane};
+            count[j] += __popc(hits);
+          }
+        }
+        __syncthreads();  // all warps have read before the next tile's rows overwrite these
+      }
+      for (int j = 0; j < kTapsAtOnce / kWarps; ++j) {
+        const int k = first + warp + j * kWarps;
+        if (k < last && lane == 0) counts[std::int64_t{k} * chunks.count + chunk] = count[j];
+      }
+    }
+  }
+}
+
+/// Replaces the counts [KV][chunks] of each tap by the sums of those before, and writes totals
+/// [KV]. Any one-dimensional grid; a block, with a thread for each chunk, sums up a tap.
+__global__ void sum_counts(int KV, int chunks, std::int32_t* counts, std::int32_t* totals) {
+  __shared__ std::int32_t warp_sums[kMaxChunks / 32];
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  for (int k = static_cast<int>(blockIdx.x); k < KV; k += static_cast<int>(gridDim.x)) {
+    std::int32_t* of_tap = counts + std::int64_t{k} * chunks;
+    const std::int32_t own = thread < chunks ? of_tap[thread] : 0;
+    std::int32_t sum = own;  // of the lanes up to this one
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const std::int32_t before = __shfl_up_sync(kWholeWarp, sum, distance);
+      if (lane >= distance) sum += before;
+    }
+    if (lane == 31) warp_sums[warp] = sum;
+    __syncthreads();  // all warps have summed before any thread adds up
+    for (int before = 0; before < warp; ++before) sum += warp_sums[before];
+    if (thread < chunks) of_tap[thread] = sum - own;
+    if (threadIdx.x == blockDim.x - 1) totals[k] = sum;
+    __syncthreads();  // all have added up before the next tap's sums overwrite these
+  }
+}
+
+/// pairs [P][3]: each warp moves up to kThreads pairs of a tap and chunk to their place. offsets
+/// [KV][chunks]: where they begin among the tap's. Any grid of kThreads, taps along y.
+__global__ void fill_pairs(RulebookProblem book, Chunks chunks, const InOut* found,
+                           const std::int32_t* offsets, const std::int32_t* totals,
+                           std::int32_t* pairs) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
+  const int chunk = part / chunks.tiles, skip = part % chunks.tiles * kThreads;
+  if (chunk >= chunks.count) return;
+  for (int k = static_cast<int>(blockIdx.y); k < book.KV; k += static_cast<int>(gridDim.y)) {
+    const std::int32_t* of_tap = offsets + std::int64_t{k} * chunks.count;
+    const std::int32_t begin = of_tap[chunk];
+    const std::int32_t end = chunk + 1 < chunks.count ? of_tap[chunk + 1] : totals[k];
+    const int left = end - begin - skip, count = left < kThreads ? left : kThreads;
+    if (count <= 0) continue;
+    std::int64_t place = 0;  // all pairs of the taps before
+    for (int before = lane; before < k; before += 32) place += totals[before];
+    for (int distance = 16; distance > 0; distance /= 2)
+      place += __shfl_xor_sync(kWholeWarp, place, distance);
+    place += begin + skip;
+    const InOut* from = found + k * std::int64_t{book.sites} + chunk * chunks.rows + skip;
+    std::int32_t* to = pairs + place * kPairColumns;
+    for (int base = 0; base < count; base += 32 * kAhead) {
+      InOut own[kAhead];
+      for (int j = 0; j < kAhead; ++j) {
+        const int i = base + 32 * j + lane;
+        own[j] = i < count ? from[i] : InOut{};
+      }
+      for (int j = 0; j < kAhead; ++j) {
+        const int here = base + 32 * j;
+        if (here >= count) break;
+        for (int column = 0; column < kPairColumns; ++column) {
+          // Word `word` of 32 pairs belongs to another lane's pair.
+          const int word = 32 * column + lane, pair = word / kPairColumns;
+          const std::int32_t in = __shfl_sync(kWholeWarp, own[j].in, pair);
+          const std::int32_t out = __shfl_sync(kWholeWarp, own[j].out, pair);
+          const int which = word % kPairColumns;
+          if (here + pair < count)
+            to[here * kPairColumns + word] = which == 0 ? k : which == 1 ? in : out;
+        }
+      }
+    }
+  }
+}
+
+Declined supports(const RulebookProblem& book) {
+  if (book.form != RulebookForm::pairs) return "form pairs only";
+  if (book.mode != SparseMode::subm)
+    return "mode subm only: the others must find their sites before they can look them up";
+  return site_hash_declines(book);
+}
+
+/// Where everything stands in the workspace, in bytes: what has wider elements first.
+struct Layout {
+  std::size_t found, errors, totals, counts, end;  ///< behind the slots, which begin it
+};
+
+Layout layout_of(const RulebookProblem& book) {
+  const auto KV = static_cast<std::size_t>(book.KV), N = static_cast<std::size_t>(book.sites);
+  const std::size_t most_chunks =
+      std::min<std::size_t>(kMaxChunks, ceil_div<std::size_t>(N, kThreads));
+  Layout at{};
+  at.found = site_hash_bytes<true>(book);
+  at.errors = at.found + KV * N * sizeof(InOut);
+  at.totals = at.errors + sizeof(SiteErrors);
+  at.counts = at.totals + KV * sizeof(std::int32_t);
+  at.end = at.counts + KV * most_chunks * sizeof(std::int32_t);
+  return at;
+}
+
+/// The slots, the chunks' lists, errors, and the counts with their totals.
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return kBucketBytes + layout_of(book).end;
+}
+
+Chunks chunks_of(const RulebookProblem& book) {
+  const std::int64_t tiles = ceil_div<std::int64_t>(book.sites, kThreads);
+  const std::int64_t most = blocks_for(tiles, 1, kMaxChunks);
+  if (most == 0) return {};
+  const std::int64_t each = ceil_div(tiles, most);
+  return {static_cast<int>(ceil_div(tiles, each)), static_cast<int>(each), each * kThreads};
+}
+
+/// The number of pairs. The host waits for it, and for the errors, which stand before the totals:
+/// one copy brings both. @throws BadInput if there are errors
+std::int64_t counted_pairs(const RulebookProblem& book, const std::int32_t* coords,
+                           const SiteErrors* errors) {
+  constexpr std::size_t kErrors = sizeof(SiteErrors) / sizeof(std::int32_t);
+  std::vector<std::int32_t> numbers(kErrors + static_cast<std::size_t>(book.KV));
+  check(cudaMemcpy(numbers.data(), errors, numbers.size() * sizeof numbers[0],
+                   cudaMemcpyDeviceToHost));
+  const SiteErrors found{numbers[0], numbers[1], numbers[2], numbers[3]};
+  if (found.outside != 0 || found.duplicates != 0)
+    require_no_errors_on_device(book, coords, errors);
+  return std::accumulate(numbers.begin() + kErrors, numbers.end(), std::int64_t{0});
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  char* const workspace = aligned_workspace(arrays);
+  const Layout at = layout_of(book);
+  const Hash hash = site_hash_in<true>(book, workspace);
+  auto* found = reinterpret_cast<InOut*>(workspace + at.found);
+  auto* errors = reinterpret_cast<SiteErrors*>(workspace + at.errors);
+  auto* totals = reinterpret_cast<std::int32_t*>(workspace + at.totals);
+  auto* counts = reinterpret_cast<std::int32_t*>(workspace + at.counts);
+  const Chunks chunks = chunks_of(book);
+
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  build_site_hash(book, coords, hash, errors, out_coords);
+  constexpr decltype(&find_pairs<1>) kOfAxes[kMaxAxes] = {find_pairs<1>, find_pairs<2>,
+                                                          find_pairs<3>, find_pairs<4>};
+  const std::size_t shared =
+      static_cast<std::size_t>(std::min(book.KV, kTapsAtOnce)) * kThreads * sizeof *counts;
+  launch(kOfAxes[book.ndim - 1], {blocks_for(chunks.count, 1, kMaxBlocks), kThreads, shared}, book,
+         chunks, coords, hash, found, counts);
+  const int sum_threads = 32 * std::max(ceil_div(chunks.count, 32), 1);  // whole warps
+  launch(sum_counts, {blocks_for(book.KV, 1, kMaxBlocks), sum_threads}, book.KV, chunks.count,
+         counts, totals);
+
+  const std::int64_t P = counted_pairs(book, coords, errors);
+  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  const dim3 grid(blocks_for(std::int64_t{chunks.count} * chunks.tiles, kWarps),
+                  blocks_for(book.KV, 1, kMaxGridYZ));
+  launch(fill_pairs, {grid, kThreads}, book, chunks, found, counts, totals, pairs);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> count_scan_fill() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

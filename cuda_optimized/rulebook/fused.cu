@@ -1,0 +1,262 @@
+/// @file fused.cu
+/// @brief rulebook, submanifold: one launch from coordinates to table, checks included.
+///
+/// - Before: hash_of_runs.cu (a memset and three launches)
+/// - The same maths: cpu_reference/rulebook/hash_map.cpp
+///
+/// **The idea.** A table must be empty before the first site enters it, and full before the first
+/// look-up. Between launches that is so by itself, but each launch costs the host some 2 us, and
+/// the device about 1 us before the next one's threads are there. A *cooperative* launch keeps its
+/// whole grid resident, so that all its threads can wait for one another in the middle:
+///
+///     clear, copy, compare   |   enter the sites   |   look up, write nbr and mask
+///       all blocks         sync     all blocks    sync     all blocks
+///
+/// As the grid has no more blocks than fit onto the device at once, its threads stride over the
+/// sites. A flag that all blocks share would have to be zero before any block sets it, which again
+/// takes a barrier. So each block has a flag of its own, and behind the barrier all read all.
+///
+/// That barrier has an answer for free: whether the input is sorted. If it is, and the volume is
+/// small enough, a table needs no hash: each run has a word and a first row at its own place. The
+/// words are cleared (25.6 MB for 80 x 1600 x 1600 cells), which is cheaper than following chains;
+/// first rows are read only where a word has bits.
+///
+/// Nothing is asked by the host in between. All sizes are known beforehand, and bad rows are
+/// counted where they are met: the count waits in the workspace for finish(). As a copy from the
+/// device takes some 9 us, there is a word in the host's own memory, too, which the kernel writes
+/// to only if there are bad rows: as long as it is 0, finish() has nothing to copy. So the launch
+/// can be recorded in a CUDA graph, and replayed when new sites have been copied to coords.
+///
+/// **Expect.** As hash_of_runs, less what the launches and the chains cost. Predicted for an H200
+/// and a LiDAR sweep of 125,562 sites: 17 us on the device, of which two barriers take 3, and 65 us
+/// for 913,903 sites. Measured: 23 and 81 us (hash_of_runs: 25 and 92), by the host's clock from
+/// the call to the checked result 33 and 90 us. nbr alone could be stored in 5 and 27 us: the
+/// instructions of the look-ups are what is left. Rows in no order take 43 and 222 us.
+/// **Costs.** The barrier waits for the slowest block each time. What else runs on the device must
+/// leave before a cooperative grid can start. Run it once before recording a graph: the first run
+/// asks for the host's word, which a recording does not allow. Declined: as hash_of_runs.
+/// **Try.** Give the kernel a grid of one block more than fits. Who says so, and when? Then make it
+/// an ordinary launch, still with one block more: what would happen on a GPU?
+#include <cooperative_groups.h>
+
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/rulebook/run_table.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+constexpr int kThreads = 768;
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr std::int64_t kMaxGroups = 1 << 21;     ///< 32 MB of words: more would not stay in the L2.
+constexpr int kMaxBlocks = 4096;                 ///< More than are resident at once on any device.
+
+/// What the blocks tell each other and the host.
+struct State {
+  std::int32_t bad;                   ///< Rows outside of the grid, and rows that repeat a site.
+  std::int32_t unsorted[kMaxBlocks];  ///< By block: not 0 where it met a row out of order.
+};
+constexpr std::size_t kStateBytes = ceil_div<std::size_t>(sizeof(State), 256) * 256;
+
+/// A word for each run of the grid, at its own place: an index of sorted sites for look_up().
+struct RunGrid {
+  using Answer = std::uint32_t;
+
+  std::uint32_t* words;  ///< [whole groups of 4]: a bit for each cell; null where it is too large
+  std::int32_t* first_rows;  ///< [runs]: the row of the first site; empty runs have none
+
+  struct Found {
+    std::uint32_t word;
+    std::uint32_t run;
+  };
+
+  __device__ Answer ask(std::uint32_t run) const { return words[run]; }
+  __device__ Found settle(std::uint32_t run, Answer word) const { return {word, run}; }
+  __device__ std::int32_t rank_at(const Found& found, int bit) const {
+    return first_rows[found.run] + __popc(found.word & ((1u << bit) - 1));
+  }
+  __device__ std::int32_t row_at(const Found& found, int bit, bool /*sorted*/) const {
+    return (found.word >> bit & 1) != 0 ? rank_at(found, bit) : -1;
+  }
+};
+
+/// Empties the grid. `thread` of `threads` does its share.
+__device__ void clear(const RunGrid& grid, std::int64_t groups, std::int64_t thread,
+                      std::int64_t threads) {
+  auto* to = reinterpret_cast<uint4*>(grid.words);
+  for (std::int64_t i = thread; i < groups; i += threads) to[i] = make_uint4(0, 0, 0, 0);
+}
+
+/// Enters sites, which are sorted. `thread` of `threads` does its share; whole warps.
+template <bool kCube>
+__device__ void insert_sorted(const runs::Problem& grid, const std::int32_t* coords,
+                              const RunGrid& index, std::int64_t thread, std::int64_t threads) {
+  const int lane = static_cast<int>(thread % 32);
+  // All lanes of a warp go round equally often.
+  for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
+    const std::int64_t row = warp_row + lane;
+    const bool is_row = row < grid.sites;
+    runs::Cell cell{-1, {}};
+    if (is_row) cell = runs::cell_of<kCube>(grid, coords, row);
+    const std::uint32_t run = is_row ? cell.run(grid) : 0;
+    // The first lane's run may have begun in the rows of another warp.
+    const bool begins = lane > 0 || row == 0 ||
+                        (is_row && runs::cell_of<kCube>(grid, coords, row - 1).run(grid) != run);
+    const runs::Group group(is_row, run, cell.bit());
+    if (!is_row || !group.leads) continue;
+    atomicOr(&index.words[run], group.bits);
+    if (begins) index.first_rows[run] = static_cast<std::int32_t>(row);
+  }
+}
+
+/// A word of the host's memory that kernels can write to: not 0 once any run of the process has met
+/// bad rows. So it need not be emptied before a run, and runs in other streams may share it.
+std::int32_t* ever_bad() {
+  static std::int32_t* const word = [] {
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, sizeof(std::int32_t), cudaHostAllocPortable));
+    *static_cast<std::int32_t*>(memory) = 0;
+    return static_cast<std::int32_t*>(memory);
+  }();
+  return word;
+}
+
+/// All of it. A cooperative, one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads)
+    build(runs::Problem grid, const std::int32_t* coords, runs::Table table, RunGrid run_grid,
+          std::int64_t groups, State* state, std::int32_t* out_coords, std::int32_t* nbr,
+          std::int32_t* mask, std::int32_t* ever_bad) {
+  const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+
+  clear(run_grid, groups, thread, threads);
+  if (groups == 0) runs::clear(table, thread, threads);
+  const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
+  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // counts as it waits
+  if (threadIdx.x == 0) state->unsorted[blockIdx.x] = out_of_order;
+  if (thread == 0) state->bad = 0;
+  all_blocks.sync();  // the index is empty and the flags are set before sites enter
+
+  int any = 0;
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += kThreads)
+    any |= state->unsorted[block];
+  const bool sorted = __syncthreads_or(any) == 0;
+  const bool dense = sorted && groups > 0;
+  if (!dense && groups > 0) {  // the same for all blocks
+    runs::clear(table, thread, threads);
+    all_blocks.sync();  // the table is empty before sites enter
+  }
+  if (dense) {
+    insert_sorted<kCube>(grid, coords, run_grid, thread, threads);
+  } else {
+    runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
+  }
+  all_blocks.sync();  // all sites are in the table before any is looked up
+  if (thread == 0 && state->bad != 0) *ever_bad = 1;
+
+  if constexpr (kCube) {
+    __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
+    if (dense) {
+      runs::look_up_cube<kRows>(grid, coords, run_grid, true, mask_bits, nbr, mask);
+    } else {
+      runs::look_up_cube<kRows>(grid, coords, table, sorted, mask_bits, nbr, mask);
+    }
+  } else {
+    for (std::int64_t row = thread; row < grid.sites; row += threads) {
+      const runs::Cell cell = runs::cell_of<false>(grid, coords, row);
+      if (dense) {
+        runs::look_up(grid, cell, run_grid, true, row, nbr, mask);
+      } else {
+        runs::look_up(grid, cell, table, sorted, row, nbr, mask);
+      }
+    }
+  }
+}
+
+Declined supports(const RulebookProblem& book) { return runs::declined(book); }
+
+/// Groups of 4 words of the run grid; 0 where it is not worth its clearing.
+std::int64_t group_count(const RulebookProblem& book) {
+  const std::int64_t groups = ceil_div<std::int64_t>(runs::run_count(book), 4);
+  return groups <= kMaxGroups ? groups : 0;
+}
+
+/// State, table, words and first rows of the run grid; and a gap, to align the words.
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return kStateBytes + runs::table_bytes(book.sites) +
+         static_cast<std::size_t>(group_count(book)) * 2 * sizeof(uint4) + sizeof(uint4);
+}
+
+/// The run grid in `memory`, from its first aligned address on.
+RunGrid run_grid_in(unsigned char* memory, std::int64_t groups) {
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(memory) % sizeof(uint4);
+  auto* words = reinterpret_cast<std::uint32_t*>(memory + (sizeof(uint4) - over));
+  return {words, reinterpret_cast<std::int32_t*>(words + groups * 4)};
+}
+
+/// Blocks of the kernel that the device holds at once. Asked once: the answer takes microseconds.
+template <bool kCube>
+std::int64_t resident_blocks() {
+  static const int blocks = [] {
+    int of_multiprocessor = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, build<kCube>, kThreads,
+                                                        0));
+    return std::min(of_multiprocessor * multiprocessors(), kMaxBlocks);
+  }();
+  return blocks;
+}
+
+template <bool kCube>
+void launch_build(const RulebookProblem& book, const std::int32_t* coords, State* state,
+                  const runs::Table& table, const RunGrid& run_grid, std::int32_t* out_coords,
+                  std::int32_t* nbr, std::int32_t* mask) {
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks_for(book.sites, kCube ? kRows : kThreads, resident_blocks<kCube>());
+  config.blockDim = kThreads;
+  config.attrs = &cooperative;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, build<kCube>, runs::Problem(book), coords, table, run_grid,
+                           group_count(book), state, out_coords, nbr, mask, ever_bad()));
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+  if (book.sites > 0) {
+    const bool cube = runs::is_cube_of_3(book, coords, out_coords);
+    auto* const table_memory = arrays.workspace<unsigned char>() + kStateBytes;
+    (cube ? launch_build<true>
+          : launch_build<false>)(book, coords, arrays.workspace<State>(),
+                                 runs::table_in(table_memory, book.sites),
+                                 run_grid_in(table_memory + runs::table_bytes(book.sites),
+                                             group_count(book)),
+                                 out_coords, nbr, mask);
+  }
+  create_form(book, book.sites, nbr, mask, arrays);
+}
+
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void finish(const RulebookProblem& book, const Arguments& arrays) {
+  if (*ever_bad() == 0) return;  // this run's count is 0, too: no copy from the device
+  runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
+                            &arrays.workspace<State>()->bad);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> fused() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

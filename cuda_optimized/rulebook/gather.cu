@@ -1,0 +1,420 @@
+/// @file gather.cu
+/// @brief rulebook, new sites: each output looks its inputs up in bits and ranks, and stores once.
+///
+/// - Before: bit_grid_of_outputs.cu (clears the table, scatters pairs to it, and or-s masks)
+/// - After: one_output_each.cu (where nothing need be asked)
+/// - The same maths: cpu_reference/rulebook/sorted_search.cpp
+///
+/// **The idea.** The table is as long as the outputs, so let its columns be filled by outputs: a
+/// thread an output row, which asks at each tap whether the input is there. Every place of nbr is
+/// stored once, -1 or not, by neighbouring threads side by side; a mask is collected in a register.
+/// Nothing is cleared before, and no atomics are left.
+///
+/// What a question costs is now the point: 27 of them for an output, of which 3 are answered. The
+/// inputs' bits are there already, to find repeated rows. Taps of a line lie side by side in them:
+///
+///     inputs' bits   ..0000 0100|1101 0000..     32 to a word, 4 here
+///     3 taps                  ^ ^ ^              one word, or two: shifted together, 010 -> 1
+///     first          [word] = 17                 where the rows of the word's sites begin
+///     rows           [17 + bits below] = row     in the word
+///
+/// So a line of 3 taps costs one load, and four lines of five end there. The loads of all lines of
+/// a plane are under way before the first is looked at.
+///
+/// `first` is no running sum this time: 25.6 MB of bits would have to be read for it. Which range
+/// of `rows` a word gets does not matter, as long as no other gets it. So the sites themselves ask:
+/// that of a word's lowest bit, for all of them; a block adds up what its threads want, and draws
+/// from one counter, once.
+///
+/// Lastly, the order of launches. The host has to wait once, for the number of outputs, as only
+/// then can it create them. All that does not need their memory is launched before: the cells of
+/// the outputs are listed in the workspace, and after the wait there is one kernel left. Under
+/// `inverse`, where the number of outputs is known, the host does not wait at all, and the run can
+/// be recorded in a CUDA graph.
+///
+/// **Expect.** A sweep of 125 thousand sites, kernel 3, stride 2: a memset of 28.8 MB and four
+/// kernels. 4 * KV * M = 14.8 MB of nbr, written once. With stride 1 it is 118 MB, and there are 29
+/// million questions in 10 million lines. Predicted for an H200: 28 us of GPU time, 43 us from call
+/// to result. Measured: 36 us in kernels (9 to mark the bits, 6 to count, 9 to number, 12 to fill),
+/// and 68 us from call to result: the wait in the middle and the launches cost as much as the work.
+/// 914 thousand sites take 133 us, with stride 1 385 us; filling executes some 1200 instructions
+/// for a warp's 27 taps, and so takes twice as long as its stores would.
+/// **Costs.** As bit_grid_of_outputs.cu, a bit for each cell of the inputs' and of the outputs'
+/// grid; and 4 bytes for each word of the inputs', of which only those with sites are touched.
+/// Kernels of 2 and 3 taps on three axes have their loops unrolled; others ask tap by tap.
+/// Declined: mode subm, grids of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
+/// **Try.** All 25.6 MB of the inputs' bits are cleared, and few of them ever set. Keep one more
+/// bit for each 128 bytes of the inputs' grid: whoever sets it first clears those 128 bytes, and
+/// nobody else ever touches them. From which extent on does that pay?
+#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/rulebook/bit_grid.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+using bit_grid::kMaxBlocks;
+using bit_grid::kThreads;
+using bit_grid::kTileWords;
+using bit_grid::kWarps;
+using bit_grid::Progress;
+
+constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
+
+/// The first tile_blocks blocks count the tiles of the found sites' bits. The others give each word
+/// of the given sites' bits a range of places, as long as it has bits: first [words]. The thread of
+/// a word's lowest bit asks, and one thread for all of its block: which range it gets does not
+/// matter. Blocks of kThreads.
+/// @param sums [tiles + 1], out: bits of all tiles before
+__global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned tile_blocks,
+                                const std::int32_t* coords, const std::uint32_t* given,
+                                const std::uint32_t* found, std::uint32_t* sums,
+                                std::uint32_t* first, Progress* progress) {
+  __shared__ int warp_sums[kWarps];
+  __shared__ std::uint32_t start;
+  if (blockIdx.x < tile_blocks) {
+    bit_grid::count_tiles(tiles, tile_blocks, found, sums, warp_sums);
+    bit_grid::scan_tiles(tiles, tile_blocks, sums, progress, warp_sums);
+    return;
+  }
+  const std::int64_t grid_threads = std::int64_t{gridDim.x - tile_blocks} * kThreads;
+  std::int64_t begin = std::int64_t{blockIdx.x - tile_blocks} * kThreads;
+  for (; begin < lattice.sites; begin += grid_threads) {
+    const std::int64_t row = begin + threadIdx.x;
+    std::uint32_t word = 0;
+    int places = 0;
+    if (row < lattice.sites) {
+      const LatticeSite site = lattice_site(lattice, coords, row);
+      if (is_inside(lattice, site)) {
+        const std::uint32_t cell = given_cell(lattice, site);
+        word = cell / 32;
+        const std::uint32_t bits = given[word];
+        if ((bits & (bit_grid::bit_of(cell) - 1)) == 0) places = __popc(bits);
+      }
+    }
+    int total;
+    const int before = bit_grid::block_exclusive_sum(places, warp_sums, &total);
+    if (threadIdx.x == 0) start = atomicAdd(&progress->placed, static_cast<std::uint32_t>(total));
+    __syncthreads();  // the block's range is known; who overwrites it has met the barriers of a sum
+    if (places > 0) first[word] = start + static_cast<std::uint32_t>(before);
+  }
+}
+
+/// The first tile_blocks blocks list the found sites' cells in order, cells [M]. The others write
+/// each given row to its place: rows [N]. Blocks of kThreads.
+__global__ void number_sites(Lattice lattice, std::int64_t tiles, unsigned tile_blocks,
+                             const std::int32_t* coords, const std::uint32_t* found,
+                             const std::uint32_t* sums, BitIndex given, std::uint32_t* cells,
+                             std::int32_t* rows) {
+  __shared__ bit_grid::TileInShared shared;
+  if (blockIdx.x < tile_blocks) {
+    bit_grid::number_bits(
+        tiles, tile_blocks, found, sums, &shared, [](std::uint32_t, std::uint32_t) {},
+        [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
+    return;
+  }
+  const std::int64_t grid_threads = std::int64_t{gridDim.x - tile_blocks} * kThreads;
+  std::int64_t row = std::int64_t{blockIdx.x - tile_blocks} * kThreads + threadIdx.x;
+  for (; row < lattice.sites; row += grid_threads) {
+    const LatticeSite site = lattice_site(lattice, coords, row);
+    if (!is_inside(lattice, site)) continue;  // the host has not yet heard of it
+    const std::uint32_t cell = given_cell(lattice, site);
+    const std::uint32_t place = given.rank(cell, given.bits[cell / 32]);
+    // A repeated site, of which the host has not heard either, asked for too many places.
+    if (place < static_cast<std::uint32_t>(lattice.sites))
+      rows[place] = static_cast<std::int32_t>(row);
+  }
+}
+
+/// first [words]: the row of each word's first found site. A block of kThreads, any one-dimensional
+/// grid.
+__global__ void number_words(std::int64_t tiles, const std::uint32_t* found,
+                             const std::uint32_t* sums, std::uint32_t* first) {
+  __shared__ bit_grid::TileInShared shared;
+  bit_grid::number_bits(
+      tiles, gridDim.x, found, sums, &shared,
+      [&](std::uint32_t word, std::uint32_t row) { first[word] = row; },
+      [](std::uint32_t, std::uint32_t) {});
+}
+
+/// The row of the site in a cell, or -1. Cells of -1 are none.
+/// @param rows by place; null: the place is the row
+__device__ std::int32_t row_in(int cell, const BitIndex& index, const std::int32_t* rows) {
+  if (cell < 0) return -1;
+  const auto at = static_cast<std::uint32_t>(cell);
+  const std::uint32_t word = index.bits[at / 32];
+  if ((word & bit_grid::bit_of(at)) == 0) return -1;
+  const std::uint32_t place = index.rank(at, word);
+  return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);
+}
+
+/// Outputs, and where their taps lead. They are found sites, in cells [M], and ask for given ones;
+/// or, under `inverse`, given sites, in coords [M][1 + ndim], that ask for found ones.
+struct Question {
+  Lattice lattice;
+  bool inverse;
+  const std::uint32_t* cells;
+  const std::int32_t* coords;
+
+  /// The site of an output.
+  __device__ LatticeSite site(std::int64_t row) const {
+    return inverse ? lattice_site(lattice, coords, row) : found_site(lattice, cells[row]);
+  }
+  /// The coordinate asked for along an axis, or -1.
+  __device__ int along(int axis, int at, int tap) const {
+    return inverse ? lattice.found_from_given(axis, at, tap)
+                   : lattice.given_from_found(axis, at, tap);
+  }
+  /// The cell of axes up to `axis` from that of the axes before; -1 if either is none.
+  __device__ int cell(int outer, int axis, int at) const {
+    const int extent = inverse ? lattice.axes[axis].found : lattice.axes[axis].given;
+    return outer < 0 || at < 0 ? -1 : outer * extent + at;
+  }
+};
+
+/// out_coords [M][1 + ndim], nbr [KV][M] and mask [M][mask_words(KV)]: one thread an output row.
+/// Any one-dimensional grid.
+__global__ void fill_table(Question ask, std::int64_t M, BitIndex index, const std::int32_t* rows,
+                           std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
+  const Lattice& lattice = ask.lattice;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < M; row += grid_threads) {
+    const LatticeSite site = ask.site(row);
+    write_lattice_site(lattice, site, out_coords, row);
+    // A row outside is bad input, which finish() reports; its cells are none.
+    const int sample = !ask.inverse || is_inside(lattice, site) ? site.batch : -1;
+    unsigned word = 0;
+    int k = 0;
+    for (int k0 = 0; k0 < lattice.axes[0].kernel; ++k0) {
+      const int volume = ask.cell(sample, 0, sample < 0 ? -1 : ask.along(0, site.at[0], k0));
+      for (int k1 = 0; k1 < lattice.axes[1].kernel; ++k1) {
+        const int plane = ask.cell(volume, 1, volume < 0 ? -1 : ask.along(1, site.at[1], k1));
+        for (int k2 = 0; k2 < lattice.axes[2].kernel; ++k2) {
+          const int line = ask.cell(plane, 2, plane < 0 ? -1 : ask.along(2, site.at[2], k2));
+          for (int k3 = 0; k3 < lattice.axes[3].kernel; ++k3, ++k) {
+            const int cell = ask.cell(line, 3, line < 0 ? -1 : ask.along(3, site.at[3], k3));
+            const std::int32_t hit = row_in(cell, index, rows);
+            nbr[k * M + row] = hit;
+            if (hit >= 0) word |= 1u << k % 32;
+            if (k % 32 == 31 || k == lattice.KV - 1) {
+              mask[row * mask_words(lattice.KV) + k / 32] = static_cast<std::int32_t>(word);
+              word = 0;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// The same for a kernel of kSide taps along each of the last three axes and one along the first:
+/// cells of a line lie within 32 of one another, and so in two words at most. All loads of a step
+/// are under way before the first is needed. Any one-dimensional grid.
+/// @tparam kPlanes of kSide lines that make a step
+template <int kSide, int kPlanes>
+__global__ void __launch_bounds__(kRowThreads)
+    fill_table_of(Question ask, std::int64_t M, const std::uint32_t* __restrict__ bits,
+                  const std::uint32_t* __restrict__ first, const std::int32_t* __restrict__ rows,
+                  std::int32_t* __restrict__ out_coords, std::int32_t* __restrict__ nbr,
+                  std::int32_t* __restrict__ mask) {
+  static_assert(kSide % kPlanes == 0 && kSide * kSide * kSide <= 32, "whole steps, one mask word");
+  constexpr int kLines = kPlanes * kSide;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < M; row += grid_threads) {
+    const LatticeSite site = ask.site(row);
+    write_lattice_site(ask.lattice, site, out_coords, row);
+    // A row outside is bad input, which finish() reports; its cells are none.
+    const bool usable = !ask.inverse || is_inside(ask.lattice, site);
+    const int volume = usable ? ask.cell(site.batch, 0, ask.along(0, site.at[0], 0)) : -1;
+    int planes[kSide], lines[kSide];  // along the two axes between, by tap
+#pragma unroll
+    for (int k = 0; k < kSide; ++k) {
+      planes[k] = ask.cell(volume, 1, usable ? ask.along(1, site.at[1], k) : -1);
+      lines[k] = usable ? ask.along(2, site.at[2], k) : -1;
+    }
+    // Along the last axis: where the first cell is, and which bits, from there on, are the taps'.
+    int begin = -1, at[kSide];
+#pragma unroll
+    for (int k3 = 0; k3 < kSide; ++k3) {
+      at[k3] = usable ? ask.along(3, site.at[3], k3) : -1;
+      if (at[k3] >= 0 && (begin < 0 || at[k3] < begin)) begin = at[k3];
+    }
+    std::uint32_t tap_bit[kSide], pattern = 0;  // no bit: the tap leads nowhere
+#pragma unroll
+    for (int k3 = 0; k3 < kSide; ++k3) {
+      tap_bit[k3] = at[k3] >= 0 ? 1u << (at[k3] - begin) : 0;
+      pattern |= tap_bit[k3];
+    }
+    unsigned taps = 0;
+    std::int32_t* to = nbr + row;
+#pragma unroll
+    for (int step = 0; step < kSide / kPlanes; ++step) {
+      int cells[kLines];                             // where each line begins
+      std::uint32_t words[kLines], windows[kLines];  // the word there; 32 bits from the cell on
+#pragma unroll
+      for (int i = 0; i < kLines; ++i) {
+        const int k1 = step * kPlanes + i / kSide, k2 = i % kSide;
+        cells[i] = ask.cell(ask.cell(planes[k1], 2, lines[k2]), 3, begin);
+        const int shift = cells[i] & 31;
+        std::uint32_t next = 0;
+        words[i] = 0;
+        if (cells[i] >= 0) {
+          words[i] = __ldg(&bits[cells[i] / 32]);
+          if (__clz(static_cast<int>(pattern)) < shift) next = __ldg(&bits[cells[i] / 32 + 1]);
+        }
+        windows[i] = __funnelshift_r(words[i], next, static_cast<unsigned>(shift));
+      }
+      std::uint32_t places[kLines], jumps[kLines];  // of the window's first site; in the next word
+#pragma unroll
+      for (int i = 0; i < kLines; ++i) {
+        const int shift = cells[i] & 31;
+        const std::uint32_t below = (1u << shift) - 1, in_word = ~0u >> shift;
+        places[i] = jumps[i] = 0;
+        if ((windows[i] & pattern & in_word) != 0)
+          places[i] =
+              __ldg(&first[cells[i] / 32]) + static_cast<std::uint32_t>(__popc(words[i] & below));
+        if ((windows[i] & pattern & ~in_word) != 0) jumps[i] = __ldg(&first[cells[i] / 32 + 1]);
+      }
+      std::int32_t hits[kLines * kSide];
+#pragma unroll
+      for (int i = 0; i < kLines; ++i) {
+#pragma unroll
+        for (int k3 = 0; k3 < kSide; ++k3) hits[i * kSide + k3] = -1;
+        if ((windows[i] & pattern) == 0) continue;  // four of five lines
+        const std::uint32_t in_word = ~0u >> (cells[i] & 31);
+#pragma unroll
+        for (int k3 = 0; k3 < kSide; ++k3) {
+          std::int32_t& hit = hits[i * kSide + k3];
+          if ((windows[i] & tap_bit[k3]) == 0) continue;
+          const std::uint32_t before = windows[i] & (tap_bit[k3] - 1);
+          hit = static_cast<std::int32_t>(
+              (tap_bit[k3] & in_word) != 0
+                  ? places[i] + static_cast<std::uint32_t>(__popc(before))
+                  : jumps[i] + static_cast<std::uint32_t>(__popc(before & ~in_word)));
+          if (rows != nullptr) hit = __ldg(&rows[hit]);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kLines * kSide; ++i) {
+        *to = hits[i];
+        to += M;
+        if (hits[i] >= 0) taps |= 1u << (step * kLines * kSide + i);
+      }
+    }
+    mask[row] = static_cast<std::int32_t>(taps);
+  }
+}
+
+/// The workspace, front to back.
+struct Workspace {
+  Progress* progress;
+  std::uint32_t* given;  ///< A bit for each cell of the given sites' grid.
+  std::uint32_t* found;  ///< The same for the found sites, in whole tiles.
+  std::uint32_t* sums;   ///< By tile: here end the words that must be zero first.
+  std::uint32_t* first;  ///< By word of the bits that are asked.
+  std::uint32_t* cells;  ///< Of the found sites, in order.
+  std::int32_t* rows;    ///< By place; null under `inverse`, which needs no cells, either.
+  std::uint32_t* end;
+};
+
+Workspace workspace_at(const RulebookProblem& book, std::uint32_t* begin) {
+  const bool inverse = book.mode == SparseMode::inverse;
+  const std::int64_t tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
+  const std::int64_t given_words = bit_grid::words_for(key_count(book, book.shape));
+  Workspace all{};
+  all.progress = reinterpret_cast<Progress*>(begin);
+  all.given = begin + bit_grid::kProgressWords;
+  all.found = all.given + given_words;
+  all.sums = all.found + tiles * kTileWords;
+  all.first = all.sums + tiles + 1;
+  all.end = all.first + (inverse ? tiles * kTileWords : given_words);
+  if (inverse) return all;
+  all.cells = all.end;
+  all.end += most_found(book);
+  all.rows = reinterpret_cast<std::int32_t*>(all.end);
+  all.end += book.sites;
+  return all;
+}
+
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return bit_grid::bytes_between(nullptr, workspace_at(book, nullptr).end);
+}
+
+Declined supports(const RulebookProblem& book) { return small_lattice_supports(book); }
+
+/// Whether fill_table_of<side, ...> takes the kernel.
+bool has_sides_of(const Lattice& lattice, int side) {
+  const LatticeAxis& last = lattice.axes[kMaxAxes - 1];
+  return lattice.axes[0].kernel == 1 && lattice.axes[1].kernel == side &&
+         lattice.axes[2].kernel == side && last.kernel == side &&
+         window_extent(last.kernel, last.dilation) <= 32;
+}
+
+/// Reads what the kernels have counted; the host waits. @throws BadInput for sites outside of the
+/// grid, and for duplicates
+Progress checked_progress(const RulebookProblem& book, const Arguments& arrays) {
+  const Progress progress =
+      downloaded(workspace_at(book, arrays.workspace<std::uint32_t>()).progress);
+  if (progress.unusable > 0) report_site_errors(book, arrays.in<std::int32_t>("coords"));
+  return progress;
+}
+
+/// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words] and the form.
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* const begin = arrays.workspace<std::uint32_t>();
+  const Workspace work = workspace_at(book, begin);
+  const Lattice lattice(book);
+  const bool inverse = book.mode == SparseMode::inverse;
+  const std::int64_t tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned tile_blocks = blocks_for(tiles, 1, kMaxBlocks);
+  // The blocks of the given rows, but under `inverse`, where found sites are asked for.
+  const unsigned blocks = tile_blocks + (inverse ? 0 : row_blocks);
+
+  check(cudaMemsetAsync(begin, 0, bit_grid::bytes_between(begin, work.sums)));
+  launch(bit_grid::mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
+         work.progress);
+  launch(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,
+         work.found, work.sums, work.first, work.progress);
+  if (inverse) {
+    launch(number_words, {blocks, kThreads}, tiles, work.found, work.sums, work.first);
+  } else {
+    launch(number_sites, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.found,
+           work.sums, BitIndex{work.given, work.first}, work.cells, work.rows);
+  }
+
+  // All that does not need the outputs' memory is on its way: now the host waits for their number.
+  const std::int64_t M = inverse ? book.sites : checked_progress(book, arrays).found;
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
+  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  const Question ask{lattice, inverse, work.cells, coords};
+  const std::uint32_t* const bits = inverse ? work.found : work.given;
+  const LaunchConfig config{blocks_for(M, kRowThreads, kMaxBlocks), kRowThreads};
+  if (has_sides_of(lattice, 3) || has_sides_of(lattice, 2)) {
+    launch(has_sides_of(lattice, 3) ? fill_table_of<3, 1> : fill_table_of<2, 2>, config, ask, M,
+           bits, work.first, work.rows, out_coords, nbr, mask);
+  } else {
+    launch(fill_table, config, ask, M, BitIndex{bits, work.first}, work.rows, out_coords, nbr,
+           mask);
+  }
+  create_form(book, M, nbr, mask, arrays);
+}
+
+/// Under `inverse` the number of outputs is that of the inputs, and `run` did not wait.
+void finish(const RulebookProblem& book, const Arguments& arrays) {
+  if (book.mode == SparseMode::inverse) checked_progress(book, arrays);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> gather() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -1,0 +1,154 @@
+/// @file hash_of_runs.cu
+/// @brief rulebook, submanifold: a hash table whose entries are 32 cells, and rows by counting
+/// bits.
+///
+/// - Before: symmetric.cu (a grid that holds a row for each cell of the volume)
+/// - After: fused.cu (the same steps in one launch)
+/// - The same maths: cpu_reference/rulebook/hash_map.cpp
+///
+/// **The idea.** A table of sites is asked 27 times by each site of a 3 x 3 x 3 kernel. But three
+/// of these cells are neighbours along x. So let an entry stand for a *run* of 32 cells along the
+/// innermost axis, whether they are sites or not: the number of the run, and a word with a bit for
+/// each of its cells. One load answers a line of the window; nine answer them all, and now and
+/// then nine more, where the window lies across the border of two runs.
+///
+///     sites     x = 32 .. 63 of some line       . . # # . # . ...
+///     entry     run 1234 | 0...0101100          both in one 64-bit number: one load, one CAS
+///     window                     ^^^            cells 34, 35, 36: sites, site, none
+///
+/// And the rows? Where the input is sorted by site, as most is, the sites of a run have rows side
+/// by side. Then an entry needs the first of them alone, and a site's row is that plus its *rank*:
+/// the set bits below its own. Whether the input is sorted is found out by comparing each row
+/// with the one before; strictly ascending rows inside of the grid are also known to be distinct.
+///
+///     first row 57   ->   cell 34: 57 + 0,  cell 35: 57 + 1,  cell 37: 57 + 2
+///
+/// Unsorted rows are stored one by one, in a page of 32 at the entry's place. There, a bit that was
+/// set before is a duplicate.
+///
+/// A run gets its entry from the thread that first swaps it into an empty place (atomicCAS, from
+/// the run's hash on); later ones add their bits (atomicOr). Neighbouring threads with cells of
+/// one run join their bits by shuffles first, and one of them enters them all. Where an entry
+/// stands depends on the race, what is found there does not: the same input gives the same bits.
+///
+/// Three threads share a site, one for each plane of its window: more loads in flight at once.
+///
+/// **Expect.** In a LiDAR sweep of 125,562 sites with 42,376 runs on an H200: 1.13 million searches
+/// where single cells took 3.4 million, and a table of 2.3 MB that stays in the L2 cache. 14 MB of
+/// nbr are stored. Predicted 18 us: 3 to clear and compare, 6 to enter, 9 to look up; measured 25.
+/// With 913,903 sites in 121,273 runs 75 us were predicted, 99 MB of stores being the most of it,
+/// and 92 measured: a warp's look-up takes some 400 instructions, and chains that one lane follows
+/// delay all. To stage columns in shared memory and store them in whole sectors lost 10 us more
+/// than it gained.
+/// **Costs.** 12 bytes a place, and 128 more that only unsorted rows touch, for three places to two
+/// sites. Sites that are all far apart gain nothing from runs. Kernels other than 3 x 3 x 3 take a
+/// slower path, a thread a site. Declined: other modes than subm, and grids of more than 2^32 runs.
+/// **Try.** Make a run 8 x 4 cells of a plane: a window then needs fewer entries, if it lies well.
+/// How often does it not, and what becomes of the rank?
+#include "core/cuda/launch.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/rulebook/run_table.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+constexpr int kThreads = 384;
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< More work than these take: threads stride.
+constexpr std::size_t kStateBytes = 256;         ///< Of the workspace, before the table.
+
+/// What the kernels tell each other and the host.
+struct State {
+  std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
+  std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
+};
+
+__device__ std::int64_t thread_of_grid() {
+  return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+}
+__device__ std::int64_t threads_of_grid() { return std::int64_t{gridDim.x} * kThreads; }
+
+/// Empties the table, copies coords [N][1 + ndim] and looks at their order. state must be zero.
+/// Any one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads)
+    begin(runs::Problem grid, const std::int32_t* coords, runs::Table table, State* state,
+          std::int32_t* out_coords) {
+  runs::clear(table, thread_of_grid(), threads_of_grid());
+  const bool in_order =
+      runs::copy_sites<kCube>(grid, coords, thread_of_grid(), threads_of_grid(), out_coords);
+  if (!in_order) state->unsorted = 1;
+}
+
+/// Enters all sites. Any one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads)
+    enter_sites(runs::Problem grid, const std::int32_t* coords, runs::Table table, State* state) {
+  runs::insert<kCube>(grid, coords, table, state->unsorted == 0, thread_of_grid(),
+                      threads_of_grid(), &state->bad);
+}
+
+/// nbr [KV][N] and mask [N][mask_words(KV)]. Any one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads)
+    find_neighbours(runs::Problem grid, const std::int32_t* coords, runs::Table table,
+                    const State* state, std::int32_t* nbr, std::int32_t* mask) {
+  const bool sorted = state->unsorted == 0;
+  if constexpr (kCube) {
+    __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
+    runs::look_up_cube<kRows>(grid, coords, table, sorted, mask_bits, nbr, mask);
+  } else {
+    for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
+      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), table, sorted, row, nbr, mask);
+  }
+}
+
+Declined supports(const RulebookProblem& book) { return runs::declined(book); }
+
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return kStateBytes + runs::table_bytes(book.sites);
+}
+
+template <bool kCube>
+void launch_steps(const RulebookProblem& book, const std::int32_t* coords, State* state,
+                  const runs::Table& table, std::int32_t* out_coords, std::int32_t* nbr,
+                  std::int32_t* mask) {
+  const runs::Problem grid(book);
+  const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned tiles = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : blocks;
+  check(cudaMemsetAsync(state, 0, sizeof *state, nullptr));
+  launch(begin<kCube>, {blocks, kThreads}, grid, coords, table, state, out_coords);
+  launch(enter_sites<kCube>, {blocks, kThreads}, grid, coords, table, state);
+  launch(find_neighbours<kCube>, {tiles, kThreads}, grid, coords, table, state, nbr, mask);
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+  auto* state = arrays.workspace<State>();
+  const runs::Table table =
+      runs::table_in(arrays.workspace<unsigned char>() + kStateBytes, book.sites);
+  const bool cube = runs::is_cube_of_3(book, coords, out_coords);
+  (cube ? launch_steps<true> : launch_steps<false>)(book, coords, state, table, out_coords, nbr,
+                                                    mask);
+  create_form(book, book.sites, nbr, mask, arrays);
+}
+
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void finish(const RulebookProblem& book, const Arguments& arrays) {
+  runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
+                            &arrays.workspace<State>()->bad);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> hash_of_runs() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

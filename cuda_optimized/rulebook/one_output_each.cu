@@ -1,0 +1,224 @@
+/// @file one_output_each.cu
+/// @brief rulebook, windows that do not overlap: each input has one output, and one division.
+///
+/// - Before: gather.cu (asks all taps)
+/// - The same maths: cpu_reference/rulebook/hash_map.cpp
+///
+/// **The idea.** Where the kernel is as long as the stride, as in the 2 x 2 x 2 layers between the
+/// levels of a U-Net and in most pooling, windows lie side by side. Each input lies in one of them,
+/// and there is nothing to ask: along each axis the quotient of a single division is the output,
+/// and its remainder is the tap.
+///
+///     input + pad   0 1 | 2 3 | 4 5 | 6 7          kernel 2, stride 2
+///     output         0     1     2     3            quotient
+///     tap           0 1   0 1   0 1   0 1           remainder
+///
+/// That is one bit to set and one pair to store for an input, where kernel 3 with stride 2 has 27
+/// questions and 3.4 pairs. Windows with gaps between them (a kernel shorter than the stride) are
+/// the same, but for inputs that fall into a gap: their remainder is no tap. A kernel of 1 with
+/// stride 2 is of that kind: it drops all odd coordinates, and is no mere product with a matrix.
+/// Where windows do overlap, the remainder is the first tap, and the next one is a stride further
+/// with the output before: a loop, which goes round once in the case that this file is about.
+///
+/// As each input has one place in the table, inputs are spread here and not gathered: N stores,
+/// where each of M outputs would look up 8 cells.
+///
+/// **Expect.** Per input one division an axis (a multiplication: core/fast_division.hpp), an atomic
+/// on a bit of its own grid, one on the outputs', and later a store to nbr and an atomic on a mask.
+/// Measured on an H200, a sweep of 125 thousand sites, kernel 2, stride 2: 25 us in five kernels,
+/// 60 from call to result, and 107 on 914 thousand sites. gather.cu takes as long, 54 to 60 and 103
+/// to 111: with so little to do, both mostly clear memory, wait and launch.
+/// **Costs.** As bit_grid_of_outputs.cu: memory for each cell, the host waits once. Declined: modes
+/// subm and transposed, dilation, grids of 2^31 cells and more.
+/// **Try.** A window of 2 x 2 x 2 has 8 inputs: keep their bits side by side, as one byte an
+/// output, instead of in two grids. What does that byte say at the end, what are its bits when a
+/// row comes twice, and which pass over memory is gone?
+#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/rulebook/bit_grid.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+using bit_grid::kMaxBlocks;
+using bit_grid::kThreads;
+using bit_grid::kTileWords;
+using bit_grid::kWarps;
+using bit_grid::Progress;
+
+/// Calls visit(tap, cell) for every tap of the axes from kAxis on that leads a given site to a
+/// found cell: the remainder is the first such tap, and others are a stride apart. `tap` and `cell`
+/// are those of the axes before.
+template <int kAxis = 0, class Visit>
+__device__ void visit_windows(const Lattice& lattice, const LatticeSite& site, int tap,
+                              std::uint32_t cell, const Visit& visit) {
+  if constexpr (kAxis == kMaxAxes) {
+    visit(tap, cell);
+  } else {
+    const LatticeAxis& axis = lattice.axes[kAxis];
+    const int from = site.at[kAxis] + axis.pad;
+    int at = axis.by_stride.quotient(from);
+    // Once, where windows do not overlap; not at all in a gap between them.
+    for (int k = axis.by_stride.remainder(from, at); k < axis.kernel && at >= 0; k += axis.stride) {
+      if (at < axis.found)
+        visit_windows<kAxis + 1>(
+            lattice, site, tap * axis.kernel + k,
+            cell * static_cast<std::uint32_t>(axis.found) + static_cast<std::uint32_t>(at), visit);
+      --at;
+    }
+  }
+}
+
+/// Sets the bits of all given sites, and of their outputs. A row outside, or whose bit is there
+/// already, is counted and leads nowhere. Any one-dimensional grid.
+/// @param given, found bits, all zero
+__global__ void mark_places(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
+                            std::uint32_t* found, Progress* progress) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < lattice.sites; row += grid_threads) {
+    const LatticeSite site = lattice_site(lattice, coords, row);
+    if (!bit_grid::mark_given(lattice, site, given)) {
+      atomicAdd(&progress->unusable, 1u);
+      continue;
+    }
+    const auto set = [&](int, std::uint32_t cell) {
+      atomicOr(&found[cell / 32], bit_grid::bit_of(cell));
+    };
+    visit_windows(lattice, site, 0, static_cast<std::uint32_t>(site.batch), set);
+  }
+}
+
+/// sums [tiles]: the bits of all tiles before; and their number, in progress. A block of kThreads,
+/// any one-dimensional grid.
+__global__ void count_bits(std::int64_t tiles, const std::uint32_t* found, std::uint32_t* sums,
+                           Progress* progress) {
+  __shared__ int warp_sums[kWarps];
+  bit_grid::count_tiles(tiles, gridDim.x, found, sums, warp_sums);
+  bit_grid::scan_tiles(tiles, gridDim.x, sums, progress, warp_sums);
+}
+
+/// first [words], and the cells of the found sites in order: cells [found]. A block of kThreads,
+/// any one-dimensional grid.
+__global__ void number_sites(std::int64_t tiles, const std::uint32_t* found,
+                             const std::uint32_t* sums, std::uint32_t* first,
+                             std::uint32_t* cells) {
+  __shared__ bit_grid::TileInShared shared;
+  bit_grid::number_bits(
+      tiles, gridDim.x, found, sums, &shared,
+      [&](std::uint32_t word, std::uint32_t row) { first[word] = row; },
+      [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
+}
+
+/// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
+__global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
+                            std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < M; row += grid_threads)
+    write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
+}
+
+/// Stores each given row's pair at its place of nbr [KV][M], which must be -1, and in mask
+/// [M][words], which must be 0. Any one-dimensional grid.
+/// @param inverse found sites are inputs, and given ones outputs
+__global__ void store_pairs(Lattice lattice, bool inverse, std::int64_t M,
+                            const std::int32_t* coords, BitIndex found, std::int32_t* nbr,
+                            std::int32_t* mask) {
+  const int words = mask_words(lattice.KV);
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t given = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; given < lattice.sites; given += grid_threads) {
+    const LatticeSite site = lattice_site(lattice, coords, given);
+    const auto store = [&](int tap, std::uint32_t cell) {
+      const std::int64_t row = found.rank(cell, found.bits[cell / 32]);
+      const std::int64_t in = inverse ? row : given, out = inverse ? given : row;
+      nbr[tap * M + out] = static_cast<std::int32_t>(in);
+      atomicOr(&mask[out * words + tap / 32], static_cast<std::int32_t>(1u << tap % 32));
+    };
+    visit_windows(lattice, site, 0, static_cast<std::uint32_t>(site.batch), store);
+  }
+}
+
+/// The workspace, front to back.
+struct Workspace {
+  Progress* progress;
+  std::uint32_t* given;  ///< A bit for each cell of the given sites' grid.
+  std::uint32_t* found;  ///< The same for the found sites, in whole tiles.
+  std::uint32_t* sums;   ///< By tile: here end the words that must be zero first.
+  std::uint32_t* first;  ///< By word of the found sites' bits.
+  std::uint32_t* cells;  ///< Of the found sites, in order.
+  std::uint32_t* end;
+};
+
+Workspace workspace_at(const RulebookProblem& book, std::uint32_t* begin) {
+  const std::int64_t tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
+  Workspace all{};
+  all.progress = reinterpret_cast<Progress*>(begin);
+  all.given = begin + bit_grid::kProgressWords;
+  all.found = all.given + bit_grid::words_for(key_count(book, book.shape));
+  all.sums = all.found + tiles * kTileWords;
+  all.first = all.sums + tiles + 1;
+  all.cells = all.first + tiles * kTileWords;
+  all.end = all.cells + most_found(book);
+  return all;
+}
+
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return bit_grid::bytes_between(nullptr, workspace_at(book, nullptr).end);
+}
+
+Declined supports(const RulebookProblem& book) {
+  if (const Declined why = small_lattice_supports(book)) return why;
+  if (book.mode == SparseMode::transposed) return "modes strided and inverse only";
+  for (int axis = 0; axis < book.ndim; ++axis) {
+    if (book.kernel[axis] > 1 && book.dilation[axis] > 1) return "dilation 1 only";
+  }
+  return {};
+}
+
+/// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words] and the form.
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* const begin = arrays.workspace<std::uint32_t>();
+  const Workspace work = workspace_at(book, begin);
+  const Lattice lattice(book);
+  const bool inverse = book.mode == SparseMode::inverse;
+  const std::int64_t tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned tile_blocks = blocks_for(tiles, 1, kMaxBlocks);
+
+  check(cudaMemsetAsync(begin, 0, bit_grid::bytes_between(begin, work.sums)));
+  launch(mark_places, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
+         work.progress);
+  launch(count_bits, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.progress);
+  launch(number_sites, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.first,
+         work.cells);
+  const Progress progress = downloaded(work.progress);
+  if (progress.unusable > 0) report_site_errors(book, coords);
+
+  const std::int64_t M = inverse ? book.sites : progress.found;
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
+  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  if (inverse) {
+    copy_given_sites(book, coords, out_coords);
+  } else {
+    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M, work.cells,
+           out_coords);
+  }
+  clear_table(book, M, nbr, mask);
+  launch(store_pairs, {row_blocks, kThreads}, lattice, inverse, M, coords,
+         BitIndex{work.found, work.first}, nbr, mask);
+  create_form(book, M, nbr, mask, arrays);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> one_output_each() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

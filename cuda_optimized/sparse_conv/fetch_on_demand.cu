@@ -1,0 +1,241 @@
+/// @file fetch_on_demand.cu
+/// @brief sparse_conv, rung 5 on the GPU: gather, product and scatter in one kernel.
+///
+/// - Before: grouped_gemm.cu (gathers, multiplies and collects by way of two large buffers)
+/// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
+///
+/// **The idea.** A block that computes a tile of a tap's product can fetch the rows itself when it
+/// needs them, and add the sums to y itself when it has them. Neither rows nor products are ever
+/// written down (torchsparse's fetch-on-demand). All taps are in one launch, and no tile straddles
+/// two of them: one matrix of weights a tile.
+///
+///     pairs of a tile    features             shared memory                 y
+///     (k, in 7, out 3)   row 7 -------------> [128 rows x 16 ]   8 x 8      row 3  += by
+///     (k, in 9, out 4)   row 9 -------------> [   channels   ] -> sums ---> row 4  += atomic
+///     (k, in 2, out 8)   row 2 -------------> [ x 16 of W_k  ] a thread     row 8  += additions
+///
+/// Rows are copied by cp.async, two or three steps in flight. With up to 32 output channels a
+/// thread has 8 x 4 sums, and registers to read four channels of each of its 8 rows at once: then
+/// rows come in pieces of 16 bytes and stand in shared memory as in memory. Wider tiles are
+/// transposed on the way, 4 bytes at a time, so that a step of the arithmetic reads neighbouring
+/// rows instead; weights come in pieces of 16 bytes always. Tiles of several taps add to the same
+/// output at the same time: only atomics lose nothing. From sm_90 on, four neighbours are one
+/// atomic instruction.
+///
+/// **Expect.** 2 launches: y is filled with the bias first (3 with an activation). The rows of a
+/// pair are read once for every 128 output channels, mostly from L2: the 32 MB of features are read
+/// seven times in the simulated sweep of 125,562 voxels with its 870,810 pairs. P * Cout additions,
+/// 56 million at 64 channels, in 14 million instructions. Predicted for it, 64 to 64 channels, on
+/// an H200: 220 us, of which the arithmetic is 115. Tuning runs had 243 to 253: the units for
+/// multiply-adds are busy half of the time, all instructions take 65 % of the slots, and the rest
+/// is waiting: 16 warps an SM seem too few to hide the loads of a tile's beginning.
+/// **Costs.** Not deterministic: the order of the addends is that of the atomics. The registers are
+/// full: two blocks of 256 threads, or four of 128, an SM. Declines other types than float32.
+///
+/// What lost: additions of single floats, passed on through shared memory so that a warp's are
+/// whole lines of 128 bytes (20 % slower; on this sweep not for the atomics, as plain stores took
+/// as long, but at 400,000 voxels atomics cost 10 %); copies of 16 bytes for wide tiles (5 to 15
+/// %), transposed tiles for narrow ones (2 to 10 %).
+///
+/// **Try.** Under `subm` let the centre's product be stored, by a launch before, instead of zeros.
+/// How many atomics fewer are there?
+#include "core/cuda/atomic_four.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/cuda/row_epilogue.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/row_tiles.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+constexpr std::int64_t kMaxTiles = 1 << 20;  ///< More tiles than these: blocks stride.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+
+/// A block's shared memory.
+template <class Tile>
+struct Shared {
+  /// Whether rows stand in the tile as in memory, [m][k]; else it is transposed, [k][m].
+  static constexpr bool kAlongK = Tile::kBlockK > 16;
+  /// From a row of a tile to the next. 4 floats more than it has: ThreadTile's loads along k, and
+  /// the copies to [k][m], 8 channels of 4 rows for each warp, meet 32 banks.
+  static constexpr int kPitchA = (kAlongK ? Tile::kBlockK : Tile::kBlockM) + 4;
+  static constexpr int kPitchB = Tile::kBlockN;
+  static constexpr int kStepM = kAlongK ? kPitchA : 1;  ///< From a pair's row to the next one's.
+  static constexpr int kStepK = kAlongK ? 1 : kPitchA;  ///< From a channel to the next.
+  /// Of a tile of rows.
+  static constexpr int kFloatsA = kPitchA * (kAlongK ? Tile::kBlockM : Tile::kBlockK);
+  static constexpr int kStageFloats = kFloatsA + Tile::kBlockK * kPitchB;  ///< And one of weights.
+  /// Dynamic shared memory: the stages, then the rows that pairs come from and go to.
+  static constexpr std::size_t kBytes = kStages<Tile> * kStageFloats * sizeof(float) +
+                                        std::size_t{2} * Tile::kBlockM * sizeof(std::int32_t);
+};
+
+/// What the kernel works on; y holds what is added to.
+struct Fetch {
+  int KV, Cin, Cout;            ///< As in the problem.
+  std::int64_t count;           ///< Of all pairs.
+  const std::int32_t* pairs;    ///< [count][3]
+  const std::int32_t* offsets;  ///< [KV + 1]
+  const float* features;        ///< [N][Cin]
+  const float* weights;         ///< [KV][Cin][Cout]
+  float* y;                     ///< [M][Cout]
+};
+
+/// y[out] += features[in] * weights[k] for all pairs: a tile of one tap at a time.
+/// Any one-dimensional grid. Block (Tile::kThreads).
+/// @tparam kAligned rows of features and weights can be read as float4, and those of y added to
+template <class Tile, bool kAligned>
+__global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
+    fetch_on_demand_tiles(Fetch conv) {
+  using Sizes = Shared<Tile>;
+  constexpr int kFloatsA = kAligned && Sizes::kAlongK ? 4 : 1, kFloatsB = kAligned ? 4 : 1;
+  // Copies of a row that a block makes at once, and rows of which it does.
+  constexpr int kCopiesA = Sizes::kAlongK ? Tile::kBlockK / kFloatsA : 8;
+  constexpr int kRowsA = Tile::kThreads / kCopiesA;
+  constexpr int kCopiesB = Tile::kBlockN / kFloatsB, kRowsB = Tile::kThreads / kCopiesB;
+  constexpr int kLoadsA = Tile::kBlockM / kRowsA;  // rows that a thread copies a piece of
+  static_assert(Tile::kBlockM % kRowsA == 0 && Tile::kBlockK % kRowsB == 0);
+  float* stages = dynamic_shared<float>();
+  auto* in_rows = reinterpret_cast<std::int32_t*>(stages + kStages<Tile> * Sizes::kStageFloats);
+  std::int32_t* out_rows = in_rows + Tile::kBlockM;
+
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int steps = ceil_div(conv.Cin, Tile::kBlockK);
+  const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
+  const std::int64_t slots = first_slot(conv.count, conv.KV, Tile::kBlockM);
+  const Tile tile(threadIdx.x);
+
+  for (std::int64_t t = blockIdx.x; t < slots * across; t += gridDim.x) {
+    const PairTile rows = tile_in_slot(t / across, conv.offsets, conv.KV, Tile::kBlockM);
+    if (rows.count <= 0) continue;  // the whole block
+    const std::int64_t n0 = t % across * Tile::kBlockN;
+
+    for (int m = thread; m < rows.count; m += Tile::kThreads) {
+      const std::int32_t* pair = conv.pairs + (rows.first + m) * kPairColumns;
+      in_rows[m] = pair[1];
+      out_rows[m] = pair[2];
+    }
+    __syncthreads();  // separates these stores from the loads below
+
+    // The first channels that this thread copies of each of its rows, and of the weights.
+    const int a_row = thread / kCopiesA, a_column = thread % kCopiesA * kFloatsA;
+    const int b_row = thread / kCopiesB, b_column = thread % kCopiesB * kFloatsB;
+    const float* b_from = conv.weights + (rows.k * Cin + b_row) * Cout + n0 + b_column;
+    const bool b_exists = n0 + b_column < Cout;
+
+    // Starts the copies of a step. Rows beyond the tile's are left out, and columns beyond Cout:
+    // their sums are not stored. Beyond Cin there must be zeros.
+    const auto copy = [&](int step, int stage) {
+      float* a_to =
+          stages + stage * Sizes::kStageFloats + a_row * Sizes::kStepM + a_column * Sizes::kStepK;
+      float* b_to = stages + stage * Sizes::kStageFloats + Sizes::kFloatsA +
+                    b_row * Sizes::kPitchB + b_column;
+      const int c0 = step * Tile::kBlockK;
+#pragma unroll
+      for (int i = 0; i < kLoadsA; ++i) {
+        const int m = i * kRowsA;
+        if (a_row + m >= rows.count) break;
+        const float* from = conv.features + in_rows[a_row + m] * Cin + c0 + a_column;
+#pragma unroll
+        for (int k = 0; k < Tile::kBlockK; k += kCopiesA * kFloatsA) {
+          const bool exists = c0 + a_column + k < conv.Cin;
+          ptx::cp_async<4 * kFloatsA>(a_to + m * Sizes::kStepM + k * Sizes::kStepK,
+                                      exists ? from + k : conv.features, exists ? 4 * kFloatsA : 0);
+        }
+      }
+      if (!b_exists) return;
+#pragma unroll
+      for (int k = 0; k < Tile::kBlockK; k += kRowsB) {
+        const bool exists = c0 + b_row + k < conv.Cin;
+        ptx::cp_async<4 * kFloatsB>(b_to + k * Sizes::kPitchB,
+                                    exists ? b_from + (c0 + k) * Cout : conv.weights,
+                                    exists ? 4 * kFloatsB : 0);
+      }
+    };
+
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    // A group of copies for every stage, also where there is nothing to copy: so that waiting for
+    // all but the last kStages<Tile> - 2 groups means the same in every step.
+    for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
+      if (stage < steps) copy(stage, stage);
+      ptx::cp_async_commit_group();
+    }
+    int read = 0, write = kStages<Tile> - 1;  // stages
+    for (int step = 0; step < steps; ++step) {
+      ptx::cp_async_wait_group<kStages<Tile> - 2>();
+      // Now this thread's copies have landed. The barrier: those of the others, too, and all have
+      // read the step before, into whose stage the next copies go.
+      __syncthreads();
+      if (step + kStages<Tile> - 1 < steps) copy(step + kStages<Tile> - 1, write);
+      ptx::cp_async_commit_group();
+      const float* a_tile = stages + read * Sizes::kStageFloats;
+      const float* b_tile = a_tile + Sizes::kFloatsA;
+      if constexpr (Sizes::kAlongK) {
+        tile.template multiply_along_k<Sizes::kPitchA, Sizes::kPitchB>(a_tile, b_tile, sums);
+      } else {
+        tile.template multiply<Sizes::kPitchA, Sizes::kPitchB>(a_tile, b_tile, sums);
+      }
+      read = read + 1 == kStages<Tile> ? 0 : read + 1;
+      write = write + 1 == kStages<Tile> ? 0 : write + 1;
+    }
+
+    // Of two tiles that add to the same row at the same time, neither must lose its addend.
+    const auto add = [&](int m, int n, float4 four) {
+      if (m >= rows.count || n0 + n >= Cout) return;
+      float* to = conv.y + out_rows[m] * Cout + n0 + n;
+      if constexpr (kAligned) {
+        atomic_add_four(to, four);
+      } else {
+        const float parts[] = {four.x, four.y, four.z, four.w};
+        for (int j = 0; j < 4 && n0 + n + j < Cout; ++j) atomicAdd(to + j, parts[j]);
+      }
+    };
+    if constexpr (Sizes::kAlongK) {
+      tile.for_each_four_along_k(sums, add);
+    } else {
+      tile.for_each_four(sums, add);
+    }
+    __syncthreads();  // separates this tile's last loads from the next one's stores
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  float* y = arrays.out<float>("y");
+  launch_fill_rows(conv.M, conv.Cout, arrays.in_or_null<float>("bias"), y);
+  const Fetch fetch{.KV = conv.book.KV,
+                    .Cin = conv.Cin,
+                    .Cout = conv.Cout,
+                    .count = conv.pairs,
+                    .pairs = arrays.in<std::int32_t>("pairs"),
+                    .offsets = arrays.in<std::int32_t>("offsets"),
+                    .features = arrays.in<float>("features"),
+                    .weights = arrays.in<float>("weights"),
+                    .y = y};
+  const bool aligned = conv.Cin % 4 == 0 && conv.Cout % 4 == 0 && is_aligned(fetch.features) &&
+                       is_aligned(fetch.weights) && is_aligned(y);
+  if (conv.pairs > 0) {
+    with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
+      const auto kernel =
+          aligned ? fetch_on_demand_tiles<Tile, true> : fetch_on_demand_tiles<Tile, false>;
+      const std::int64_t tiles =
+          first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
+      launch(kernel,
+             {dim3(blocks_for(tiles, 1, kMaxTiles)), dim3(Tile::kThreads), Shared<Tile>::kBytes},
+             fetch);
+    });
+  }
+  launch_activate(conv.M, conv.Cout, conv.activation, y);
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> fetch_on_demand() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -1,0 +1,207 @@
+/// @file gather_gemm_scatter.cu
+/// @brief sparse_conv, rung 3 on the GPU: tap by tap, the classic of spconv 1.
+///
+/// - Before: output_stationary.cu (every output reads all weights of its taps)
+/// - After:  grouped_gemm.cu (the taps together, in three launches)
+/// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
+///
+/// **The idea.** All pairs of a tap multiply by the same matrix. Copy their rows together, and what
+/// remains is a matrix product, which we know how to make fast; then add its rows to the outputs
+/// they belong to. Three kernels for each tap:
+///
+///     features   gather_rows    gathered  multiply_rows  product   scatter_add_rows    y
+///     row 0 ---.             .-> [ Cin ]                [ Cout ] -.               ,-> row 0
+///     row 1     `------------|-> [ Cin ]   x  W_k  =    [ Cout ] --|--------------`   row 1
+///     row 2 -----------------`                                     `----------------> row 2
+///
+/// At one tap no output row occurs twice, and launches follow one another: the addition needs no
+/// atomics, and a row's addends come in the order of the taps. Copies and additions move 16 bytes a
+/// thread; rows that are no multiple of that, or not aligned to it, go by single floats. The
+/// product is the one of cuda_optimized/gemm/cp_async.cu. Under `subm` the centre tap maps rows to
+/// themselves: its product reads features as they are and writes y, bias included, which otherwise
+/// is filled first.
+///
+/// How many pairs a tap has, only the device knows (`offsets`): the host need not wait for it, and
+/// launches what the largest tap could need, at most as many blocks as the device holds; they
+/// stride, or leave at once.
+///
+/// **Expect.** 3 launches a tap: 79 under `subm` with 27 taps, some 1.5 us each even if there were
+/// no work. A pair moves 3 Cin + 4 Cout floats: its row read, written, read again; its product
+/// written, read, and added to y, which is read and written. At 64 channels the 745,248 pairs of
+/// the simulated sweep of 125,562 voxels (without the centre's) thus move 1.3 GB, mostly in L2,
+/// because a tap's buffers are 15 MB. A tap of 29,000 pairs is 224 tiles of 128 rows: too few to
+/// keep 132 SMs evenly busy, so that tiles are 64 x 64 there. Predicted for that sweep, 64 to 64
+/// channels, on an H200: 450 us. A tuning run had 609 (and 650 with tiles of 128 rows): a tap's
+/// gather took 6 us, its product 18 where the arithmetic alone would take 4, its scatter 8. Each
+/// launch is over before the device is full.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats, under `subm` for the
+/// centre that does not need it, since the problem does not say which tap is the largest. Declines
+/// other types than float32.
+///
+/// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read
+/// twice then if Cout is larger than its tile, and what is saved?
+#include "core/cuda/row_epilogue.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/async_tiles.cuh"
+#include "cuda_optimized/gemm/four.cuh"
+#include "cuda_optimized/sparse_conv/row_tiles.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+constexpr int kTileBlocksPerSm = 16;    ///< More tiles than these take: blocks stride.
+constexpr std::size_t kAlignment = 64;  ///< Floats that the parts of the workspace are rounded to.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+
+/// The pairs of a tap.
+struct Tap {
+  const std::int32_t* pairs;   ///< [P][3], of all taps
+  const std::int32_t* offset;  ///< where this tap's pairs begin, and those of the next
+};
+
+/// gathered[i] = features[in] for the tap's pairs i. Both have rows of `pieces`.
+/// Any one-dimensional grid. Block (along a row, rows).
+template <class Piece>
+__global__ void gather_rows(Tap tap, std::int64_t pieces, const Piece* features, Piece* gathered) {
+  const std::int64_t begin = tap.offset[0], count = tap.offset[1] - begin;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  for (; i < count; i += grid_rows) {
+    const std::int64_t in = tap.pairs[(begin + i) * kPairColumns + 1];
+    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x)
+      gathered[i * pieces + c] = features[in * pieces + c];
+  }
+}
+
+/// y[out] += product[i] for the tap's pairs i. No other pair of this tap has the row `out`, and the
+/// taps before are done: so nobody else adds to it now.
+/// Any one-dimensional grid. Block (along a row, rows).
+template <class Piece>
+__global__ void scatter_add_rows(Tap tap, std::int64_t pieces, const Piece* product, Piece* y) {
+  const std::int64_t begin = tap.offset[0], count = tap.offset[1] - begin;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  for (; i < count; i += grid_rows) {
+    const std::int64_t out = tap.pairs[(begin + i) * kPairColumns + 2];
+    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x)
+      y[out * pieces + c] = plus(y[out * pieces + c], product[i * pieces + c]);
+  }
+}
+
+/// c = a * b + bias, bias [N] or null; `offset` as in Tap, or null where all rows of a are taken.
+/// Any one-dimensional grid. Block (Tile::kThreads).
+/// @tparam kAligned b and c can be read and written as float4
+template <class Tile, bool kAligned>
+__global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
+    multiply_rows(gemm::Product product, const std::int32_t* offset, const float* bias) {
+  if (offset != nullptr) product.M = offset[1] - offset[0];
+  const std::int64_t across = ceil_div(product.N, Tile::kBlockN);
+  const std::int64_t tiles = ceil_div<std::int64_t>(product.M, Tile::kBlockM) * across;
+  const int steps = ceil_div(product.K, Tile::kBlockK);
+  const Tile tile(threadIdx.x);
+
+  for (std::int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const tile_map::Tile place{static_cast<int>(t / across), static_cast<int>(t % across)};
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    gemm::AsyncTiles<Tile, kStages<Tile>, kAligned> stages(product, place);
+    stages.add_steps(tile, 0, steps, sums);
+
+    const std::int64_t m0 = std::int64_t{place.m} * Tile::kBlockM;
+    const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
+    tile.for_each_four(sums, [&](int m, int n, float4 four) {
+      if (bias != nullptr) four = plus(gemm::load_four<false>(bias, 1, product.N, 0, n0 + n), four);
+      gemm::store_four<kAligned>(product.c, product.M, product.N, m0 + m, n0 + n, four);
+    });
+    __syncthreads();  // separates the last loads of this tile from the first copies of the next
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+/// Floats of the gathered rows, so that the product's rows begin aligned.
+std::int64_t gathered_floats(const SparseConvProblem& conv) {
+  const auto floats = checked_product({conv.most_pairs, conv.Cin}, "gathered channels");
+  return ceil_div<std::int64_t>(floats, kAlignment) * static_cast<std::int64_t>(kAlignment);
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  const auto product = checked_product({conv.most_pairs, conv.Cout}, "channels of a product");
+  return static_cast<std::size_t>(gathered_floats(conv) + product) * sizeof(float);
+}
+
+/// kernel(tap, ...) for rows of `channels`, as float4 where that is possible.
+void launch_for_rows(void (*fours)(Tap, std::int64_t, const float4*, float4*),
+                     void (*floats)(Tap, std::int64_t, const float*, float*), Tap tap,
+                     std::int64_t most_rows, int channels, const float* from, float* to) {
+  if (channels % 4 == 0 && is_aligned(from) && is_aligned(to)) {
+    const dim3 block = row_block(channels / 4);
+    launch(fours, {row_grid(most_rows, block), block}, tap, channels / 4,
+           reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to));
+  } else {
+    const dim3 block = row_block(channels);
+    launch(floats, {row_grid(most_rows, block), block}, tap, channels, from, to);
+  }
+}
+
+/// See multiply_rows(); product.M is the most rows that there may be.
+void launch_multiply_rows(const SparseConvProblem& conv, const gemm::Product& product,
+                          std::int64_t usual_rows, const std::int32_t* offset, const float* bias) {
+  const bool aligned = product.N % 4 == 0 && is_aligned(product.b) && is_aligned(product.c);
+  with_tile(usual_rows, conv, [&]<class Tile>(const Tile&) {
+    const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
+    const std::int64_t tiles =
+        std::int64_t{ceil_div(product.M, Tile::kBlockM)} * ceil_div(product.N, Tile::kBlockN);
+    launch(kernel,
+           {dim3(blocks_for(tiles, 1, std::int64_t{kTileBlocksPerSm} * multiprocessors())),
+            dim3(Tile::kThreads), gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes},
+           product, offset, bias);
+  });
+}
+
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const float* features = arrays.in<float>("features");
+  const float* weights = arrays.in<float>("weights");
+  const float* bias = arrays.in_or_null<float>("bias");
+  const auto* pairs = arrays.in<std::int32_t>("pairs");
+  const auto* offsets = arrays.in<std::int32_t>("offsets");
+  float* y = arrays.out<float>("y");
+  float* gathered = arrays.workspace<float>();
+  float* product = gathered + gathered_floats(conv);
+
+  const int KV = conv.book.KV;
+  const auto weights_of = [&](int k) { return weights + std::int64_t{k} * conv.Cin * conv.Cout; };
+  // At the centre of `subm` rows meet themselves: nothing to gather, and y is written first there.
+  const int centre = conv.book.mode == SparseMode::subm ? KV / 2 : -1;
+  if (centre >= 0) {
+    launch_multiply_rows(conv, {conv.M, conv.Cout, conv.Cin, features, weights_of(centre), y},
+                         conv.M, nullptr, bias);
+  } else {
+    launch_fill_rows(conv.M, conv.Cout, bias, y);
+  }
+  for (int k = 0; k < KV && conv.pairs > 0; ++k) {
+    if (k == centre) continue;
+    const Tap tap{pairs, offsets + k};
+    launch_for_rows(gather_rows<float4>, gather_rows<float>, tap, conv.most_pairs, conv.Cin,
+                    features, gathered);
+    launch_multiply_rows(
+        conv,
+        {static_cast<int>(conv.most_pairs), conv.Cout, conv.Cin, gathered, weights_of(k), product},
+        conv.pairs / KV, offsets + k, nullptr);
+    launch_for_rows(scatter_add_rows<float4>, scatter_add_rows<float>, tap, conv.most_pairs,
+                    conv.Cout, product, y);
+  }
+  launch_activate(conv.M, conv.Cout, conv.activation, y);
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> gather_gemm_scatter() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -1,0 +1,249 @@
+/// @file grouped_gemm.cu
+/// @brief sparse_conv, rung 4 on the GPU: all taps in three launches.
+///
+/// - Before: gather_gemm_scatter.cu (three launches a tap, each too small for the device)
+/// - After:  fetch_on_demand.cu (no buffers)
+/// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
+///
+/// **The idea.** Small products of many sizes want to be one. Padding them to the largest makes one
+/// batched product with much idle work: under `subm` the centre has five times the pairs of any
+/// other tap in a LiDAR sweep. Sorting taps into buckets of similar sizes is a compromise
+/// (torchsparse). The other end of that road is a list of tiles: cut every tap's pairs into tiles
+/// of 128, and launch them all. Only the last tile of a tap is not full.
+///
+///     tap 0        [tile][tile][til.]                block 0, 1, 2
+///     tap 1        [ti..]                            block 3
+///     tap 2        [tile][tile][tile][t...]          block 4, 5, 6, 7
+///
+/// A block finds its tap by the offsets alone (row_tiles.cuh: first_slot()), so the list is never
+/// written down. The gather copies the rows of all pairs. The scatter turns round: if all taps were
+/// added at once, it would need atomics, so each output *collects* its products instead. It finds
+/// them by a table that the gather leaves, place[k][out], and by its mask, which says which of
+/// those entries are there.
+///
+/// **Expect.** 3 launches. Deterministic: an output adds its products in the order of the taps, and
+/// writes its row once, with bias and activation; y needs no filling. A pair moves 3 Cin + 2 Cout
+/// floats, 2 Cout fewer than before, but the buffers of all pairs are no longer a matter for L2:
+/// 223 MB each for the 870,810 pairs of the simulated sweep of 125,562 voxels, at 64 channels. Of
+/// its tiles 99.8 % is work. Predicted for it, 64 to 64 channels, on an H200: gather 60 us, product
+/// 190, collect 60: 310 us. A tuning run had 387: gather 106, product 211, collect 72. With one row
+/// instead of four on its way in each thread, collect took 85 and gather 101, which
+/// suggests that the gather's 3 TB/s of reading and writing are not a matter of latency.
+/// **Costs.** Workspace for all pairs, P * (Cin + Cout) floats, and KV * M places: 459 MB where
+/// gather_gemm_scatter has 64; at 913,903 voxels and 128 channels 12 GB. Declines other types
+/// than float32.
+///
+/// **Try.** Do the taps in a few groups, of so many pairs that the buffers of a group stay in L2.
+/// What becomes of the collecting, and from which size of L2 on does it pay?
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/async_tiles.cuh"
+#include "cuda_optimized/gemm/four.cuh"
+#include "cuda_optimized/sparse_conv/row_tiles.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+constexpr std::int64_t kMaxTiles = 1 << 20;  ///< More tiles than these: blocks stride.
+constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thread has on their way.
+constexpr std::int64_t kAlignment = 64;      ///< Floats that parts of the workspace are rounded to.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+
+/// gathered[i] = features[in] for all pairs i, and place[k][out] = i: where `out` will find what
+/// tap k sends it.
+/// Any one-dimensional grid. Block (along a row, rows).
+template <class Piece>
+__global__ void gather_all_rows(SparseConvProblem conv, const std::int32_t* pairs,
+                                std::int64_t pieces, const Piece* features, Piece* gathered,
+                                std::int32_t* place) {
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  std::int64_t first = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  for (; first < conv.pairs; first += kAtOnce * grid_rows) {
+    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
+      // One loop for each of the loads that wait for each other, so that others need not wait.
+      std::int64_t in[kAtOnce];
+      Piece parts[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const std::int64_t i = first + j * grid_rows;
+        in[j] = i < conv.pairs ? pairs[i * kPairColumns + 1] : -1;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        parts[j] = in[j] >= 0 ? features[in[j] * pieces + c] : zeros<Piece>();
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (in[j] < 0) break;
+        const std::int64_t i = first + j * grid_rows;
+        gathered[i * pieces + c] = parts[j];
+        if (c > 0) continue;
+        const std::int32_t* pair = pairs + i * kPairColumns;
+        place[std::int64_t{pair[0]} * conv.M + pair[2]] = static_cast<std::int32_t>(i);
+      }
+    }
+  }
+}
+
+/// products[i] = gathered[i] * weights[k] for all pairs i: a tile of one tap at a time.
+/// Any one-dimensional grid. Block (Tile::kThreads).
+/// @tparam kAligned weights and products can be read and written as float4
+template <class Tile, bool kAligned>
+__global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
+    multiply_all_rows(SparseConvProblem conv, const std::int32_t* offsets, const float* gathered,
+                      const float* weights, float* products) {
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+  const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
+  const std::int64_t slots = first_slot(conv.pairs, conv.book.KV, Tile::kBlockM);
+  const int steps = ceil_div(conv.Cin, Tile::kBlockK);
+  const Tile tile(threadIdx.x);
+
+  for (std::int64_t t = blockIdx.x; t < slots * across; t += gridDim.x) {
+    const PairTile rows = tile_in_slot(t / across, offsets, conv.book.KV, Tile::kBlockM);
+    if (rows.count <= 0) continue;  // the whole block
+    // A product of its own for each tile: that of these rows and their tap's weights.
+    const gemm::Product product{rows.count,
+                                conv.Cout,
+                                conv.Cin,
+                                gathered + rows.first * Cin,
+                                weights + rows.k * Cin * Cout,
+                                products + rows.first * Cout};
+    const tile_map::Tile place{0, static_cast<int>(t % across)};
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    gemm::AsyncTiles<Tile, kStages<Tile>, kAligned> stages(product, place);
+    stages.add_steps(tile, 0, steps, sums);
+
+    const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
+    tile.for_each_four(sums, [&](int m, int n, float4 four) {
+      gemm::store_four<kAligned>(product.c, product.M, product.N, m, n0 + n, four);
+    });
+    __syncthreads();  // separates the last loads of this tile from the first copies of the next
+  }
+}
+
+/// y[out] = bias + what the taps send it, in their order, activated. bias: a row, or null.
+/// Any one-dimensional grid. Block (along a row, rows).
+template <class Piece>
+__global__ void collect_rows(SparseConvProblem conv, const std::int32_t* mask,
+                             const std::int32_t* place, std::int64_t pieces, const Piece* products,
+                             const Piece* bias, Piece* y) {
+  const std::int64_t M = conv.M;
+  const int words = mask_words(conv.book.KV);
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  std::int64_t out = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  for (; out < M; out += grid_rows) {
+    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
+      Piece sum = bias != nullptr ? bias[c] : zeros<Piece>();
+      for (int word = 0; word < words; ++word) {
+        auto left = static_cast<unsigned>(mask[out * words + word]);  // taps that send something
+        while (left != 0) {
+          std::int64_t found[kAtOnce];
+#pragma unroll
+          for (int j = 0; j < kAtOnce; ++j) {
+            const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
+            found[j] = left != 0 ? place[k * M + out] : -1;
+            left &= left - 1;  // stays 0
+          }
+          Piece parts[kAtOnce];
+#pragma unroll
+          for (int j = 0; j < kAtOnce; ++j)
+            parts[j] = found[j] >= 0 ? products[found[j] * pieces + c] : zeros<Piece>();
+#pragma unroll
+          for (int j = 0; j < kAtOnce; ++j) sum = plus(sum, parts[j]);
+        }
+      }
+      y[out * pieces + c] = activated(conv.activation, sum);
+    }
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+/// The parts of the workspace, in floats from its beginning.
+struct Parts {
+  std::int64_t products, place, end;  ///< The gathered rows are first.
+};
+
+Parts parts_of(const SparseConvProblem& conv) {
+  const auto rounded = [](std::int64_t floats) {
+    return ceil_div(floats, kAlignment) * kAlignment;
+  };
+  Parts parts{};
+  parts.products = rounded(checked_product({conv.pairs, conv.Cin}, "gathered channels"));
+  parts.place =
+      parts.products + rounded(checked_product({conv.pairs, conv.Cout}, "products' channels"));
+  parts.end = parts.place + checked_product({conv.book.KV, conv.M}, "places of products");
+  return parts;
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return static_cast<std::size_t>(parts_of(conv).end) * sizeof(float);
+}
+
+/// features [N][Cin], pairs [P][3], gathered [P][Cin], place [KV][M].
+template <class Piece>
+void gather_as(const SparseConvProblem& conv, const Arguments& arrays, float* gathered,
+               std::int32_t* place) {
+  const int pieces = conv.Cin / static_cast<int>(sizeof(Piece) / sizeof(float));
+  const dim3 block = row_block(pieces);
+  launch(gather_all_rows<Piece>, {row_grid(conv.pairs, block), block}, conv,
+         arrays.in<std::int32_t>("pairs"), pieces,
+         reinterpret_cast<const Piece*>(arrays.in<float>("features")),
+         reinterpret_cast<Piece*>(gathered), place);
+}
+
+/// mask [M][words], products [P][Cout], bias [Cout] or null, y [M][Cout].
+template <class Piece>
+void collect_as(const SparseConvProblem& conv, const Arguments& arrays, const float* products,
+                const std::int32_t* place) {
+  const int pieces = conv.Cout / static_cast<int>(sizeof(Piece) / sizeof(float));
+  const dim3 block = row_block(pieces);
+  launch(collect_rows<Piece>, {row_grid(conv.M, block), block}, conv,
+         arrays.in<std::int32_t>("mask"), place, pieces, reinterpret_cast<const Piece*>(products),
+         reinterpret_cast<const Piece*>(arrays.in_or_null<float>("bias")),
+         reinterpret_cast<Piece*>(arrays.out<float>("y")));
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const Parts parts = parts_of(conv);
+  float* gathered = arrays.workspace<float>();
+  float* products = gathered + parts.products;
+  auto* place = reinterpret_cast<std::int32_t*>(gathered + parts.place);
+  const float* weights = arrays.in<float>("weights");
+
+  if (conv.Cin % 4 == 0 && is_aligned(arrays.in<float>("features"))) {
+    gather_as<float4>(conv, arrays, gathered, place);
+  } else {
+    gather_as<float>(conv, arrays, gathered, place);
+  }
+  if (conv.pairs > 0) {
+    with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
+      const auto kernel = conv.Cout % 4 == 0 && is_aligned(weights)
+                              ? multiply_all_rows<Tile, true>
+                              : multiply_all_rows<Tile, false>;
+      const std::int64_t tiles =
+          first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
+      launch(kernel,
+             {dim3(blocks_for(tiles, 1, kMaxTiles)), dim3(Tile::kThreads),
+              gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes},
+             conv, arrays.in<std::int32_t>("offsets"), gathered, weights, products);
+    });
+  }
+  if (conv.Cout % 4 == 0 && is_aligned(arrays.out<float>("y")) &&
+      is_aligned(arrays.in_or_null<float>("bias"))) {
+    collect_as<float4>(conv, arrays, products, place);
+  } else {
+    collect_as<float>(conv, arrays, products, place);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> grouped_gemm() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

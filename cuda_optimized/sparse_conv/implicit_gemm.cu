@@ -1,0 +1,138 @@
+/// @file implicit_gemm.cu
+/// @brief sparse_conv: a block owns a tile of rows and channels, and does the taps that any of its
+/// rows has.
+///
+/// - Before: output_stationary.cu (every row reads the weights of its taps for itself)
+/// - After: implicit_gemm_sorted.cu
+/// - The same maths: cpu_reference/sparse_conv/direct.cpp
+///
+/// **The idea.** At one tap, a tile of rows is a dense product: rows of features, gathered through
+/// nbr, times the tap's weights. Both factors go through shared memory, where many rows share the
+/// weights and many channels the rows, and the sums of all taps stay in the registers of one block:
+/// no atomics, no workspace. A row without the tap is a row of zeros. The masks tell which taps no
+/// row of the tile has: their OR is the list of work.
+///
+///     mask     row 0   . X . X       gathered at tap 1      weights
+///              row 1   . X . .       | features[nbr[1][0]]  |   | W_1 |
+///              row 2   . . . X       | features[nbr[1][1]]  | x |     |  added to the tile's sums
+///              row 3   . X . .       | 0                    |   |     |
+///     OR               . X . X       | features[nbr[1][3]]  |
+///                     tap 0 and tap 2 are skipped
+///
+/// **Expect.** What decides is *executed over useful*: rows times taps that the tiles do, over
+/// pairs. benchmarks/tile_waste.cpp counts it without a GPU: in a simulated sweep of 125,562 sites
+/// 2.7 for tiles of 32 rows in the order of their coordinates, 3.9 in no order. With 4 x 4 sums a
+/// thread, 8 loads of 16 bytes for 64 multiply-adds, the kernel may do 20 of an H200's 65 TFLOP/s:
+/// 0.95 ms at 64 channels (a tuning run had 1.02), where output_stationary takes two loads for each
+/// multiply-add.
+/// **Costs.** The zeros. Needs masks beside nbr. Declines other types than float32.
+///
+/// **Try.** Count the zeros: let a kernel add up, with atomicAdd, how many rows of each executed
+/// tap are -1. Does benchmarks/tile_waste.cpp say the same?
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/thread_tile.cuh"
+#include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+constexpr int kRows = 32;    ///< Of a tile: as many as a warp has lanes.
+constexpr int kBlockK = 16;  ///< Depth of a step.
+using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
+using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+
+/// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: where
+/// rows are sorted, the largest masks stand last, many of them with many taps, and what takes long
+/// had better begin early.
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGemm conv) {
+  constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
+  __shared__ __align__(16) float a_tile[kRows * kPitchA];
+  __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
+  __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
+  __shared__ unsigned any;                             // bits of the taps that any row has
+
+  const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.taps);
+  const std::int64_t across = ceil_div(conv.channels, Tile::kBlockN);
+  const std::int64_t tiles = ceil_div<std::int64_t>(conv.rows, kRows) * across;
+  const Tile tile(threadIdx.x);
+  for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const std::int64_t place = tiles - 1 - i;
+    const int c0 = static_cast<int>(place % across) * Tile::kBlockN;
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    std::int32_t row = -1;  // that this thread looks up
+    if (thread < kRows) {
+      const std::int64_t at = place / across * kRows + thread;
+      if (at < conv.rows) row = conv.order != nullptr ? conv.order[at] : static_cast<int>(at);
+      rows[thread] = row;
+    }
+    for (int word = 0; word < words; ++word) {
+      if (thread < kRows) {
+        unsigned bits =
+            row >= 0 ? static_cast<unsigned>(conv.mask[std::int64_t{row} * words + word]) : 0;
+        for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
+        if (thread == 0) any = bits & taps_in_word(conv, word);
+      }
+      __syncthreads();  // `any` is there, and so are the rows
+      for (unsigned left = any; left != 0; left &= left - 1) {
+        const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
+        if (thread < kRows) inputs[thread] = row >= 0 ? conv.table[k * conv.rows + row] : -1;
+        for (int s0 = 0; s0 < conv.summed; s0 += kBlockK) {
+          __syncthreads();  // the inputs are there, and nobody multiplies the tiles before any more
+          for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
+            const int m = e / kBlockK, s = e % kBlockK;
+            const bool exists = inputs[m] >= 0 && s0 + s < conv.summed;
+            a_tile[m * kPitchA + s] =
+                exists ? conv.from[std::int64_t{inputs[m]} * conv.summed + s0 + s] : 0.0f;
+          }
+          for (int e = thread; e < kBlockK * Tile::kBlockN; e += Tile::kThreads) {
+            const int s = e / Tile::kBlockN, n = e % Tile::kBlockN;
+            const bool exists = s0 + s < conv.summed && c0 + n < conv.channels;
+            b_tile[s * kPitchB + n] =
+                exists ? conv.weights[(k * conv.summed + s0 + s) * conv.channels + c0 + n] : 0.0f;
+          }
+          __syncthreads();  // the tiles are there
+          tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
+        }
+      }
+      __syncthreads();  // all have read `any` before the next word's comes in its place
+    }
+    tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
+      if (rows[m] >= 0 && c0 + n < conv.channels) store_sums<false>(conv, rows[m], c0 + n, four);
+    });
+    __syncthreads();  // all have read the rows before the next tile's come in their place
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+template <class Tile>
+void launch_with(const ImplicitGemm& conv) {
+  const std::int64_t tiles =
+      ceil_div<std::int64_t>(conv.rows, kRows) * ceil_div(conv.channels, Tile::kBlockN);
+  launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, conv);
+}
+
+/// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], y [M][Cout].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  launch_implicit_gemm(implicit_gemm_of(conv, arrays));
+}
+
+}  // namespace
+
+void launch_implicit_gemm(const ImplicitGemm& conv) {
+  if (conv.channels <= Narrow::kBlockN) {
+    launch_with<Narrow>(conv);
+  } else {
+    launch_with<Wide>(conv);
+  }
+}
+
+Implementation<SparseConvProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -1,0 +1,144 @@
+/// @file implicit_gemm_mma.cu
+/// @brief sparse_conv on the tensor cores: a tile of rows with like taps is one matrix product.
+///
+/// - Before: output_stationary.cu (every output collects its sum by itself)
+/// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
+///
+/// **The idea.** At one tap, 128 output rows times Cin channels times Cout is a matrix product, and
+/// it needs no pass that gathers and none that scatters: the rows of its left factor are gathered
+/// on their way into shared memory. `cp.async` copies 16 bytes from anywhere, and writes zeros if
+/// told to read nothing: that is a row that meets nothing at this tap.
+///
+///     order -> rows of the tile     nbr[tap][row]          features       stage (shared memory)
+///       0      row 17                  40          ---->   row 40    ->   | row 40 | W[tap]    |
+///       1      row 90                  -1          ---->   nothing   ->   | zeros  | 32 chan-  |
+///       2      row  3                   8          ---->   row  8    ->   | row  8 | nels deep |
+///
+/// A tile computes a tap if any of its rows needs it. Rows in the order of their masks have like
+/// taps, so that few are computed in vain: in a LiDAR sweep 2.2 times the pairs for 128 rows, and
+/// 10 times or so in the order of the sites. A block lists the taps that its rows meet, from their
+/// masks, and notes for each which warps need it: 32 rows a warp, 1.9 times the pairs.
+///
+/// Three copies depend on one another: the index, the row that it names, the product. Indices have
+/// a ring of their own, copied by cp.async too, two steps before the rows are asked for:
+///
+///     step            s        s + 1      s + 2      s + 3      s + 4
+///                  multiply   landing    rows are   landing    indices are
+///                                        asked for             asked for
+///
+/// The numbers of a fragment must get to the right lanes. `ldmatrix` brings those of the rows (and
+/// `.trans` turns 16-bit weights, which lie across k, on the way). It cannot turn 32-bit ones; but
+/// which column of the tile is called column g of fragment j is free: let it be channel 4 g + j,
+/// and a lane finds its numbers of four fragments in 16 bytes. The sums come out four to a store.
+///
+/// float32 is rounded to TF32 (`cvt.rna`) between shared memory and registers; float16 and bfloat16
+/// are multiplied as they are. Sums are float for all three, get their bias and ReLU in registers,
+/// and are rounded once.
+///
+/// **Expect.** Simulated sweep of 125,562 voxels, 3^3, H200: 7.1 GFLOP for the pairs at 64
+/// channels, twice that with those in vain; 220 MB of rows and 220 MB of weights from L2. Predicted
+/// in microseconds for 32, 64, 128 channels: TF32 55, 110, 300; float16 38, 60, 150. Measured: TF32
+/// 68, 168, 490; float16 50, 89, 210. A first version found its offsets anew in each step, with
+/// more than twice the instructions: TF32 78, 238, 765. Tiles of 64 rows lost (TF32 79, 195), and a
+/// fourth stage (83, 95 for halves).
+/// **Costs.** 23 to 99 KB of shared memory. Needs the masks and the order of the rows, and time to
+/// sort them, once for all layers on the same sites. Channels that are no multiple of 16 bytes, or
+/// arrays that do not begin at one, are copied element by element: right, and slow. Declined:
+/// float32 that must not be rounded, GPUs before compute capability 8.0, over 1024 taps.
+/// **Try.** Take the rows in the order of the sites (rows_[i] = m0_ + i). How much slower, and how
+/// many taps does a tile have now?
+#include "core/cuda/device_attribute.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+/// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    implicit_gemm_tile(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
+                       unsigned tiles_n) {
+  // The last rows of the order have the most taps: their tiles begin first.
+  const unsigned last = gridDim.x / tiles_n - 1;
+  GatheredTile<Shape> tile(conv, by_chunks, std::int64_t{last - blockIdx.x / tiles_n} * Shape::M,
+                           static_cast<int>(blockIdx.x % tiles_n) * Shape::N);
+  tile.prepare();
+  WarpSums<typename Shape::Number, Shape::kWarpN> sums;
+  tile.multiply(&sums);
+  tile.store(sums);
+}
+
+template <class Shape>
+void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
+  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
+  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
+  launch(implicit_gemm_tile<Shape>,
+         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
+          Shape::shared_bytes(conv.taps)},
+         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  if (compute_capability() < 80) {
+    return "tensor cores take these numbers from compute capability 8.0 on";
+  }
+  if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
+  return {};
+}
+
+bool begins_at_piece(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % kPiece == 0;
+}
+
+template <class T>
+void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
+  const GatheredRows<T> conv = {.taps = problem.book.KV,
+                                .rows = problem.M,
+                                .summed = problem.Cin,
+                                .channels = problem.Cout,
+                                .table = arrays.in<std::int32_t>("nbr"),
+                                .mask = arrays.in<std::int32_t>("mask"),
+                                .order = arrays.in<std::int32_t>("order"),
+                                .from = arrays.in<T>("features"),
+                                .weights = arrays.in<T>("weights"),
+                                .to = arrays.out<T>("y"),
+                                .bias = arrays.in_or_null<float>("bias"),
+                                .activation = problem.activation};
+  constexpr int kCount = kPiece / static_cast<int>(sizeof(T));
+  const bool pieces = conv.summed % kCount == 0 && conv.channels % kCount == 0 &&
+                      begins_at_piece(conv.from) && begins_at_piece(conv.weights) &&
+                      begins_at_piece(conv.to);
+  constexpr int kNarrowRow = static_cast<int>(32 * sizeof(T));
+  if (!pieces) {
+    launch_shape<MmaShape<T, 32, 32, 32, 64, 3, 4, false>>(conv);
+  } else if (conv.rows <= 1024) {
+    launch_shape<MmaShape<T, 32, 32, 32, 64, 3, 8, true>>(conv);
+  } else if (conv.channels <= 32) {
+    launch_shape<MmaShape<T, 128, 32, 32, kNarrowRow, 3, 4, true>>(conv);
+  } else if (conv.channels <= 64) {
+    // cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
+    constexpr bool kFloat = std::is_same_v<T, float>;
+    launch_shape<MmaShape<T, 128, 64, kFloat ? 64 : 32, 128, 3, kFloat ? 3 : 2, true>>(conv);
+  } else {
+    launch_shape<MmaShape<T, 128, 128, 64, 128, 3, 2, true>>(conv);
+  }
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  switch (conv.dtype) {
+    case DType::f16: return run_as<Half>(conv, arrays);
+    case DType::bf16: return run_as<BFloat16>(conv, arrays);
+    default: return run_as<float>(conv, arrays);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> implicit_gemm_mma() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

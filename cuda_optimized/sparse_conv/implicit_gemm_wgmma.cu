@@ -1,0 +1,239 @@
+/// @file implicit_gemm_wgmma.cu
+/// @brief sparse_conv with Hopper's wgmma: gathered rows are multiplied where they landed.
+///
+/// - Before: implicit_gemm_mma.cu (fragments go through registers)
+/// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
+///
+/// **The idea.** The tiles, lists of taps and rings of \ref
+/// rung_cuda_optimized_sparse_conv_implicit_gemm_mma "implicit_gemm_mma" stay as they are. But of a
+/// step, 4 ldmatrix and 8 mma.sync a warp for each 32 bytes of depth, four instructions of four
+/// warps are left: `wgmma` reads both factors from shared memory by itself.
+///
+///     cp.async, row by row            stage                 two warpgroups
+///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
+///     weights of the tap       ->  b [Cout][64]   a row     d [64][Cout] += a [64][64] * b
+///
+/// The copy engine (TMA) of compute capability 9.0 copies boxes, and rows from anywhere are no box;
+/// so threads copy, and permute the 16-byte pieces of each row as the engine would: wgmma undoes
+/// it. They write as threads do, and wgmma reads as the engine does: fence.proxy.async stands
+/// between. Products run while the threads ask for the rows of a later step.
+///
+/// Both factors must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
+/// workspace first. And wgmma truncates float32 to TF32, with nobody between memory and product who
+/// could round: so another kernel rounds all features into the workspace. Both count.
+///
+/// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
+/// Predicted for the simulated sweep of 125,562 voxels on an H200, float16 in microseconds: 64
+/// channels 70, 128 channels 160. Measured: 76 and 156 (implicit_gemm_mma 89 and 210), with 32
+/// channels 73 (50). What lost: leaving out the taps that none of a warpgroup's 64 rows needs. That
+/// saves a tenth of the products, but ptxas then wants the wait next to them, before the copies are
+/// asked for: 87 and 167.
+/// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Rows are copied
+/// 128 bytes deep: with 32 halves, half of each stage is zeros. The workspace holds the weights
+/// and, for float32, the features. Channels that are no multiple of 16 bytes, or arrays that do not
+/// begin at one, are copied element by element: right, and slow. Declined: float32 that must not be
+/// rounded; GPUs other than compute capability 9.0; over 1024 taps.
+/// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+#include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+constexpr int kWarpgroupRows = 64;
+constexpr int kCopyThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More numbers than these take: threads stride.
+
+/// 128 rows and kN channels by two warpgroups; rows of 128 bytes, 64 deep.
+template <class T, int kN, int kBlocksPerSm, bool kPieces_>
+struct WgmmaRows : MmaShape<T, 2 * kWarpgroupRows, kN, kN / 2, 128, 3, kBlocksPerSm, kPieces_> {
+  using Base = MmaShape<T, 2 * kWarpgroupRows, kN, kN / 2, 128, 3, kBlocksPerSm, kPieces_>;
+  static constexpr bool kAlongK = true;
+  static constexpr unsigned kAlignment = gemm::kAtom;
+  static_assert(Base::kThreads == 256 && Base::kBytesA % gemm::kAtom == 0 &&
+                Base::kBytesB % gemm::kAtom == 0);
+  static std::size_t shared_bytes(int taps) { return Base::shared_bytes(taps) + kAlignment; }
+};
+
+/// A warpgroup's sums, 64 rows and kN channels, as wgmma spreads them.
+template <class T, int kN>
+struct WarpgroupSums {
+  float of[kN / 2] = {};
+  static constexpr int kTogether = 2;
+
+  /// Calls visit(row, channel, values) for each two neighbouring sums; rows count from the
+  /// warp's 16.
+  template <class Visit>
+  __device__ void for_each(const Visit& visit) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int j = 0; j < kN / 8; ++j) {
+        const float values[2] = {of[4 * j + 2 * half], of[4 * j + 2 * half + 1]};
+        visit(8 * half + lane / 4, 8 * j + lane % 4 * 2, values);
+      }
+    }
+  }
+};
+
+/// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    wgmma_rows(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
+               unsigned tiles_n) {
+  using T = typename Shape::Number;
+  // The last rows of the order have the most taps: their tiles begin first.
+  const unsigned last = gridDim.x / tiles_n - 1;
+  GatheredTile<Shape> tile(conv, by_chunks, std::int64_t{last - blockIdx.x / tiles_n} * Shape::M,
+                           static_cast<int>(blockIdx.x % tiles_n) * Shape::N);
+  tile.prepare();
+  WarpgroupSums<T, Shape::N> sums;
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  tile.for_each_step(
+      [&](int, const char* a) {
+        const std::uint64_t left =
+            ptx::wgmma_descriptor(a + group * kWarpgroupRows * Shape::kRowBytes);
+        const std::uint64_t right = ptx::wgmma_descriptor(a + Shape::kBytesA);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int deep = 0; deep < Shape::kRowBytes; deep += kDeep) {
+          // Descriptors count in units of 16 bytes.
+          const auto next = static_cast<std::uint64_t>(deep / 16);
+          if constexpr (std::is_same_v<T, float>) {
+            ptx::wgmma_m64k8_tf32<Shape::N>(sums.of, left + next, right + next, true);
+          } else if constexpr (std::is_same_v<T, Half>) {
+            ptx::wgmma_m64k16_f16<Shape::N>(sums.of, left + next, right + next, true);
+          } else {
+            ptx::wgmma_m64k16_bf16<Shape::N>(sums.of, left + next, right + next, true);
+          }
+        }
+        ptx::wgmma_commit_group();
+      },
+      // The copies of a later step have been asked for while the products run.
+      [](int, const char*) { ptx::wgmma_wait_group<0>(); });
+  tile.store(sums, static_cast<int>(threadIdx.x) / 32 * 16, 0);
+}
+
+/// What wgmma takes: float32 rounded to TF32, which it would truncate; others as they are.
+template <class T>
+__device__ T as_factor(T number) {
+  if constexpr (std::is_same_v<T, float>) {
+    return __uint_as_float(ptx::to_tf32(number));
+  } else {
+    return number;
+  }
+}
+
+/// Rounds numbers [count]. Any one-dimensional grid.
+__global__ void round_numbers(std::int64_t count, const float* from, float* to) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < count; i += grid_threads) to[i] = as_factor(from[i]);
+}
+
+/// to [taps][channels][summed] from weights [taps][summed][channels]. Any one-dimensional grid.
+template <class T>
+__global__ void transpose_weights(std::int64_t count, int summed, int channels, const T* weights,
+                                  T* to) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < count; i += grid_threads) {
+    const std::int64_t row = i / summed, s = i % summed, tap = row / channels, c = row % channels;
+    to[i] = as_factor(weights[(tap * summed + s) * channels + c]);
+  }
+}
+
+std::int64_t weights_of(const SparseConvProblem& conv) {
+  return std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
+  return gemm::why_no_wgmma();
+}
+
+/// Elements of the transposed weights in the workspace; what follows begins at 16 bytes.
+std::int64_t transposed_of(const SparseConvProblem& conv) {
+  return ceil_div(weights_of(conv), std::int64_t{8}) * 8;
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  std::int64_t count = transposed_of(conv);
+  if (conv.dtype == DType::f32) count += std::int64_t{conv.N} * conv.Cin;  // rounded features
+  return static_cast<std::size_t>(count) * size_of(conv.dtype);
+}
+
+template <class Shape>
+void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
+  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
+  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
+  launch(wgmma_rows<Shape>,
+         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
+          Shape::shared_bytes(conv.taps)},
+         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
+}
+
+bool begins_at_piece(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % kPiece == 0;
+}
+
+template <class T>
+void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
+  T* const transposed = arrays.workspace<T>();
+  launch(transpose_weights<T>,
+         {blocks_for(weights_of(problem), kCopyThreads, kMaxBlocks), kCopyThreads},
+         weights_of(problem), problem.Cin, problem.Cout, arrays.in<T>("weights"), transposed);
+  const T* features = arrays.in<T>("features");
+  if constexpr (std::is_same_v<T, float>) {
+    float* const rounded = transposed + transposed_of(problem);
+    const std::int64_t count = std::int64_t{problem.N} * problem.Cin;
+    launch(round_numbers, {blocks_for(count, kCopyThreads, kMaxBlocks), kCopyThreads}, count,
+           features, rounded);
+    features = rounded;
+  }
+  const GatheredRows<T> conv = {.taps = problem.book.KV,
+                                .rows = problem.M,
+                                .summed = problem.Cin,
+                                .channels = problem.Cout,
+                                .table = arrays.in<std::int32_t>("nbr"),
+                                .mask = arrays.in<std::int32_t>("mask"),
+                                .order = arrays.in<std::int32_t>("order"),
+                                .from = features,
+                                .weights = transposed,
+                                .to = arrays.out<T>("y"),
+                                .bias = arrays.in_or_null<float>("bias"),
+                                .activation = problem.activation};
+  constexpr int kCount = kPiece / static_cast<int>(sizeof(T));
+  const bool pieces = conv.summed % kCount == 0 && conv.channels % kCount == 0 &&
+                      begins_at_piece(conv.from) && begins_at_piece(conv.weights) &&
+                      begins_at_piece(conv.to);
+  if (!pieces) {
+    launch_shape<WgmmaRows<T, 64, 2, false>>(conv);
+  } else if (conv.channels <= 64) {
+    launch_shape<WgmmaRows<T, 64, 2, true>>(conv);
+  } else {
+    launch_shape<WgmmaRows<T, 128, 2, true>>(conv);
+  }
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  switch (conv.dtype) {
+    case DType::f16: return run_as<Half>(conv, arrays);
+    case DType::bf16: return run_as<BFloat16>(conv, arrays);
+    default: return run_as<float>(conv, arrays);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> implicit_gemm_wgmma() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

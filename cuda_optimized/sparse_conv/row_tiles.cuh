@@ -1,0 +1,126 @@
+/// @file row_tiles.cuh
+/// @brief What the rungs share that work on the rows of pairs: rows in wide pieces, tiles of a
+/// tap's product, and which tap a tile belongs to.
+#pragma once
+
+#include <type_traits>
+
+#include "core/cuda/device_attribute.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/thread_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+
+// --- Rows that are copied and added. A row is made of pieces: float4, or single floats.
+
+inline constexpr int kRowThreads = 256;  ///< Of a block that works on rows.
+inline constexpr int kWidest = 32;       ///< At most so many threads along a row: one warp.
+/// Blocks of kRowThreads that an SM holds. With more rows than those take, blocks stride.
+inline constexpr int kRowBlocksPerSm = 8;
+
+/// Sum of two pieces.
+__device__ inline float plus(float a, float b) { return a + b; }
+/// Sum of two pieces.
+__device__ inline float4 plus(float4 a, float4 b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+/// A piece of zeros.
+template <class Piece>
+__device__ inline Piece zeros() {
+  return Piece{};
+}
+/// A piece of complete sums, as it is stored.
+__device__ inline float4 activated(Activation activation, float4 sums) {
+  return {convladder::activated(activation, sums.x), convladder::activated(activation, sums.y),
+          convladder::activated(activation, sums.z), convladder::activated(activation, sums.w)};
+}
+using convladder::activated;
+
+/// Whether float4 can be read from there.
+inline bool is_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % sizeof(float4) == 0;
+}
+
+/// A block for rows of `pieces`: a power of two of threads along a row, the others down.
+inline dim3 row_block(int pieces) {
+  int across = 1;
+  while (across < pieces && across < kWidest) across *= 2;
+  return {static_cast<unsigned>(across), static_cast<unsigned>(kRowThreads / across)};
+}
+
+/// The grid for `rows` rows of such blocks: what the device holds at once, or less.
+inline dim3 row_grid(std::int64_t rows, dim3 block) {
+  return {blocks_for(rows, static_cast<int>(block.y),
+                     std::int64_t{kRowBlocksPerSm} * multiprocessors())};
+}
+
+// --- Tiles of the products of rows: rows of pairs x output channels.
+
+/// Steps whose tiles are in shared memory, or on their way: of 16 channels three, of 32 two.
+template <class Tile>
+inline constexpr int kStages = Tile::kBlockK > 16 ? 2 : 3;
+
+/// Calls body(tile) with a gemm::ThreadTile for `rows` rows that are multiplied at once: as wide as
+/// the output channels, and smaller where there would be few tiles of 128 rows for each SM. Tests
+/// lower max_strided_blocks, which here means a small machine, so that small problems meet the
+/// large tiles, too.
+template <class Body>
+void with_tile(std::int64_t rows, const SparseConvProblem& conv, const Body& body) {
+  using gemm::ThreadTile;
+  const std::int64_t tiles = rows / 128 * ceil_div(conv.Cout, 128);
+  const bool many = tiles >= std::min<std::int64_t>(1024, max_strided_blocks);
+  const bool some =
+      tiles >= std::min<std::int64_t>(128, ceil_div<std::int64_t>(max_strided_blocks, 2));
+  if (!some) {
+    body(ThreadTile<32, 32, 16, 4, 4, 4>(0));
+  } else if (conv.Cout <= 32 && conv.Cin <= 16) {
+    body(ThreadTile<128, 32, 16, 8, 4, 4>(0));
+  } else if (conv.Cout <= 32) {
+    body(ThreadTile<128, 32, 32, 8, 4, 4>(0));
+  } else if (!many) {
+    body(ThreadTile<64, 64, 16, 4, 8, 4>(0));
+  } else if (conv.Cout <= 64) {
+    body(ThreadTile<128, 64, 16, 8, 8, 8>(0));
+  } else {
+    body(ThreadTile<128, 128, 16, 8, 8, 4>(0));
+  }
+}
+
+// --- Tiles of all taps in one launch.
+
+/// Where the slots of tap k begin if all pairs are cut into tiles of `tile` rows, none across two
+/// taps. Rounding down and one slot more for each tap are enough, at most one of them stays empty,
+/// and nobody has to add up the tiles of the taps before:
+///
+///     offsets     0           10     13                    tile = 4
+///     tap 0       [....][....][..]                         slots 0, 1, 2
+///     tap 1                   [...]                        slot  10 / 4 + 1 = 3
+///     tap 2                          [....]...             slots 13 / 4 + 2 = 5, ...; 4 is empty
+HOST_DEVICE constexpr std::int64_t first_slot(std::int64_t offset, int k, int tile) {
+  return offset / tile + k;
+}
+
+/// A tile's rows.
+struct PairTile {
+  int k;               ///< Their tap.
+  std::int64_t first;  ///< The first of the pairs.
+  int count;           ///< How many; 0 or less: the slot is empty.
+};
+
+/// The tile in that slot, for slot < first_slot(pairs, KV, tile). Whole warps call it: each lane
+/// looks at another tap's offset, [KV + 1].
+__device__ inline PairTile tile_in_slot(std::int64_t slot, const std::int32_t* offsets, int KV,
+                                        int tile) {
+  int begun = 0;  // taps whose slots begin here or before
+  for (int k0 = 0; k0 < KV; k0 += 32) {
+    const int k = k0 + static_cast<int>(threadIdx.x) % 32;
+    const bool has_begun = k < KV && first_slot(offsets[k], k, tile) <= slot;
+    begun += __popc(__ballot_sync(0xFFFFFFFF, has_begun));
+  }
+  const int k = begun - 1;
+  const std::int64_t begin = offsets[k], end = offsets[k + 1];
+  const std::int64_t first = begin + (slot - first_slot(begin, k, tile)) * tile;
+  return {k, first, static_cast<int>(end - first < tile ? end - first : tile)};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

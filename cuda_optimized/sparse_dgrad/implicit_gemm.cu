@@ -1,0 +1,274 @@
+/// @file implicit_gemm.cu
+/// @brief sparse_dgrad: tiles of rows in the order of their masks, gathered while they are
+/// multiplied.
+///
+/// - Before: output_stationary.cu (a thread an element, weights from the caches)
+/// - After:  mirrored_table.cu (under `subm`, without a table of its own)
+/// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+/// - Used by: mirrored_table.cu
+///
+/// **The idea.** A block computes a tile of dx: 128 rows x 64 channels (64 x 128 if there are
+/// more), in registers, 8 x 8 a thread. Tap after tap it multiplies the rows of dy that its rows
+/// meet with the tap's transposed matrix. Neither the gathered rows nor the transposed matrices
+/// exist in memory: both come about while they are copied to shared memory.
+///
+///     tile of dx         tap k:   nbr_back[k]     dy            W_k [ci][co]
+///       row  6   + - - +             12   - - >  row 12   x     ^ copied as [co][ci]
+///       row 41   |     |  +=         -1          zeros
+///       row  9   + - - +              3   - - >  row  3
+///
+/// A tile pays for every tap that any of its rows has, so rows with the same taps should be
+/// together: `split_order_back` sorts them by their masks, once for the first half of the taps and
+/// once for the second, and each half is a launch. On a LiDAR sweep a row has 6.3 of 27 taps. 128
+/// rows have 26 of them in the order of the sites, 14 in the order of whole masks, and 9 in the two
+/// orders. A warp, which computes 32 of the rows, even skips those that none of its own has: 7.6.
+///
+/// Each row is in one tile of a launch, and the second launch adds to what the first one stored: no
+/// atomics, and one order of every sum.
+///
+/// **Expect.** 64 to 64 channels on 125,562 sites: 6.46 GFLOP useful, 7.8 computed. Predicted on an
+/// H200: 190 us in two launches, each of which ends with a few tiles that have most taps (a tile
+/// with 14 taps takes 60 us by itself, one in the middle 20).
+/// **Costs.** dx is read and written once more by the second launch: 64 MB, mostly in the L2 cache.
+/// Shared memory for the numbers of gathered rows (17 KB a block). Rows that are not multiples of
+/// 16 bytes are copied a float at a time. The tile of 128 x 128 takes 73 KB; GPUs that have less
+/// than that for a block (sm_75) take the next one. Declines other types than float32.
+///
+/// **Try.** Take order_back and a single launch. How many taps does a tile compute now, on average?
+/// And in the order of the sites?
+#include "core/cuda/ptx.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/thread_tile.cuh"
+#include "cuda_optimized/sparse_dgrad/implicit_gemm.cuh"
+#include "cuda_optimized/sparse_dgrad/tile_taps.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+constexpr int kStep = 16;   ///< Channels of dy that are multiplied at a time.
+constexpr int kStages = 3;  ///< Steps whose tiles are in shared memory, or on their way.
+
+// Tiles of rows x channels of dx. A warp has 32 rows of them, of the first one 16.
+using Wide = gemm::ThreadTile<64, 128, kStep, 8, 8, 2>;
+using Medium = gemm::ThreadTile<128, 64, kStep, 8, 8, 4>;
+using Narrow = gemm::ThreadTile<128, 32, kStep, 8, 4, 4>;
+using Small = gemm::ThreadTile<32, 32, kStep, 8, 4, 4>;
+[[maybe_unused]] constexpr int kThreadsPerSm = 384;  ///< With up to 168 registers each.
+constexpr int kEnoughTiles = 64;                     ///< Tiles of 128 rows; with fewer, small ones.
+
+/// A half of the taps, and what is done with its sums.
+struct Half {
+  int first, end;             ///< taps
+  const std::int32_t* order;  ///< [rows]
+  bool accumulate;            ///< whether dx has the sums of the other half already
+};
+
+/// What a block has in shared memory.
+template <class Tile>
+struct Shared {
+  /// dy's rows as they lie, [row][co]; 4 floats between rows: see ThreadTile::multiply_along_k().
+  static constexpr int kPitchA = kStep + 4;
+  /// The weights transposed, [co][ci]; a warp copies 8 co of 4 ci at once: with 4 floats between
+  /// the rows of the tile, they meet 32 banks.
+  static constexpr int kPitchB = Tile::kBlockN + 4;
+
+  float a[kStages][Tile::kBlockM * kPitchA];   ///< dy
+  float b[kStages][kStep * kPitchB];           ///< weights
+  TileTaps<Tile::kBlockM, Tile::kWarpM> taps;  ///< which rows of dy
+};
+
+/// Copies the tiles of one step after the other: through all channels of a tap, then the next tap.
+template <class Tile, bool kAligned>
+class TapCopies {
+ public:
+  __device__ TapCopies(const ImplicitGemm& gemm, Shared<Tile>& shared, int word, unsigned taps,
+                       int ci0)
+      : gemm_(gemm), shared_(shared), left_(taps), word_(word), ci0_(ci0) {}
+
+  /// Asks for the next step's tiles, if there is one, and closes the group.
+  __device__ void ask_for_next() {
+    if (left_ != 0) {
+      copy_rows(shared_.a[stage_]);
+      copy_weights(shared_.b[stage_]);
+      co0_ += kStep;
+      if (co0_ >= gemm_.Cout) {
+        co0_ = 0;
+        left_ &= left_ - 1;
+        ++ordinal_;
+      }
+      stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+  }
+
+ private:
+  static constexpr int kFloats = kAligned ? 4 : 1;           // of a copy of dy
+  static constexpr int kPieces = kStep / kFloats;            // copies of a row
+  static constexpr int kRows = Tile::kThreads / kPieces;     // that a block copies at once
+  static constexpr int kColumnsB = 8;                        // co that a warp copies at once,
+  static constexpr int kRowsB = Tile::kThreads / kColumnsB;  // ci that a block copies at once
+  static_assert(Tile::kBlockM % kRows == 0 && Tile::kBlockN % kRowsB == 0);
+
+  __device__ void copy_rows(float* tile) const {
+    const int piece = static_cast<int>(threadIdx.x) % kPieces * kFloats;
+    const int first = static_cast<int>(threadIdx.x) / kPieces;
+    const bool inside = co0_ + piece < gemm_.Cout;
+#pragma unroll
+    for (int i = 0; i < Tile::kBlockM; i += kRows) {
+      const int from = shared_.taps.met[ordinal_][first + i];
+      const bool exists = inside && from >= 0;
+      ptx::cp_async<4 * kFloats>(
+          tile + (first + i) * Shared<Tile>::kPitchA + piece,
+          gemm_.dy + (exists ? std::int64_t{from} * gemm_.Cout + co0_ + piece : 0),
+          exists ? 4 * kFloats : 0);
+    }
+  }
+
+  __device__ void copy_weights(float* tile) const {
+    const int bit = __ffs(static_cast<int>(left_)) - 1, k = 32 * word_ + bit;
+    const int co = static_cast<int>(threadIdx.x) % kColumnsB;
+    const int first = static_cast<int>(threadIdx.x) / kColumnsB;
+    const std::int64_t tap = gemm_.opposite ? gemm_.KV - 1 - k : k;
+    const float* const from = gemm_.weights + tap * gemm_.Cin * gemm_.Cout;
+#pragma unroll
+    for (int i = 0; i < Tile::kBlockN; i += kRowsB) {
+      const std::int64_t ci = ci0_ + first + i;
+#pragma unroll
+      for (int j = 0; j < kStep; j += kColumnsB) {
+        const bool exists = ci < gemm_.Cin && co0_ + co + j < gemm_.Cout;
+        ptx::cp_async<4>(tile + (co + j) * Shared<Tile>::kPitchB + first + i,
+                         from + (exists ? ci * gemm_.Cout + co0_ + co + j : 0), exists ? 4 : 0);
+      }
+    }
+  }
+
+  const ImplicitGemm& gemm_;
+  Shared<Tile>& shared_;
+  unsigned left_;  // taps whose copies have not all been asked for
+  int word_, ci0_;
+  int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
+};
+
+/// Grid (tiles of rows or fewer, tiles of channels), block (Tile::kThreads).
+/// @tparam kAligned rows of dy and dx can be moved in pieces of 16 bytes
+template <class Tile, bool kAligned>
+__global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads)
+    sparse_dgrad_implicit_gemm(ImplicitGemm gemm, Half half) {
+  auto& shared = *dynamic_shared<Shared<Tile>>();
+  const Tile tile(threadIdx.x);
+  const int group = tile.m / Tile::kWarpM;
+  const int ci0 = static_cast<int>(blockIdx.y) * Tile::kBlockN;
+  const int words = mask_words(gemm.KV);
+  const int steps_of_tap = ceil_div(gemm.Cout, kStep);
+
+  const int tiles = ceil_div(gemm.rows, Tile::kBlockM);
+  for (int index = static_cast<int>(blockIdx.x); index < tiles;
+       index += static_cast<int>(gridDim.x)) {
+    // The last rows have the largest masks, and by and large the most taps: they come first, so
+    // that at the end nobody waits for a long one.
+    const std::int64_t first = std::int64_t{tiles - 1 - index} * Tile::kBlockM;
+    __syncthreads();  // the last tile's rows are used up
+    shared.taps.choose_rows(half.order, first, gemm.rows);
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    for (int word = half.first / 32; 32 * word < half.end; ++word) {
+      const unsigned taps = shared.taps.find(gemm.table, gemm.mask, words, word,
+                                             taps_between(half.first, half.end, word), gemm.rows);
+      const unsigned mine = shared.taps.groups[group];
+      TapCopies<Tile, kAligned> copies(gemm, shared, word, taps, ci0);
+      for (int stage = 0; stage < kStages - 1; ++stage) copies.ask_for_next();
+      int stage = 0;
+      for (unsigned left = taps; left != 0; left &= left - 1) {
+        const bool skipped = (mine & left & (~left + 1)) == 0;  // is the lowest bit not ours?
+        for (int step = 0; step < steps_of_tap; ++step) {
+          ptx::cp_async_wait_group<kStages - 2>();
+          // Now this thread's copies of the step have landed. The barrier: those of the others,
+          // too, and all have read what they need of the step before, into whose stage the next
+          // copies go.
+          __syncthreads();
+          copies.ask_for_next();
+          if (!skipped) {
+            tile.template multiply_along_k<Shared<Tile>::kPitchA, Shared<Tile>::kPitchB>(
+                shared.a[stage], shared.b[stage], sums);
+          }
+          stage = stage + 1 == kStages ? 0 : stage + 1;
+        }
+      }
+    }
+
+    tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
+      const int row = shared.taps.row[m];
+      if (row < 0 || ci0 + n >= gemm.Cin) return;
+      float* const to = gemm.dx + std::int64_t{row} * gemm.Cin + ci0 + n;
+      if constexpr (kAligned) {
+        if (half.accumulate) {
+          const float4 before = *reinterpret_cast<const float4*>(to);
+          four = {before.x + four.x, before.y + four.y, before.z + four.z, before.w + four.w};
+        }
+        *reinterpret_cast<float4*>(to) = four;
+      } else {
+        const float of[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          if (ci0 + n + j < gemm.Cin) to[j] = half.accumulate ? to[j] + of[j] : of[j];
+        }
+      }
+    });
+  }
+}
+
+bool rows_are_aligned(const ImplicitGemm& gemm) {
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(gemm.dy) | reinterpret_cast<std::uintptr_t>(gemm.dx);
+  return (gemm.Cin | gemm.Cout) % 4 == 0 && address % 16 == 0;
+}
+
+template <class Tile>
+void launch_with(const ImplicitGemm& gemm) {
+  const auto kernel = rows_are_aligned(gemm) ? sparse_dgrad_implicit_gemm<Tile, true>
+                                             : sparse_dgrad_implicit_gemm<Tile, false>;
+  const LaunchConfig config = {dim3(blocks_for(gemm.rows, Tile::kBlockM, kMaxGridYZ),
+                                    static_cast<unsigned>(ceil_div(gemm.Cin, Tile::kBlockN))),
+                               dim3(Tile::kThreads), sizeof(Shared<Tile>)};
+  const int middle = first_tap(gemm.KV, 2, 1);
+  launch(kernel, config, gemm, Half{0, middle, gemm.orders, false});
+  if (middle == gemm.KV) return;  // one tap has no second half
+  launch(kernel, config, gemm, Half{middle, gemm.KV, gemm.orders + gemm.rows, true});
+}
+
+Declined supports(const SparseConvProblem& conv) { return declined_by_implicit_gemm(conv); }
+
+/// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and orders, dx [N][Cin].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  launch_implicit_gemm({.KV = conv.book.KV,
+                        .rows = conv.N,
+                        .Cin = conv.Cin,
+                        .Cout = conv.Cout,
+                        .opposite = false,
+                        .table = arrays.in<std::int32_t>("nbr_back"),
+                        .mask = arrays.in<std::int32_t>("mask_back"),
+                        .orders = arrays.in<std::int32_t>("split_order_back"),
+                        .dy = arrays.in<float>("dy"),
+                        .weights = arrays.in<float>("weights"),
+                        .dx = arrays.out<float>("dx")});
+}
+
+}  // namespace
+
+void launch_implicit_gemm(const ImplicitGemm& gemm) {
+  // Tests that make the machine small get the largest tile, which they are too small for.
+  const bool largest = max_strided_blocks < kMaxGridX;
+  if (!largest && ceil_div(gemm.rows, Medium::kBlockM) < kEnoughTiles) {
+    launch_with<Small>(gemm);
+  } else if (!largest && gemm.Cin <= 32) {
+    launch_with<Narrow>(gemm);
+  } else if (!largest && gemm.Cin <= 64) {
+    launch_with<Medium>(gemm);
+  } else {
+    launch_with<Wide>(gemm);
+  }
+}
+
+Implementation<SparseConvProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -1,0 +1,366 @@
+/// @file implicit_gemm_mma.cu
+/// @brief sparse_dgrad: the implicit GEMM on tensor cores, in TF32, float16 and bfloat16.
+///
+/// - Before: implicit_gemm.cu (float32 multiply-adds)
+/// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both factors with k
+/// running fastest, 32 bytes of k at a time; and k is co here. A row of dy has its co side by side,
+/// and so has a row [ci] of W_k. What the forward pass has to turn round on its way, this gradient
+/// finds as it should be: the matrix W_k^T in the order that mma.sync calls "col" is W_k as it
+/// lies. All copies are 16 bytes, asynchronous, and nothing is transposed at all:
+///
+///     dy         row of the tile [co ...]  - 128 bytes ->  a  [row][co]   ldmatrix
+///     weights    W_k, row ci     [co ...]  - 128 bytes ->  b  [ci][co]    ldmatrix
+///
+/// The 16-byte pieces of a row change places by exclusive or with the row's number, so that the
+/// eight rows which ldmatrix takes at once lie in different banks. A warp computes 32 rows, and
+/// skips the taps that none of them has.
+///
+/// Sums are float32, and numbers of 16 bits are rounded once: the first half of the taps leaves its
+/// sums in a workspace, the second adds its own and stores what comes out as dx.
+///
+/// **Expect.** 64 to 64 channels on 125,562 sites, an H200: dy's rows are read 6.3 times from the
+/// L2 cache (101 MB in 16 bits), and W_k once a tile and tap (9 taps a tile in its two halves, 8 KB
+/// each: 72 MB). At 5 TB/s that is 35 us in 16 bits and 70 in TF32; the products take a third of
+/// it. Predicted, with the ends of two launches: 75 us and 130. In one launch, in the order of
+/// whole masks and from its beginning, it took 95 and 172 (one H200, a simulated sweep).
+/// **Costs.** Needs compute capability 8.0; for 16 bits a workspace of [N][Cin] floats. Where rows
+/// are not multiples of 16 bytes it falls back to tiles of 32 x 32 and copies number by number.
+/// Declines float32 with precision fp32: TF32 has 10 bits of fraction, and its results would not be
+/// those.
+///
+/// **Try.** Give `sparse_conv` the same kernel. Which factor must now be turned round, and which
+/// instruction does it for 16-bit numbers while it loads them?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_dgrad/tile_taps.cuh"
+#include "cuda_optimized/sparse_wgrad/mma_number.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+using sparse_wgrad::copy_piece;
+using sparse_wgrad::MmaNumber;
+
+/// A block's tile of dx, and how it is staged. A warp computes 32 rows.
+/// @tparam kRowBytes of co that are staged at a time: 64 or 128
+template <int kRows, int kChannels, int kRowBytes, int kStageCount, int kBlocksPerSm>
+struct Shape {
+  static constexpr int kM = kRows, kN = kChannels, kBytes = kRowBytes, kStages = kStageCount;
+  static constexpr int kWarpM = 32, kWarpN = kN < 64 ? kN : 64;
+  static constexpr int kWarpsN = kN / kWarpN;
+  static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
+  static constexpr int kBlocks = kBlocksPerSm;  ///< that shall fit an SM
+};
+
+using Wide = Shape<128, 128, 128, 3, 2>;
+using Medium = Shape<128, 64, 128, 3, 2>;
+using Narrow = Shape<128, 32, 64, 4, 3>;
+using Small = Shape<32, 32, 64, 3, 8>;
+constexpr int kEnoughTiles = 64;  ///< Tiles of 128 rows; with fewer, small ones.
+
+/// What a block needs to know.
+template <class T>
+struct Gradient {
+  int KV, rows, Cin, Cout;
+  const std::int32_t *table, *mask, *orders;  ///< nbr_back, mask_back, split_order_back
+  const T *dy, *weights;
+  T* dx;
+};
+
+/// A half of the taps, and what becomes of its sums.
+struct TapHalf {
+  int first, end;             ///< taps
+  const std::int32_t* order;  ///< [rows]
+  const float* add;           ///< the sums of the other half, [rows][Cin], or null
+  float* sums;  ///< where these go, [rows][Cin]; null: they are complete, and go to dx
+};
+
+/// A tile in shared memory: rows of S::kBytes, whose pieces of 16 bytes change places.
+template <class T, class S>
+struct Rows {
+  static constexpr int kNumbers = 16 / static_cast<int>(sizeof(T));  ///< of a piece
+  static constexpr int kPieces = S::kBytes / 16;                     ///< of a row
+  static constexpr int kStep = kPieces * kNumbers;                   ///< numbers of a row
+  /// Where piece `piece` of row `row` begins. A row of 128 bytes fills the 32 banks once; of 64
+  /// bytes two rows do, so there every second row takes the next place.
+  HOST_DEVICE static int at(int row, int piece) {
+    const int turn = kPieces == 8 ? row : row / 2;
+    return row * kStep + (piece ^ turn % kPieces) * kNumbers;
+  }
+};
+
+/// What a block has in shared memory.
+template <class T, class S>
+struct Shared {
+  T a[S::kStages][S::kM * Rows<T, S>::kStep];  ///< dy
+  T b[S::kStages][S::kN * Rows<T, S>::kStep];  ///< weights
+  TileTaps<S::kM, S::kWarpM> taps;             ///< which rows of dy
+};
+
+/// Copies the tiles of one step after the other: through all channels of a tap, then the next tap.
+template <class T, class S, bool kAligned>
+class TapCopies {
+ public:
+  __device__ TapCopies(const Gradient<T>& gradient, Shared<T, S>& shared, int word, unsigned taps,
+                       int ci0)
+      : gradient_(gradient), shared_(shared), left_(taps), word_(word), ci0_(ci0) {}
+
+  /// Asks for the next step's tiles, if there is one, and closes the group.
+  __device__ void ask_for_next() {
+    if (left_ != 0) {
+      const int co = co0_ + piece() * R::kNumbers, Cout = gradient_.Cout;
+      const int count = Cout - co;
+#pragma unroll
+      for (int i = 0; i < S::kM; i += kRowsAtOnce) {
+        const int from = shared_.taps.met[ordinal_][first_row() + i];
+        const bool exists = count > 0 && from >= 0;
+        copy_piece<T, kAligned>(&shared_.a[stage_][R::at(first_row() + i, piece())],
+                                gradient_.dy + (exists ? std::int64_t{from} * Cout + co : 0),
+                                exists ? count : 0);
+      }
+      const int k = 32 * word_ + __ffs(static_cast<int>(left_)) - 1;
+      const std::int64_t tap = std::int64_t{k} * gradient_.Cin;
+#pragma unroll
+      for (int i = 0; i < S::kN; i += kRowsAtOnce) {
+        const int ci = ci0_ + first_row() + i;
+        const bool exists = count > 0 && ci < gradient_.Cin;
+        copy_piece<T, kAligned>(&shared_.b[stage_][R::at(first_row() + i, piece())],
+                                gradient_.weights + (exists ? (tap + ci) * Cout + co : 0),
+                                exists ? count : 0);
+      }
+      co0_ += R::kStep;
+      if (co0_ >= Cout) {
+        co0_ = 0;
+        left_ &= left_ - 1;
+        ++ordinal_;
+      }
+      stage_ = stage_ + 1 == S::kStages ? 0 : stage_ + 1;
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+  }
+
+ private:
+  using R = Rows<T, S>;
+  static constexpr int kRowsAtOnce = S::kThreads / R::kPieces;  // that a block copies
+  static_assert(S::kM % kRowsAtOnce == 0 && S::kN % kRowsAtOnce == 0);
+
+  __device__ static int piece() { return static_cast<int>(threadIdx.x) % R::kPieces; }
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / R::kPieces; }
+
+  const Gradient<T>& gradient_;
+  Shared<T, S>& shared_;
+  unsigned left_;  // taps whose copies have not all been asked for
+  int word_, ci0_;
+  int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
+};
+
+/// Adds the products of a stage to a warp's sums, 32 x kWarpN: fragments of mma.sync.
+/// @param m0 the warp's first row of a
+/// @param n0 its first row of b
+template <class T, class S>
+__device__ void multiply(const T* a_tile, const T* b_tile, int m0, int n0,
+                         float (&sums)[2][S::kWarpN / 8][4]) {
+  using R = Rows<T, S>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int piece = 0; piece < R::kPieces; piece += 2) {
+    std::uint32_t a[2][4], b[S::kWarpN / 8][2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      ptx::ldmatrix_x4(a[i], a_tile + R::at(m0 + 16 * i + lane % 16, piece + lane / 16));
+      MmaNumber<T>::round(a[i]);
+    }
+#pragma unroll
+    for (int j = 0; j < S::kWarpN / 8; j += 2) {
+      std::uint32_t two[4];
+      ptx::ldmatrix_x4(two,
+                       b_tile + R::at(n0 + 8 * j + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
+      MmaNumber<T>::round(two);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) b[j + e / 2][e % 2] = two[e];
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int j = 0; j < S::kWarpN / 8; ++j) MmaNumber<T>::multiply(sums[i][j], a[i], b[j]);
+    }
+  }
+}
+
+/// Stores two sums side by side.
+template <class T, bool kAligned>
+__device__ void store_two(T* to, float first, float second, int count) {
+  if constexpr (kAligned && sizeof(T) == 4) {
+    *reinterpret_cast<float2*>(to) = float2{first, second};
+  } else if constexpr (kAligned) {
+    *reinterpret_cast<std::uint32_t*>(to) =
+        rounded_to<T>(first).bits | std::uint32_t{rounded_to<T>(second).bits} << 16;
+  } else {
+    to[0] = rounded_to<T>(first);
+    if (count > 1) to[1] = rounded_to<T>(second);
+  }
+}
+
+/// Grid (tiles of rows or fewer, tiles of channels), block (S::kThreads).
+/// @tparam kAligned rows of dy, weights and dx begin at multiples of 16 bytes
+template <class T, class S, bool kAligned>
+__global__ void __launch_bounds__(S::kThreads, S::kBlocks)
+    sparse_dgrad_implicit_gemm_mma(Gradient<T> gradient, TapHalf half) {
+  auto& shared = *dynamic_shared<Shared<T, S>>();
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int group = warp / S::kWarpsN, n0 = warp % S::kWarpsN * S::kWarpN;
+  const int ci0 = static_cast<int>(blockIdx.y) * S::kN;
+  const int steps_of_tap = ceil_div(gradient.Cout, Rows<T, S>::kStep);
+
+  const int tiles = ceil_div(gradient.rows, S::kM);
+  for (int index = static_cast<int>(blockIdx.x); index < tiles;
+       index += static_cast<int>(gridDim.x)) {
+    // The last rows have the largest masks, and by and large the most taps: they come first, so
+    // that at the end nobody waits for a long one.
+    const std::int64_t first = std::int64_t{tiles - 1 - index} * S::kM;
+    __syncthreads();  // the last tile's rows are used up
+    shared.taps.choose_rows(half.order, first, gradient.rows);
+    float sums[2][S::kWarpN / 8][4] = {};
+    const int words = mask_words(gradient.KV);
+    for (int word = half.first / 32; 32 * word < half.end; ++word) {
+      const unsigned taps =
+          shared.taps.find(gradient.table, gradient.mask, words, word,
+                           taps_between(half.first, half.end, word), gradient.rows);
+      const unsigned mine = shared.taps.groups[group];
+      TapCopies<T, S, kAligned> copies(gradient, shared, word, taps, ci0);
+      for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
+      int stage = 0;
+      for (unsigned left = taps; left != 0; left &= left - 1) {
+        const bool skipped = (mine & left & (~left + 1)) == 0;  // is the lowest bit not ours?
+        for (int step = 0; step < steps_of_tap; ++step) {
+          ptx::cp_async_wait_group<S::kStages - 2>();
+          // Now this thread's copies of the step have landed. The barrier: those of the others,
+          // too, and all have read what they need of the step before, into whose stage the next
+          // copies go.
+          __syncthreads();
+          copies.ask_for_next();
+          if (!skipped) {
+            multiply<T, S>(shared.a[stage], shared.b[stage], group * S::kWarpM, n0, sums);
+          }
+          stage = stage + 1 == S::kStages ? 0 : stage + 1;
+        }
+      }
+    }
+
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = shared.taps.row[group * S::kWarpM + 8 * i + lane / 4];
+      if (row < 0) continue;
+#pragma unroll
+      for (int j = 0; j < S::kWarpN / 8; ++j) {
+        const int ci = ci0 + n0 + 8 * j + lane % 4 * 2;
+        if (ci >= gradient.Cin) break;
+        const std::int64_t at = std::int64_t{row} * gradient.Cin + ci;
+        float first_sum = sums[i / 2][j][i % 2 * 2], second_sum = sums[i / 2][j][i % 2 * 2 + 1];
+        const int count = gradient.Cin - ci;
+        if (half.add != nullptr) {
+          first_sum += half.add[at];
+          if (kAligned || count > 1) second_sum += half.add[at + 1];
+        }
+        if (half.sums != nullptr) {
+          store_two<float, kAligned>(half.sums + at, first_sum, second_sum, count);
+        } else {
+          store_two<T, kAligned>(gradient.dx + at, first_sum, second_sum, count);
+        }
+      }
+    }
+  }
+}
+
+/// @param sums [rows][Cin], where the sums of the first half wait for those of the second
+template <class T, class S, bool kAligned>
+void launch_with(const Gradient<T>& gradient, float* sums) {
+  const LaunchConfig config = {dim3(blocks_for(gradient.rows, S::kM, kMaxGridYZ),
+                                    static_cast<unsigned>(ceil_div(gradient.Cin, S::kN))),
+                               dim3(S::kThreads), sizeof(Shared<T, S>)};
+  const auto kernel = sparse_dgrad_implicit_gemm_mma<T, S, kAligned>;
+  const int middle = first_tap(gradient.KV, 2, 1);
+  const bool one = middle == gradient.KV;  // one tap has no second half
+  launch(kernel, config, gradient,
+         TapHalf{0, middle, gradient.orders, nullptr, one ? nullptr : sums});
+  if (one) return;
+  launch(kernel, config, gradient,
+         TapHalf{middle, gradient.KV, gradient.orders + gradient.rows, sums, nullptr});
+}
+
+template <class T>
+bool rows_are_aligned(const Gradient<T>& gradient) {
+  const auto address = reinterpret_cast<std::uintptr_t>(gradient.dy) |
+                       reinterpret_cast<std::uintptr_t>(gradient.weights) |
+                       reinterpret_cast<std::uintptr_t>(gradient.dx);
+  return (gradient.Cin | gradient.Cout) * sizeof(T) % 16 == 0 && address % 16 == 0;
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and order, dx [N][Cin].
+template <class T>
+void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
+  const Gradient<T> gradient = {.KV = conv.book.KV,
+                                .rows = conv.N,
+                                .Cin = conv.Cin,
+                                .Cout = conv.Cout,
+                                .table = arrays.in<std::int32_t>("nbr_back"),
+                                .mask = arrays.in<std::int32_t>("mask_back"),
+                                .orders = arrays.in<std::int32_t>("split_order_back"),
+                                .dy = arrays.in<T>("dy"),
+                                .weights = arrays.in<T>("weights"),
+                                .dx = arrays.out<T>("dx")};
+  // float32 sums wait where they will be complete, the others in the workspace.
+  float* sums;
+  if constexpr (sizeof(T) == 4) {
+    sums = gradient.dx;
+  } else {
+    sums = arrays.workspace<float>();
+  }
+  // Tests that make the machine small get the largest tile, which they are too small for.
+  const bool largest = max_strided_blocks < kMaxGridX;
+  if (!rows_are_aligned(gradient)) {
+    launch_with<T, Small, false>(gradient, sums);
+  } else if (!largest && ceil_div(gradient.rows, Medium::kM) < kEnoughTiles) {
+    launch_with<T, Small, true>(gradient, sums);
+  } else if (!largest && gradient.Cin <= 32) {
+    launch_with<T, Narrow, true>(gradient, sums);
+  } else if (!largest && (gradient.Cin <= 64 || max_shared_bytes() < sizeof(Shared<T, Wide>))) {
+    launch_with<T, Medium, true>(gradient, sums);
+  } else {
+    launch_with<T, Wide, true>(gradient, sums);
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (compute_capability() < 80) return "needs a GPU of compute capability 8.0 or more";
+  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
+    return "float32 with precision fp32: tensor cores round to TF32";
+  }
+  if (conv.Cin > kMaxGridYZ * Small::kN) return "more than 2097120 input channels";
+  return {};
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  if (conv.dtype == DType::f32) return 0;
+  return static_cast<std::size_t>(std::int64_t{conv.N} * conv.Cin) * sizeof(float);
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  switch (conv.dtype) {
+    case DType::f16: return run_in<Half>(conv, arrays);
+    case DType::bf16: return run_in<BFloat16>(conv, arrays);
+    default: return run_in<float>(conv, arrays);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> implicit_gemm_mma() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -1,0 +1,65 @@
+/// @file mirrored_table.cu
+/// @brief sparse_dgrad: under `subm`, the forward pass' table is that of the gradient as well.
+///
+/// - Before: implicit_gemm.cu (a table of its own, for every mode)
+/// - Made of: implicit_gemm.cu
+/// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** If a lies at tap k of b, then b lies at the opposite tap of a, which is tap
+/// KV - 1 - k: that is what "opposite" means in row-major order. Under `subm` rows are sites, on
+/// both sides, so the mirrored table is the table, read from its end:
+///
+///     dx[in]  = sum over k of  dy[ nbr_back[k][in] ]      x  W_k^T
+///             = sum over k of  dy[ nbr[KV - 1 - k][in] ]  x  W_k^T
+///             = sum over j of  dy[ nbr[j][in] ]           x  W_(KV - 1 - j)^T       j = KV - 1 - k
+///
+/// The last line says what changes in the kernel: the rows of the table, the masks and the orders
+/// are those of the forward pass, as they are. Only the matrices are taken from the other end. So
+/// training needs no nbr_back, no mask_back and no second sort.
+///
+/// Even kernels have no such opposite, because no tap is their centre. Under `subm` a rulebook has
+/// odd kernels only; who forgets to ask gets wrong gradients without a word.
+///
+/// **Expect.** The time of implicit_gemm: the same tiles, in the mirrored order of taps. The sums
+/// are added up in another order, so real data give other last bits. What it saves is not in this
+/// launch: nbr_back is 13.6 MB on 125,562 sites, and making and sorting it took spconv as long as
+/// the forward table.
+/// **Costs.** Declines all modes but `subm`, and other types than float32.
+///
+/// **Try.** Reverse the bits of the masks and walk through k instead of j, as spconv does. For
+/// which KV does a reversal within 32 bits need a shift, and what about KV > 32?
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_dgrad/implicit_gemm.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+Declined supports_mirror(const SparseConvProblem& conv) {
+  if (conv.book.mode != SparseMode::subm) {
+    return text("mode ", name_of(conv.book.mode), ": only under subm is the table its own mirror");
+  }
+  return declined_by_implicit_gemm(conv);
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], nbr [KV][M] with masks and orders, dx [N][Cin]; N = M.
+void run_mirrored(const SparseConvProblem& conv, const Arguments& arrays) {
+  launch_implicit_gemm({.KV = conv.book.KV,
+                        .rows = conv.M,
+                        .Cin = conv.Cin,
+                        .Cout = conv.Cout,
+                        .opposite = true,
+                        .table = arrays.in<std::int32_t>("nbr"),
+                        .mask = arrays.in<std::int32_t>("mask"),
+                        .orders = arrays.in<std::int32_t>("split_order"),
+                        .dy = arrays.in<float>("dy"),
+                        .weights = arrays.in<float>("weights"),
+                        .dx = arrays.out<float>("dx")});
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> mirrored_table() {
+  return {.supports = supports_mirror, .run = run_mirrored};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

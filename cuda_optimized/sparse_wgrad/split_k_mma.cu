@@ -1,0 +1,282 @@
+/// @file split_k_mma.cu
+/// @brief sparse_wgrad: parts of the sums on tensor cores, in TF32, float16 and bfloat16.
+///
+/// - Before: split_k.cu (float32 multiply-adds)
+/// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** mma.sync wants both factors with k running fastest. But k is the pair here, and
+/// gathered rows have their channels side by side: both factors are the wrong way round. 16-bit
+/// numbers are transposed by the load that takes them from shared memory, ldmatrix with `.trans`:
+///
+///     shared memory               8 x 8 numbers            fragment of a = features^T
+///       pair 0  [ci . . . . .]    pair 0  o + x ...        lane (ci, pairs 0 and 1)  o
+///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
+///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
+///
+/// It moves pairs of bytes, so it cannot do that for floats. TF32 fragments are loaded a float at a
+/// time; 8 floats between the rows of a tile make the 4 pairs and 8 channels of a fragment meet 32
+/// banks. The pieces of 16-bit rows change places instead, by exclusive or with the pair's number.
+///
+/// Everything else is split_k: equal parts, a workspace, one order. dw is float32 for every type,
+/// and so are the sums on their way: of 125,562 terms, float16 would lose most.
+///
+/// Pairs of one part of the outputs are taken together, whatever their tap (see PairParts): so a
+/// row that many taps read is still in the L2 cache when the next one asks for it. There is no
+/// padding that tile masks could skip: a list of pairs has no holes.
+///
+/// **Expect.** 64 to 64 channels on 125,562 sites: each pair's two rows are read once, 202 MB from
+/// the L2 cache in 16 bits and 404 in TF32; the products take a third of the time. Predicted on an
+/// H200: 55 us in 16 bits and 100 in TF32, 8 of them for adding up the parts.
+/// **Costs.** Needs compute capability 8.0, and workspace as split_k. Where rows are not multiples
+/// of 16 bytes it falls back to tiles of 32 x 32 and copies number by number. Declines float32 with
+/// precision fp32: TF32 has 10 bits of fraction, and its results would not be those.
+///
+/// **Try.** Let each pair of taps that mirror each other (under `subm`) be one block's work. Which
+/// rows do they have in common? How many loads does that save?
+#include "core/cuda/device_attribute.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/row_gather.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
+namespace {
+
+/// A tile of channels x channels, and its warps. A step of all types has as many bytes.
+template <class T, int kTileChannels>
+struct Shape {
+  static constexpr int kTile = kTileChannels;                              ///< of Cin, and of Cout
+  static constexpr int kWarpM = kTile < 128 ? 32 : 64, kWarpN = 32;        ///< of a warp
+  static constexpr int kWarpsN = kTile / kWarpN;                           ///< warps along Cout
+  static constexpr int kThreads = kTile / kWarpM * kWarpsN * 32;           ///< of a block
+  static constexpr int kStepPairs = 64 / static_cast<int>(sizeof(T));      ///< in a stage
+  static constexpr int kStages = 4;                                        ///< of cp.async
+  static constexpr int kBlocks = kTile == 128 ? 2 : kTile == 64 ? 4 : 16;  ///< on an SM
+};
+
+/// A tile [pair][channel] of floats: 8 more between rows.
+template <class S>
+struct PaddedRows {
+  using Number = float;
+  static constexpr int kPairs = S::kStepPairs, kChannels = S::kTile;
+  static constexpr int kPitch = kChannels + 8;
+  static constexpr int kCount = kPairs * kPitch;  ///< of a tile
+  HOST_DEVICE static int at(int i, int c) { return i * kPitch + c; }
+};
+
+/// A tile [pair][channel] of 16-bit numbers, whose pieces of 8 change places: so that those at the
+/// same place of eight pairs, which ldmatrix takes at once, lie in different banks.
+template <class T, class S>
+struct PermutedRows {
+  using Number = T;
+  static constexpr int kPairs = S::kStepPairs, kChannels = S::kTile;
+  static constexpr int kCount = kPairs * kChannels;
+  HOST_DEVICE static int at(int i, int c) {
+    const int turn = kChannels >= 64 ? i % 8 : i / 2 % 4;  // rows of 64 bytes: two fill the banks
+    return i * kChannels + ((c / 8 ^ turn) * 8 | c % 8);
+  }
+};
+
+/// The layout of a type's tiles.
+template <class T, class S>
+using LayoutOf = std::conditional_t<sizeof(T) == 4, PaddedRows<S>, PermutedRows<T, S>>;
+
+/// Loads kCount fragments of 8 channels each, from channel c0 on, of the instruction's steps from
+/// pair i0 on. fragment[f][e]: 4 bytes along the pairs, the e-th half of the steps.
+template <class T, class Layout, int kCount>
+__device__ void load_fragments(const T* tile, int i0, int c0,
+                               std::uint32_t (&fragments)[kCount][2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        fragments[f][e] =
+            __float_as_uint(tile[Layout::at(i0 + 4 * e + lane % 4, c0 + 8 * f + lane / 4)]);
+      }
+      MmaNumber<T>::round(fragments[f]);
+    }
+  } else {
+#pragma unroll
+    for (int f = 0; f < kCount; f += 2) {
+      std::uint32_t
+          four[4];  // (pairs 0 to 7, 8 channels), (8 to 15, the same), the next 8 channels
+      ptx::ldmatrix_x4_trans(four, tile + Layout::at(i0 + lane % 16, c0 + 8 * f + lane / 16 * 8));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) fragments[f + e / 2][e % 2] = four[e];
+    }
+  }
+}
+
+/// What a block needs to know.
+template <class T>
+struct Product {
+  int Cin, Cout, tiles_out;
+  PairParts parts;
+  const T *features, *dy;
+  const std::int32_t *pairs, *offsets;
+};
+
+/// Grid (parts of a slab, tiles of channels, slabs), block (S::kThreads).
+/// @param parts [slabs][most_parts][Cin][Cout]
+/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes, and Cout is even
+template <class T, class S, bool kAligned>
+__global__ void __launch_bounds__(S::kThreads, S::kBlocks)
+    sparse_wgrad_split_k_mma(Product<T> product, float* parts) {
+  BlockWork work;
+  if (!work_of_block<S::kTile, S::kTile>(product.parts, product.offsets, product.tiles_out,
+                                         &work)) {
+    return;  // the whole block, at once
+  }
+  using Layout = LayoutOf<T, S>;
+  RowGather<Layout, S::kThreads, kAligned> inputs(
+      product.features, product.Cin, work.ci0, product.pairs, 1, work.part.first, work.part.count);
+  RowGather<Layout, S::kThreads, kAligned> gradients(
+      product.dy, product.Cout, work.co0, product.pairs, 2, work.part.first, work.part.count);
+  const auto stage_of = [](int step) {
+    return dynamic_shared<T>() + step % S::kStages * 2 * Layout::kCount;
+  };
+  const int steps = ceil_div(work.part.count, S::kStepPairs);
+  const auto ask_for = [&](int step) {
+    if (step < steps) {
+      inputs.copy_rows(stage_of(step));
+      gradients.copy_rows(stage_of(step) + Layout::kCount);
+      inputs.load_rows();
+      gradients.load_rows();
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+  };
+
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int m0 = warp / S::kWarpsN * S::kWarpM, n0 = warp % S::kWarpsN * S::kWarpN;
+  constexpr int kRowsA = S::kWarpM / 8, kColumnsB = S::kWarpN / 8;  // fragments of 8 channels
+  float sums[kRowsA / 2][kColumnsB][4] = {};
+  inputs.load_rows();
+  gradients.load_rows();
+  for (int step = 0; step < S::kStages - 1; ++step) ask_for(step);
+  for (int step = 0; step < steps; ++step) {
+    ptx::cp_async_wait_group<S::kStages - 2>();
+    // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
+    // all have read what they need of the step before, into whose stage the next copies go.
+    __syncthreads();
+    ask_for(step + S::kStages - 1);
+    const T* const tile = stage_of(step);
+#pragma unroll
+    for (int i = 0; i < S::kStepPairs; i += MmaNumber<T>::kSteps) {
+      std::uint32_t a[kRowsA][2], b[kColumnsB][2];
+      load_fragments<T, Layout>(tile, i, m0, a);
+      load_fragments<T, Layout>(tile + Layout::kCount, i, n0, b);
+#pragma unroll
+      for (int m = 0; m < kRowsA / 2; ++m) {
+        const std::uint32_t both[4] = {a[2 * m][0], a[2 * m + 1][0], a[2 * m][1], a[2 * m + 1][1]};
+#pragma unroll
+        for (int n = 0; n < kColumnsB; ++n) MmaNumber<T>::multiply(sums[m][n], both, b[n]);
+      }
+    }
+  }
+
+  float* const to = parts + std::int64_t{work.slot} * product.Cin * product.Cout;
+#pragma unroll
+  for (int m = 0; m < kRowsA; ++m) {
+    const int ci = work.ci0 + m0 + 8 * m + lane / 4;
+    if (ci >= product.Cin) break;
+#pragma unroll
+    for (int n = 0; n < kColumnsB; ++n) {
+      const int co = work.co0 + n0 + 8 * n + lane % 4 * 2;
+      float* const at = to + std::int64_t{ci} * product.Cout + co;
+      const float first = sums[m / 2][n][m % 2 * 2], second = sums[m / 2][n][m % 2 * 2 + 1];
+      if constexpr (kAligned) {
+        if (co < product.Cout) *reinterpret_cast<float2*>(at) = float2{first, second};
+      } else {
+        if (co < product.Cout) at[0] = first;
+        if (co + 1 < product.Cout) at[1] = second;
+      }
+    }
+  }
+}
+
+/// The parts of a problem. Long ones, so that there are few sums to add up, and slabs of them that
+/// are small enough for the L2 cache: about as many as run at once, on an H200.
+PairParts pair_parts_of(const SparseConvProblem& conv) {
+  const int channels = tile_channels(conv);
+  const std::int64_t tiles =
+      std::int64_t{ceil_div(conv.Cin, channels)} * ceil_div(conv.Cout, channels);
+  const std::int64_t blocks = 132 * (channels == 128 ? 2 : channels == 64 ? 4 : 8);
+  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), 64, 2048);
+}
+
+template <class T, int kTile, bool kAligned>
+void launch_with(Product<T> product, float* parts) {
+  using S = Shape<T, kTile>;
+  product.tiles_out = ceil_div(product.Cout, kTile);
+  const dim3 grid(static_cast<unsigned>(product.parts.most_parts),
+                  static_cast<unsigned>(ceil_div(product.Cin, kTile) * product.tiles_out),
+                  static_cast<unsigned>(product.parts.slabs()));
+  launch(sparse_wgrad_split_k_mma<T, S, kAligned>,
+         {grid, dim3(S::kThreads), S::kStages * 2 * LayoutOf<T, S>::kCount * sizeof(T)}, product,
+         parts);
+}
+
+template <class T>
+bool rows_are_aligned(const Product<T>& product) {
+  const auto address = reinterpret_cast<std::uintptr_t>(product.features) |
+                       reinterpret_cast<std::uintptr_t>(product.dy);
+  return (product.Cin | product.Cout) * sizeof(T) % 16 == 0 && address % 16 == 0;
+}
+
+/// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
+template <class T>
+void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
+  const Product<T> product = {.Cin = conv.Cin,
+                              .Cout = conv.Cout,
+                              .tiles_out = 0,
+                              .parts = pair_parts_of(conv),
+                              .features = arrays.in<T>("features"),
+                              .dy = arrays.in<T>("dy"),
+                              .pairs = arrays.in<std::int32_t>("pairs"),
+                              .offsets = arrays.in<std::int32_t>("offsets")};
+  auto* const parts = arrays.workspace<float>();
+  const int channels = rows_are_aligned(product) ? launched_tile(conv) : 0;
+  switch (channels) {
+    case 128: launch_with<T, 128, true>(product, parts); break;
+    case 64: launch_with<T, 64, true>(product, parts); break;
+    case 32: launch_with<T, 32, true>(product, parts); break;
+    default: launch_with<T, 32, false>(product, parts); break;
+  }
+  launch_sum_pair_parts(product.parts, product.offsets, parts, std::int64_t{conv.Cin} * conv.Cout,
+                        arrays.out<float>("dw"));
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (compute_capability() < 80) return "needs a GPU of compute capability 8.0 or more";
+  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
+    return "float32 with precision fp32: tensor cores round to TF32";
+  }
+  if (std::int64_t{ceil_div(conv.Cin, 32)} * ceil_div(conv.Cout, 32) > kMaxGridYZ) {
+    return "more than 65535 tiles of 32 x 32 channels";
+  }
+  return {};
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  const PairParts parts = pair_parts_of(conv);
+  return sizeof(float) * static_cast<std::size_t>(std::int64_t{parts.most_parts} * parts.slabs() *
+                                                  conv.Cin * conv.Cout);
+}
+
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  switch (conv.dtype) {
+    case DType::f16: return run_in<Half>(conv, arrays);
+    case DType::bf16: return run_in<BFloat16>(conv, arrays);
+    default: return run_in<float>(conv, arrays);
+  }
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> split_k_mma() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

@@ -1,0 +1,92 @@
+"""The committed run of benchmarks/tile_waste.cpp as a picture and tables for the page of the ladder sparse_conv."""
+
+import json
+import pathlib
+
+from draw_pictures import Picture
+
+NAMES = {
+    "random": "in no order",
+    "coordinates": "by coordinates",
+    "Morton": "along a Morton curve",
+    "sorted": "by mask",
+    "split": "by mask, in two halves",
+    "lists": "lists of rows",
+}
+COLOURS = {
+    "random": "var(--line)",
+    "coordinates": "var(--x)",
+    "Morton": "var(--col)",
+    "sorted": "var(--w)",
+    "split": "var(--y)",
+    "lists": "var(--hot)",
+}
+
+
+def newest_run(root):
+    """The last run by date, then name, of benchmarks/tile_waste; None without any."""
+    runs = [
+        (json.loads(path.read_text()), path.name)
+        for path in sorted((pathlib.Path(root) / "benchmarks" / "tile_waste").glob("*.json"))
+    ]
+    return max(runs, key=lambda run: (run[0]["date"], run[1]))[0] if runs else None
+
+
+def curves(layer):
+    """By order: executed over useful for each height of a tile."""
+    return {
+        row["order"]: {int(tile): count / layer["pairs"] for tile, count in row.items() if tile != "order"}
+        for row in layer["executed"]
+    }
+
+
+def picture(run):
+    """Executed over useful against the tile's height, for the first layer of the run."""
+    p = Picture(760, 340)
+    layer = run["layers"][0]
+    by_order = curves(layer)
+    tiles = list(next(iter(by_order.values())))
+    left, top, width, height, most = 60, 40, 460, 250, 4
+
+    def place(i, ratio):
+        return left + width * i / (len(tiles) - 1), top + height * (most - ratio) / (most - 1)
+
+    title = f"rows x taps executed over pairs: {layer['rows']:,} rows, {layer['pairs']:,} pairs"
+    p.text(left, 24, title, "title", "start")
+    for ratio in range(1, most + 1):
+        p.line([place(0, ratio), place(len(tiles) - 1, ratio)], "var(--line)", 1)
+        p.text(left - 10, place(0, ratio)[1] + 5, ratio, "small", "end")
+    for i, tile in enumerate(tiles):
+        p.text(place(i, 1)[0], top + height + 20, tile, "small")
+    p.text(left + width / 2, top + height + 40, "rows of a tile", "small")
+    # Names stand at the ends of their curves, but not on top of each other.
+    last = -100
+    for order in sorted(by_order, key=lambda order: -by_order[order][tiles[-1]]):
+        p.line([place(i, by_order[order][tile]) for i, tile in enumerate(tiles)], COLOURS[order], 3)
+        last = max(last + 18, place(0, by_order[order][tiles[-1]])[1] + 5)
+        p.text(left + width + 12, last, NAMES[order], "note", "start")
+    return p
+
+
+def tables(run):
+    """The picture, and a row for each layer and order."""
+    lines = ["![Executed over useful taps, by the height of a tile](tile_waste.svg)", ""]
+    tiles = list(curves(run["layers"][0])["random"])
+    lines += [
+        "| layer | rows in a tile stand | " + " | ".join(f"{tile} rows" for tile in tiles) + " |",
+        "|---|---|" + "---:|" * len(tiles),
+    ]
+    for layer in run["layers"]:
+        density = layer["pairs"] / layer["rows"]
+        name = f"{layer['name']}: {layer['rows']:,} rows, {density:.1f} pairs each"
+        for order, ratios in curves(layer).items():
+            cells = " | ".join(f"{ratios[tile]:.2f}" for tile in tiles)
+            lines.append(f"| {name} | {NAMES[order]} | {cells} |")
+            name = ""
+    lines += [
+        "",
+        f"`benchmarks/tile_waste.cpp`, {run['date']}, commit {run['commit']}; simulated sweeps. *Lists of rows*: a tile"
+        f" of rows in the order of their coordinates does each tap for those that have it, {run['grain']} at a time.",
+        "",
+    ]
+    return lines
