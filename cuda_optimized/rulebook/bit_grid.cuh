@@ -33,10 +33,27 @@ inline std::int64_t tiles_for(std::int64_t cells) {
 inline std::int64_t words_for(std::int64_t cells) {
   return ceil_div<std::int64_t>(cells + 32, std::int64_t{32} * 64) * 64;
 }
-/// Bytes from one place to another behind it.
-inline std::size_t bytes_between(const std::uint32_t* begin, const std::uint32_t* end) {
-  return reinterpret_cast<std::uintptr_t>(end) - reinterpret_cast<std::uintptr_t>(begin);
-}
+/// Hands out a workspace front to back. Without one it hands out null, and still counts: so the
+/// same lines say how much workspace there must be and where everything is in it.
+class Cutter {
+ public:
+  /// @param begin  the workspace, or null
+  explicit Cutter(std::uint32_t* begin) : begin_(begin) {}
+
+  /// The next `words` words.
+  std::uint32_t* take(std::int64_t words) {
+    std::uint32_t* const place = begin_ == nullptr ? nullptr : begin_ + taken_;
+    taken_ += words;
+    return place;
+  }
+
+  /// Bytes handed out so far.
+  std::size_t bytes() const { return static_cast<std::size_t>(taken_) * sizeof(std::uint32_t); }
+
+ private:
+  std::uint32_t* begin_;
+  std::int64_t taken_ = 0;  ///< Words.
+};
 
 /// A cell's bit in its word.
 __device__ inline std::uint32_t bit_of(std::uint32_t cell) { return 1u << cell % 32; }

@@ -311,36 +311,39 @@ __global__ void __launch_bounds__(kRowThreads)
 /// The workspace, front to back.
 struct Workspace {
   Progress* progress;
-  std::uint32_t* given;  ///< A bit for each cell of the given sites' grid.
-  std::uint32_t* found;  ///< The same for the found sites, in whole tiles.
-  std::uint32_t* sums;   ///< By tile: here end the words that must be zero first.
-  std::uint32_t* first;  ///< By word of the bits that are asked.
-  std::uint32_t* cells;  ///< Of the found sites, in order.
-  std::int32_t* rows;    ///< By place; null under `inverse`, which needs no cells, either.
-  std::uint32_t* end;
+  std::uint32_t* given;      ///< A bit for each cell of the given sites' grid.
+  std::uint32_t* found;      ///< The same for the found sites, in whole tiles.
+  std::uint32_t* sums;       ///< By tile.
+  std::uint32_t* first;      ///< By word of the bits that are asked.
+  std::uint32_t* cells;      ///< Of the found sites, in order.
+  std::int32_t* rows;        ///< By place; null under `inverse`, which needs no cells, either.
+  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
+  std::size_t bytes;         ///< Of all.
 };
 
+/// @param begin  the workspace, or null to learn its size
 Workspace workspace_at(const RulebookProblem& book, std::uint32_t* begin) {
   const bool inverse = book.mode == SparseMode::inverse;
   const std::int64_t tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
   const std::int64_t given_words = bit_grid::words_for(key_count(book, book.shape));
   Workspace all{};
-  all.progress = reinterpret_cast<Progress*>(begin);
-  all.given = begin + bit_grid::kProgressWords;
-  all.found = all.given + given_words;
-  all.sums = all.found + tiles * kTileWords;
-  all.first = all.sums + tiles + 1;
-  all.end = all.first + (inverse ? tiles * kTileWords : given_words);
-  if (inverse) return all;
-  all.cells = all.end;
-  all.end += most_found(book);
-  all.rows = reinterpret_cast<std::int32_t*>(all.end);
-  all.end += book.sites;
+  bit_grid::Cutter cutter(begin);
+  all.progress = reinterpret_cast<Progress*>(cutter.take(bit_grid::kProgressWords));
+  all.given = cutter.take(given_words);
+  all.found = cutter.take(tiles * kTileWords);
+  all.zeroed_bytes = cutter.bytes();
+  all.sums = cutter.take(tiles + 1);
+  all.first = cutter.take(inverse ? tiles * kTileWords : given_words);
+  if (!inverse) {
+    all.cells = cutter.take(most_found(book));
+    all.rows = reinterpret_cast<std::int32_t*>(cutter.take(book.sites));
+  }
+  all.bytes = cutter.bytes();
   return all;
 }
 
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return bit_grid::bytes_between(nullptr, workspace_at(book, nullptr).end);
+  return workspace_at(book, nullptr).bytes;
 }
 
 Declined supports(const RulebookProblem& book) { return small_lattice_supports(book); }
@@ -376,7 +379,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   // The blocks of the given rows, but under `inverse`, where found sites are asked for.
   const unsigned blocks = tile_blocks + (inverse ? 0 : row_blocks);
 
-  check(cudaMemsetAsync(begin, 0, bit_grid::bytes_between(begin, work.sums)));
+  check(cudaMemsetAsync(begin, 0, work.zeroed_bytes));
   launch(bit_grid::mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
   launch(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,

@@ -144,29 +144,33 @@ __global__ void store_pairs(Lattice lattice, bool inverse, std::int64_t M,
 /// The workspace, front to back.
 struct Workspace {
   Progress* progress;
-  std::uint32_t* given;  ///< A bit for each cell of the given sites' grid.
-  std::uint32_t* found;  ///< The same for the found sites, in whole tiles.
-  std::uint32_t* sums;   ///< By tile: here end the words that must be zero first.
-  std::uint32_t* first;  ///< By word of the found sites' bits.
-  std::uint32_t* cells;  ///< Of the found sites, in order.
-  std::uint32_t* end;
+  std::uint32_t* given;      ///< A bit for each cell of the given sites' grid.
+  std::uint32_t* found;      ///< The same for the found sites, in whole tiles.
+  std::uint32_t* sums;       ///< By tile.
+  std::uint32_t* first;      ///< By word of the found sites' bits.
+  std::uint32_t* cells;      ///< Of the found sites, in order.
+  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
+  std::size_t bytes;         ///< Of all.
 };
 
+/// @param begin  the workspace, or null to learn its size
 Workspace workspace_at(const RulebookProblem& book, std::uint32_t* begin) {
   const std::int64_t tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
   Workspace all{};
-  all.progress = reinterpret_cast<Progress*>(begin);
-  all.given = begin + bit_grid::kProgressWords;
-  all.found = all.given + bit_grid::words_for(key_count(book, book.shape));
-  all.sums = all.found + tiles * kTileWords;
-  all.first = all.sums + tiles + 1;
-  all.cells = all.first + tiles * kTileWords;
-  all.end = all.cells + most_found(book);
+  bit_grid::Cutter cutter(begin);
+  all.progress = reinterpret_cast<Progress*>(cutter.take(bit_grid::kProgressWords));
+  all.given = cutter.take(bit_grid::words_for(key_count(book, book.shape)));
+  all.found = cutter.take(tiles * kTileWords);
+  all.zeroed_bytes = cutter.bytes();
+  all.sums = cutter.take(tiles + 1);
+  all.first = cutter.take(tiles * kTileWords);
+  all.cells = cutter.take(most_found(book));
+  all.bytes = cutter.bytes();
   return all;
 }
 
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return bit_grid::bytes_between(nullptr, workspace_at(book, nullptr).end);
+  return workspace_at(book, nullptr).bytes;
 }
 
 Declined supports(const RulebookProblem& book) {
@@ -190,7 +194,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const unsigned tile_blocks = blocks_for(tiles, 1, kMaxBlocks);
 
-  check(cudaMemsetAsync(begin, 0, bit_grid::bytes_between(begin, work.sums)));
+  check(cudaMemsetAsync(begin, 0, work.zeroed_bytes));
   launch(mark_places, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
   launch(count_bits, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.progress);
