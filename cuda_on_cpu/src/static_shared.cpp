@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,32 +12,43 @@
 namespace cuda_on_cpu {
 namespace {
 
-struct Range {
+struct Markers {
   detail::MarkerAddress begin;
   detail::MarkerAddress end;
 };
 
 /// Filled by the initializers of the marker objects, before main() or while a library is loaded.
-std::vector<Range>& ranges() {
-  static std::vector<Range> list;
+std::vector<Markers>& markers() {
+  static std::vector<Markers> list;
   return list;
 }
 
-/// The block that each range was last filled for, by this OS thread.
-std::uint64_t& filled_for(std::size_t range) {
-  thread_local std::vector<std::uint64_t> blocks;
-  if (blocks.size() <= range) blocks.resize(range + 1);
-  return blocks[range];
+/// One file's static shared memory in the calling OS thread.
+struct Range {
+  unsigned char* begin;
+  unsigned char* end;
+  std::uint64_t filled_for;  ///< The block that it was last filled for.
+};
+
+/// All of the calling OS thread's ranges, in the order of their addresses. They are looked for at
+/// every matrix instruction, so the markers are asked once a thread.
+std::vector<Range>& ranges() {
+  thread_local std::vector<Range> list;
+  if (list.size() != markers().size()) {
+    list.clear();
+    for (const Markers& file : markers()) list.push_back({file.begin(), file.end(), 0});
+    std::ranges::sort(list, std::less<>(), &Range::begin);
+  }
+  return list;
 }
 
-std::size_t find_range(const void* address) {
+/// Null if no range holds `address`.
+Range* find_range(const void* address) {
   const auto* const byte = static_cast<const unsigned char*>(address);
-  std::size_t i = 0;
-  while (i < ranges().size() && !(std::less_equal<>()(ranges()[i].begin(), byte) &&
-                                  std::less<>()(byte, ranges()[i].end()))) {
-    ++i;
-  }
-  return i;
+  auto range = std::ranges::upper_bound(ranges(), byte, std::less<>(), &Range::begin);
+  if (range == ranges().begin()) return nullptr;
+  --range;
+  return std::less<>()(byte, range->end) ? &*range : nullptr;
 }
 
 [[noreturn]] void end_process(const char* what) {
@@ -50,31 +62,29 @@ std::size_t find_range(const void* address) {
 }  // namespace
 
 detail::StaticSharedRange::StaticSharedRange(MarkerAddress begin, MarkerAddress end) {
-  ranges().push_back({begin, end});
+  markers().push_back({begin, end});
 }
 
 void detail::fill_static_shared(std::uint64_t& probe) {
-  const std::size_t range = find_range(&probe);
-  if (range == ranges().size()) end_process("a __shared__ variable lies outside its markers");
-  if (filled_for(range) != block_number) {
-    unsigned char* const begin = ranges()[range].begin();
-    std::memset(begin, fill_byte(current_settings()),
-                static_cast<std::size_t>(ranges()[range].end() - begin));
-    filled_for(range) = block_number;
+  Range* const range = find_range(&probe);
+  if (range == nullptr) end_process("a __shared__ variable lies outside its markers");
+  if (range->filled_for != block_number) {
+    std::memset(range->begin, fill_byte(current_settings()),
+                static_cast<std::size_t>(range->end - range->begin));
+    range->filled_for = block_number;
   }
   probe = block_number;
 }
 
 StaticSharedPlace find_static_shared(const void* address) {
-  const std::size_t range = find_range(address);
-  if (range == ranges().size()) return {nullptr, 0};
-  unsigned char* const begin = ranges()[range].begin();
-  return {begin, static_cast<std::size_t>(ranges()[range].end() - begin)};
+  const Range* const range = find_range(address);
+  if (range == nullptr) return {nullptr, 0};
+  return {range->begin, static_cast<std::size_t>(range->end - range->begin)};
 }
 
 void check_static_shared_layout() {
-  for (const Range& range : ranges()) {
-    if (!std::less<>()(range.begin(), range.end())) {
+  for (const Markers& file : markers()) {
+    if (!std::less<>()(file.begin(), file.end())) {
       end_process("the markers around static shared memory were linked in the wrong order");
     }
   }
