@@ -212,10 +212,11 @@ def rung_table(run, rung):
         "|---|---|---|---:|---:|---:|---|",
     ]
     for row in rows:
+        rate = f"{row['tflops']:.2f}" if row["tflops"] else "-"
         lines.append(
             f"| {row['problem']} | {row['dtype']}, {row['layout']} | {row['l2']}"
             f" | {time_text(row['median_us'])} +- {time_text(row['spread_us'])}"
-            f" | {row['tflops']:.2f} | {100 * row['roofline']:.0f} % | {against_baseline(row)} |"
+            f" | {rate} | {100 * row['roofline']:.0f} % | {against_baseline(row)} |"
         )
     return lines
 

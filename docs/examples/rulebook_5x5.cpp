@@ -121,7 +121,7 @@ std::string pairs_of(const Rulebook& book, int k) {
   std::string words;
   for (auto i = static_cast<std::size_t>(offsets[static_cast<std::size_t>(k)]);
        i < static_cast<std::size_t>(offsets[static_cast<std::size_t>(k) + 1]); ++i) {
-    words += (words.empty() ? "" : "   ") + std::to_string(pairs[3 * i + 1]) + " -> " +
+    words += (words.empty() ? "" : "  ") + std::to_string(pairs[3 * i + 1]) + "->" +
              std::to_string(pairs[3 * i + 2]);
   }
   return words;
@@ -129,11 +129,11 @@ std::string pairs_of(const Rulebook& book, int k) {
 
 /// Two rulebooks of as many taps, tap by tap.
 void print_pairs(const Rulebook& left, const Rulebook& right) {
-  std::printf("    %-14s %-48s%s\n", "", "submanifold", "strided");
+  std::printf("    %-14s %-32s%s\n", "", "submanifold", "strided");
   for (int k = 0; k < left.problem.KV; ++k) {
     const PerAxis tap = tap_of(left.problem, k);
     char line[200];
-    std::snprintf(line, sizeof line, "    k = %d, (%d,%d):  %-48s%s", k, tap[0], tap[1],
+    std::snprintf(line, sizeof line, "    k = %d, (%d,%d):  %-32s%s", k, tap[0], tap[1],
                   pairs_of(left, k).c_str(), pairs_of(right, k).c_str());
     const std::string words = line;
     std::printf("%s\n", words.substr(0, words.find_last_not_of(' ') + 1).c_str());
@@ -141,7 +141,7 @@ void print_pairs(const Rulebook& left, const Rulebook& right) {
   const auto counted = [](const Rulebook& book) {
     return std::to_string(book.pairs.shape()[0]) + " pairs, " + std::to_string(book.M) + " outputs";
   };
-  std::printf("\n    %-14s %-48s%s\n", "", counted(left).c_str(), counted(right).c_str());
+  std::printf("\n    %-14s %-32s%s\n", "", counted(left).c_str(), counted(right).c_str());
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ int main() {
   problem.stride = every_axis(2);
   problem.pad = every_axis(1);
   const Rulebook strided = make_rulebook(validated(problem), coords);
-  print_grid("Strided, kernel 3 x 3, stride 2, padding 1: the outputs, numbered in their order.",
+  print_grid("Strided (kernel 3 x 3, stride 2, padding 1): the outputs in their order:",
              strided.problem.out_shape, strided.out_coords);
   std::printf("Input row -> output row, tap by tap:\n\n");
   print_pairs(submanifold, strided);
