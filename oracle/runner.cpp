@@ -5,6 +5,7 @@
 #include <cstring>
 #include <list>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "oracle/canonical.hpp"
@@ -26,16 +27,33 @@ const std::vector<unsigned char>& poison_bytes() {
   return bytes;
 }
 
+/// Arrays up to this size are copied with their guard bands at once: a copy to or from cuda_on_cpu
+/// unlocks and locks all its memory, which for small arrays takes longer than anything else.
+constexpr std::size_t kTogether = std::size_t{1} << 20;
+
 /// Device memory for one array, between two guard bands.
 class GuardedBuffer {
  public:
-  GuardedBuffer(Device& device, std::string name, std::size_t bytes, const RunOptions& options)
+  /// @param content what it starts as; null: poison
+  GuardedBuffer(Device& device, std::string name, std::size_t bytes, const RunOptions& options,
+                const Array* content = nullptr)
       : device_(&device), name_(std::move(name)), bytes_(bytes),
         before_(kGuardBytes + options.misalignment), poison_(options.poison),
-        base_(static_cast<std::byte*>(device.allocate(before_ + bytes + kGuardBytes))) {
+        base_(static_cast<std::byte*>(device.allocate(total()))) {
+    if (total() <= kTogether && (content != nullptr || poison_)) {
+      std::vector<unsigned char> all(total());
+      const auto begin = poison_bytes().begin();
+      std::copy_n(begin, before_, all.data());
+      std::copy_n(begin, bytes_, all.data() + before_);
+      std::copy_n(begin, kGuardBytes, all.data() + before_ + bytes_);
+      if (content != nullptr && bytes_ != 0)
+        std::memcpy(all.data() + before_, content->data(), bytes_);
+      device_->upload(base_, all.data(), all.size());
+      return;
+    }
     fill_with_poison(base_, before_);
     fill_with_poison(data() + bytes_, kGuardBytes);
-    poison();
+    content != nullptr ? upload(*content) : poison();
   }
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
@@ -55,26 +73,42 @@ class GuardedBuffer {
     if (poison_) fill_with_poison(data(), bytes_);
   }
   void upload(const Array& from) { device_->upload(data(), from.data(), bytes_); }
-  void download(Array& to) const { device_->download(to.data(), data(), bytes_); }
 
+  /// Looks at the memory as it is now; what follows says what it saw. (Of large arrays, it is
+  /// fetched only when it is asked for.)
+  void look() {
+    if (total() > kTogether) return;
+    seen_.resize(total());
+    device_->download(seen_.data(), base_, total());
+  }
+  void download(Array& to) const { copy_out(to.data(), before_, bytes_); }
   bool holds(const Array& content) const {
     std::vector<std::byte> now(bytes_);
-    device_->download(now.data(), data(), bytes_);
+    copy_out(now.data(), before_, bytes_);
     return bytes_ == 0 || std::memcmp(now.data(), content.data(), bytes_) == 0;
   }
-
   /// Empty, or which guard band was overwritten.
   std::string broken_guard() const {
-    if (!intact(base_, before_)) return text("wrote before the beginning of ", name_);
-    if (!intact(data() + bytes_, kGuardBytes)) return text("wrote past the end of ", name_);
+    if (!intact(0, before_)) return text("wrote before the beginning of ", name_);
+    if (!intact(before_ + bytes_, kGuardBytes)) return text("wrote past the end of ", name_);
     return "";
   }
 
  private:
-  bool intact(const std::byte* band, std::size_t bytes) const {
-    std::vector<unsigned char> now(bytes);
-    device_->download(now.data(), band, bytes);
-    return std::equal(now.begin(), now.end(), poison_bytes().begin());
+  /// Of the array and its guard bands.
+  std::size_t total() const { return before_ + bytes_ + kGuardBytes; }
+  /// Copies `bytes` bytes from `offset` on, as they were seen.
+  void copy_out(std::byte* to, std::size_t offset, std::size_t bytes) const {
+    if (seen_.empty()) {
+      device_->download(to, base_ + offset, bytes);
+    } else {
+      std::copy_n(seen_.data() + offset, bytes, to);
+    }
+  }
+  bool intact(std::size_t offset, std::size_t bytes) const {
+    std::vector<std::byte> now(bytes);
+    copy_out(now.data(), offset, bytes);
+    return std::memcmp(now.data(), poison_bytes().data(), bytes) == 0;
   }
   void fill_with_poison(std::byte* memory, std::size_t bytes) {
     const std::vector<unsigned char>& poison = poison_bytes();
@@ -88,6 +122,7 @@ class GuardedBuffer {
   std::size_t bytes_, before_;
   bool poison_;
   std::byte* base_;
+  std::vector<std::byte> seen_;
 };
 
 /// All memory of one run.
@@ -99,12 +134,13 @@ class Memory {
     for (const ArraySpec& spec : signature.inputs) {
       const Array& array =
           stored_.emplace(spec.name, in_memory(inputs.at(spec.name), spec.order)).first->second;
-      add(spec.name, array.size_bytes()).upload(array);
+      add(spec.name, array.size_bytes(), &array);
       input_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
     }
     for (const ArraySpec& spec : signature.outputs) {
       if (spec.dynamic) continue;
-      add(spec.name, static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype));
+      add(spec.name, static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype),
+          spec.initial.empty() ? nullptr : &stored_.at(spec.initial));
       output_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
       shapes_[spec.name] = spec.shape;
     }
@@ -114,8 +150,9 @@ class Memory {
     workspace_ = buffers_.back().data();
   }
 
-  /// Outputs and workspace as they are before a run.
+  /// Outputs and workspace as they are before a run; at first they are.
   void reset() {
+    if (!std::exchange(used_, true)) return;
     std::erase_if(buffers_, [&](const GuardedBuffer& buffer) { return created(buffer.name()); });
     for (GuardedBuffer& buffer : buffers_) {
       if (find_spec(signature_->inputs, buffer.name()) == nullptr) buffer.poison();
@@ -132,8 +169,9 @@ class Memory {
   }
 
   /// Empty, or the first thing that the run must not have done to memory.
-  std::string damage() const {
-    for (const GuardedBuffer& buffer : buffers_) {
+  std::string damage() {
+    for (GuardedBuffer& buffer : buffers_) {
+      buffer.look();
       if (const std::string broken = buffer.broken_guard(); !broken.empty()) return broken;
       if (find_spec(signature_->inputs, buffer.name()) != nullptr &&
           !buffer.holds(stored_.at(buffer.name()))) {
@@ -147,6 +185,7 @@ class Memory {
     return "";
   }
 
+  /// What the run wrote. @pre damage() was called
   Arrays outputs() const {
     Arrays outputs;
     for (const ArraySpec& spec : signature_->outputs) {
@@ -163,8 +202,8 @@ class Memory {
   }
 
  private:
-  GuardedBuffer& add(const std::string& name, std::size_t bytes) {
-    return buffers_.emplace_back(*device_, name, bytes, options_);
+  GuardedBuffer& add(const std::string& name, std::size_t bytes, const Array* content = nullptr) {
+    return buffers_.emplace_back(*device_, name, bytes, options_, content);
   }
 
   void* create(const std::string& name, DType dtype, const Shape& shape) {
@@ -197,6 +236,7 @@ class Memory {
   std::vector<Arguments::Slot> input_slots_, output_slots_;
   std::map<std::string, Shape> shapes_;
   std::byte* workspace_ = nullptr;
+  bool used_ = false;
 };
 
 double array_bytes(const Signature& signature) {

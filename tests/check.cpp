@@ -15,18 +15,29 @@ constexpr const char* kThreadOrders[] = {"forward", "reverse", "shuffled"};
 /// Caffe's tests do, which launch a half to an eighth of the blocks).
 constexpr int kFewBlocks = 3;
 
-/// How often each problem runs in each mode, and what tells the runs apart.
-int runs_at(Where where) { return where == Where::emulated ? 3 : 2; }
+/// What tells the runs of a rung on the same data apart.
+struct Variation {
+  int order;        ///< Of cuda_on_cpu's threads, see set_emulated_thread_order().
+  bool few_blocks;  ///< On cuda_on_cpu in the order in which any thread may run on before others.
+};
 
-/// In the last run: on cuda_on_cpu that is the one in which any thread may run on before others.
-bool with_few_blocks(Where where, int run) {
-  return where != Where::cpu && run == runs_at(where) - 1;
+/// The runs of a rung on the same data.
+/// @param all on cuda_on_cpu in each order; otherwise without the one in the middle, which differs
+/// from the others in neither the kernels that run nor the number of blocks
+std::vector<Variation> variations(Where where, bool all) {
+  switch (where) {
+    case Where::cpu: return {{0, false}, {0, false}};
+    case Where::gpu: return {{0, false}, {0, true}};
+    case Where::emulated: break;
+  }
+  if (all) return {{0, false}, {1, false}, {2, true}};
+  return {{0, false}, {2, true}};
 }
 
-std::string name_of_run(Where where, int run) {
+std::string name_of(Where where, const Variation& variation, std::size_t run) {
   std::string name = text("run ", run + 1);
-  if (where == Where::emulated) name = text("threads ", kThreadOrders[run]);
-  if (with_few_blocks(where, run)) name += text(", at most ", kFewBlocks, " blocks a strided axis");
+  if (where == Where::emulated) name = text("threads ", kThreadOrders[variation.order]);
+  if (variation.few_blocks) name += text(", at most ", kFewBlocks, " blocks a strided axis");
   return name;
 }
 
@@ -67,12 +78,17 @@ std::vector<std::string> check_mode(const Comparison& comparison, const Rung& ru
                                     const RunOptions& run_options, const CheckOptions& options,
                                     int& comparisons) {
   Arrays first;
-  for (int run = 0; run < (problem.once ? 1 : runs_at(where)); ++run) {
-    if (where == Where::emulated) set_emulated_thread_order(run, options.seed);
-    const bool few_blocks = with_few_blocks(where, run) && problem.size != Size::huge;
+  // Races show in exact data. Real data need two runs, to compare bits.
+  std::vector<Variation> runs =
+      variations(where, options.all_orders && data == Data::integer && !problem.once);
+  if (problem.once) runs.resize(1);
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const Variation& variation = runs[run];
+    if (where == Where::emulated) set_emulated_thread_order(variation.order, options.seed);
+    const bool few_blocks = variation.few_blocks && problem.size != Size::huge;
     const StridedBlocks strided(few_blocks ? kFewBlocks : max_strided_blocks);
     Outcome outcome = comparison.run(rung, where, run_options);
-    const std::string prefix = text(name_of(data), " data, ", name_of_run(where, run), ": ");
+    const std::string prefix = text(name_of(data), " data, ", name_of(where, variation, run), ": ");
     if (outcome.status != Status::agrees) return {prefix + outcome.reason};
     if (data == Data::integer && !outcome.exact) return {prefix + "agrees, but is not exact"};
     ++comparisons;
@@ -116,6 +132,19 @@ void set_emulated_thread_order(int run, std::uint64_t seed) {
                                     ThreadOrder::shuffled};
   cuda_on_cpu::control::set_thread_order(orders[run < 2 ? run : 2],
                                          seed + static_cast<std::uint64_t>(run));
+}
+
+CheckOptions options_for(const Settings& settings) {
+  CheckOptions options{.seed = settings.seed, .poison = settings.poison};
+  if (settings.huge) options.largest = Size::huge;
+  if (settings.small) {
+    // A sanitizer sees the same code in both modes, and in all orders.
+    options.largest = Size::small;
+    options.random_problems = 4;
+    options.real_mode = false;
+    options.all_orders = false;
+  }
+  return options;
 }
 
 CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder& ladder,

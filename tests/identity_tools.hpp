@@ -28,7 +28,13 @@ inline std::span<const float> floats(const Array& array) { return array.as<float
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// One rung in one place, as a function from inputs to outputs.
+/// Up to here a type counts: all smaller integers are numbers of it.
+constexpr std::int64_t counts_up_to(DType dtype) {
+  return std::int64_t{1} << (dtype == DType::f16 ? 11 : dtype == DType::bf16 ? 8 : 24);
+}
+
+/// One rung in one place, as a function from inputs to outputs. To the identities all numbers are
+/// floats: a rung that wants others gets them rounded, of integers so small that nothing is lost.
 class Subject {
  public:
   Subject(const Ladder& ladder, const Rung& rung, Where where, const CheckOptions& options)
@@ -38,8 +44,12 @@ class Subject {
   Arrays operator()(const Problem& problem, const Arrays& inputs) const {
     const AnyImplementation& code = *rung_->code_at(where_);
     const Problem form = accepted_form(code, problem);
-    RungRun run = run_guarded(*ladder_, form, inputs, code, where_, {.poison = options_->poison});
+    Arrays own;
+    for (const ArraySpec& spec : ladder_->signature(form).inputs)
+      own.emplace(spec.name, in_type(inputs.at(spec.name), spec.dtype));
+    RungRun run = run_guarded(*ladder_, form, own, code, where_, {.poison = options_->poison});
     if (!run.damage.empty()) throw Broken{text(describe(problem), ": ", run.damage)};
+    for (auto& [name, array] : run.outputs) array = in_type(array, DType::f32);
     return std::move(run.outputs);
   }
 
@@ -55,14 +65,30 @@ class Subject {
     throw DeclinesProblem{*declined};
   }
 
-  /// Small integers for all inputs of the problem but those given.
+  /// Small integers for all inputs of the problem but those given: sums of several results are
+  /// numbers of the outputs' type.
   Arrays inputs(const Problem& problem, std::uint64_t salt = 0, Arrays given = {}) const {
-    return make_inputs(ladder_->signature(problem), Data::integer, options_->seed + salt,
-                       4 * longest_sum(ladder_->name, problem), std::move(given));
+    const Problem form = accepted_form(*rung_->code_at(where_), problem);
+    std::int64_t longest = 4 * longest_sum(ladder_->name, problem);
+    for (const ArraySpec& output : ladder_->signature(form).outputs) {
+      // As if sums were longer by as much as the type counts less far than float. From -1 to 1 they
+      // hardly ever grow so large that they would have to be shorter still.
+      if (output.dtype != DType::i32) {
+        const std::int64_t shorter = counts_up_to(DType::f32) / counts_up_to(output.dtype);
+        longest = std::max(longest, std::min(longest * shorter, counts_up_to(DType::f32) / 2));
+      }
+    }
+    return make_inputs(ladder_->signature(problem), Data::integer, options_->seed + salt, longest,
+                       std::move(given));
   }
   const Ladder& ladder() const { return *ladder_; }
 
  private:
+  /// Integers as they are.
+  static Array in_type(const Array& array, DType dtype) {
+    return array.dtype() == DType::i32 ? array : rounded_to(array, dtype);
+  }
+
   const Ladder* ladder_;
   const Rung* rung_;
   Where where_;

@@ -14,8 +14,8 @@ namespace convladder::testing {
 
 /// How much a problem asks for.
 enum class Size {
-  small,  ///< quick enough for a sanitizer
-  full,   ///< seconds at most, on one core, on cuda_on_cpu
+  small,  ///< for a sanitizer, too: quick, and each kind of edge once
+  full,   ///< a second at most, on one core, on cuda_on_cpu
   huge    ///< many GB or blocks: only on a GPU, and only on request
 };
 

@@ -51,15 +51,7 @@ void run_rung_test() {
     return;
   }
   const Settings& set = settings();
-  CheckOptions options{.largest = set.small  ? Size::small
-                                  : set.huge ? Size::huge
-                                             : Size::full,
-                       .seed = set.seed,
-                       .poison = set.poison};
-  if (set.small) {
-    options.random_problems = 6;
-    options.real_mode = false;  // a sanitizer sees the same code twice
-  }
+  const CheckOptions options = options_for(set);
   const CheckReport report = test.identities
                                  ? check_identities(*test.ladder, *test.rung, test.where, options)
                                  : check_rung(*test.ladder, *test.rung, test.where, options);

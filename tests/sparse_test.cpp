@@ -2,23 +2,45 @@
 /// @brief Rulebooks and sparse convolutions beyond the common problems: golden answers, counts by
 /// hand, sites that must be refused, and the defects of well-known implementations.
 ///
-/// "sparse n": number n of the catalogue of defects in spconv 1.x (1 to 12) and 2.x (13 to 17).
-/// Not tests, because a correct result does not show them:
-/// - sparse 8 (a fallback that starts with half-filled counters): there is no fallback here.
-/// - sparse 11 (a cached rulebook used for other sites): nothing caches rulebooks.
-/// - sparse 12 (64 KiB of local memory a thread for candidate lists): a matter of the compiler's
-/// output;
-///   no rung keeps a list of candidates.
+/// The catalogue of defects in spconv 1.x (D1 to D12) and 2.x (D13 to D17), as far as they concern
+/// results. The test of Dn is called "defect sparse n"; a planted bug (tests/planted_bugs) is a
+/// rung that has the defect, and that the common problems must find, too.
+///
+///     D1   fixed room for an input's candidates         test 1
+///     D2   dilated kernels lose their centre            test 2
+///     D3   even kernels have none                       test 3
+///     D4   stride and dilation over 1, negative sites   test 4; negative sites: test 5
+///     D5   sites are not validated                      test 5
+///     D6   duplicates                                   test 6; refused by every rung: test 5
+///     D7   empty results                                test 7 and 9
+///     D8   a second build on counters of the first      test 8; counts_of_a_failed_build
+///     D9   fillers counted as outputs                   test 7 and 9; output_taken_for_the_filler
+///     D10  1x1 kernels taken for a plain product        test 10
+///     D11  a cached rulebook used for other sites       test 11; first_rulebook_kept_for_all
+///     D12  64 KiB of local memory a thread              test 12
+///     D13  keys by the volume of the input              test 13 and 14; keys_of_32_bits
+///     D14  64-bit keys cut to 32                        test 13 and 14; found_sites_of_32_bits
+///     D15  a table too small for dilated outputs        test 15; taps_a_stride_apart_...
+///     D16  the extent of dilated transposed outputs     test 16
+///     D17  rows times taps in 32 bits                   test 17
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cuda_on_cpu/control.hpp>
+#include <cuda_on_cpu/inspect.hpp>
+#include <memory>
+#include <set>
+#include <thread>
+#include <type_traits>
 
 #include "core/device.hpp"
 #include "core/site_errors.hpp"
 #include "ladders/ladders.hpp"
+#include "ladders/rows.hpp"
+#include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/check.hpp"
+#include "tests/identities.hpp"
 #include "tests/settings.hpp"
 #include "tests/sparse_problems.hpp"
 
@@ -28,12 +50,14 @@ namespace {
 constexpr const char* kSparseLadders[] = {"rulebook", "sparse_conv", "sparse_dgrad",
                                           "sparse_wgrad"};
 
-/// Checks every rung of every sparse ladder on these sites, in every place that is there; at least
-/// one rung of each ladder must take them.
-void check_all_rungs(const SparseCase& sites) {
-  const CheckOptions options{.seed = settings().seed, .poison = settings().poison};
+/// Checks every rung of every sparse ladder on these sites, one after the other, in every place
+/// that is there; at least one rung of each ladder must take them all.
+void check_all_rungs(const std::vector<SparseCase>& cases) {
+  CheckOptions options = options_for(settings());
+  options.real_mode = false;  // all of them are mistakes about places, which exact data show
   for (const char* name : kSparseLadders) {
-    const std::vector<TestProblem> tests = {sparse_problem(name, "defect", sites)};
+    std::vector<TestProblem> tests;
+    for (const SparseCase& sites : cases) tests.push_back(sparse_problem(name, "defect", sites));
     int most = 0;
     for (const Rung& rung : ladder(name).rungs) {
       for (const Where where : kEverywhere) {
@@ -44,7 +68,30 @@ void check_all_rungs(const SparseCase& sites) {
         most = std::max(most, report.problems);
       }
     }
-    CHECK(most == 1);
+    CHECK(most == static_cast<int>(cases.size()));
+  }
+}
+
+void check_all_rungs(const SparseCase& sites) { check_all_rungs(std::vector{sites}); }
+
+/// Calls body(rung, where, code, form) for each rung of the rulebook ladder that takes a form of
+/// the problem, in every place that is there, with the first such form.
+template <class Body>
+void for_each_rulebook_rung(const RulebookProblem& book, const Body& body) {
+  for (const Rung& rung : ladder("rulebook").rungs) {
+    for (const Where where : kEverywhere) {
+      const auto& code = rung.code_at(where);
+      if (!code || device_at(where) == nullptr) continue;
+      std::optional<Problem> form;
+      for (const std::vector<Problem>& forms : forms_of(book)) {
+        for (const Problem& candidate : forms) {
+          if (!form && !code->supports(candidate)) form = candidate;
+        }
+      }
+      if (!form) continue;
+      INFO(rung.name, " (", name_of(where), "): ", describe(*form));
+      body(rung, where, *code, std::get<RulebookProblem>(*form));
+    }
   }
 }
 
@@ -75,6 +122,94 @@ std::string refusal(const RulebookProblem& book) {
 }
 
 bool everywhere(const Site&) { return true; }
+
+/// The sites as a mirror shows them, row by row.
+SparseCase mirrored(SparseCase sites) {
+  const auto columns = static_cast<std::size_t>(1 + sites.book.ndim);
+  const auto to = sites.coords.as<std::int32_t>();
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (i % columns > 0) {
+      const int axis = static_cast<int>(i % columns) - 1;
+      to[i] = sites.book.shape[axis] - 1 - to[i];
+    }
+  }
+  return sites;
+}
+
+/// Runs a rulebook's rung again and again on the same memory, which nobody clears in between.
+class SameMemory {
+ public:
+  SameMemory(const AnyImplementation& code, Where where, const RulebookProblem& book)
+      : code_(&code), device_(device_at(where)), book_(book),
+        workspace_(allocated(code.workspace_bytes(book))),
+        coords_(allocated(static_cast<std::size_t>(book.sites * (1 + book.ndim)) *
+                          sizeof(std::int32_t))) {}
+
+  /// @throws BadInput for sites that are refused.
+  Arrays run(const Array& coords) {
+    device_->upload(coords_.get(), coords.data(), coords.size_bytes());
+    std::map<std::string, std::pair<Array, Memory>> created;
+    const Arguments arguments({{"coords", DType::i32, coords_.get()}}, {}, workspace_.get(),
+                              [&](const std::string& name, DType dtype, const Shape& shape) {
+                                Array array(dtype, shape);
+                                Memory memory = allocated(array.size_bytes());
+                                return created.insert_or_assign(name, std::pair{array, memory})
+                                    .first->second.second.get();
+                              });
+    code_->run(book_, arguments);
+    device_->synchronize();
+    code_->finish(book_, arguments);
+    Arrays outputs;
+    for (auto& [name, output] : created) {
+      auto& [array, memory] = output;
+      device_->download(array.data(), memory.get(), array.size_bytes());
+      outputs.emplace(name, std::move(array));
+    }
+    return outputs;
+  }
+
+ private:
+  using Memory = std::shared_ptr<void>;
+  Memory allocated(std::size_t bytes) const {
+    Device* const device = device_;
+    return {device->allocate(bytes), [device](void* memory) { device->release(memory); }};
+  }
+
+  const AnyImplementation* code_;
+  Device* device_;
+  RulebookProblem book_;
+  Memory workspace_, coords_;
+};
+
+/// A rung of the forward pass that takes one type of numbers alone. @tparam kForgets the last
+/// channel
+template <class T, bool kForgets>
+Rung convolution_of() {
+  const Implementation<SparseConvProblem> code = {
+      .supports = [](const SparseConvProblem& conv) -> Declined {
+        if (conv.dtype != dtype_of<T>()) return text(name_of(dtype_of<T>()), " only");
+        return {};
+      },
+      .run =
+          [](const SparseConvProblem& conv, const Arguments& arrays) {
+            const T* features = arrays.in<T>("features");
+            const T* weights = arrays.in<T>("weights");
+            const auto* pairs = arrays.in<std::int32_t>("pairs");
+            std::vector<float> sums(static_cast<std::size_t>(conv.M * conv.Cout));
+            for (std::int64_t pair = 0; pair < conv.pairs; ++pair, pairs += kPairColumns) {
+              for (int ci = 0; ci < conv.Cin - (kForgets ? 1 : 0); ++ci) {
+                for (int co = 0; co < conv.Cout; ++co) {
+                  sums[static_cast<std::size_t>(pairs[2] * conv.Cout + co)] +=
+                      to_float(features[pairs[1] * conv.Cin + ci]) *
+                      to_float(weights[(pairs[0] * conv.Cin + ci) * conv.Cout + co]);
+                }
+              }
+            }
+            std::ranges::transform(sums, arrays.out<T>("y"),
+                                   [](float sum) { return rounded_to<T>(sum); });
+          }};
+  return cpu_row("test/sparse_conv/one_type", AnyImplementation(code), "", "takes one type alone");
+}
 
 }  // namespace
 
@@ -218,6 +353,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("identities judge a rung of 16-bit numbers alone") {
+  const auto failures = [](const Rung& rung) {
+    const CheckReport report =
+        check_identities(ladder("sparse_conv"), rung, Where::cpu, {.seed = settings().seed});
+    CHECK(report.problems + static_cast<int>(report.failures.size()) > 0);
+    return joined(report.failures, "; ");
+  };
+  CHECK(failures(convolution_of<Half, false>()) == "");
+  CHECK(failures(convolution_of<BFloat16, false>()) == "");
+  CHECK(failures(convolution_of<Half, true>()) != "");
+  CHECK(failures(convolution_of<BFloat16, true>()) != "");
+}
+
 TEST_CASE("parameters that make no sense are refused, with their names") {
   RulebookProblem even = subm(2, {{6, 6}}, {{3, 2}});
   CHECK(refusal(even).find("kernel = 2: must be odd in mode subm") == 0);
@@ -290,6 +438,36 @@ TEST_CASE("defect sparse 7 and 9: no output at all, and none lost to a filler") 
   check_all_rungs(case_of(book, {{0, 0, 0, 0}, {0, 7, 19, 19}, {0, 4, 5, 6}}));
 }
 
+TEST_CASE("defect sparse 8: a build that failed leaves nothing to the next one") {
+  // Where spconv's hash table cannot be built, the rulebook is made once more, by other code, on
+  // counters that are filled already. Here, too, one build may stop in the middle: at sites that it
+  // refuses. Then comes another, in the same memory. (Each rung has one way only: none falls back.)
+  for (const SparseMode mode :
+       {SparseMode::subm, SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
+    RulebookProblem book = subm(3, {{5, 6, 7}});
+    book.mode = mode;
+    Dice dice(8);
+    const SparseCase good = random_case(book, 70, dice);
+    SparseCase bad = good;  // two rows of the same site
+    const auto rows = bad.coords.as<std::int32_t>();
+    std::copy_n(rows.begin(), 4, rows.end() - 4);
+    for_each_rulebook_rung(good.book, [&](const Rung&, Where where, const AnyImplementation& code,
+                                          const RulebookProblem& form) {
+      SameMemory memory(code, where, form);
+      CHECK_THROWS_AS(memory.run(bad.coords), BadInput);
+      for (int again = 0; again < 2; ++again) {
+        const Arrays found = canonical(form, memory.run(good.coords));
+        for (const Expected& expected : reference("rulebook", form, {{"coords", good.coords}})) {
+          const auto output = found.find(expected.spec.name);
+          if (output == found.end()) continue;  // an optional one
+          const Verdict verdict = judge(expected, output->second, Data::integer, form, {});
+          CHECK_MESSAGE(verdict.agrees, verdict.difference);
+        }
+      }
+    });
+  }
+}
+
 TEST_CASE("defect sparse 10: a 1x1 kernel with a stride or padding is not a plain product") {
   RulebookProblem book{
       .mode = SparseMode::strided, .ndim = 2, .shape = {{9, 9}}, .kernel = every_axis(1)};
@@ -303,6 +481,61 @@ TEST_CASE("defect sparse 10: a 1x1 kernel with a stride or padding is not a plai
   const SparseCase shifted = random_case(book, 50, dice);
   CHECK(numbers(rulebook_of(shifted).out_coords) != numbers(shifted.coords));
   check_all_rungs(shifted);
+}
+
+TEST_CASE("defect sparse 11: the same layer on other sites has another rulebook") {
+  // A problem is its parameters and sizes: nothing in it could hold a rulebook, or find one. Nor
+  // may a rung keep one, for the next problem that looks the same.
+  static_assert(std::is_trivially_copyable_v<SparseConvProblem> &&
+                std::is_trivially_copyable_v<RulebookProblem>);
+  Dice dice(11);
+  for (const SparseMode mode : {SparseMode::subm, SparseMode::strided, SparseMode::inverse}) {
+    RulebookProblem book = subm(2, {{9, 11}});
+    book.mode = mode;
+    if (mode != SparseMode::subm) {
+      book.stride = every_axis(2);
+      book.pad = every_axis(1);
+    }
+    const SparseCase one = random_case(book, 40, dice), other = mirrored(one);
+    const auto problem = [](const SparseCase& sites) {
+      return std::get<SparseConvProblem>(sparse_problem("sparse_conv", "", sites).problem);
+    };
+    // To all appearances the same; but the pairs are others.
+    REQUIRE(describe(problem(one)) == describe(problem(other)));
+    REQUIRE(problem(one).M == problem(other).M);
+    REQUIRE(problem(one).most_pairs == problem(other).most_pairs);
+    REQUIRE(numbers(rulebook_of(one).pairs) != numbers(rulebook_of(other).pairs));
+    check_all_rungs({one, other, one});
+  }
+}
+
+TEST_CASE("defect sparse 12: no list of candidates in local memory") {
+  // 4096 candidates, as mmcv has them, are 64 KiB a thread: a GPU sets that aside for every thread
+  // that can be resident, 16.5 GiB on an H200. Here they would lie on the threads' stacks.
+  constexpr std::size_t kMost = 32 * 1024;
+  namespace control = cuda_on_cpu::control;
+  const unsigned workers = control::worker_threads();
+  control::set_worker_threads(1);  // all blocks on the thread that launches them
+  for (const SparseMode mode :
+       {SparseMode::subm, SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
+    RulebookProblem book = subm(3, {{7, 8, 9}}, every_axis(5));
+    book.mode = mode;
+    Dice dice(12);
+    const SparseCase sites = random_case(book, 60, dice);
+    for_each_rulebook_rung(sites.book, [&](const Rung&, Where where, const AnyImplementation& code,
+                                           const RulebookProblem& form) {
+      if (where != Where::emulated) return;
+      std::size_t deepest = 0;
+      std::thread([&] {  // has no stacks of earlier kernels
+        run_guarded(ladder("rulebook"), form, {{"coords", sites.coords}}, code, where);
+        deepest = cuda_on_cpu::inspect::deepest_stack();
+      })
+          .join();
+      CHECK(deepest > 0);
+      CHECK(deepest <= kMost);
+    });
+  }
+  control::set_worker_threads(workers);
 }
 
 TEST_CASE("defect sparse 13 and 14: output volumes beyond 2^31 keep their sites") {

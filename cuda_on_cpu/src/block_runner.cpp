@@ -108,6 +108,12 @@ void BlockRunner::ReadyQueue::reset(unsigned threads) {
   thread.state = State::running;
 }
 
+std::size_t BlockRunner::deepest_stack() const {
+  std::size_t deepest = 0;
+  for (const auto& fiber : fibers_) deepest = std::max(deepest, fiber->depth());
+  return deepest;
+}
+
 // --- One block
 
 void BlockRunner::run(GridLaunch& launch, std::uint64_t index) {
@@ -371,14 +377,22 @@ void BlockRunner::complete_meetings(Warp& warp, unsigned first_thread, unsigned 
   for (; candidates != 0; candidates &= candidates - 1) {
     const auto candidate = static_cast<unsigned>(std::countr_zero(candidates));
     const unsigned met = warp.try_complete(candidate);
+    if (met == 0) continue;
     candidates &= ~met | 1u << candidate;
-    // Where the order is forward or reverse the lanes keep to it; otherwise they start anywhere.
-    const unsigned turn =
-        launch_->settings.order == control::ThreadOrder::shuffled ? random_.below(kLanes) : 0;
-    for (unsigned i = 0; i < kLanes; ++i) {
-      const bool backwards = launch_->settings.order == control::ThreadOrder::reverse;
-      const unsigned lane = ((backwards ? kLanes - 1 - i : i) + turn) % kLanes;
-      if (met >> lane & 1u) ready_.push(first_thread + lane);
+    if (launch_->settings.order == control::ThreadOrder::shuffled) {
+      const unsigned turn = random_.below(kLanes);  // they start anywhere
+      for (unsigned i = 0; i < kLanes; ++i) {
+        const unsigned lane = (i + turn) % kLanes;
+        if (met >> lane & 1u) ready_.push(first_thread + lane);
+      }
+      continue;
+    }
+    // The lanes keep to the order, and go on before other warps do: their stacks are still in the
+    // cache.
+    const bool backwards = launch_->settings.order == control::ThreadOrder::reverse;
+    for (unsigned i = kLanes; i-- > 0;) {
+      const unsigned lane = backwards ? kLanes - 1 - i : i;
+      if (met >> lane & 1u) ready_.push_front(first_thread + lane);
     }
   }
 }

@@ -48,6 +48,8 @@ class BlockRunner {
   /// Runs block `index` of `launch`; what goes wrong is reported to the launch.
   void run(GridLaunch& launch, std::uint64_t index);
   std::uint64_t take_switch_count() { return std::exchange(switches_, 0); }
+  /// Bytes of stack that a thread has ever used here, at most.
+  std::size_t deepest_stack() const;
 
   // --- Called from kernel code
 
@@ -128,6 +130,9 @@ class BlockRunner {
     void reset(unsigned threads);
     bool empty() const { return head_ == tail_; }
     void push(unsigned thread) { ring_[tail_++ & mask_] = static_cast<std::uint16_t>(thread); }
+    void push_front(unsigned thread) {
+      ring_[--head_ & mask_] = static_cast<std::uint16_t>(thread);
+    }
     unsigned front() const { return ring_[head_ & mask_]; }
     unsigned size() const { return tail_ - head_; }
     /// The thread at `place` and the one in front change places.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include "sanitizer.hpp"
@@ -51,6 +52,15 @@ void Fiber::leave() {
 }
 
 void* Fiber::top() const { return stack_ + kStackBytes; }
+
+std::size_t Fiber::depth() const {
+  // Linux gives a page memory when it is touched for the first time.
+  unsigned char has_memory[kStackBytes / kPage] = {};
+  if (mincore(stack_, kStackBytes, has_memory) != 0) return 0;
+  std::size_t untouched = 0;
+  while (untouched < std::size(has_memory) && (has_memory[untouched] & 1u) == 0) ++untouched;
+  return kStackBytes - untouched * kPage;
+}
 
 bool Fiber::guards(const void* address) const {
   const auto* const byte = static_cast<const unsigned char*>(address);

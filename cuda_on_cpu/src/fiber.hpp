@@ -36,6 +36,8 @@ class Fiber {
   bool guards(const void* address) const;
   /// The highest address of the stack, where it starts.
   void* top() const;
+  /// Bytes from there to the end of the lowest page that was ever touched.
+  std::size_t depth() const;
 
  private:
   /// Sanitizers' redzones make frames several times larger.

@@ -13,6 +13,8 @@ bool in_kernel(ThreadPosition* position) {
   return true;
 }
 
+std::size_t deepest_stack() { return BlockRunner::of_this_thread().deepest_stack(); }
+
 MemoryPlace find_memory(const void* address) {
   const DeviceArena& arena = DeviceArena::instance();
   if (arena.contains(address)) {

@@ -3,7 +3,6 @@
 /// others are still suspended in it, and their operands on their stacks.
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <cuda_on_cpu/ptx.hpp>
 
@@ -87,32 +86,49 @@ struct MatrixProduct {
   const std::uint32_t* b;
 };
 
+constexpr unsigned kRows = 16, kParts = 8 / kColumns;  ///< Of d, and vectors of a row.
+
+/// d [16][8] += a [16][depth] * b [depth][8], rounded once, towards zero. The products are exact.
+CUDA_ON_CPU_ALSO_FOR_AVX2
+void multiply_tile(const double* a, const Doubles* b, unsigned depth, Floats* d) {
+  for (unsigned m = 0; m < kRows; ++m, a += depth, d += kParts) {
+    Doubles sums[kParts];
+    for (unsigned j = 0; j < kParts; ++j) sums[j] = __builtin_convertvector(d[j], Doubles);
+    for (unsigned k = 0; k < depth; ++k) {
+      for (unsigned j = 0; j < kParts; ++j) sums[j] += a[k] * b[k * kParts + j];
+    }
+    for (unsigned j = 0; j < kParts; ++j) round_towards_zero(sums[j], &d[j]);
+  }
+}
+
 template <FactorType kType>
 void multiply(const std::array<MatrixProduct*, kLanes>& lanes) {
   constexpr unsigned kPart = per_register(kType), kDepth = 8 * kPart;
-  double a[16][kDepth], b[kDepth][8], d[16][8];
+  double a[kRows][kDepth];
+  Doubles b[kDepth][kParts];
+  Floats d[kRows][kParts];
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     const MatrixProduct& of = *lanes[lane];
     const unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 4; ++i) {
       unpack<kType>(of.a[i], &a[group + i % 2 * 8][(place + i / 2 * 4) * kPart]);
-      d[group + i / 2 * 8][2 * place + i % 2] = static_cast<double>(of.d[i]);
+      const unsigned column = 2 * place + i % 2;
+      d[group + i / 2 * 8][column / kColumns][column % kColumns] = of.d[i];
     }
     for (unsigned i = 0; i < 2; ++i) {
       double values[kPart];
       unpack<kType>(of.b[i], values);
-      for (unsigned j = 0; j < kPart; ++j) b[(place + i * 4) * kPart + j][group] = values[j];
+      for (unsigned j = 0; j < kPart; ++j) {
+        b[(place + i * 4) * kPart + j][group / kColumns][group % kColumns] = values[j];
+      }
     }
   }
-  for (unsigned m = 0; m < 16; ++m) {
-    for (unsigned k = 0; k < kDepth; ++k) {
-      for (unsigned n = 0; n < 8; ++n) d[m][n] += a[m][k] * b[k][n];
-    }
-  }
+  multiply_tile(&a[0][0], &b[0][0], kDepth, &d[0][0]);
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     const unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 4; ++i) {
-      lanes[lane]->d[i] = rounded_towards_zero(d[group + i / 2 * 8][2 * place + i % 2]);
+      const unsigned column = 2 * place + i % 2;
+      lanes[lane]->d[i] = d[group + i / 2 * 8][column / kColumns][column % kColumns];
     }
   }
 }

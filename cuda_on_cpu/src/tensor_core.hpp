@@ -3,9 +3,19 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cuda_on_cpu/ptx.hpp>
+
+#include "sanitizer.hpp"
+
+// The products run twice as fast with AVX2, which is chosen when the program starts: before
+// sanitizers are ready.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(CUDA_ON_CPU_ASAN) && \
+    !defined(__SANITIZE_THREAD__)
+#define CUDA_ON_CPU_ALSO_FOR_AVX2 [[gnu::target_clones("avx2", "default")]]
+#else
+#define CUDA_ON_CPU_ALSO_FOR_AVX2
+#endif
 
 namespace cuda_on_cpu {
 
@@ -46,13 +56,22 @@ void unpack(std::uint32_t bits, double* values) {
   }
 }
 
-/// The float next to `value` that is not further from zero.
-inline float rounded_towards_zero(double value) {
-  const auto nearest = static_cast<float>(value);
-  const bool is_further = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
-  // One bit pattern less is one step towards zero; an overflow stays infinite.
-  const auto bits = std::bit_cast<std::uint32_t>(nearest);
-  return std::bit_cast<float>(bits - (is_further && (bits & 0x7fffffffu) != 0x7f800000u));
+constexpr unsigned kColumns = 4;                                ///< that are multiplied at a time
+using Floats [[gnu::vector_size(4 * kColumns)]] = float;        ///< a row of them
+using Doubles [[gnu::vector_size(8 * kColumns)]] = double;      ///< likewise
+using Ints [[gnu::vector_size(4 * kColumns)]] = std::int32_t;   ///< likewise
+using Longs [[gnu::vector_size(8 * kColumns)]] = std::int64_t;  ///< likewise
+
+/// The floats next to `sums` that are not further from zero.
+[[gnu::always_inline]] inline void round_towards_zero(const Doubles& sums, Floats* to) {
+  const auto part = __builtin_convertvector(sums, Floats);
+  const auto nearest = __builtin_convertvector(part, Doubles);
+  constexpr std::int64_t kNoSign = INT64_MAX;
+  // Numbers without a sign are ordered as their bits are.
+  const Longs is_further = (Longs(nearest) & kNoSign) > (Longs(sums) & kNoSign);
+  const Ints is_finite = (Ints(part) & INT32_MAX) != 0x7f800000;
+  // True is -1. One bit pattern less is one step towards zero; an overflow stays infinite.
+  *to = Floats(Ints(part) + (__builtin_convertvector(is_further, Ints) & is_finite));
 }
 
 }  // namespace cuda_on_cpu

@@ -5,18 +5,8 @@
 #include <cstring>
 
 #include "report_text.hpp"
-#include "sanitizer.hpp"
 #include "tensor_core.hpp"
 #include "tensor_load.hpp"
-
-// The products run twice as fast with AVX2, which is chosen when the program starts: before
-// sanitizers are ready.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(CUDA_ON_CPU_ASAN) && \
-    !defined(__SANITIZE_THREAD__)
-#define CUDA_ON_CPU_ALSO_FOR_AVX2 [[gnu::target_clones("avx2", "default")]]
-#else
-#define CUDA_ON_CPU_ALSO_FOR_AVX2
-#endif
 
 namespace cuda_on_cpu {
 namespace {
@@ -34,13 +24,7 @@ void for_each_register(unsigned thread, unsigned n, Visit visit) {
   }
 }
 
-constexpr unsigned kColumns = 4;  ///< that are multiplied at a time; n is a multiple of it
-using Floats [[gnu::vector_size(4 * kColumns)]] = float;
-using Doubles [[gnu::vector_size(8 * kColumns)]] = double;
-using Ints [[gnu::vector_size(4 * kColumns)]] = std::int32_t;
-using Longs [[gnu::vector_size(8 * kColumns)]] = std::int64_t;
-
-/// d [64][n] += a [64][depth] * b, rounded once, towards zero (see rounded_towards_zero()). b is
+/// d [64][n] += a [64][depth] * b, rounded once, towards zero. b is
 /// [n / 4][depth][4], with the columns last. The products are exact, with fused multiply-add and
 /// without.
 CUDA_ON_CPU_ALSO_FOR_AVX2
@@ -60,15 +44,9 @@ void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n
         for (unsigned i = 0; i < kTogether; ++i) sum[i] += a[(row + i) * depth + k] * factor;
       }
       for (unsigned i = 0; i < kTogether; ++i) {
-        part[i] = __builtin_convertvector(sum[i], Floats);
-        const auto nearest = __builtin_convertvector(part[i], Doubles);
-        constexpr std::int64_t kNoSign = INT64_MAX;
-        // Numbers without a sign are ordered as their bits are.
-        const Longs is_further = (Longs(nearest) & kNoSign) > (Longs(sum[i]) & kNoSign);
-        const Ints is_finite = (Ints(part[i]) & INT32_MAX) != 0x7f800000;
-        // True is -1: one step towards zero.
-        const Ints bits = Ints(part[i]) + (__builtin_convertvector(is_further, Ints) & is_finite);
-        std::memcpy(d + std::size_t{row + i} * n + std::size_t{j} * kColumns, &bits, sizeof bits);
+        round_towards_zero(sum[i], &part[i]);
+        std::memcpy(d + std::size_t{row + i} * n + std::size_t{j} * kColumns, &part[i],
+                    sizeof part[i]);
       }
     }
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cuda_on_cpu/inspect.hpp>
+#include <thread>
 
 #include "kernels.hpp"
 #include "launch.hpp"
@@ -85,6 +87,25 @@ TEST_CASE("touching memory that is not there is the kernel's error, and the proc
   CHECK(report_names("overflowed its stack"));
   CHECK(launch(recurse_deeply, {1, 64}, out.data(), 10) == cudaSuccess);
   CHECK(out.first() == 10);
+}
+
+TEST_CASE("how much stack threads have used can be asked") {
+  const Defaults defaults;
+  const DeviceArray<int> out(1);
+  const auto deepest = cuda_on_cpu::inspect::deepest_stack;
+  std::size_t at_first = 1, shallow = 0, deep = 0;
+  std::thread([&] {  // has run no kernel yet; of one block, it runs all
+    at_first = deepest();
+    static_cast<void>(launch(recurse_deeply, {1, 1}, out.data(), 1));
+    shallow = deepest();
+    static_cast<void>(launch(recurse_deeply, {1, 1}, out.data(), 40));
+    deep = deepest();
+  })
+      .join();
+  CHECK(at_first == 0);
+  CHECK(shallow > 1024);
+  CHECK(deep > 40 * 1024);
+  CHECK(deep > shallow + 38 * 1024);
 }
 
 TEST_CASE("host code that touches device memory ends the process with a sentence") {

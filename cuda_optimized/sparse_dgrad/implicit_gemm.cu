@@ -36,6 +36,8 @@
 ///
 /// **Try.** Take order_back and a single launch. How many taps does a tile compute now, on average?
 /// And in the order of the sites?
+#include <algorithm>
+
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -55,7 +57,7 @@ using Medium = gemm::ThreadTile<128, 64, kStep, 8, 8, 4>;
 using Narrow = gemm::ThreadTile<128, 32, kStep, 8, 4, 4>;
 using Small = gemm::ThreadTile<32, 32, kStep, 8, 4, 4>;
 [[maybe_unused]] constexpr int kThreadsPerSm = 384;  ///< With up to 168 registers each.
-constexpr int kEnoughTiles = 64;                     ///< Tiles of 128 rows; with fewer, small ones.
+constexpr std::int64_t kEnoughTiles = 64;            ///< Of 128 rows; with fewer, small ones.
 
 /// A half of the taps, and what is done with its sums.
 struct Half {
@@ -256,13 +258,13 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 }  // namespace
 
 void launch_implicit_gemm(const ImplicitGemm& gemm) {
-  // Tests that make the machine small get the largest tile, which they are too small for.
-  const bool largest = max_strided_blocks < kMaxGridX;
-  if (!largest && ceil_div(gemm.rows, Medium::kBlockM) < kEnoughTiles) {
+  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
+  // the large tiles, too.
+  if (ceil_div(gemm.rows, Medium::kBlockM) < std::min(kEnoughTiles, max_strided_blocks)) {
     launch_with<Small>(gemm);
-  } else if (!largest && gemm.Cin <= 32) {
+  } else if (gemm.Cin <= 32) {
     launch_with<Narrow>(gemm);
-  } else if (!largest && gemm.Cin <= 64) {
+  } else if (gemm.Cin <= 64) {
     launch_with<Medium>(gemm);
   } else {
     launch_with<Wide>(gemm);

@@ -32,6 +32,8 @@
 ///
 /// **Try.** Give `sparse_conv` the same kernel. Which factor must now be turned round, and which
 /// instruction does it for 16-bit numbers while it loads them?
+#include <algorithm>
+
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
@@ -60,7 +62,7 @@ using Wide = Shape<128, 128, 128, 3, 2>;
 using Medium = Shape<128, 64, 128, 3, 2>;
 using Narrow = Shape<128, 32, 64, 4, 3>;
 using Small = Shape<32, 32, 64, 3, 8>;
-constexpr int kEnoughTiles = 64;  ///< Tiles of 128 rows; with fewer, small ones.
+constexpr std::int64_t kEnoughTiles = 64;  ///< Of 128 rows; with fewer, small ones.
 
 /// What a block needs to know.
 template <class T>
@@ -320,15 +322,16 @@ void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
   } else {
     sums = arrays.workspace<float>();
   }
-  // Tests that make the machine small get the largest tile, which they are too small for.
-  const bool largest = max_strided_blocks < kMaxGridX;
+  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
+  // the large tiles, too.
+  const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
   if (!rows_are_aligned(gradient)) {
     launch_with<T, Small, false>(gradient, sums);
-  } else if (!largest && ceil_div(gradient.rows, Medium::kM) < kEnoughTiles) {
+  } else if (ceil_div(gradient.rows, Medium::kM) < enough) {
     launch_with<T, Small, true>(gradient, sums);
-  } else if (!largest && gradient.Cin <= 32) {
+  } else if (gradient.Cin <= 32) {
     launch_with<T, Narrow, true>(gradient, sums);
-  } else if (!largest && (gradient.Cin <= 64 || max_shared_bytes() < sizeof(Shared<T, Wide>))) {
+  } else if (gradient.Cin <= 64 || max_shared_bytes() < sizeof(Shared<T, Wide>)) {
     launch_with<T, Medium, true>(gradient, sums);
   } else {
     launch_with<T, Wide, true>(gradient, sums);

@@ -56,12 +56,6 @@ inline int tile_channels(const SparseConvProblem& conv) {
   return widest <= 32 ? 32 : widest <= 64 ? 64 : 128;
 }
 
-/// Which tile is launched: that one, but the largest where tests make the machine small, because
-/// they have few channels. The parts do not depend on it, and so neither do the bits.
-inline int launched_tile(const SparseConvProblem& conv) {
-  return max_strided_blocks < kMaxGridX ? 128 : tile_channels(conv);
-}
-
 /// A stretch of a tap's pairs.
 struct Stretch {
   int first, count;  ///< in the list of pairs

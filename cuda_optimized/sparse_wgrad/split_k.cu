@@ -75,7 +75,7 @@ void launch_with(PairProduct product, float* parts) {
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
   const PairProduct product = pair_product_of(conv, arrays);
   auto* const parts = arrays.workspace<float>();
-  switch (launched_tile(conv)) {
+  switch (tile_channels(conv)) {
     case 128: launch_with<Large>(product, parts); break;
     case 64: launch_with<Medium>(product, parts); break;
     default: launch_with<Small>(product, parts); break;

@@ -84,7 +84,7 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   auto* const dw = arrays.out<float>("dw");
   const std::int64_t weights = std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
   check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));
-  switch (launched_tile(conv)) {
+  switch (tile_channels(conv)) {
     case 128: launch_with<Large>(product, dw); break;
     case 64: launch_with<Medium>(product, dw); break;
     default: launch_with<Small>(product, dw); break;

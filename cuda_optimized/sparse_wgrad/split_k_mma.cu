@@ -237,7 +237,7 @@ void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
                               .pairs = arrays.in<std::int32_t>("pairs"),
                               .offsets = arrays.in<std::int32_t>("offsets")};
   auto* const parts = arrays.workspace<float>();
-  const int channels = rows_are_aligned(product) ? launched_tile(conv) : 0;
+  const int channels = rows_are_aligned(product) ? tile_channels(conv) : 0;
   switch (channels) {
     case 128: launch_with<T, 128, true>(product, parts); break;
     case 64: launch_with<T, 64, true>(product, parts); break;

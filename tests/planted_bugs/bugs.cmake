@@ -494,6 +494,20 @@ planted_bug(output_taken_for_the_filler
   REPLACE [==[if (found > 0) --found;]==]
   TEACHES "spconv's unique - 1, without its extra filler: the output with the largest key is lost where every tap finds one")
 
+planted_bug(counts_of_a_failed_build
+  RUNG cuda_naive/rulebook/two_phases
+  WITH ${algorithms}
+  FIND [==[check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));]==]
+  REPLACE [==[]==]
+  TEACHES "spconv's second attempt, after a hash table that could not be built, counts on from the first")
+
+planted_bug(first_rulebook_kept_for_all
+  RUNG cuda_naive/rulebook/dense_grid
+  WITH ${algorithms}
+  FIND [==[const std::int64_t P = downloaded(offsets.data() + book.KV);]==]
+  REPLACE [==[static const std::int64_t P = downloaded(offsets.data() + book.KV);]==]
+  TEACHES "what is kept from one rulebook is wrong for the next, as with spconv's indice_key on other sites")
+
 planted_bug(inverse_keeps_the_roles
   RUNG cuda_naive/rulebook/two_phases
   WITH ${algorithms}

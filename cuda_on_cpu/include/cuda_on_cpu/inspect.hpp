@@ -21,6 +21,11 @@ struct ThreadPosition {
 /// Whether a kernel's code runs on the calling OS thread; if so, `position` says which thread's.
 bool in_kernel(ThreadPosition* position);
 
+/// Bytes of stack that threads of kernels have used, at most, in blocks that the calling OS thread
+/// ran, in whole pages; 0 if it ran none. On a GPU, arrays on it would be local memory, which is
+/// set aside for every thread that can be resident.
+std::size_t deepest_stack();
+
 /// The kinds of memory that an address can be.
 enum class MemorySpace { host, device, dynamic_shared, static_shared };
 
