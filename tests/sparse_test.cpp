@@ -19,6 +19,7 @@
 #include "ladders/ladders.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/check.hpp"
+#include "tests/dice.hpp"
 #include "tests/settings.hpp"
 #include "tests/sparse_problems.hpp"
 
@@ -212,6 +213,31 @@ TEST_CASE(
           });
           INFO(rung.name, " (", name_of(where), "), ", name_of(mode), ": ", message);
           CHECK(message.find(bad.says) != std::string::npos);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rungs that promise pairs in canonical order have it themselves") {
+  // More rows than a tile has, sorted and in no order.
+  Dice dice(27);
+  const RulebookProblem volume = subm(3, {{4, 5, 40}});
+  const std::vector<SparseCase> all = {case_where(volume, everywhere),
+                                       random_case(volume, 500, dice),
+                                       case_where(subm(1, {{700}}, {{5}}, 3), everywhere)};
+  for (const char* name : {"count_scan_fill", "mirrored_lists"}) {
+    for (const Rung& rung : ladder("rulebook").rungs) {
+      if (!rung.name.ends_with(name)) continue;
+      for (const Where where : kEverywhere) {
+        const auto& code = rung.code_at(where);
+        if (!code || device_at(where) == nullptr) continue;
+        for (const SparseCase& sites : all) {
+          const RungRun ran =
+              run_guarded(ladder("rulebook"), sites.book, {{"coords", sites.coords}}, *code, where);
+          INFO(rung.name, " (", name_of(where), "), ", sites.book.sites, " sites");
+          CHECK(ran.damage == "");
+          CHECK(numbers(ran.outputs.at("pairs")) == numbers(rulebook_of(sites).pairs));
         }
       }
     }
