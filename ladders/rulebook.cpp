@@ -14,8 +14,10 @@ CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, count_scan_fill)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, compact_before_sort)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, neighbour_table)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, two_level_grid)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_of_runs)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, fused)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, mirrored_lists)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_set_of_outputs)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid_of_outputs)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, gather)
@@ -58,10 +60,15 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "every mode: each output fills its column of a table, which orders the pairs"),
           CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/symmetric",
                    "submanifold: one bit a cell, and rows by counting the bits before"),
+          CUDA_ROW(cuda_optimized, rulebook, two_level_grid, "cuda_optimized/rulebook/bit_grid",
+                   "submanifold: a bit for each block of cells, and bits only for blocks with any"),
           CUDA_ROW(cuda_optimized, rulebook, hash_of_runs, "cuda_optimized/rulebook/symmetric",
                    "submanifold: a hash table of runs of 32 cells, rows by counting bits"),
           CUDA_ROW(cuda_optimized, rulebook, fused, "cuda_optimized/rulebook/hash_of_runs",
                    "submanifold: clear, enter and look up in one cooperative launch"),
+          CUDA_ROW(cuda_optimized, rulebook, mirrored_lists,
+                   "cuda_optimized/rulebook/count_scan_fill",
+                   "submanifold: lists of sorted sites serve two taps each, and are counted first"),
           CUDA_ROW(cuda_optimized, rulebook, hash_set_of_outputs,
                    "cuda_optimized/rulebook/compact_before_sort",
                    "new sites: a hash set keeps each output once, and only those are sorted"),

@@ -225,6 +225,20 @@ std::vector<Named> edge_cases() {
       random_case(downsampling(kInverse, {{8, 9, 10}}), 250, more), kRows, Size::full);
   for (const GoldenCase& golden : golden_cases())
     add(text("golden ", golden.name), golden.sites, kPlaces, Size::full);
+  // Sorted rows on lines of several words of 32 cells, and taps in one word, in two, and further
+  // apart.
+  const auto scattered = [](const Site& s) { return (s.at[0] * 7 + s.at[1] * 5 / 3) % 4 < 2; };
+  add("sorted rows, lines of 70 cells",
+      case_where(book_of(kSubm, 3, {{2, 3, 70}}, every_axis(3)),
+                 [](const Site& s) { return (s.at[0] + s.at[1] * 5 + s.at[2] * 7 / 3) % 4 < 2; }),
+      kPlaces);
+  RulebookProblem apart = book_of(kSubm, 2, {{3, 100}}, {{1, 5}});
+  apart.dilation = {{1, 21}};
+  add("sorted rows, taps 21 cells apart", case_where(apart, scattered), kPlaces);
+  RulebookProblem samples = book_of(kSubm, 2, {{4, 33}}, {{3, 5}});
+  samples.batch = 3;
+  samples.dilation = {{1, 7}};
+  add("sorted rows, three samples", case_where(samples, scattered), kPlaces);
   return list;
 }
 

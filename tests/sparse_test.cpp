@@ -40,6 +40,7 @@
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/check.hpp"
+#include "tests/dice.hpp"
 #include "tests/identities.hpp"
 #include "tests/settings.hpp"
 #include "tests/sparse_problems.hpp"
@@ -364,6 +365,31 @@ TEST_CASE("identities judge a rung of 16-bit numbers alone") {
   CHECK(failures(convolution_of<BFloat16, false>()) == "");
   CHECK(failures(convolution_of<Half, true>()) != "");
   CHECK(failures(convolution_of<BFloat16, true>()) != "");
+}
+
+TEST_CASE("rungs that promise pairs in canonical order have it themselves") {
+  // More rows than a tile has, sorted and in no order.
+  Dice dice(27);
+  const RulebookProblem volume = subm(3, {{4, 5, 40}});
+  const std::vector<SparseCase> all = {case_where(volume, everywhere),
+                                       random_case(volume, 500, dice),
+                                       case_where(subm(1, {{700}}, {{5}}, 3), everywhere)};
+  for (const char* name : {"count_scan_fill", "mirrored_lists"}) {
+    for (const Rung& rung : ladder("rulebook").rungs) {
+      if (!rung.name.ends_with(name)) continue;
+      for (const Where where : kEverywhere) {
+        const auto& code = rung.code_at(where);
+        if (!code || device_at(where) == nullptr) continue;
+        for (const SparseCase& sites : all) {
+          const RungRun ran =
+              run_guarded(ladder("rulebook"), sites.book, {{"coords", sites.coords}}, *code, where);
+          INFO(rung.name, " (", name_of(where), "), ", sites.book.sites, " sites");
+          CHECK(ran.damage == "");
+          CHECK(numbers(ran.outputs.at("pairs")) == numbers(rulebook_of(sites).pairs));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("parameters that make no sense are refused, with their names") {

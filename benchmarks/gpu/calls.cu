@@ -58,5 +58,6 @@ COUNTED(waits, cudaMemcpy_ptds,
         (void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind),
         (to, from, bytes, kind))
 COUNTED(waits, cudaStreamSynchronize_ptsz, (cudaStream_t stream), (stream))
+COUNTED(waits, cudaEventSynchronize, (cudaEvent_t event), (event))
 COUNTED(waits, cudaDeviceSynchronize, (), ())
 // NOLINTEND(bugprone-reserved-identifier)

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "core/cuda/host_message.hpp"
 #include "core/cuda/launch.hpp"
 
 namespace convladder::BACKEND {
@@ -43,12 +44,14 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// One element from the device. The host waits for all work before.
+/// One element from the device, by way of pinned memory. The host waits for all work before. A
+/// kernel that writes the element itself can as well write it to a HostMessage.
 template <class T>
 T downloaded(const T* from_device) {
-  T value;
-  check(cudaMemcpy(&value, from_device, sizeof value, cudaMemcpyDeviceToHost));
-  return value;
+  HostMessage<T> message;
+  check(cudaMemcpyAsync(message.place(), from_device, sizeof(T), cudaMemcpyDeviceToHost));
+  message.send();
+  return message.received();
 }
 
 }  // namespace convladder::BACKEND

@@ -2,6 +2,8 @@
 /// @brief A bit for each cell of a grid, and the rank of a set bit among all: its row.
 #pragma once
 
+#include "core/cuda/host_message.hpp"
+#include "cuda_optimized/rulebook/block_sum.cuh"
 #include "cuda_optimized/rulebook/lattice.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -15,9 +17,14 @@ inline constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
 inline constexpr int kTileWords = 4 * kThreads;      ///< A thread loads four words at once.
 inline constexpr int kTilesEach = 8;  ///< Whose sums a thread of the last block adds.
 
-/// What the host reads in the middle of a run, and what blocks agree on. Starts as zeros.
-struct Progress {
+/// What the host is told in the middle of a run.
+struct Count {
   std::int64_t found;      ///< Bits set in the grid of the found sites.
+  std::uint32_t unusable;  ///< As Progress::unusable.
+};
+
+/// What blocks agree on. Starts as zeros.
+struct Progress {
   std::uint32_t unusable;  ///< Rows of coords outside of the grid, and repeated ones.
   std::uint32_t tickets;   ///< Blocks that have counted their tiles.
   std::uint32_t placed;    ///< Given rows that have a place in the index (gather.cu).
@@ -57,33 +64,6 @@ class Cutter {
 
 /// A cell's bit in its word.
 __device__ inline std::uint32_t bit_of(std::uint32_t cell) { return 1u << cell % 32; }
-
-/// The sum of the values of the threads before this one, and of all: `total`. All threads of a
-/// block of kThreads call it; warp_sums [kWarps] is shared memory, free again when the next call
-/// comes.
-///
-///     a warp:    3 1 0 2        shuffle_up 1     3 4 1 2       2     3 4 4 6     inclusive
-///     the block: each warp adds the sums of the warps before it
-__device__ inline int block_exclusive_sum(int value, int* warp_sums, int* total) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  int inclusive = value;
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const int before = __shfl_up_sync(kWholeWarp, inclusive, distance);
-    if (lane >= distance) inclusive += before;
-  }
-  __syncthreads();  // all have read the sums of the call before this one
-  if (lane == 31) warp_sums[warp] = inclusive;
-  __syncthreads();  // all warps have written theirs
-  int before = 0, all = 0;
-#pragma unroll
-  for (int other = 0; other < kWarps; ++other) {
-    before += other < warp ? warp_sums[other] : 0;
-    all += warp_sums[other];
-  }
-  *total = all;
-  return before + inclusive - value;
-}
 
 /// How many bits of four words are set.
 __device__ inline int bits_in(const uint4& words) {
@@ -172,16 +152,16 @@ __device__ inline void count_tiles(std::int64_t tiles, unsigned blocks, const st
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += blocks) {
     const auto* quads = reinterpret_cast<const uint4*>(words + tile * kTileWords);
     int total;
-    block_exclusive_sum(bits_in(quads[threadIdx.x]), warp_sums, &total);
+    block_exclusive_sum<kWarps>(bits_in(quads[threadIdx.x]), warp_sums, &total);
     if (threadIdx.x == 0) sums[tile] = static_cast<std::uint32_t>(total);
   }
 }
 
 /// The block that comes last replaces the sums by those of all tiles before, and puts the sum of
-/// all behind them: sums [tiles + 1]. It is progress->found, too. All `blocks` blocks call it when
-/// they have counted.
+/// all behind them: sums [tiles + 1]. All `blocks` blocks call it when they have counted.
+/// @param count in the host's memory: it is told that sum; null where it does not ask
 __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint32_t* sums,
-                                  Progress* progress, int* warp_sums) {
+                                  Progress* progress, Count* count, int* warp_sums) {
   __shared__ bool is_last;
   __threadfence();  // the block's sums are there for all to see before its ticket is
   __syncthreads();  // those of all its threads
@@ -200,8 +180,8 @@ __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint
       of_thread += of_tile[i];
     }
     int total;
-    auto sum =
-        before + static_cast<std::uint32_t>(block_exclusive_sum(of_thread, warp_sums, &total));
+    auto sum = before + static_cast<std::uint32_t>(
+                            block_exclusive_sum<kWarps>(of_thread, warp_sums, &total));
 #pragma unroll
     for (int i = 0; i < kTilesEach; ++i) {
       if (own + i < tiles) sums[own + i] = sum;
@@ -211,7 +191,10 @@ __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint
   }
   if (threadIdx.x == 0) {
     sums[tiles] = before;
-    progress->found = before;
+    if (count != nullptr) {
+      count->found = before;
+      count->unusable = progress->unusable;
+    }
   }
 }
 
@@ -239,7 +222,7 @@ __device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint
     const std::int64_t first_word = tile * kTileWords;
     const uint4 quad = reinterpret_cast<const uint4*>(words + first_word)[thread];
     int total;
-    const int before = block_exclusive_sum(bits_in(quad), shared.warp_sums, &total);
+    const int before = block_exclusive_sum<kWarps>(bits_in(quad), shared.warp_sums, &total);
     shared.words[thread * 4] = quad.x;
     shared.words[thread * 4 + 1] = quad.y;
     shared.words[thread * 4 + 2] = quad.z;
@@ -274,23 +257,144 @@ struct BitIndex {
   }
 };
 
-/// Under `inverse` the outputs are the rows of coords.
-inline void copy_given_sites(const RulebookProblem& book, const std::int32_t* coords,
-                             std::int32_t* out_coords) {
-  check(cudaMemcpyAsync(out_coords, coords,
-                        static_cast<std::size_t>(book.sites) *
-                            static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-                        cudaMemcpyDeviceToDevice));
+namespace bit_grid {
+
+// What bit_grid_of_outputs.cu, which explains it, and one_output_each.cu have in common: all but
+// the walk from an input to its outputs.
+
+/// sums [tiles]: the bits of all tiles before; and their number, in the host's memory. A block of
+/// kThreads, any one-dimensional grid.
+[[maybe_unused]] static __global__ void count_bits(std::int64_t tiles, const std::uint32_t* found,
+                                                   std::uint32_t* sums, Progress* progress,
+                                                   Count* count) {
+  __shared__ int warp_sums[kWarps];
+  count_tiles(tiles, gridDim.x, found, sums, warp_sums);
+  scan_tiles(tiles, gridDim.x, sums, progress, count, warp_sums);
 }
 
-/// A table without pairs: nbr [KV][M] is -1, and mask [M][words] 0.
-inline void clear_table(const RulebookProblem& book, std::int64_t M, std::int32_t* nbr,
-                        std::int32_t* mask) {
-  if (M == 0) return;
-  const auto rows = static_cast<std::size_t>(M);
-  check(cudaMemsetAsync(nbr, 0xff, static_cast<std::size_t>(book.KV) * rows * sizeof *nbr));
-  check(cudaMemsetAsync(mask, 0,
-                        static_cast<std::size_t>(mask_words(book.KV)) * rows * sizeof *mask));
+/// first [words], and the cells of the found sites in order: cells [found]. A block of kThreads,
+/// any one-dimensional grid.
+[[maybe_unused]] static __global__ void number_sites(std::int64_t tiles, const std::uint32_t* found,
+                                                     const std::uint32_t* sums,
+                                                     std::uint32_t* first, std::uint32_t* cells) {
+  __shared__ TileInShared shared;
+  number_bits(
+      tiles, gridDim.x, found, sums, &shared,
+      [&](std::uint32_t word, std::uint32_t row) { first[word] = row; },
+      [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
 }
+
+/// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
+[[maybe_unused]] static __global__ void write_sites(Lattice lattice, std::int64_t M,
+                                                    const std::uint32_t* cells,
+                                                    std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < M; row += grid_threads)
+    write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
+}
+
+/// The workspace, front to back.
+struct Workspace {
+  Progress* progress;        ///< Of the kernels.
+  std::uint32_t* given;      ///< A bit for each cell of the given sites' grid.
+  std::uint32_t* found;      ///< The same for the found sites, in whole tiles.
+  std::uint32_t* sums;       ///< By tile.
+  std::uint32_t* first;      ///< By word of the found sites' bits.
+  std::uint32_t* cells;      ///< Of the found sites, in order.
+  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
+  std::size_t bytes;         ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+inline Workspace workspace_at(const RulebookProblem& book, std::uint32_t* begin) {
+  const std::int64_t tiles = tiles_for(key_count(book, book.out_shape));
+  Workspace all{};
+  Cutter cutter(begin);
+  all.progress = reinterpret_cast<Progress*>(cutter.take(kProgressWords));
+  all.given = cutter.take(words_for(key_count(book, book.shape)));
+  all.found = cutter.take(tiles * kTileWords);
+  all.zeroed_bytes = cutter.bytes();
+  all.sums = cutter.take(tiles + 1);
+  all.first = cutter.take(tiles * kTileWords);
+  all.cells = cutter.take(most_found(book));
+  all.bytes = cutter.bytes();
+  return all;
+}
+
+/// Bytes of it.
+inline std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
+}
+
+/// A table whose outputs are known, but not yet its pairs.
+struct Table {
+  BitIndex found;      ///< From cells to the rows of found sites.
+  bool inverse;        ///< Found sites are inputs, and given ones outputs.
+  std::int64_t M;      ///< Outputs.
+  int words;           ///< Of a mask.
+  std::int32_t* nbr;   ///< [KV][M], -1 at first.
+  std::int32_t* mask;  ///< [M][words], 0 at first.
+
+  /// Stores the pair of a given row with the found site in a cell.
+  __device__ void store(std::int64_t given, int tap, std::uint32_t cell) const {
+    const std::int64_t row = found.rank(cell, found.bits[cell / 32]);
+    const std::int64_t in = inverse ? row : given, out = inverse ? given : row;
+    nbr[tap * M + out] = static_cast<std::int32_t>(in);
+    atomicOr(&mask[out * words + tap / 32], static_cast<std::int32_t>(1u << tap % 32));
+  }
+};
+
+/// Finds the outputs, and creates out_coords [M][1 + ndim], nbr and mask. The host waits once.
+/// @param mark a kernel that sets the bits of all given sites, and of all that they lead to, as
+/// mark_sites() does
+/// @throws BadInput for sites outside of the grid, and for duplicates
+inline Table create_table(const RulebookProblem& book, const Lattice& lattice,
+                          const Arguments& arrays, decltype(&mark_sites) mark) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* const begin = arrays.workspace<std::uint32_t>();
+  const Workspace work = workspace_at(book, begin);
+  const bool inverse = book.mode == SparseMode::inverse;
+  const std::int64_t tiles = tiles_for(key_count(book, book.out_shape));
+  const unsigned tile_blocks = blocks_for(tiles, 1, kMaxBlocks);
+  HostMessage<Count> message;
+
+  check(cudaMemsetAsync(begin, 0, work.zeroed_bytes));
+  launch(mark, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, lattice, coords,
+         work.given, work.found, work.progress);
+  launch(count_bits, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.progress,
+         message.place());
+  message.send();
+  launch(number_sites, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.first,
+         work.cells);
+  const Count count = message.received();  // number_sites() runs on
+  if (count.unusable > 0) report_site_errors(book, coords);
+
+  const std::int64_t M = inverse ? book.sites : count.found;
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  const Table table{{work.found, work.first},
+                    inverse,
+                    M,
+                    mask_words(book.KV),
+                    arrays.create<std::int32_t>("nbr", {book.KV, M}),
+                    arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)})};
+  if (M == 0) return table;
+  const auto rows = static_cast<std::size_t>(M);
+  if (inverse) {
+    check(cudaMemcpyAsync(out_coords, coords,
+                          rows * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
+                          cudaMemcpyDeviceToDevice));
+  } else {
+    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M, work.cells,
+           out_coords);
+  }
+  check(cudaMemsetAsync(table.nbr, 0xff,
+                        static_cast<std::size_t>(book.KV) * rows * sizeof *table.nbr));
+  check(cudaMemsetAsync(table.mask, 0,
+                        static_cast<std::size_t>(table.words) * rows * sizeof *table.mask));
+  return table;
+}
+
+}  // namespace bit_grid
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

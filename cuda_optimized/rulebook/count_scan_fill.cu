@@ -2,7 +2,7 @@
 /// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
 ///
 /// - Before: filtered_hash.cu (the same look-ups; the rows of a table)
-/// - After: neighbour_table.cu (every mode)
+/// - After: mirrored_lists.cu (sorted sites: half of the look-ups, and no list but the result)
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** Whoever wants a place in a list must know how many come before. An atomic counter

@@ -39,7 +39,7 @@
 /// an ordinary launch, still with one block more: what would happen on a GPU?
 #include <cooperative_groups.h>
 
-#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/cooperative.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
@@ -199,32 +199,14 @@ RunGrid run_grid_in(unsigned char* memory, std::int64_t groups) {
   return {words, reinterpret_cast<std::int32_t*>(words + groups * 4)};
 }
 
-/// Blocks of the kernel that the device holds at once. Asked once: the answer takes microseconds.
-template <bool kCube>
-std::int64_t resident_blocks() {
-  static const int blocks = [] {
-    int of_multiprocessor = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, build<kCube>, kThreads,
-                                                        0));
-    return std::min(of_multiprocessor * multiprocessors(), kMaxBlocks);
-  }();
-  return blocks;
-}
-
 template <bool kCube>
 void launch_build(const RulebookProblem& book, const std::int32_t* coords, State* state,
                   const runs::Table& table, const RunGrid& run_grid, std::int32_t* out_coords,
                   std::int32_t* nbr, std::int32_t* mask) {
-  cudaLaunchAttribute cooperative{};
-  cooperative.id = cudaLaunchAttributeCooperative;
-  cooperative.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks_for(book.sites, kCube ? kRows : kThreads, resident_blocks<kCube>());
-  config.blockDim = kThreads;
-  config.attrs = &cooperative;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, build<kCube>, runs::Problem(book), coords, table, run_grid,
-                           group_count(book), state, out_coords, nbr, mask, ever_bad()));
+  static const int most_blocks = std::min(resident_blocks(build<kCube>, kThreads), kMaxBlocks);
+  const unsigned blocks = blocks_for(book.sites, kCube ? kRows : kThreads, most_blocks);
+  launch_cooperatively(build<kCube>, {blocks, kThreads}, runs::Problem(book), coords, table,
+                       run_grid, group_count(book), state, out_coords, nbr, mask, ever_bad());
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.

@@ -27,18 +27,21 @@
 /// from one counter, once.
 ///
 /// Lastly, the order of launches. The host has to wait once, for the number of outputs, as only
-/// then can it create them. All that does not need their memory is launched before: the cells of
-/// the outputs are listed in the workspace, and after the wait there is one kernel left. Under
-/// `inverse`, where the number of outputs is known, the host does not wait at all, and the run can
-/// be recorded in a CUDA graph.
+/// then can it create them. The kernel that counts them writes the number into the host's memory
+/// (core/cuda/host_message.hpp), and another one follows that does not need the outputs' memory: it
+/// lists their cells in the workspace, while the host wakes up, creates the outputs, and launches
+/// the only kernel that is left. Under `inverse`, where the number of outputs is known, the host
+/// does not wait at all, and the run can be recorded in a CUDA graph.
 ///
 /// **Expect.** A sweep of 125 thousand sites, kernel 3, stride 2: a memset of 28.8 MB and four
 /// kernels. 4 * KV * M = 14.8 MB of nbr, written once. With stride 1 it is 118 MB, and there are 29
 /// million questions in 10 million lines. Predicted for an H200: 28 us of GPU time, 43 us from call
 /// to result. Measured: 36 us in kernels (9 to mark the bits, 6 to count, 9 to number, 12 to fill),
-/// and 68 us from call to result: the wait in the middle and the launches cost as much as the work.
-/// 914 thousand sites take 133 us, with stride 1 385 us; filling executes some 1200 instructions
-/// for a warp's 27 taps, and so takes twice as long as its stores would.
+/// and 58 us between events, when the host still waited for all of them but the last, and copied
+/// the number: waits and launches cost half as much as the work. As the wait now ends before the 9
+/// us of numbering, 46 us are predicted. 914 thousand sites take 133 us, with stride 1 385 us;
+/// filling executes some 1200 instructions for a warp's 27 taps, and so takes twice as long as its
+/// stores would.
 /// **Costs.** As bit_grid_of_outputs.cu, a bit for each cell of the inputs' and of the outputs'
 /// grid; and 4 bytes for each word of the inputs', of which only those with sites are touched.
 /// Kernels of 2 and 3 taps on three axes have their loops unrolled; others ask tap by tap.
@@ -46,6 +49,9 @@
 /// **Try.** All 25.6 MB of the inputs' bits are cleared, and few of them ever set. Keep one more
 /// bit for each 128 bytes of the inputs' grid: whoever sets it first clears those 128 bytes, and
 /// nobody else ever touches them. From which extent on does that pay?
+#include <optional>
+
+#include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/bit_grid.cuh"
@@ -67,15 +73,16 @@ constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 /// a word's lowest bit asks, and one thread for all of its block: which range it gets does not
 /// matter. Blocks of kThreads.
 /// @param sums [tiles + 1], out: bits of all tiles before
+/// @param count in the host's memory; null where it does not ask
 __global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned tile_blocks,
                                 const std::int32_t* coords, const std::uint32_t* given,
                                 const std::uint32_t* found, std::uint32_t* sums,
-                                std::uint32_t* first, Progress* progress) {
+                                std::uint32_t* first, Progress* progress, bit_grid::Count* count) {
   __shared__ int warp_sums[kWarps];
   __shared__ std::uint32_t start;
   if (blockIdx.x < tile_blocks) {
     bit_grid::count_tiles(tiles, tile_blocks, found, sums, warp_sums);
-    bit_grid::scan_tiles(tiles, tile_blocks, sums, progress, warp_sums);
+    bit_grid::scan_tiles(tiles, tile_blocks, sums, progress, count, warp_sums);
     return;
   }
   const std::int64_t grid_threads = std::int64_t{gridDim.x - tile_blocks} * kThreads;
@@ -94,7 +101,7 @@ __global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned ti
       }
     }
     int total;
-    const int before = bit_grid::block_exclusive_sum(places, warp_sums, &total);
+    const int before = block_exclusive_sum<kWarps>(places, warp_sums, &total);
     if (threadIdx.x == 0) start = atomicAdd(&progress->placed, static_cast<std::uint32_t>(total));
     __syncthreads();  // the block's range is known; who overwrites it has met the barriers of a sum
     if (places > 0) first[word] = start + static_cast<std::uint32_t>(before);
@@ -356,15 +363,6 @@ bool has_sides_of(const Lattice& lattice, int side) {
          window_extent(last.kernel, last.dilation) <= 32;
 }
 
-/// Reads what the kernels have counted; the host waits. @throws BadInput for sites outside of the
-/// grid, and for duplicates
-Progress checked_progress(const RulebookProblem& book, const Arguments& arrays) {
-  const Progress progress =
-      downloaded(workspace_at(book, arrays.workspace<std::uint32_t>()).progress);
-  if (progress.unusable > 0) report_site_errors(book, arrays.in<std::int32_t>("coords"));
-  return progress;
-}
-
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words] and the form.
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void run(const RulebookProblem& book, const Arguments& arrays) {
@@ -379,11 +377,16 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   // The blocks of the given rows, but under `inverse`, where found sites are asked for.
   const unsigned blocks = tile_blocks + (inverse ? 0 : row_blocks);
 
+  // Not under `inverse`: what is recorded in a graph must not write to a message that is read.
+  std::optional<HostMessage<bit_grid::Count>> message;
+  if (!inverse) message.emplace();
+
   check(cudaMemsetAsync(begin, 0, work.zeroed_bytes));
   launch(bit_grid::mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
   launch(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,
-         work.found, work.sums, work.first, work.progress);
+         work.found, work.sums, work.first, work.progress, message ? message->place() : nullptr);
+  if (message) message->send();
   if (inverse) {
     launch(number_words, {blocks, kThreads}, tiles, work.found, work.sums, work.first);
   } else {
@@ -391,8 +394,13 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
            work.sums, BitIndex{work.given, work.first}, work.cells, work.rows);
   }
 
-  // All that does not need the outputs' memory is on its way: now the host waits for their number.
-  const std::int64_t M = inverse ? book.sites : checked_progress(book, arrays).found;
+  // The last kernel that does not need the outputs' memory runs while the host learns their number.
+  std::int64_t M = book.sites;
+  if (message) {
+    const bit_grid::Count count = message->received();
+    if (count.unusable > 0) report_site_errors(book, coords);
+    M = count.found;
+  }
   auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
   auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
   auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
@@ -410,8 +418,12 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 }
 
 /// Under `inverse` the number of outputs is that of the inputs, and `run` did not wait.
+/// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const Arguments& arrays) {
-  if (book.mode == SparseMode::inverse) checked_progress(book, arrays);
+  if (book.mode != SparseMode::inverse) return;
+  const Workspace work = workspace_at(book, arrays.workspace<std::uint32_t>());
+  if (downloaded(&work.progress->unusable) > 0)
+    report_site_errors(book, arrays.in<std::int32_t>("coords"));
 }
 
 }  // namespace

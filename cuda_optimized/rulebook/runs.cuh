@@ -208,14 +208,20 @@ __device__ void look_up(const Problem& grid, const Cell& cell, const Index& inde
   }
 }
 
-/// Whether look_up_cube() may be asked: 3 axes, 27 taps side by side, and rows of 16 bytes.
+/// Whether rows are 16 bytes and begin at multiples of that: see cell_of().
+inline bool has_rows_of_four(const RulebookProblem& book, const void* coords,
+                             const void* out_coords) {
+  return book.ndim == 3 && reinterpret_cast<std::uintptr_t>(coords) % sizeof(int4) == 0 &&
+         reinterpret_cast<std::uintptr_t>(out_coords) % sizeof(int4) == 0;
+}
+
+/// Whether look_up_cube() may be asked: rows of 16 bytes, and 27 taps side by side.
 inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const void* out_coords) {
-  if (book.ndim != 3) return false;
+  if (!has_rows_of_four(book, coords, out_coords)) return false;
   for (int axis = 0; axis < 3; ++axis) {
     if (book.kernel[axis] != 3 || book.dilation[axis] != 1) return false;
   }
-  return reinterpret_cast<std::uintptr_t>(coords) % sizeof(int4) == 0 &&
-         reinterpret_cast<std::uintptr_t>(out_coords) % sizeof(int4) == 0;
+  return true;
 }
 
 inline constexpr int kPlanes = 3, kPlaneLines = 3, kPlaneTaps = 9;  ///< Of a 3^3 kernel's row.

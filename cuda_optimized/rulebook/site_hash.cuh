@@ -1,6 +1,6 @@
 /// @file site_hash.cuh
-/// @brief A hash table from the keys of sites to their rows, on the device, and a walk over the
-/// taps of a submanifold site that asks it.
+/// @brief A hash table from the keys of sites to their rows, on the device, a walk over the taps of
+/// a submanifold site that asks it, and the table of neighbours that comes of it.
 #pragma once
 
 #include <bit>
@@ -9,6 +9,7 @@
 #include "core/cuda/site_check.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/rulebook/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
@@ -307,5 +308,88 @@ void build_site_hash(const RulebookProblem& book, const std::int32_t* coords,
   launch(kOfAxes[book.ndim - 1], {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, book,
          coords, hash, errors);
 }
+
+namespace site_hash {
+
+// What hash_table.cu and filtered_hash.cu have in common: all but whether there is a filter.
+
+/// nbr [KV][N] and mask [N][mask_words(KV)]: one thread a row. Any one-dimensional grid.
+template <int kAxes, bool kFiltered>
+static __global__ void fill_table(RulebookProblem book, const std::int32_t* coords,
+                                  SiteHash<kFiltered> hash, std::int32_t* nbr, std::int32_t* mask) {
+  const std::int64_t N = book.sites;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < N; row += grid_threads) {
+    unsigned word = 0;
+    look_up_taps<kAxes>(book, hash, coords, row, 0, book.KV, [&](int k, std::int32_t in_row) {
+      nbr[k * N + row] = in_row;
+      if (in_row >= 0) word |= 1u << k % 32;
+      if (k % 32 == 31 || k == book.KV - 1) {
+        mask[row * mask_words(book.KV) + k / 32] = static_cast<std::int32_t>(word);
+        word = 0;
+      }
+    });
+  }
+}
+
+/// What the rung declines.
+inline Declined supports(const RulebookProblem& book) {
+  if (book.mode != SparseMode::subm)
+    return "mode subm only: the others must find their sites before they can look them up";
+  return site_hash_declines(book);
+}
+
+/// The slots, and the errors behind them.
+template <bool kFiltered>
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return kBucketBytes + site_hash_bytes<kFiltered>(book) + sizeof(SiteErrors);
+}
+
+/// The errors, in the workspace.
+template <bool kFiltered>
+SiteErrors* errors_in(const RulebookProblem& book, const Arguments& arrays) {
+  return reinterpret_cast<SiteErrors*>(aligned_workspace(arrays) +
+                                       site_hash_bytes<kFiltered>(book));
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and what the
+/// form asks for.
+template <bool kFiltered>
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  const std::int64_t N = book.sites;
+  const SiteHash<kFiltered> hash = site_hash_in<kFiltered>(book, aligned_workspace(arrays));
+
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {N, 1 + book.ndim});
+  build_site_hash(book, coords, hash, errors_in<kFiltered>(book, arrays), out_coords);
+
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, N});
+  auto* mask = arrays.create<std::int32_t>("mask", {N, mask_words(book.KV)});
+  constexpr decltype(&fill_table<1, kFiltered>) kOfAxes[kMaxAxes] = {
+      fill_table<1, kFiltered>, fill_table<2, kFiltered>, fill_table<3, kFiltered>,
+      fill_table<4, kFiltered>};
+  launch(kOfAxes[book.ndim - 1], {blocks_for(N, kThreads, kMaxBlocks), kThreads}, book, coords,
+         hash, nbr, mask);
+  create_form(book, N, nbr, mask, arrays);
+}
+
+/// @throws BadInput for sites outside of the grid, and for duplicates
+template <bool kFiltered>
+void finish(const RulebookProblem& book, const Arguments& arrays) {
+  require_no_errors_on_device(book, arrays.in<std::int32_t>("coords"),
+                              errors_in<kFiltered>(book, arrays));
+}
+
+/// The rung, with a filter or without.
+template <bool kFiltered>
+Implementation<RulebookProblem> rung() {
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes<kFiltered>,
+          .run = run<kFiltered>,
+          .finish = finish<kFiltered>};
+}
+
+}  // namespace site_hash
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -605,14 +605,6 @@ planted_bug(pattern_cut_at_the_word
   REPLACE [==[if (false)]==]
   TEACHES "cells side by side may lie in two words")
 
-planted_bug(warp_sums_read_too_early
-  RUNG cuda_optimized/rulebook/bit_grid_of_outputs
-  FILE cuda_optimized/rulebook/bit_grid.cuh
-  WITH ${algorithms}
-  FIND [==[__syncthreads();  // all warps have written theirs]==]
-  REPLACE [==[]==]
-  TEACHES "a block's sums need all its warps' sums: without the barrier they are those of the call before")
-
 planted_bug(taps_a_stride_apart_in_spite_of_dilation
   RUNG cuda_optimized/rulebook/hash_set_of_outputs
   FILE cuda_optimized/rulebook/lattice.cuh
@@ -664,6 +656,35 @@ planted_bug(collided_run_taken_for_its_own
   REPLACE [==[while (false) {]==]
   TEACHES "a place that is taken may be taken by another: an entry says whose it is")
 
+planted_bug(mirrored_in_any_order
+  RUNG cuda_optimized/rulebook/mirrored_lists
+  WITH ${algorithms}
+  FIND [==[count(sorted ? centre + 1 : KV)]==]
+  REPLACE [==[count(centre + 1)]==]
+  TEACHES "a list is its mirror's only where the sites are sorted; else the opposite tap is looked up, too")
+
+planted_bug(centre_mirrored_to_itself
+  RUNG cuda_optimized/rulebook/mirrored_lists
+  WITH ${algorithms}
+  FIND [==[sorted && k < centre;]==]
+  REPLACE [==[sorted && k <= centre;]==]
+  TEACHES "the centre is its own opposite: its pairs count once")
+
+planted_bug(staged_pairs_read_too_early
+  RUNG cuda_optimized/rulebook/mirrored_lists
+  WITH ${algorithms}
+  FIND [==[__syncwarp();  // all pairs are there before other lanes write them]==]
+  REPLACE [==[]==]
+  TEACHES "who stages a pair and who stores it are two lanes of a warp, which need not run together")
+
+planted_bug(warp_sums_read_too_early
+  RUNG cuda_optimized/rulebook/mirrored_lists
+  FILE cuda_optimized/rulebook/block_sum.cuh
+  WITH ${algorithms}
+  FIND [==[__syncthreads();  // all warps have written theirs]==]
+  REPLACE [==[]==]
+  TEACHES "a block's sums need all its warps' sums: without the barrier they are those of the call before")
+
 planted_bug(rank_taken_for_the_row
   RUNG cuda_optimized/rulebook/bit_grid
   WITH ${algorithms}
@@ -677,6 +698,20 @@ planted_bug(words_before_in_the_block_forgotten
   FIND [==[for (std::uint32_t before = found.run / kBlockWords * kBlockWords; before < found.run; ++before)]==]
   REPLACE [==[for (std::uint32_t before = found.run; before < found.run; ++before)]==]
   TEACHES "a rank has three parts: the blocks before, the words before, and the bits before")
+
+planted_bug(blocks_before_forgotten
+  RUNG cuda_optimized/rulebook/two_level_grid
+  WITH ${algorithms}
+  FIND [==[blocks_before[summary_word(run)] + __popc(]==]
+  REPLACE [==[__popc(]==]
+  TEACHES "words of blocks stand one behind the other: a block's number counts the blocks of all words before, too")
+
+planted_bug(groups_of_a_block_packed_too_tightly
+  RUNG cuda_optimized/rulebook/two_level_grid
+  WITH ${algorithms}
+  FIND [==[constexpr int kGroupBits = 10;]==]
+  REPLACE [==[constexpr int kGroupBits = 5;]==]
+  TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
 
 # --- Copies that land by themselves
 

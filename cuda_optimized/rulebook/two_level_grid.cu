@@ -1,0 +1,334 @@
+/// @file two_level_grid.cu
+/// @brief rulebook, submanifold: bits only for blocks of cells that have any, and a bit for each
+/// block.
+///
+/// - Before: bit_grid.cu (a bit for each cell, in memory that is cleared and counted as a whole)
+/// - The same maths: cpu_reference/rulebook/sorted_search.cpp
+///
+/// **The idea.** Of the words of a bit grid nearly all are zero, and yet each call clears them and
+/// counts their bits. So there is a level above: the *summary* has a bit for each block of 1024
+/// cells in a row, 32 words, and says whether there is any site. Words exist for those blocks only,
+/// one block behind the other, and where a block's words begin is found as a row is: by counting
+/// the bits before.
+///
+///     cells      . . . . | # . # . | . . . . | . . . . | . # # .      4 a block here, 1024 there
+///     summary    0         1         0         0         1            one word: 01001
+///     words                0: 1010                       1: 0110      rank of the block's bit
+///     rows                 0   1                           2 3        rank of the cell's bit
+///
+/// That is the plan of a page table, and of OpenVDB's trees (Museth, "VDB", 2013). A question takes
+/// three loads, one after the other, instead of one: the summary's word, the blocks before it, and
+/// the word. Four of five lines of a sweep are answered by the first one, as they are empty.
+///
+/// A rank is the sum of three again: sites before the block; those in the block before each 8
+/// words, three numbers of 10 bits in one word; and the bits in the few words that are left.
+///
+/// **Expect.** In a LiDAR sweep, 80 x 1600 x 1600 cells, the summary has 25 KB where the bit grid
+/// has 25.6 MB, and some 20 thousand blocks have words, 2.5 MB. Predicted for an H200 38 us for
+/// 125,562 sites, most of it for twelve short launches, and 95 for 913,903: less than bit_grid's 46
+/// and 104, more than hash_of_runs. What it is for are volumes that bit_grid declines or would take
+/// long to clear: with 2^37 cells, the most, the summary has 16 MB.
+/// **Costs.** Two sums over the whole device. 140 bytes for each block that could have sites, which
+/// is each site where all are far apart; only those of real blocks are touched. Declined: other
+/// modes than subm, and grids of more than 2^32 runs of 32 cells.
+/// **Try.** Make a block 8 x 4 x 32 cells, 32 words still: how many blocks has a sweep then, and
+/// what does the order of the rows cost?
+#include "core/cuda/algorithms.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "cuda_optimized/rulebook/runs.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+constexpr int kThreads = 384;
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< More work than these take: threads stride.
+constexpr int kBlockWords = 32;                  ///< Of a block of cells: one for each of a warp.
+constexpr int kGroupWords = 8;                   ///< One sector of memory.
+constexpr int kGroupBits = 10;                   ///< Of a number up to 768, the sites in 24 words.
+
+/// What the kernels tell each other and the host.
+struct State {
+  std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
+  std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
+};
+
+/// The grid: an index for look_up().
+struct TwoLevelGrid {
+  using Answer = std::uint32_t;
+
+  std::int64_t* blocks_before;  ///< [summary words + 1]: blocks in the summary words before
+  std::int64_t* sites_before;   ///< [blocks + 1]: sites in the blocks before
+  std::uint32_t* summary;       ///< [summary words]: a bit for each block of the grid
+  std::uint32_t* words;         ///< [blocks][kBlockWords]: a bit for each cell, a word for each run
+  std::uint32_t* in_block;      ///< [blocks]: sites before the groups 1, 2 and 3 of its words
+  std::int32_t* rows;           ///< [sites], by rank; only where the input is not sorted
+
+  struct Found {
+    std::uint32_t word;
+    std::int64_t place;  ///< Of the word, among all.
+  };
+
+  /// The word of the summary with a run's bit.
+  __device__ static std::uint32_t summary_word(std::uint32_t run) { return run / kBlockWords / 32; }
+  __device__ static std::uint32_t summary_bit(std::uint32_t run) {
+    return 1u << run / kBlockWords % 32;
+  }
+  /// Where the word of a run stands, whose block has sites.
+  __device__ std::int64_t place_of(std::uint32_t run, std::uint32_t in_summary) const {
+    const std::int64_t block =
+        blocks_before[summary_word(run)] + __popc(in_summary & (summary_bit(run) - 1));
+    return block * kBlockWords + run % kBlockWords;
+  }
+
+  __device__ Answer ask(std::uint32_t run) const { return summary[summary_word(run)]; }
+  __device__ Found settle(std::uint32_t run, Answer in_summary) const {
+    if ((in_summary & summary_bit(run)) == 0) return {0, 0};
+    const std::int64_t place = place_of(run, in_summary);
+    return {words[place], place};
+  }
+  /// The sites before a cell.
+  __device__ std::int32_t rank_at(const Found& found, int bit) const {
+    const std::int64_t block = found.place / kBlockWords;
+    const int group = static_cast<int>(found.place % kBlockWords) / kGroupWords;
+    auto rank = static_cast<std::int32_t>(sites_before[block]);
+    if (group > 0)
+      rank += static_cast<std::int32_t>(in_block[block] >> (group - 1) * kGroupBits &
+                                        ((1u << kGroupBits) - 1));
+    for (std::int64_t i = found.place / kGroupWords * kGroupWords; i < found.place; ++i)
+      rank += __popc(words[i]);
+    return rank + __popc(found.word & ((1u << bit) - 1));
+  }
+  __device__ std::int32_t row_at(const Found& found, int bit, bool sorted) const {
+    if ((found.word >> bit & 1) == 0) return -1;
+    const std::int32_t rank = rank_at(found, bit);
+    return sorted ? rank : rows[rank];
+  }
+};
+
+__device__ std::int64_t thread_of_grid() {
+  return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ std::int64_t threads_of_grid() { return std::int64_t{gridDim.x} * blockDim.x; }
+
+/// A row that a lane takes, and its run: for whole warps, whose lanes all go round equally often.
+struct Site {
+  bool inside;
+  std::uint32_t run;
+  int bit;
+};
+
+/// Calls visit(row, site) for all rows, and for as many beyond as make whole warps: with
+/// Site::inside false. Any one-dimensional grid of whole warps.
+template <bool kCube, class Visit>
+__device__ void visit_sites(const runs::Problem& grid, const std::int32_t* coords,
+                            const Visit& visit) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t warp_row = thread_of_grid() - lane; warp_row < grid.sites;
+       warp_row += threads_of_grid()) {
+    const std::int64_t row = warp_row + lane;
+    runs::Cell cell{-1, {}};
+    if (row < grid.sites) cell = runs::cell_of<kCube>(grid, coords, row);
+    const bool inside = cell.is_inside(grid);
+    visit(row, Site{inside, inside ? cell.run(grid) : 0, inside ? cell.bit() : 0});
+  }
+}
+
+/// Copies coords [N][1 + ndim], looks at their order, and sets the bits of all blocks with sites.
+/// The summary and state must be zero. Any one-dimensional grid of whole warps.
+template <bool kCube>
+__global__ void set_summary(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+                            State* state, std::int32_t* out_coords) {
+  if (!runs::copy_sites<kCube>(grid, coords, thread_of_grid(), threads_of_grid(), out_coords))
+    state->unsorted = 1;
+  visit_sites<kCube>(grid, coords, [&](std::int64_t, const Site& site) {
+    const std::uint32_t word = TwoLevelGrid::summary_word(site.run);
+    const int bit = static_cast<int>(site.run / kBlockWords % 32);
+    const runs::Group group(site.inside, word, bit);
+    if (site.inside && group.leads) atomicOr(&index.summary[word], group.bits);
+  });
+}
+
+/// counts [summary words]: the blocks with sites of each. Any one-dimensional grid.
+__global__ void count_blocks(std::int64_t summary_words, const std::uint32_t* summary,
+                             std::int32_t* counts) {
+  for (std::int64_t i = thread_of_grid(); i < summary_words; i += threads_of_grid())
+    counts[i] = __popc(summary[i]);
+}
+
+/// Empties the words of all blocks with sites. Any one-dimensional grid.
+/// @param blocks how many those are
+__global__ void clear_words(const std::int64_t* blocks, std::uint32_t* words) {
+  for (std::int64_t i = thread_of_grid(); i < *blocks * kBlockWords; i += threads_of_grid())
+    words[i] = 0;
+}
+
+/// Sets the bits of all sites. Any one-dimensional grid of whole warps.
+template <bool kCube>
+__global__ void set_bits(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+                         State* state) {
+  visit_sites<kCube>(grid, coords, [&](std::int64_t row, const Site& site) {
+    if (row < grid.sites && !site.inside) atomicAdd(&state->bad, 1);
+    const runs::Group group(site.inside, site.run, site.bit);
+    if (!site.inside || !group.leads) return;
+    const std::int64_t place = index.place_of(site.run, index.ask(site.run));
+    const std::uint32_t old = atomicOr(&index.words[place], group.bits);
+    const int repeated = group.lanes - __popc(group.bits) + __popc(old & group.bits);
+    if (repeated != 0) atomicAdd(&state->bad, repeated);
+  });
+}
+
+/// counts [most blocks]: the sites of each block, 0 behind the last; and in_block. A warp a block:
+/// any one-dimensional grid of whole warps.
+/// @param blocks how many blocks have sites
+__global__ void count_sites(std::int64_t most_blocks, const std::int64_t* blocks,
+                            const std::uint32_t* words, std::int32_t* counts,
+                            std::uint32_t* in_block) {
+  constexpr unsigned kWholeWarp = runs::kWholeWarp;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t block = thread_of_grid() / 32; block < most_blocks;
+       block += threads_of_grid() / 32) {
+    const bool exists = block < *blocks;                                 // the same for all lanes
+    int sites = exists ? __popc(words[block * kBlockWords + lane]) : 0;  // up to this word
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int before = __shfl_up_sync(kWholeWarp, sites, static_cast<unsigned>(distance));
+      if (lane >= distance) sites += before;
+    }
+    std::uint32_t packed = 0;
+    for (int group = 1; group < kBlockWords / kGroupWords; ++group) {
+      const int before = __shfl_sync(kWholeWarp, sites, group * kGroupWords - 1);
+      packed |= static_cast<std::uint32_t>(before) << (group - 1) * kGroupBits;
+    }
+    if (lane == 31) counts[block] = sites;
+    if (lane == 31 && exists) in_block[block] = packed;
+  }
+}
+
+/// rows [N], by rank, unless the input is sorted. Any one-dimensional grid of whole warps.
+template <bool kCube>
+__global__ void list_rows(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+                          const State* state) {
+  if (state->unsorted == 0) return;
+  visit_sites<kCube>(grid, coords, [&](std::int64_t row, const Site& site) {
+    if (!site.inside) return;
+    // Of rows with one site any may win here: the result is not used.
+    index.rows[index.rank_at(index.settle(site.run, index.ask(site.run)), site.bit)] =
+        static_cast<std::int32_t>(row);
+  });
+}
+
+/// nbr [KV][N] and mask [N][mask_words(KV)]. Any one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads)
+    find_neighbours(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+                    const State* state, std::int32_t* nbr, std::int32_t* mask) {
+  const bool sorted = state->unsorted == 0;
+  if constexpr (kCube) {
+    __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
+    runs::look_up_cube<kRows>(grid, coords, index, sorted, mask_bits, nbr, mask);
+  } else {
+    for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
+      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), index, sorted, row, nbr, mask);
+  }
+}
+
+Declined supports(const RulebookProblem& book) { return runs::declined(book); }
+
+/// Where everything stands in the workspace: what has wider elements first.
+struct Workspace {
+  TwoLevelGrid index;
+  State* state;  ///< Directly before the summary: both are cleared together.
+  std::int32_t *summary_counts, *block_counts;
+  std::int64_t summary_words, most_blocks;
+  std::size_t bytes;  ///< Of all.
+};
+
+/// @param begin a multiple of 8 bytes; or null, to learn the size
+Workspace workspace_at(const RulebookProblem& book, unsigned char* begin) {
+  const std::int64_t blocks = ceil_div<std::int64_t>(runs::run_count(book), kBlockWords);
+  Workspace all{};
+  all.summary_words = ceil_div<std::int64_t>(blocks, 32);
+  all.most_blocks = std::min<std::int64_t>(blocks, book.sites);
+  const auto take = [&]<class T>(T** place, std::int64_t count) {
+    if (begin != nullptr) *place = reinterpret_cast<T*>(begin + all.bytes);
+    all.bytes += static_cast<std::size_t>(count) * sizeof(T);
+  };
+  take(&all.index.blocks_before, all.summary_words + 1);
+  take(&all.index.sites_before, all.most_blocks + 1);
+  take(&all.index.words, all.most_blocks * kBlockWords);
+  take(&all.state, 1);
+  take(&all.index.summary, all.summary_words);
+  take(&all.summary_counts, all.summary_words);
+  take(&all.block_counts, all.most_blocks);
+  take(&all.index.in_block, all.most_blocks);
+  take(&all.index.rows, book.sites);
+  return all;
+}
+
+Workspace workspace_in(const RulebookProblem& book, const Arguments& arrays) {
+  // In the tests, a workspace begins at any multiple of 4.
+  auto* const memory = arrays.workspace<unsigned char>();
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(memory) % alignof(std::int64_t);
+  return workspace_at(book, memory + (alignof(std::int64_t) - over));
+}
+
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return alignof(std::int64_t) + workspace_at(book, nullptr).bytes;
+}
+
+template <bool kCube>
+void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
+                  std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
+  const runs::Problem grid(book);
+  const TwoLevelGrid& index = work.index;
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const std::int64_t* const blocks = index.blocks_before + work.summary_words;
+
+  check(cudaMemsetAsync(
+      work.state, 0,
+      sizeof(State) + static_cast<std::size_t>(work.summary_words) * sizeof *index.summary));
+  launch(set_summary<kCube>, {row_blocks, kThreads}, grid, coords, index, work.state, out_coords);
+  launch(count_blocks, {blocks_for(work.summary_words, kThreads, kMaxBlocks), kThreads},
+         work.summary_words, index.summary, work.summary_counts);
+  exclusive_sum(work.summary_counts, index.blocks_before, work.summary_words);
+  launch(clear_words, {row_blocks, kThreads}, blocks, index.words);
+  launch(set_bits<kCube>, {row_blocks, kThreads}, grid, coords, index, work.state);
+  launch(count_sites, {blocks_for(work.most_blocks, kThreads / 32, kMaxBlocks), kThreads},
+         work.most_blocks, blocks, index.words, work.block_counts, index.in_block);
+  exclusive_sum(work.block_counts, index.sites_before, work.most_blocks);
+  launch(list_rows<kCube>, {row_blocks, kThreads}, grid, coords, index, work.state);
+  launch(find_neighbours<kCube>,
+         {blocks_for(book.sites, kCube ? kRows : kThreads, kMaxBlocks), kThreads}, grid, coords,
+         index, work.state, nbr, mask);
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+  if (book.sites > 0) {
+    const bool cube = runs::is_cube_of_3(book, coords, out_coords);
+    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, workspace_in(book, arrays),
+                                                      out_coords, nbr, mask);
+  }
+  create_form(book, book.sites, nbr, mask, arrays);
+}
+
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void finish(const RulebookProblem& book, const Arguments& arrays) {
+  if (book.sites == 0) return;
+  runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
+                            &workspace_in(book, arrays).state->bad);
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> two_level_grid() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook
