@@ -45,7 +45,10 @@ void check_all_rungs(const std::string& ladder_name, const std::vector<Problem>&
                      std::size_t misalignment = 0) {
   std::vector<TestProblem> tests;
   for (const Problem& problem : problems) {
-    tests.push_back({.name = "defect", .problem = problem, .misalignment = misalignment});
+    tests.push_back({.name = "defect",
+                     .problem = problem,
+                     .misalignment = misalignment,
+                     .once = settings().small});
   }
   CheckOptions options = options_for(settings());
   options.real_mode = false;  // all of them are mistakes about places, which exact data show
@@ -239,8 +242,9 @@ TEST_CASE("defect direct 2: test data in which a wrong index makes no difference
 
 TEST_CASE("defect direct 3: an output smaller than a tile, and a grid without blocks") {
   std::vector<Problem> problems;
-  for (int h = 1; h <= 9; ++h) {
-    for (int w = 1; w <= 5; ++w) {
+  const int step = settings().small ? 4 : 1;
+  for (int h = 1; h <= 9; h += step) {
+    for (int w = 1; w <= 5; w += step) {
       problems.push_back(
           validated(Conv2dProblem{.C = 2, .H = h + 2, .W = w + 2, .K = 2, .R = 3, .S = 3}));
     }
@@ -262,7 +266,10 @@ TEST_CASE("defect direct 5: float4 at addresses that are no multiple of 16") {
   // Rows of whole float4, but channels that begin elsewhere; and the other way round.
   problems.push_back(validated(Conv2dProblem{.C = 3, .H = 1, .W = 6, .K = 2, .R = 1, .S = 3}));
   problems.push_back(validated(Conv2dProblem{.C = 3, .H = 4, .W = 7, .K = 2, .R = 3, .S = 3}));
-  for (const std::size_t offset : {0u, 4u, 8u, 12u}) check_all_rungs("conv2d", problems, offset);
+  for (const std::size_t offset : {0u, 4u, 8u, 12u}) {
+    if (settings().small && offset != 4) continue;
+    check_all_rungs("conv2d", problems, offset);
+  }
 }
 
 TEST_CASE("defect direct 6: rows past the tile, read past the end of the input") {

@@ -266,6 +266,8 @@ std::vector<Named> layer_cases(const std::string& ladder) {
       // On a machine that tests make small: a tile or two for each multiprocessor.
       {"some rows", 300, 1, {24, 32}},
       {"some rows, over 64 channels", 300, 1, {40, 72}},
+      {"some rows, odd, up to 32 channels", 300, 1, {17, 23}},
+      {"some rows, odd, up to 64 channels", 300, 1, {19, 41}},
       {"some rows, odd", 400, 1, {9, 23}},
       {"some rows, odd, over 32 channels", 400, 1, {23, 41}},
       {"some rows, odd, over 64 channels", 400, 1, {19, 67}}};

@@ -58,7 +58,10 @@ void check_all_rungs(const std::vector<SparseCase>& cases) {
   options.real_mode = false;  // all of them are mistakes about places, which exact data show
   for (const char* name : kSparseLadders) {
     std::vector<TestProblem> tests;
-    for (const SparseCase& sites : cases) tests.push_back(sparse_problem(name, "defect", sites));
+    for (const SparseCase& sites : cases) {
+      tests.push_back(sparse_problem(name, "defect", sites));
+      tests.back().once = settings().small;
+    }
     int most = 0;
     for (const Rung& rung : ladder(name).rungs) {
       for (const Where where : kEverywhere) {

@@ -89,7 +89,7 @@ struct MatrixProduct {
 constexpr unsigned kRows = 16, kParts = 8 / kColumns;  ///< Of d, and vectors of a row.
 
 /// d [16][8] += a [16][depth] * b [depth][8], rounded once, towards zero. The products are exact.
-CUDA_ON_CPU_ALSO_FOR_AVX2
+CUDA_ON_CPU_HOT_LOOP
 void multiply_tile(const double* a, const Doubles* b, unsigned depth, Floats* d) {
   for (unsigned m = 0; m < kRows; ++m, a += depth, d += kParts) {
     Doubles sums[kParts];

@@ -27,7 +27,7 @@ void for_each_register(unsigned thread, unsigned n, Visit visit) {
 /// d [64][n] += a [64][depth] * b, rounded once, towards zero. b is
 /// [n / 4][depth][4], with the columns last. The products are exact, with fused multiply-add and
 /// without.
-CUDA_ON_CPU_ALSO_FOR_AVX2
+CUDA_ON_CPU_HOT_LOOP
 void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n, float* d) {
   constexpr unsigned kTogether = 8;  // rows
   for (unsigned row = 0; row < kRows; row += kTogether) {
