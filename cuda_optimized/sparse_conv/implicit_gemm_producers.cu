@@ -94,9 +94,14 @@ struct StageShape {
   static constexpr int kRowTiles = M / kConsumerGroups / kWarpgroupRows;  ///< of a consumer
   static constexpr int kLaneRows = M / kProducers;                        ///< that a lane owns
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + gemm::kAtom;
-  /// Sums of 256 x 128 take more registers than a third of them: consumers get some of the
-  /// producers'.
-  static constexpr bool kMovesRegisters = kRowTiles * N >= 256;
+  /// Registers of a thread, where they are not shared out evenly: sums of 256 x 128 take more than
+  /// that, and so does looking up four taps where three blocks are on an SM. 0: evenly.
+  static constexpr int kConsumerRegisters = kRowTiles * N >= 256 ? 216 : kBlocks == 3 ? 40 : 0;
+  static constexpr int kProducerRegisters = kRowTiles * N >= 256 ? 72 : kBlocks == 3 ? 88 : 0;
+  static constexpr int kEvenly =
+      65536 / kBlocks / kBlockThreads / 8 * 8;  ///< what the compiler gives
+  static_assert(kConsumers * kConsumerRegisters + kProducers * kProducerRegisters <=
+                kBlockThreads * kEvenly);
   static_assert(kStageBytes % gemm::kAtom == 0 && kBytesB % (8 * kTapBytes) == 0);
   static_assert(kBlocks * (kSharedBytes + 2304) <= 227 * 1024, "shared memory of an SM");
 };
@@ -258,7 +263,7 @@ class TapWalk {
   const Pass<typename Shape::Number>& pass_;
   const unsigned (*met_)[kProducerWarps] = nullptr;
   int words_, word_ = 0;
-  unsigned left_ = 0;                // of word_, taps of the tile to come
+  unsigned left_ = 0;                     // of word_, taps of the tile to come
   unsigned mine_[Shape::kLaneRows] = {};  // of word_, taps of this lane's rows
   std::int32_t rows_[Shape::kLaneRows];
 };
@@ -466,6 +471,16 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   }
 }
 
+/// Gives registers to the others, or takes theirs. All warps of a warpgroup call it.
+template <int kRegisters, int kBefore>
+__device__ void set_registers() {
+  if constexpr (kRegisters > kBefore) {
+    ptx::setmaxnreg_inc<kRegisters>();
+  } else if constexpr (kRegisters > 0 && kRegisters < kBefore) {
+    ptx::setmaxnreg_dec<kRegisters>();
+  }
+}
+
 /// Block kBlockThreads; grid: tiles, or fewer blocks.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
@@ -483,10 +498,10 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   }
   __syncthreads();  // separates the initialisation from all use of the barriers
   if (threadIdx.x < kConsumers) {
-    if constexpr (Shape::kMovesRegisters) ptx::setmaxnreg_inc<216>();
+    set_registers<Shape::kConsumerRegisters, Shape::kEvenly>();
     consume(pass, ring, stages, pairs);
   } else {
-    if constexpr (Shape::kMovesRegisters) ptx::setmaxnreg_dec<72>();
+    set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
     produce(pass, ring, stages);
   }
 }
