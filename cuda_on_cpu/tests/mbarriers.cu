@@ -107,9 +107,10 @@ __global__ void copies_arrive(const int* in, int* early, int* out, int how) {
     ptx::cp_async_mbarrier_arrive_noinc(&full);
     __pipeline_memcpy_async(&stage[32 + i], &in[32 + i], 4);  // too late to be waited for
     early[i] = stage[i];
+    __syncwarp();  // separates these loads from the last arrival
     if (i == 0) ptx::mbarrier_arrive(&full);
     if (i == 0 && how == 2) ptx::cp_async_mbarrier_arrive_noinc(&full);  // [one copy too many]
-  } else if (how != 1) {
+  } else if (how == 0) {
     ptx::mbarrier_wait(&full, 0);
     out[i] = stage[i];
     out[32 + i] = stage[32 + i];
@@ -127,6 +128,7 @@ __global__ void bulk_copy(const int* in, int* early, int* out, int shift) {
   }
   __syncthreads();
   early[threadIdx.x] = stage[threadIdx.x];
+  __syncthreads();
   ptx::mbarrier_wait(&full, 0);
   out[threadIdx.x] = stage[threadIdx.x];
 }
