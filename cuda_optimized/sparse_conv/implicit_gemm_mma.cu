@@ -47,7 +47,8 @@
 /// **Costs.** 23 to 99 KB of shared memory. Needs the masks and the order of the rows, and time to
 /// sort them, once for all layers on the same sites. Channels that are no multiple of 16 bytes, or
 /// arrays that do not begin at one, are copied element by element: right, and slow. Declined:
-/// float32 that must not be rounded, GPUs before compute capability 8.0, over 1024 taps.
+/// float32 that must not be rounded, GPUs before compute capability 8.0, over 1024 taps, or more
+/// than fit shared memory beside a wide tile.
 /// **Try.** Take the rows in the order of the sites (rows_[i] = m0_ + i). How much slower, and how
 /// many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
