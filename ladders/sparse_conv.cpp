@@ -15,6 +15,7 @@ CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_cp_async
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_longest_first)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_mma)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_wgmma)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_producers)
 
 convladder::Ladder convladder::sparse_conv_ladder() {
   return {
@@ -65,5 +66,9 @@ convladder::Ladder convladder::sparse_conv_ladder() {
           CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_wgmma,
                    "cuda_optimized/sparse_conv/implicit_gemm_mma",
                    "the same tiles, multiplied by wgmma where they were gathered"),
+          CUDA_ROW(
+              cuda_optimized, sparse_conv, implicit_gemm_producers,
+              "cuda_optimized/sparse_conv/implicit_gemm_wgmma",
+              "warps that only gather feed warpgroups that only multiply, several taps a stage"),
       }};
 }

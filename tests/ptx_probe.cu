@@ -99,6 +99,34 @@ __global__ void probe_tensor_load(const __grid_constant__ CUtensorMap map, Coord
   for (int i = lane(); i < words; i += 32) out[i] = box[i];
 }
 
+/// Block 96: a warp that copies and leaves, and two that wait.
+__global__ void probe_copies(const std::uint32_t* rows, std::uint32_t* out) {
+  __shared__ std::uint64_t full, read;
+  __shared__ __align__(16) std::uint32_t stage[64 * 4];
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
+    ptx::mbarrier_init(&full, 33);
+    ptx::mbarrier_init(&read, 1);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialization from all use of the barriers
+  if (thread >= 64) {
+    const int i = thread - 64;
+    ptx::cp_async<16>(stage + 4 * i, rows + 4 * i);
+    ptx::cp_async_mbarrier_arrive_noinc(&full);
+    if (i == 0) {
+      ptx::mbarrier_arrive_expect_tx(&full, 32 * 16);
+      ptx::cp_async_bulk(stage + 32 * 4, rows, 32 * 16, &full);
+    }
+    return;
+  }
+  ptx::mbarrier_wait(&full, 0);
+  for (int i = thread; i < 64 * 4; i += 64) out[i] = stage[i];
+  ptx::named_barrier_sync(1, 64);
+  if (thread == 0) ptx::mbarrier_arrive(&read);
+  ptx::mbarrier_wait(&read, 0);
+}
+
 template <FactorType kType, int kN>
 __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a, WgmmaFactor b,
                             int steps, const float* d, float* out) {
@@ -111,8 +139,8 @@ __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a
   __syncthreads();  // separates these stores from wgmma's loads
   float sums[kN / 2];
   for (int i = 0; i < kN / 2; ++i) sums[i] = d[thread * (kN / 2) + i];
-  const std::uint64_t a_at = ptx::wgmma_descriptor(shared + a.begin, a.group_bytes);
-  const std::uint64_t b_at = ptx::wgmma_descriptor(shared + b.begin, b.group_bytes);
+  const std::uint64_t a_at = ptx::wgmma_descriptor(shared + a.begin, a.group_bytes, a.row_bytes);
+  const std::uint64_t b_at = ptx::wgmma_descriptor(shared + b.begin, b.group_bytes, b.row_bytes);
   ptx::wgmma_fence();
   for (int step = 0; step < steps; ++step) {
     const auto next = static_cast<std::uint64_t>(step * 32 / 16);  // 32 bytes, in units of 16 bytes
@@ -239,6 +267,13 @@ Registers load_box(const TensorLoad& load, const Registers& array) {
   return registers_of(out, load.words);
 }
 
+Registers copy_to_barrier(const Registers& rows) {
+  const auto on_device = uploaded<std::uint32_t>(rows);
+  const DeviceArray<std::uint32_t> out(64 * 4);
+  launch(probe_copies, {1, 96}, on_device.data(), out.data());
+  return registers_of(out, 64 * 4);
+}
+
 namespace {
 
 template <FactorType kType>
@@ -252,7 +287,9 @@ Registers multiply_in_warpgroup_as(const Registers& image, const WgmmaFactor& a,
     launch(kernel, config, on_device.data(), static_cast<int>(image.size()), a, b, steps,
            sums.data(), out.data());
   };
-  if (n == 32) {
+  if (n == 16) {
+    go(probe_wgmma<kType, 16>);
+  } else if (n == 32) {
     go(probe_wgmma<kType, 32>);
   } else if (n == 64) {
     go(probe_wgmma<kType, 64>);

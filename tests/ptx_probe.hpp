@@ -24,10 +24,11 @@ struct TensorLoad {
   std::size_t words = 0;  ///< that it may touch in shared memory
 };
 
-/// A factor of wgmma in shared memory, with rows of 128 bytes, swizzled.
+/// A factor of wgmma in shared memory, with rows of 128, 64 or 32 bytes, swizzled.
 struct WgmmaFactor {
-  int begin;        ///< bytes from a multiple of 1024
-  int group_bytes;  ///< between groups of 8 rows
+  int begin;            ///< bytes from a multiple of 1024
+  int group_bytes;      ///< between groups of 8 rows
+  int row_bytes = 128;  ///< and of the swizzle
 };
 
 /// The numbers that tensor cores multiply.
@@ -48,6 +49,9 @@ enum class FactorType { tf32, f16, bf16 };
   bool has_wgmma();                                                                                \
   /** cp.async.bulk.tensor; words that it leaves alone are kUntouched. */                          \
   Registers load_box(const TensorLoad& load, const Registers& array);                              \
+  /** cp.async of `rows` [32][4], then cp.async.bulk of them; both arrive at a barrier: [64][4].   \
+   */                                                                                              \
+  Registers copy_to_barrier(const Registers& rows);                                                \
   /** wgmma m64nN, `steps` times, with factors in `image` and d [128][n / 2]. */                   \
   Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,   \
                                   const WgmmaFactor& b, int n, int steps, const Registers& d);

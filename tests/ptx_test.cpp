@@ -25,6 +25,7 @@ struct Probes {
   Registers (*multiply)(FactorType, const Registers&, const Registers&, const Registers&);
   Registers (*round_to_tf32)(const Registers&);
   Registers (*load_box)(const TensorLoad&, const Registers&);
+  Registers (*copy_to_barrier)(const Registers&);
   Registers (*multiply_in_warpgroup)(FactorType, const Registers&, const WgmmaFactor&,
                                      const WgmmaFactor&, int, int, const Registers&);
   bool has_wgmma;
@@ -32,15 +33,16 @@ struct Probes {
 
 /// cuda_on_cpu's, and the GPU's where there is one that has the instructions.
 std::vector<Probes> all_probes() {
-  std::vector<Probes> probes = {{"emulated", emulated::ptx_probe::load_matrices,
-                                 emulated::ptx_probe::multiply, emulated::ptx_probe::round_to_tf32,
-                                 emulated::ptx_probe::load_box,
-                                 emulated::ptx_probe::multiply_in_warpgroup, true}};
+  std::vector<Probes> probes = {
+      {"emulated", emulated::ptx_probe::load_matrices, emulated::ptx_probe::multiply,
+       emulated::ptx_probe::round_to_tf32, emulated::ptx_probe::load_box,
+       emulated::ptx_probe::copy_to_barrier, emulated::ptx_probe::multiply_in_warpgroup, true}};
 #ifdef CONVLADDER_HAVE_NVCC
   if (device_at(Where::gpu) != nullptr && gpu::ptx_probe::has_tensor_cores()) {
     probes.push_back({"gpu", gpu::ptx_probe::load_matrices, gpu::ptx_probe::multiply,
                       gpu::ptx_probe::round_to_tf32, gpu::ptx_probe::load_box,
-                      gpu::ptx_probe::multiply_in_warpgroup, gpu::ptx_probe::has_wgmma()});
+                      gpu::ptx_probe::copy_to_barrier, gpu::ptx_probe::multiply_in_warpgroup,
+                      gpu::ptx_probe::has_wgmma()});
   }
 #endif
   return probes;
@@ -410,6 +412,17 @@ TEST_CASE("ptx: tma_load of TFLOAT32 rounds to nearest, ties to even") {
   }
 }
 
+TEST_CASE("ptx: copies by threads and by the engine arrive at a barrier") {
+  Registers rows(32 * 4);
+  std::iota(rows.begin(), rows.end(), 1u);
+  Registers expected = rows;
+  expected.insert(expected.end(), rows.begin(), rows.end());
+  for (const Probes& probes : hopper_probes()) {
+    CAPTURE(probes.place);
+    CHECK(probes.copy_to_barrier(rows) == expected);
+  }
+}
+
 namespace {
 
 /// d [64][n] + a [64][depth] * b [depth][n], by row and column, from a warpgroup's registers.
@@ -422,9 +435,9 @@ std::vector<float> multiplied(const Probes& probes, FactorType type, const Wgmma
   const auto put = [&](const WgmmaFactor& f, std::size_t row, std::size_t word,
                        const float* values) {
     const std::size_t plain = static_cast<std::size_t>(f.begin) / 4 +
-                              row / 8 * static_cast<std::size_t>(f.group_bytes) / 4 + row % 8 * 32 +
-                              word;
-    image[swizzled(plain, 128)] = packed(type, values);
+                              row / 8 * static_cast<std::size_t>(f.group_bytes) / 4 +
+                              row % 8 * static_cast<std::size_t>(f.row_bytes) / 4 + word;
+    image[swizzled(plain, f.row_bytes)] = packed(type, values);
   };
   for (std::size_t k = 0; k < words; ++k) {
     for (std::size_t i = 0; i < 64; ++i) put(a, i, k, &as[i * depth + k * part]);
@@ -459,7 +472,10 @@ TEST_CASE("ptx: wgmma multiplies integers exactly") {
          {Case{{0, 1024}, {8192, 1024}, 32, 4}, Case{{0, 1024}, {8192, 1024}, 64, 4},
           Case{{0, 1024}, {8192, 1024}, 128, 3}, Case{{0, 1024}, {8192, 1024}, 256, 4},
           // Factors that do not begin where the swizzle's pattern does, or with gaps.
-          Case{{384, 1024}, {10240, 1024}, 64, 4}, Case{{0, 1280}, {16384, 2048}, 64, 1}}) {
+          Case{{384, 1024}, {10240, 1024}, 64, 4}, Case{{0, 1280}, {16384, 2048}, 64, 1},
+          // Shorter rows.
+          Case{{0, 512, 64}, {4096, 512, 64}, 32, 2}, Case{{0, 256, 32}, {2048, 256, 32}, 16, 1},
+          Case{{512, 512, 64}, {8192, 256, 32}, 16, 1}}) {
       CAPTURE(c.n);
       std::mt19937 random(3);
       const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };

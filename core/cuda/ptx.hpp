@@ -82,6 +82,8 @@ __device__ inline void cp_async_wait_group() {
 __device__ inline std::uint32_t to_tf32(float value) {
   return ::cuda_on_cpu::ptx::cvt_rna_tf32(value);
 }
+using ::cuda_on_cpu::ptx::cp_async_bulk;
+using ::cuda_on_cpu::ptx::cp_async_mbarrier_arrive_noinc;
 using ::cuda_on_cpu::ptx::fence_mbarrier_init;
 using ::cuda_on_cpu::ptx::fence_proxy_async;
 using ::cuda_on_cpu::ptx::ldmatrix_x2;
@@ -95,6 +97,7 @@ using ::cuda_on_cpu::ptx::mbarrier_wait;
 using ::cuda_on_cpu::ptx::mma_m16n8k16_bf16;
 using ::cuda_on_cpu::ptx::mma_m16n8k16_f16;
 using ::cuda_on_cpu::ptx::mma_m16n8k8_tf32;
+using ::cuda_on_cpu::ptx::named_barrier_sync;
 using ::cuda_on_cpu::ptx::prefetch_tensor_map;
 using ::cuda_on_cpu::ptx::setmaxnreg_dec;
 using ::cuda_on_cpu::ptx::setmaxnreg_inc;
@@ -108,8 +111,9 @@ using ::cuda_on_cpu::ptx::wgmma_m64k16_f16;
 using ::cuda_on_cpu::ptx::wgmma_m64k8_tf32;
 using ::cuda_on_cpu::ptx::wgmma_wait_group;
 /// See wgmma_descriptor() below.
-__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024) {
-  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, 16, group_bytes, 128);
+__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024,
+                                                 int row_bytes = 128) {
+  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, 16, group_bytes, row_bytes);
 }
 #else
 
@@ -261,6 +265,19 @@ __device__ inline void mbarrier_arrive(std::uint64_t* barrier) {
 #endif
 }
 
+/// `cp.async.mbarrier.arrive.noinc` (sm_80): one of the arrivals of the current phase, made for
+/// this thread when all copies by cp_async() that it has asked for so far have landed; it does not
+/// wait for them. It says nothing about other stores of the thread. (`noinc`: the barrier's count
+/// includes this arrival from the beginning.)
+__device__ inline void cp_async_mbarrier_arrive_noinc(std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
 /// `mbarrier.arrive.expect_tx` (sm_90): an arrival that also announces `bytes` from the copy
 /// engine; the phase ends after the last arrival and the last byte.
 __device__ inline void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int bytes) {
@@ -299,6 +316,27 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, unsigned parity) {
 __device__ inline void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/// `bar.sync`: so many threads of the block, whole warps, meet at barrier 1 to 15; what they did
+/// before is visible to all of them. (Barrier 0 is __syncthreads().)
+__device__ inline void named_barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// `cp.async.bulk` (sm_90): the copy engine copies bytes, as they lie, to shared memory, and counts
+/// them at the barrier. Both addresses and the count are multiples of 16. One thread calls it.
+__device__ inline void cp_async_bulk(void* shared_to, const void* global_from, int bytes,
+                                     std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(shared_to)),
+      "l"(__cvta_generic_to_global(global_from)), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+#else
+  __trap();
 #endif
 }
 
@@ -366,10 +404,17 @@ __device__ inline void tma_load_im2col(void* shared_to, const CUtensorMap* map,
 /// lie `group_bytes` apart, each permuted as the copy engine's 128-byte swizzle does (bits 4 to 6
 /// of every address are XORed with its bits 7 to 9). `shared` is row 0 before the permutation, at
 /// a multiple of 16 bytes; the next 8 steps of k begin 32 bytes further.
-__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024) {
+///
+/// Rows may have 64 or 32 bytes instead, as the swizzles of that name leave them: bits 4 and 5 are
+/// XORed with bits 7 and 8, or bit 4 with bit 7.
+__device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024,
+                                                 int row_bytes = 128) {
   return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
          std::uint64_t{1} << 16 | static_cast<std::uint64_t>(group_bytes >> 4) << 32 |
-         std::uint64_t{1} << 62;
+         static_cast<std::uint64_t>(row_bytes == 128  ? 1
+                                    : row_bytes == 64 ? 2
+                                                      : 3)
+             << 62;
 }
 
 /// `wgmma.fence` (sm_90a): before the first wgmma, and before one that uses registers (here: sums)
@@ -412,7 +457,9 @@ __device__ inline void setmaxnreg_dec() {
 }
 
 /// @cond
-// wgmma names each register of its sums: these lists are its operands %0 to %15, %31, %63 and %127.
+// wgmma names each register of its sums: these lists are its operands %0 to %7, %15, %31, %63 and
+// %127.
+#define CONVLADDER_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define CONVLADDER_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define CONVLADDER_NAMES_32 \
   CONVLADDER_NAMES_16       \
@@ -460,9 +507,11 @@ __device__ inline void setmaxnreg_dec() {
 template <int kN>
 __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
-  static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kN == 32) {
+  if constexpr (kN == 16) {
+    CONVLADDER_WGMMA("m64n16k8.f32.tf32.tf32", 8, "%8", "%9", "%10", "1, 1");
+  } else if constexpr (kN == 32) {
     CONVLADDER_WGMMA("m64n32k8.f32.tf32.tf32", 16, "%16", "%17", "%18", "1, 1");
   } else if constexpr (kN == 64) {
     CONVLADDER_WGMMA("m64n64k8.f32.tf32.tf32", 32, "%32", "%33", "%34", "1, 1");
@@ -482,9 +531,11 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
 template <int kN>
 __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
-  static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kN == 32) {
+  if constexpr (kN == 16) {
+    CONVLADDER_WGMMA("m64n16k16.f32.f16.f16", 8, "%8", "%9", "%10", "1, 1, 0, 0");
+  } else if constexpr (kN == 32) {
     CONVLADDER_WGMMA("m64n32k16.f32.f16.f16", 16, "%16", "%17", "%18", "1, 1, 0, 0");
   } else if constexpr (kN == 64) {
     CONVLADDER_WGMMA("m64n64k16.f32.f16.f16", 32, "%32", "%33", "%34", "1, 1, 0, 0");
@@ -502,9 +553,11 @@ __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std
 template <int kN>
 __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
-  static_assert(kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kN == 32) {
+  if constexpr (kN == 16) {
+    CONVLADDER_WGMMA("m64n16k16.f32.bf16.bf16", 8, "%8", "%9", "%10", "1, 1, 0, 0");
+  } else if constexpr (kN == 32) {
     CONVLADDER_WGMMA("m64n32k16.f32.bf16.bf16", 16, "%16", "%17", "%18", "1, 1, 0, 0");
   } else if constexpr (kN == 64) {
     CONVLADDER_WGMMA("m64n64k16.f32.bf16.bf16", 32, "%32", "%33", "%34", "1, 1, 0, 0");
@@ -524,6 +577,7 @@ __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, st
 #undef CONVLADDER_SUMS_32
 #undef CONVLADDER_SUMS_64
 #undef CONVLADDER_SUMS_128
+#undef CONVLADDER_NAMES_8
 #undef CONVLADDER_NAMES_16
 #undef CONVLADDER_NAMES_32
 #undef CONVLADDER_NAMES_64

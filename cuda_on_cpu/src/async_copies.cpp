@@ -10,19 +10,26 @@ void AsyncCopies::issue(void* to, const void* from, std::size_t bytes, std::size
       {to, from, static_cast<std::uint8_t>(bytes), static_cast<std::uint8_t>(zero_filled), batch_});
 }
 
+void AsyncCopies::land_oldest() {
+  const Copy& copy = copies_.front();
+  const std::size_t read = std::size_t{copy.bytes} - copy.zero_filled;
+  std::memcpy(copy.to, copy.from, read);
+  std::memset(static_cast<unsigned char*>(copy.to) + read, 0, copy.zero_filled);
+  copies_.pop_front();
+  ++landed_;
+}
+
 void AsyncCopies::wait_prior(std::size_t batches) {
-  while (!copies_.empty() && copies_.front().batch + batches < batch_) {
-    const Copy& copy = copies_.front();
-    const std::size_t read = std::size_t{copy.bytes} - copy.zero_filled;
-    std::memcpy(copy.to, copy.from, read);
-    std::memset(static_cast<unsigned char*>(copy.to) + read, 0, copy.zero_filled);
-    copies_.pop_front();
-  }
+  while (!copies_.empty() && copies_.front().batch + batches < batch_) land_oldest();
+}
+
+void AsyncCopies::land_first(std::uint64_t count) {
+  while (landed_ < count) land_oldest();
 }
 
 void AsyncCopies::clear() {
   copies_.clear();
-  batch_ = 0;
+  landed_ = batch_ = 0;
 }
 
 }  // namespace cuda_on_cpu

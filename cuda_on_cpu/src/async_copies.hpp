@@ -15,6 +15,10 @@ class AsyncCopies {
   void commit() { ++batch_; }
   /// Lands all copies of committed batches but the last `batches`.
   void wait_prior(std::size_t batches);
+  /// How many copies were issued so far.
+  std::uint64_t issued() const { return landed_ + copies_.size(); }
+  /// Lands the first `count` copies that were issued, but for those that have.
+  void land_first(std::uint64_t count);
   /// Forgets what has not landed: nobody waited for it.
   void clear();
 
@@ -26,8 +30,11 @@ class AsyncCopies {
     std::uint8_t zero_filled;
     std::uint64_t batch;
   };
-  std::deque<Copy> copies_;  ///< oldest first
-  std::uint64_t batch_ = 0;  ///< the one that is open
+  void land_oldest();
+
+  std::deque<Copy> copies_;   ///< oldest first
+  std::uint64_t landed_ = 0;  ///< copies
+  std::uint64_t batch_ = 0;   ///< the one that is open
 };
 
 }  // namespace cuda_on_cpu

@@ -165,6 +165,9 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
 
 void BlockRunner::end_block() {
   if (!failed()) check_nothing_under_way();
+  if (std::exchange(copies_kept_, false)) {
+    for (AsyncCopies& copies : async_copies_) copies.clear();
+  }
   if (const std::string overrun = shared_.check_guard(); !overrun.empty()) {
     fail(cudaErrorIllegalAddress, describe_block() + ": " + overrun);
   }
@@ -174,6 +177,12 @@ void BlockRunner::end_block() {
 
 void BlockRunner::check_nothing_under_way() {
   for (const Mbarrier& barrier : mbarriers_) {
+    if (barrier.has_copies()) {
+      fail(cudaErrorLaunchFailure, describe_block() +
+                                       " ended without a wait for the copies that arrive at " +
+                                       barrier.describe() + ".");
+      return;
+    }
     if (!barrier.has_loads()) continue;
     fail(cudaErrorLaunchFailure, describe_block() + " ended without a wait for the load that " +
                                      describe_thread_index(barrier.first_load().thread) +
@@ -282,7 +291,7 @@ void BlockRunner::run_current_thread(Fiber& self) {
   thread.fiber = nullptr;
   ++finished_;
   progressed_ = true;
-  if (current_ < async_copies_.size()) async_copies_[current_].clear();
+  if (current_ < async_copies_.size() && !copies_kept_) async_copies_[current_].clear();
   // Lanes that waited for this one wait for it no more.
   Warp& warp = warps_[current_ / kLanes];
   warp.retire(lane());

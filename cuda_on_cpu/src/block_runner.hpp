@@ -59,6 +59,8 @@ class BlockRunner {
   void note_wait_ended() { progressed_ = true; }
   void* dynamic_shared() { return shared_.data(); }
   AsyncCopies& async_copies();
+  /// Lets copies of this block outlive the threads that have issued them.
+  void keep_copies() { copies_kept_ = true; }
 
   /// What a thread that sleeps waits for.
   enum class Sleep : std::uint8_t { mbarrier, named_barrier, warpgroup };
@@ -196,6 +198,7 @@ class BlockRunner {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<AsyncCopies> async_copies_;  ///< by thread; empty until a kernel uses them
+  bool copies_kept_ = false;               ///< until the block ends
   // Made on first use, and forgotten with the block.
   std::vector<Mbarrier> mbarriers_;
   std::vector<NamedBarrier> named_barriers_;

@@ -18,6 +18,11 @@ void Mbarrier::arrive() {
   touch();
 }
 
+void Mbarrier::arrive_with(AsyncCopies& copies) {
+  copies_.push_back({&copies, copies.issued()});
+  touch();
+}
+
 void Mbarrier::expect(std::int64_t bytes) {
   expected_ += bytes;
   touch();
@@ -37,13 +42,15 @@ int Mbarrier::loads_needed() const {
 }
 
 bool Mbarrier::try_complete(bool wanted) {
-  if (pending_ != 0 || (expected_ != 0 && !wanted)) return false;
+  if (lacking() != 0 || ((expected_ != 0 || has_copies()) && !wanted)) return false;
   const int needed = loads_needed();
   if (needed < 0) return false;
   for (int i = 0; i < needed; ++i) {
     loads_.front().land();
     loads_.pop_front();
   }
+  for (const Copies& copies : copies_) copies.of->land_first(copies.count);
+  copies_.clear();
   ++phase_;
   pending_ = arrivals_;
   expected_ = 0;
@@ -56,7 +63,7 @@ std::string Mbarrier::describe() const {
   for (const TensorLoad& load : loads_) bytes += static_cast<std::int64_t>(load.bytes());
   return "the barrier initialized at " + std::string(site_.file_name()) + ":" +
          std::to_string(site_.line()) + ", in phase " + std::to_string(phase_) + ", lacks " +
-         std::to_string(pending_) + " of " + std::to_string(arrivals_) + " arrivals, expects " +
+         std::to_string(lacking()) + " of " + std::to_string(arrivals_) + " arrivals, expects " +
          std::to_string(expected_) + " bytes, and loads of " + std::to_string(bytes) +
          " bytes were issued";
 }

@@ -1,5 +1,5 @@
 /// @file
-/// @brief The `mbarrier` objects of one block, and the tensor loads that report to them.
+/// @brief The `mbarrier` objects of one block, and the loads and copies that report to them.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "async_copies.hpp"
 #include "tensor_load.hpp"
 
 namespace cuda_on_cpu {
@@ -16,7 +17,7 @@ namespace cuda_on_cpu {
 /// as many bytes have been copied as they said to expect.
 ///
 /// Loads land as late as they may: when a phase that somebody waits for lacks nothing but their
-/// bytes.
+/// bytes. So do the asynchronous copies of threads that let these arrive in their place.
 class Mbarrier {
  public:
   Mbarrier(std::uint64_t* object, unsigned arrivals, const detail::Site& site);
@@ -28,8 +29,11 @@ class Mbarrier {
   /// Whether the phase before the present one had this parity: then who waits for it may go on.
   bool has_passed(unsigned parity) const { return (phase_ & 1) != parity; }
 
-  bool may_arrive() const { return pending_ > 0; }
+  bool may_arrive() const { return lacking() > 0; }
   void arrive();
+  /// An arrival when all copies that a thread has issued so far have landed.
+  void arrive_with(AsyncCopies& copies);
+  bool has_copies() const { return !copies_.empty(); }
   bool may_expect(std::int64_t bytes) const { return bytes >= 0 && expected_ + bytes < kMaxBytes; }
   void expect(std::int64_t bytes);
   void issue(const TensorLoad& load);
@@ -43,7 +47,7 @@ class Mbarrier {
   bool try_complete(bool wanted);
   /// Whether loads bring more bytes than the phase expects, at no boundary between them. That
   /// cannot end well.
-  bool is_overrun() const { return pending_ == 0 && expected_ > 0 && loads_needed() == kTooMany; }
+  bool is_overrun() const { return lacking() == 0 && expected_ > 0 && loads_needed() == kTooMany; }
   /// "its phase lacks 1 of 2 arrivals and 64 of 128 bytes"
   std::string describe() const;
 
@@ -54,7 +58,15 @@ class Mbarrier {
   /// How many of the first loads bring just the expected bytes, or whether these are too many or
   /// too few.
   int loads_needed() const;
+  /// Arrivals that nobody has promised.
+  std::size_t lacking() const { return pending_ - copies_.size(); }
   void touch();
+
+  /// An arrival to come: of the first `count` copies of a thread.
+  struct Copies {
+    AsyncCopies* of;
+    std::uint64_t count;
+  };
 
   std::uint64_t* object_;
   detail::Site site_;
@@ -64,6 +76,7 @@ class Mbarrier {
   std::uint64_t phase_ = 0;
   std::uint64_t image_;
   std::deque<TensorLoad> loads_;  ///< oldest first
+  std::vector<Copies> copies_;
   std::vector<unsigned> waiting_;
 };
 

@@ -108,7 +108,7 @@ void mbarrier_init(std::uint64_t* barrier, int arrivals, Site site) {
 void mbarrier_inval(std::uint64_t* object, Site site) {
   const Caller caller("mbarrier_inval", site);
   Mbarrier& barrier = caller.mbarrier(object);
-  if (!barrier.waiting().empty() || barrier.has_loads()) {
+  if (!barrier.waiting().empty() || barrier.has_loads() || barrier.has_copies()) {
     caller.refuse("for a barrier that is in use: " + barrier.describe());
   }
   std::vector<Mbarrier>& all = caller.runner().mbarriers();
@@ -122,6 +122,17 @@ void mbarrier_arrive(std::uint64_t* object, Site site) {
     caller.refuse("once more than its phase expects: " + barrier.describe());
   }
   barrier.arrive();
+  caller.go_on(barrier);
+}
+
+void cp_async_mbarrier_arrive_noinc(std::uint64_t* object, Site site) {
+  const Caller caller("cp_async_mbarrier_arrive_noinc", site);
+  Mbarrier& barrier = caller.mbarrier(object);
+  if (!barrier.may_arrive()) {
+    caller.refuse("once more than its phase expects: " + barrier.describe());
+  }
+  barrier.arrive_with(caller.runner().async_copies());
+  caller.runner().keep_copies();
   caller.go_on(barrier);
 }
 
@@ -173,6 +184,19 @@ void named_barrier_sync(int id, int threads, Site site) {
 
 void prefetch_tensor_map(const CUtensorMap* map, Site site) {
   fields_of(Caller("prefetch_tensor_map", site), map, 0, false);
+}
+
+void cp_async_bulk(void* shared_to, const void* global_from, int bytes, std::uint64_t* barrier,
+                   Site site) {
+  const Caller caller("cp_async_bulk", site);
+  if (bytes <= 0) caller.refuse("without bytes to copy");
+  TensorLoad load;
+  load.bulk = static_cast<const unsigned char*>(global_from);
+  load.bulk_bytes = static_cast<std::size_t>(bytes);
+  load.to = static_cast<unsigned char*>(shared_to);
+  load.site = site;
+  load.thread = caller.runner().thread();
+  issue(caller, load, barrier);
 }
 
 void detail_of_ptx::tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,

@@ -27,9 +27,17 @@ std::size_t TensorLoad::row_pitch() const {
   return std::max<std::size_t>(std::size_t{4} * inner(), span());
 }
 
-std::size_t TensorLoad::bytes() const { return rows() * inner() * 4; }
+std::size_t TensorLoad::bytes() const {
+  return bulk != nullptr ? bulk_bytes : rows() * inner() * 4;
+}
 
 const char* TensorLoad::defect() const {
+  if (bulk != nullptr) {
+    const auto both =
+        reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(bulk) | bulk_bytes;
+    if (both % 16 != 0) return "with addresses or bytes that are no multiples of 16";
+    return nullptr;
+  }
   if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0) {
     return "with a destination not aligned to 128 bytes";
   }
@@ -81,12 +89,22 @@ void TensorLoad::load_row(const std::int64_t* position, std::uint32_t* elements)
 }
 
 void TensorLoad::clear() const {
+  if (bulk != nullptr) {
+    std::memset(to, 0xff, bulk_bytes);
+    return;
+  }
   std::uint32_t nans[kMaxInner];
   std::fill(std::begin(nans), std::end(nans), ~0u);
   for (std::size_t row = 0; row < rows(); ++row) store_row(row, nans);
 }
 
-void TensorLoad::land() const { map.im2col ? land_columns() : land_tiles(); }
+void TensorLoad::land() const {
+  if (bulk != nullptr) {
+    std::memcpy(to, bulk, bulk_bytes);
+  } else {
+    map.im2col ? land_columns() : land_tiles();
+  }
+}
 
 void TensorLoad::land_tiles() const {
   std::uint32_t elements[kMaxInner];

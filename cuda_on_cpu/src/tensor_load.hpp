@@ -1,6 +1,6 @@
 /// @file
 /// @brief One load of the tensor memory accelerator: from an array in device memory to a box in
-/// shared memory.
+/// shared memory, or of bytes as they lie.
 #pragma once
 
 #include <array>
@@ -31,11 +31,14 @@ class TensorLoad {
   detail::Site site;      ///< where it was issued
   unsigned thread = 0;    ///< by whom
   TensorMapFields map{};  ///< as it was then
+  /// A bulk load: this many bytes from here, without a map.
+  const unsigned char* bulk = nullptr;
+  std::size_t bulk_bytes = 0;
 
   /// What the load adds to the barrier's count of bytes.
   std::size_t bytes() const;
   /// From `to` to behind the last byte written.
-  std::size_t extent() const { return rows() * row_pitch(); }
+  std::size_t extent() const { return bulk != nullptr ? bulk_bytes : rows() * row_pitch(); }
   /// Why the hardware would refuse it, or null.
   const char* defect() const;
   /// Fills the destination with NaN bytes, as a sign that nothing has arrived.

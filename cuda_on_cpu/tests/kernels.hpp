@@ -82,6 +82,11 @@ __global__ void wait_for_phase_before(int* done);
 __global__ void misuse_barrier(int how);
 __global__ void meet_in_halves(int* out);
 __global__ void meet_in_vain();
+/// The second warp's threads copy 4 bytes each and leave; their copies arrive at a barrier for
+/// them. With `how` 0 the first warp waits for it, else it does not; 2: one thread arrives twice.
+__global__ void copies_arrive(const int* in, int* early, int* out, int how);
+/// Bytes as they lie, by the copy engine. `shift` misaligns the source.
+__global__ void bulk_copy(const int* in, int* early, int* out, int shift);
 
 // --- tensor_loads.cu
 struct Coordinates {

@@ -1,3 +1,5 @@
+#include <cuda_pipeline.h>
+
 #include <cuda_on_cpu/ptx.hpp>
 
 #include "kernels.hpp"
@@ -92,4 +94,41 @@ __global__ void meet_in_halves(int* out) {
 
 __global__ void meet_in_vain() {
   if (threadIdx.x < 32) ptx::named_barrier_sync(3, 64);  // [half a meeting]
+}
+
+__global__ void copies_arrive(const int* in, int* early, int* out, int how) {
+  __shared__ std::uint64_t full;
+  __shared__ int stage[64];
+  const unsigned i = threadIdx.x % 32;
+  if (threadIdx.x == 0) ptx::mbarrier_init(&full, 33);  // [for copies]
+  __syncthreads();
+  if (threadIdx.x >= 32) {
+    __pipeline_memcpy_async(&stage[i], &in[i], 4);
+    ptx::cp_async_mbarrier_arrive_noinc(&full);
+    __pipeline_memcpy_async(&stage[32 + i], &in[32 + i], 4);  // too late to be waited for
+    early[i] = stage[i];
+    __syncwarp();  // separates these loads from the last arrival
+    if (i == 0) ptx::mbarrier_arrive(&full);
+    if (i == 0 && how == 2) ptx::cp_async_mbarrier_arrive_noinc(&full);  // [one copy too many]
+  } else if (how == 0) {
+    ptx::mbarrier_wait(&full, 0);
+    out[i] = stage[i];
+    out[32 + i] = stage[32 + i];
+  }
+}
+
+__global__ void bulk_copy(const int* in, int* early, int* out, int shift) {
+  __shared__ std::uint64_t full;
+  __shared__ __align__(16) int stage[32];
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_arrive_expect_tx(&full, 128);
+    ptx::cp_async_bulk(stage, in + shift, 64, &full);            // [first half]
+    ptx::cp_async_bulk(stage + 16, in + 16 + shift, 64, &full);  // [second half]
+  }
+  __syncthreads();
+  early[threadIdx.x] = stage[threadIdx.x];
+  __syncthreads();
+  ptx::mbarrier_wait(&full, 0);
+  out[threadIdx.x] = stage[threadIdx.x];
 }

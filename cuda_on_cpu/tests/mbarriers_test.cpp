@@ -82,3 +82,44 @@ TEST_CASE("named barriers let parts of a block meet") {
   CHECK(launch(meet_in_vain, {1, 64}) == cudaErrorLaunchFailure);
   CHECK(report_names("deadlock", place_of("mbarriers.cu", "half a meeting")));
 }
+
+TEST_CASE("asynchronous copies arrive when somebody waits for them, also after their threads") {
+  const Defaults defaults;
+  std::vector<int> values(64);
+  std::iota(values.begin(), values.end(), 7);
+  DeviceArray<int> in(values), early(std::vector<int>(32, 0)), out(std::vector<int>(64, 0));
+  const auto run = [&](int how) {
+    return launch(copies_arrive, {1, 64}, in.data(), early.data(), out.data(), how);
+  };
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 5);
+    REQUIRE(run(0) == cudaSuccess);
+    const std::vector<int> result = out.host(), before = early.host();
+    for (std::size_t i = 0; i < 32; ++i) {
+      CHECK(before[i] == -1);  // the bytes of a NaN
+      CHECK(result[i] == values[i]);
+      CHECK(result[32 + i] == -1);
+    }
+    CHECK(run(1) == cudaErrorLaunchFailure);
+    CHECK(report_names("without a wait for the copies", place_of("mbarriers.cu", "for copies"),
+                       "lacks 0 of 33 arrivals"));
+    CHECK(run(2) == cudaErrorLaunchFailure);
+    CHECK(report_names(place_of("mbarriers.cu", "one copy too many")));
+  }
+}
+
+TEST_CASE("a bulk load brings bytes as they lie, and lands when it is waited for") {
+  const Defaults defaults;
+  std::vector<int> values(64);
+  std::iota(values.begin(), values.end(), 7);
+  DeviceArray<int> in(values), early(std::vector<int>(32, 0)), out(std::vector<int>(32, 0));
+  REQUIRE(launch(bulk_copy, {1, 32}, in.data(), early.data(), out.data(), 4) == cudaSuccess);
+  const std::vector<int> result = out.host(), before = early.host();
+  for (std::size_t i = 0; i < 32; ++i) {
+    CHECK(before[i] == -1);
+    CHECK(result[i] == values[i + 4]);
+  }
+  CHECK(launch(bulk_copy, {1, 32}, in.data(), early.data(), out.data(), 1) ==
+        cudaErrorIllegalInstruction);
+  CHECK(report_names(place_of("mbarriers.cu", "first half"), "multiples of 16"));
+}

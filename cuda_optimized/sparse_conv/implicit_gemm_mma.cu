@@ -31,6 +31,9 @@
 /// which column of the tile is called column g of fragment j is free: let it be channel 4 g + j,
 /// and a lane finds its numbers of four fragments in 16 bytes. The sums come out four to a store.
 ///
+/// A stage is 32 channels deep or more. With 16, two taps lie side by side in it, each with an
+/// index for every row; a warp still skips them one by one.
+///
 /// float32 is rounded to TF32 (`cvt.rna`) between shared memory and registers; float16 and bfloat16
 /// are multiplied as they are. Sums are float for all three, get their bias and ReLU in registers,
 /// and are rounded once.
@@ -44,7 +47,8 @@
 /// **Costs.** 23 to 99 KB of shared memory. Needs the masks and the order of the rows, and time to
 /// sort them, once for all layers on the same sites. Channels that are no multiple of 16 bytes, or
 /// arrays that do not begin at one, are copied element by element: right, and slow. Declined:
-/// float32 that must not be rounded, GPUs before compute capability 8.0, over 1024 taps.
+/// float32 that must not be rounded, GPUs before compute capability 8.0, over 1024 taps, or more
+/// than fit shared memory beside a wide tile.
 /// **Try.** Take the rows in the order of the sites (rows_[i] = m0_ + i). How much slower, and how
 /// many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
@@ -70,63 +74,57 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   tile.store(sums);
 }
 
-template <class Shape>
-void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
-  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
-  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
-  launch(implicit_gemm_tile<Shape>,
-         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
-          Shape::shared_bytes(conv.taps)},
-         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
+/// Calls body(shape) with the tile that suits a problem.
+/// @param pieces whether rows consist of pieces
+template <class T, class Body>
+void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
+  constexpr int kNarrowRow = static_cast<int>(32 * sizeof(T));
+  // Tests that make the machine small get large tiles, which their problems are too small for.
+  const bool few_rows = conv.M <= 1024 && max_strided_blocks >= kMaxGridX;
+  if (!pieces) {
+    body(MmaShape<T, 32, 32, 32, 64, 3, 4, false>{});
+  } else if (few_rows) {
+    body(MmaShape<T, 32, 32, 32, 64, 3, 8, true>{});
+  } else if (conv.Cout <= 32 && conv.Cin <= 16) {
+    body(MmaShape<T, 128, 32, 32, kNarrowRow, 3, 4, true, 2>{});
+  } else if (conv.Cout <= 32) {
+    body(MmaShape<T, 128, 32, 32, kNarrowRow, 3, 4, true>{});
+  } else if (conv.Cout <= 64) {
+    // cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
+    constexpr bool kFloat = std::is_same_v<T, float>;
+    body(MmaShape < T, 128, 64, kFloat ? 64 : 32, 128, 3, kFloat ? 3 : 2, true > {});
+  } else {
+    body(MmaShape<T, 128, 128, 64, 128, 3, 2, true>{});
+  }
+}
+
+template <class T>
+Declined supports_as(const SparseConvProblem& conv) {
+  // The tile for pieces is the larger one; whether there are any is known when there are arrays.
+  std::size_t bytes = 0;
+  with_shape<T>(conv, true, [&]<class Shape>(Shape) { bytes = Shape::shared_bytes(conv.book.KV); });
+  if (bytes > max_shared_bytes()) {
+    return text("tile and list of ", conv.book.KV, " taps take ", bytes,
+                " bytes of shared memory, more than this device has");
+  }
+  return {};
 }
 
 Declined supports(const SparseConvProblem& conv) {
-  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
-    return "rounds its factors to TF32, and the problem asks for fp32";
-  }
+  if (const Declined why = declined_by_precision(conv)) return why;
   if (compute_capability() < 80) {
     return "tensor cores take these numbers from compute capability 8.0 on";
   }
   if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
-  return {};
-}
-
-bool begins_at_piece(const void* data) {
-  return reinterpret_cast<std::uintptr_t>(data) % kPiece == 0;
+  // Types of 16 bits have the same tiles.
+  return conv.dtype == DType::f32 ? supports_as<float>(conv) : supports_as<Half>(conv);
 }
 
 template <class T>
 void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
-  const GatheredRows<T> conv = {.taps = problem.book.KV,
-                                .rows = problem.M,
-                                .summed = problem.Cin,
-                                .channels = problem.Cout,
-                                .table = arrays.in<std::int32_t>("nbr"),
-                                .mask = arrays.in<std::int32_t>("mask"),
-                                .order = arrays.in<std::int32_t>("order"),
-                                .from = arrays.in<T>("features"),
-                                .weights = arrays.in<T>("weights"),
-                                .to = arrays.out<T>("y"),
-                                .bias = arrays.in_or_null<float>("bias"),
-                                .activation = problem.activation};
-  constexpr int kCount = kPiece / static_cast<int>(sizeof(T));
-  const bool pieces = conv.summed % kCount == 0 && conv.channels % kCount == 0 &&
-                      begins_at_piece(conv.from) && begins_at_piece(conv.weights) &&
-                      begins_at_piece(conv.to);
-  constexpr int kNarrowRow = static_cast<int>(32 * sizeof(T));
-  if (!pieces) {
-    launch_shape<MmaShape<T, 32, 32, 32, 64, 3, 4, false>>(conv);
-  } else if (conv.rows <= 1024) {
-    launch_shape<MmaShape<T, 32, 32, 32, 64, 3, 8, true>>(conv);
-  } else if (conv.channels <= 32) {
-    launch_shape<MmaShape<T, 128, 32, 32, kNarrowRow, 3, 4, true>>(conv);
-  } else if (conv.channels <= 64) {
-    // cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
-    constexpr bool kFloat = std::is_same_v<T, float>;
-    launch_shape<MmaShape<T, 128, 64, kFloat ? 64 : 32, 128, 3, kFloat ? 3 : 2, true>>(conv);
-  } else {
-    launch_shape<MmaShape<T, 128, 128, 64, 128, 3, 2, true>>(conv);
-  }
+  const GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
+  with_shape<T>(problem, consists_of_pieces(conv),
+                [&]<class Shape>(Shape) { launch_tiles<Shape>(implicit_gemm_tile<Shape>, conv); });
 }
 
 void run(const SparseConvProblem& conv, const Arguments& arrays) {

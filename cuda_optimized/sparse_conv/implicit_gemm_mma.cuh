@@ -10,7 +10,8 @@
 #include "core/cuda/ptx.hpp"
 #include "core/fast_division.hpp"
 #include "core/half.hpp"
-#include "core/rulebook_problem.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
@@ -39,9 +40,10 @@ constexpr int kWarpRows = 32;  ///< Rows of a warp's tile.
 
 /// The sizes of a kernel: a block's tile (rows x channels), the channels of a warp's, bytes of a
 /// gathered row in a stage, stages, and blocks that shall fit an SM. kPieces: rows begin at
-/// multiples of 16 bytes, and are multiples of them.
+/// multiples of 16 bytes, and are multiples of them. kTaps: taps of a stage, side by side in its
+/// rows; above 1 only for problems whose channels all lie in the part of one.
 template <class T, int kM, int kN, int kWarpN_, int kRowBytes_, int kStageCount, int kBlocksPerSm,
-          bool kPieces_>
+          bool kPieces_, int kTapsOfStage = 1>
 struct MmaShape {
   using Number = T;                                        ///< Of features, weights and result.
   static constexpr int M = kM, N = kN;                     ///< Of a block's tile.
@@ -50,6 +52,7 @@ struct MmaShape {
   static constexpr int kStages = kStageCount;              ///< In shared memory.
   static constexpr int kBlocks = kBlocksPerSm;             ///< That shall fit an SM.
   static constexpr bool kPieces = kPieces_;                ///< Whether cp.async can copy.
+  static constexpr int kTaps = kTapsOfStage;               ///< Of a stage.
   static constexpr bool kAlongK = false;                   ///< Whether rows of weights lie along k.
   static constexpr unsigned kAlignment = 16;               ///< Of a stage, in bytes.
   static constexpr int kWarpsM = kM / kWarpRows;           ///< Warps along the rows.
@@ -58,6 +61,8 @@ struct MmaShape {
   /// Bytes of an element.
   static constexpr int kSize = static_cast<int>(sizeof(T));
   static constexpr int kDepth = kRowBytes / kSize;       ///< Products of a step, for each sum.
+  static constexpr int kTapBytes = kRowBytes / kTaps;    ///< Of a gathered row of one tap.
+  static constexpr int kTapDepth = kDepth / kTaps;       ///< Products of one tap.
   static constexpr int kWeightBytes = kN * kSize;        ///< Of a row of weights in a stage.
   static constexpr int kBytesA = kM * kRowBytes;         ///< Of a stage's rows [M][kDepth].
   static constexpr int kBytesB = kDepth * kWeightBytes;  ///< Of its weights [kDepth][N].
@@ -69,7 +74,7 @@ struct MmaShape {
   /// Shared memory of a block: stages, indices, the tile's rows, and its list of taps.
   static std::size_t shared_bytes(int taps) {
     return static_cast<std::size_t>(kStages * kStageBytes) +
-           sizeof(std::int32_t) * static_cast<std::size_t>((kIndexStages + 1) * kM + taps);
+           sizeof(std::int32_t) * static_cast<std::size_t>((kIndexStages * kTaps + 1) * kM + taps);
   }
 };
 
@@ -77,8 +82,8 @@ struct MmaShape {
 /// pieces of one number, which ldmatrix reads together, lie in different banks.
 template <int kPieces>
 HOST_DEVICE constexpr int permutation(int row) {
-  static_assert(kPieces == 4 || kPieces % 8 == 0);
-  return kPieces == 4 ? row / 2 % 4 : row % 8;
+  static_assert(kPieces == 2 || kPieces == 4 || kPieces % 8 == 0);
+  return kPieces == 2 ? row / 4 % 2 : kPieces == 4 ? row / 2 % 4 : row % 8;
 }
 
 /// The same for float weights [k][c]: a warp reads rows k = 0 ... 3, and in each 8 pieces side by
@@ -242,7 +247,7 @@ class GatheredTile {
                           int n0)
       : conv_(conv), by_chunks_(by_chunks), m0_(m0), n0_(n0), stages_(aligned_shared()),
         indices_(reinterpret_cast<std::int32_t*>(stages_ + Shape::kStages * Shape::kStageBytes)),
-        rows_(indices_ + Shape::kIndexStages * Shape::M), taps_(rows_ + Shape::M) {}
+        rows_(indices_ + Shape::kIndexStages * Shape::kTaps * Shape::M), taps_(rows_ + Shape::M) {}
 
   /// Finds the tile's rows and the taps that they meet.
   __device__ void prepare() {
@@ -286,8 +291,8 @@ class GatheredTile {
       if (lane == 0) count = found;
     }
     __syncthreads();  // separates the list from its use, and the loads of `met` from the copies
-    chunks_ = ceil_div(conv_.summed, Shape::kDepth);
-    steps_ = count * chunks_;
+    listed_ = count;
+    steps_ = ceil_div(listed_, Shape::kTaps) * ceil_div(conv_.summed, Shape::kTapDepth);
   }
 
   /// All products of the tile, by mma.sync.
@@ -298,14 +303,17 @@ class GatheredTile {
     const int right_at = Sums::template first_right<Shape::kWeightBytes>(warp_channel());
     for_each_step([](int, const char*) {},
                   [&](int step, const char* a) {
-                    // A warp whose rows do not meet this tap has nothing to add.
-                    if (!meets(step, warp() / Shape::kWarpsN, 1)) return;
                     const int bytes = bytes_left(step);
 #pragma unroll
-                    for (int deep = 0; deep < Shape::kRowBytes; deep += kDeep) {
-                      if (deep >= bytes) break;
-                      sums->template add<Shape::kRowBytes, Shape::kWeightBytes>(
-                          a, left_at, a + Shape::kBytesA, right_at, deep);
+                    for (int t = 0; t < Shape::kTaps; ++t) {
+                      // A warp whose rows do not meet this tap has nothing to add.
+                      if (!meets(step, t, warp() / Shape::kWarpsN)) continue;
+#pragma unroll
+                      for (int deep = 0; deep < Shape::kTapBytes; deep += kDeep) {
+                        if (deep >= bytes) break;
+                        sums->template add<Shape::kRowBytes, Shape::kWeightBytes>(
+                            a, left_at, a + Shape::kBytesA, right_at, t * Shape::kTapBytes + deep);
+                      }
                     }
                   });
   }
@@ -348,12 +356,13 @@ class GatheredTile {
     }
   }
 
-  /// Whether any of `count` warps' rows, from part `part` of the tile on, meet the tap of a step.
-  __device__ bool meets(int step, int part, int count) const {
-    return (taps_[by_chunks_.quotient(step)] >> (kWarpBits + part) & ((1 << count) - 1)) != 0;
+  /// Whether any of a warp's rows, part `part` of the tile, meet tap t of a step.
+  __device__ bool meets(int step, int t, int part) const {
+    const int entry = by_chunks_.quotient(step) * Shape::kTaps + t;
+    return exists(entry) && (taps_[entry] >> (kWarpBits + part) & 1) != 0;
   }
 
-  /// Bytes of a row from a step on: what is over Shape::kRowBytes belongs to the next ones.
+  /// Bytes of a row from a step on: what is over Shape::kTapBytes belongs to the next ones.
   __device__ int bytes_left(int step) const {
     const int chunk = by_chunks_.remainder(step, by_chunks_.quotient(step));
     return (conv_.summed - chunk * Shape::kDepth) * Shape::kSize;
@@ -411,15 +420,25 @@ class GatheredTile {
 
   __device__ char* stage(int place) const { return stages_ + place * Shape::kStageBytes; }
   __device__ int tap(int entry) const { return taps_[entry] & ((1 << kWarpBits) - 1); }
+  /// The last step may have fewer taps than the others.
+  __device__ bool exists(int entry) const { return Shape::kTaps == 1 || entry < listed_; }
 
   /// Asks for the rows of `from` that the tile's rows meet.
   __device__ void ask_for_indices(int step, int place) const {
     if (step >= steps_) return;
-    const std::int32_t* const table =
-        conv_.table + std::int64_t{tap(by_chunks_.quotient(step))} * conv_.rows;
-    std::int32_t* const to = indices_ + place * Shape::M;
-    for (int i = static_cast<int>(threadIdx.x); i < Shape::M; i += Shape::kThreads) {
-      ptx::cp_async<4>(to + i, table + rows_[i]);
+#pragma unroll
+    for (int t = 0; t < Shape::kTaps; ++t) {
+      const int entry = by_chunks_.quotient(step) * Shape::kTaps + t;
+      std::int32_t* const to = indices_ + (place * Shape::kTaps + t) * Shape::M;
+      const std::int32_t* const table =
+          conv_.table + (exists(entry) ? std::int64_t{tap(entry)} * conv_.rows : 0);
+      for (int i = static_cast<int>(threadIdx.x); i < Shape::M; i += Shape::kThreads) {
+        if (exists(entry)) {
+          ptx::cp_async<4>(to + i, table + rows_[i]);
+        } else {
+          to[i] = -1;
+        }
+      }
     }
   }
 
@@ -428,17 +447,19 @@ class GatheredTile {
   __device__ void ask_for_rows(int step, int place, int indices) const {
     if (step >= steps_) return;
     constexpr int kCount = kPiece / Shape::kSize;  // of a piece
-    const int entry = by_chunks_.quotient(step);
-    const int s0 = by_chunks_.remainder(step, entry) * Shape::kDepth;
+    const int quotient = by_chunks_.quotient(step), entry = quotient * Shape::kTaps;
+    const int s0 = by_chunks_.remainder(step, quotient) * Shape::kDepth;
     const int thread = static_cast<int>(threadIdx.x);
     char* const to = stage(place);
     {
       constexpr int kPieces = Shape::kRowBytes / kPiece, kRows = Shape::kThreads / kPieces;
       static_assert(Shape::M % kRows == 0 && kRows % 8 == 0, "the permutation must repeat");
-      const int piece = thread % kPieces, row = thread / kPieces, s = s0 + piece * kCount;
+      constexpr int kTapPieces = kPieces / Shape::kTaps;
+      const int piece = thread % kPieces, row = thread / kPieces, t = piece / kTapPieces;
+      const int s = s0 + piece % kTapPieces * kCount;
       const T* const from = conv_.from + s;
       const int left = conv_.summed - s;
-      const std::int32_t* const met = indices_ + indices * Shape::M + row;
+      const std::int32_t* const met = indices_ + (indices * Shape::kTaps + t) * Shape::M + row;
       char* const a = to + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;
 #pragma unroll
       for (int i = 0; i < Shape::M; i += kRows) {
@@ -448,6 +469,7 @@ class GatheredTile {
       }
     }
     if constexpr (Shape::kAlongK) {
+      static_assert(Shape::kTaps == 1, "rows of weights belong to one tap");
       constexpr int kPieces = Shape::kRowBytes / kPiece, kRows = Shape::kThreads / kPieces;
       static_assert(Shape::N % kRows == 0 && kRows % 8 == 0, "the permutation must repeat");
       const int piece = thread % kPieces, row = thread / kPieces, s = s0 + piece * kCount;
@@ -467,15 +489,29 @@ class GatheredTile {
       static_assert(Shape::kDepth % kRows == 0 && kRows % (std::is_same_v<T, float> ? 4 : 8) == 0,
                     "the permutation must repeat");
       const int piece = thread % kPieces, row = thread / kPieces, channel = n0_ + piece * kCount;
-      const T* const from = conv_.weights +
-                            (std::int64_t{tap(entry)} * conv_.summed + s0 + row) * conv_.channels +
-                            channel;
-      const int left = conv_.channels - channel, rows = conv_.summed - s0 - row;
+      const int left = conv_.channels - channel;
       char* const b = to + Shape::kBytesA + place_of_weights<T, Shape::kWeightBytes>(row, piece);
+      if constexpr (Shape::kTaps == 1) {
+        const T* const from =
+            conv_.weights + (std::int64_t{tap(entry)} * conv_.summed + s0 + row) * conv_.channels +
+            channel;
+        const int rows = conv_.summed - s0 - row;
 #pragma unroll
-      for (int i = 0; i < Shape::kDepth; i += kRows) {
-        copy_piece<Shape::kPieces>(b + i * Shape::kWeightBytes,
-                                   from + std::int64_t{i} * conv_.channels, i < rows ? left : 0);
+        for (int i = 0; i < Shape::kDepth; i += kRows) {
+          copy_piece<Shape::kPieces>(b + i * Shape::kWeightBytes,
+                                     from + std::int64_t{i} * conv_.channels, i < rows ? left : 0);
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < Shape::kDepth; i += kRows) {
+          const int t = (row + i) / Shape::kTapDepth, s = (row + i) % Shape::kTapDepth;
+          const bool there = exists(entry + t) && s < conv_.summed && left > 0;
+          const std::int64_t k =
+              there ? std::int64_t{tap(entry + t)} * conv_.summed + s : std::int64_t{0};
+          copy_piece<Shape::kPieces>(b + i * Shape::kWeightBytes,
+                                     conv_.weights + (there ? k * conv_.channels + channel : 0),
+                                     there ? left : 0);
+        }
       }
     }
   }
@@ -486,7 +522,59 @@ class GatheredTile {
   int n0_;
   char* stages_;
   std::int32_t *indices_, *rows_, *taps_;
-  int chunks_ = 1, steps_ = 0;
+  int listed_ = 0, steps_ = 0;
 };
+
+// --- What the host does for all rungs of this kind.
+
+/// Why tensor cores cannot multiply the numbers of a problem, if so.
+inline Declined declined_by_precision(const SparseConvProblem& conv) {
+  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
+    return "rounds its factors to TF32, and the problem asks for fp32";
+  }
+  return {};
+}
+
+/// Whether pieces can be copied from or to there.
+inline bool begins_at_piece(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % kPiece == 0;
+}
+
+/// Whether all rows consist of pieces.
+template <class T>
+bool consists_of_pieces(const GatheredRows<T>& conv) {
+  constexpr int kCount = kPiece / static_cast<int>(sizeof(T));
+  return conv.summed % kCount == 0 && conv.channels % kCount == 0 && begins_at_piece(conv.from) &&
+         begins_at_piece(conv.weights) && begins_at_piece(conv.to);
+}
+
+/// A forward pass with the rows in the order of their masks, as it was given.
+template <class T>
+GatheredRows<T> gathered_rows(const SparseConvProblem& problem, const Arguments& arrays) {
+  return {.taps = problem.book.KV,
+          .rows = problem.M,
+          .summed = problem.Cin,
+          .channels = problem.Cout,
+          .table = arrays.in<std::int32_t>("nbr"),
+          .mask = arrays.in<std::int32_t>("mask"),
+          .order = arrays.in<std::int32_t>("order"),
+          .from = arrays.in<T>("features"),
+          .weights = arrays.in<T>("weights"),
+          .to = arrays.out<T>("y"),
+          .bias = arrays.in_or_null<float>("bias"),
+          .activation = problem.activation};
+}
+
+/// Launches a kernel over all tiles, those of the same rows side by side.
+template <class Shape>
+void launch_tiles(void (*kernel)(GatheredRows<typename Shape::Number>, FastDivision, unsigned),
+                  const GatheredRows<typename Shape::Number>& conv) {
+  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
+  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
+  launch(kernel,
+         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
+          Shape::shared_bytes(conv.taps)},
+         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -2,6 +2,7 @@
 /// @brief sparse_conv with Hopper's wgmma: gathered rows are multiplied where they landed.
 ///
 /// - Before: implicit_gemm_mma.cu (fragments go through registers)
+/// - After: implicit_gemm_producers.cu (warps of their own gather)
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** The tiles, lists of taps and rings of \ref
@@ -38,11 +39,11 @@
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
+#include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kWarpgroupRows = 64;
 constexpr int kCopyThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More numbers than these take: threads stride.
 
@@ -55,28 +56,6 @@ struct WgmmaRows : MmaShape<T, 2 * kWarpgroupRows, kN, kN / 2, 128, 3, kBlocksPe
   static_assert(Base::kThreads == 256 && Base::kBytesA % gemm::kAtom == 0 &&
                 Base::kBytesB % gemm::kAtom == 0);
   static std::size_t shared_bytes(int taps) { return Base::shared_bytes(taps) + kAlignment; }
-};
-
-/// A warpgroup's sums, 64 rows and kN channels, as wgmma spreads them.
-template <class T, int kN>
-struct WarpgroupSums {
-  float of[kN / 2] = {};
-  static constexpr int kTogether = 2;
-
-  /// Calls visit(row, channel, values) for each two neighbouring sums; rows count from the
-  /// warp's 16.
-  template <class Visit>
-  __device__ void for_each(const Visit& visit) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-      for (int j = 0; j < kN / 8; ++j) {
-        const float values[2] = {of[4 * j + 2 * half], of[4 * j + 2 * half + 1]};
-        visit(8 * half + lane / 4, 8 * j + lane % 4 * 2, values);
-      }
-    }
-  }
 };
 
 /// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
@@ -102,29 +81,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         for (int deep = 0; deep < Shape::kRowBytes; deep += kDeep) {
           // Descriptors count in units of 16 bytes.
           const auto next = static_cast<std::uint64_t>(deep / 16);
-          if constexpr (std::is_same_v<T, float>) {
-            ptx::wgmma_m64k8_tf32<Shape::N>(sums.of, left + next, right + next, true);
-          } else if constexpr (std::is_same_v<T, Half>) {
-            ptx::wgmma_m64k16_f16<Shape::N>(sums.of, left + next, right + next, true);
-          } else {
-            ptx::wgmma_m64k16_bf16<Shape::N>(sums.of, left + next, right + next, true);
-          }
+          sums.add(left + next, right + next);
         }
         ptx::wgmma_commit_group();
       },
       // The copies of a later step have been asked for while the products run.
       [](int, const char*) { ptx::wgmma_wait_group<0>(); });
   tile.store(sums, static_cast<int>(threadIdx.x) / 32 * 16, 0);
-}
-
-/// What wgmma takes: float32 rounded to TF32, which it would truncate; others as they are.
-template <class T>
-__device__ T as_factor(T number) {
-  if constexpr (std::is_same_v<T, float>) {
-    return __uint_as_float(ptx::to_tf32(number));
-  } else {
-    return number;
-  }
 }
 
 /// Rounds numbers [count]. Any one-dimensional grid.
@@ -151,9 +114,7 @@ std::int64_t weights_of(const SparseConvProblem& conv) {
 }
 
 Declined supports(const SparseConvProblem& conv) {
-  if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
-    return "rounds its factors to TF32, and the problem asks for fp32";
-  }
+  if (const Declined why = declined_by_precision(conv)) return why;
   if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
   return gemm::why_no_wgmma();
 }
@@ -171,16 +132,7 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 
 template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
-  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
-  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
-  launch(wgmma_rows<Shape>,
-         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
-          Shape::shared_bytes(conv.taps)},
-         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
-}
-
-bool begins_at_piece(const void* data) {
-  return reinterpret_cast<std::uintptr_t>(data) % kPiece == 0;
+  launch_tiles<Shape>(wgmma_rows<Shape>, conv);
 }
 
 template <class T>
@@ -189,31 +141,16 @@ void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
   launch(transpose_weights<T>,
          {blocks_for(weights_of(problem), kCopyThreads, kMaxBlocks), kCopyThreads},
          weights_of(problem), problem.Cin, problem.Cout, arrays.in<T>("weights"), transposed);
-  const T* features = arrays.in<T>("features");
+  GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
+  conv.weights = transposed;
   if constexpr (std::is_same_v<T, float>) {
     float* const rounded = transposed + transposed_of(problem);
     const std::int64_t count = std::int64_t{problem.N} * problem.Cin;
     launch(round_numbers, {blocks_for(count, kCopyThreads, kMaxBlocks), kCopyThreads}, count,
-           features, rounded);
-    features = rounded;
+           conv.from, rounded);
+    conv.from = rounded;
   }
-  const GatheredRows<T> conv = {.taps = problem.book.KV,
-                                .rows = problem.M,
-                                .summed = problem.Cin,
-                                .channels = problem.Cout,
-                                .table = arrays.in<std::int32_t>("nbr"),
-                                .mask = arrays.in<std::int32_t>("mask"),
-                                .order = arrays.in<std::int32_t>("order"),
-                                .from = features,
-                                .weights = transposed,
-                                .to = arrays.out<T>("y"),
-                                .bias = arrays.in_or_null<float>("bias"),
-                                .activation = problem.activation};
-  constexpr int kCount = kPiece / static_cast<int>(sizeof(T));
-  const bool pieces = conv.summed % kCount == 0 && conv.channels % kCount == 0 &&
-                      begins_at_piece(conv.from) && begins_at_piece(conv.weights) &&
-                      begins_at_piece(conv.to);
-  if (!pieces) {
+  if (!consists_of_pieces(conv)) {
     launch_shape<WgmmaRows<T, 64, 2, false>>(conv);
   } else if (conv.channels <= 64) {
     launch_shape<WgmmaRows<T, 64, 2, true>>(conv);

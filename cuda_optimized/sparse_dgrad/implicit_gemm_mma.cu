@@ -17,18 +17,19 @@
 /// eight rows which ldmatrix takes at once lie in different banks. A warp computes 32 rows, and
 /// skips the taps that none of them has.
 ///
-/// Sums are float32, and numbers of 16 bits are rounded once: the first half of the taps leaves its
-/// sums in a workspace, the second adds its own and stores what comes out as dx.
+/// All taps are done at once, in the order of whole masks: halves of the taps would have a third
+/// fewer of them a tile, which pays where multiplying is dear. Here it is not, and a second launch
+/// and sums that wait in memory for it are. So sums stay in registers, float32, and are rounded
+/// once.
 ///
-/// **Expect.** 64 to 64 channels on 125,562 sites, an H200: dy's rows are read 6.3 times from the
-/// L2 cache (101 MB in 16 bits), and W_k once a tile and tap (9 taps a tile in its two halves, 8 KB
-/// each: 72 MB). At 5 TB/s that is 35 us in 16 bits and 70 in TF32; the products take a third of
-/// it. Predicted, with the ends of two launches: 75 us and 130. In one launch, in the order of
-/// whole masks and from its beginning, it took 95 and 172 (one H200, a simulated sweep).
-/// **Costs.** Needs compute capability 8.0; for 16 bits a workspace of [N][Cin] floats. Where rows
-/// are not multiples of 16 bytes it falls back to tiles of 32 x 32 and copies number by number.
-/// Declines float32 with precision fp32: TF32 has 10 bits of fraction, and its results would not be
-/// those.
+/// **Expect.** 64 to 64 channels on 125,562 sites, an H200: dy's rows are read 6.9 times from the
+/// L2 cache (111 MB in 16 bits), and W_k once a tile and tap (13.5 taps a tile, 8 KB each: 108 MB).
+/// At 5 TB/s that is 44 us in 16 bits and 88 in TF32; the products take a third of it. A tuning run
+/// on one H200, a simulated sweep, took 95 us and 172 like this, from the beginning of the order;
+/// in two halves, from their ends, 128 and 190. Predicted from the end: 90 and 165.
+/// **Costs.** Needs compute capability 8.0. Where rows are not multiples of 16 bytes it falls back
+/// to tiles of 32 x 32 and copies number by number. Declines float32 with precision fp32: TF32 has
+/// 10 bits of fraction, and its results would not be those.
 ///
 /// **Try.** Give `sparse_conv` the same kernel. Which factor must now be turned round, and which
 /// instruction does it for 16-bit numbers while it loads them?
@@ -68,17 +69,9 @@ constexpr std::int64_t kEnoughTiles = 64;  ///< Of 128 rows; with fewer, small o
 template <class T>
 struct Gradient {
   int KV, rows, Cin, Cout;
-  const std::int32_t *table, *mask, *orders;  ///< nbr_back, mask_back, split_order_back
+  const std::int32_t *table, *mask, *order;  ///< nbr_back, mask_back, order_back
   const T *dy, *weights;
   T* dx;
-};
-
-/// A half of the taps, and what becomes of its sums.
-struct TapHalf {
-  int first, end;             ///< taps
-  const std::int32_t* order;  ///< [rows]
-  const float* add;           ///< the sums of the other half, [rows][Cin], or null
-  float* sums;  ///< where these go, [rows][Cin]; null: they are complete, and go to dx
 };
 
 /// A tile in shared memory: rows of S::kBytes, whose pieces of 16 bytes change places.
@@ -211,7 +204,7 @@ __device__ void store_two(T* to, float first, float second, int count) {
 /// @tparam kAligned rows of dy, weights and dx begin at multiples of 16 bytes
 template <class T, class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
-    sparse_dgrad_implicit_gemm_mma(Gradient<T> gradient, TapHalf half) {
+    sparse_dgrad_implicit_gemm_mma(Gradient<T> gradient) {
   auto& shared = *dynamic_shared<Shared<T, S>>();
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int group = warp / S::kWarpsN, n0 = warp % S::kWarpsN * S::kWarpN;
@@ -225,13 +218,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     // that at the end nobody waits for a long one.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * S::kM;
     __syncthreads();  // the last tile's rows are used up
-    shared.taps.choose_rows(half.order, first, gradient.rows);
+    shared.taps.choose_rows(gradient.order, first, gradient.rows);
     float sums[2][S::kWarpN / 8][4] = {};
     const int words = mask_words(gradient.KV);
-    for (int word = half.first / 32; 32 * word < half.end; ++word) {
+    for (int word = 0; word < words; ++word) {
       const unsigned taps =
-          shared.taps.find(gradient.table, gradient.mask, words, word,
-                           taps_between(half.first, half.end, word), gradient.rows);
+          shared.taps.find(gradient.table, gradient.mask, words, word, ~0u, gradient.rows);
       const unsigned mine = shared.taps.groups[group];
       TapCopies<T, S, kAligned> copies(gradient, shared, word, taps, ci0);
       for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
@@ -262,36 +254,20 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
         const int ci = ci0 + n0 + 8 * j + lane % 4 * 2;
         if (ci >= gradient.Cin) break;
         const std::int64_t at = std::int64_t{row} * gradient.Cin + ci;
-        float first_sum = sums[i / 2][j][i % 2 * 2], second_sum = sums[i / 2][j][i % 2 * 2 + 1];
-        const int count = gradient.Cin - ci;
-        if (half.add != nullptr) {
-          first_sum += half.add[at];
-          if (kAligned || count > 1) second_sum += half.add[at + 1];
-        }
-        if (half.sums != nullptr) {
-          store_two<float, kAligned>(half.sums + at, first_sum, second_sum, count);
-        } else {
-          store_two<T, kAligned>(gradient.dx + at, first_sum, second_sum, count);
-        }
+        store_two<T, kAligned>(gradient.dx + at, sums[i / 2][j][i % 2 * 2],
+                               sums[i / 2][j][i % 2 * 2 + 1], gradient.Cin - ci);
       }
     }
   }
 }
 
-/// @param sums [rows][Cin], where the sums of the first half wait for those of the second
 template <class T, class S, bool kAligned>
-void launch_with(const Gradient<T>& gradient, float* sums) {
-  const LaunchConfig config = {dim3(blocks_for(gradient.rows, S::kM, kMaxGridYZ),
-                                    static_cast<unsigned>(ceil_div(gradient.Cin, S::kN))),
-                               dim3(S::kThreads), sizeof(Shared<T, S>)};
-  const auto kernel = sparse_dgrad_implicit_gemm_mma<T, S, kAligned>;
-  const int middle = first_tap(gradient.KV, 2, 1);
-  const bool one = middle == gradient.KV;  // one tap has no second half
-  launch(kernel, config, gradient,
-         TapHalf{0, middle, gradient.orders, nullptr, one ? nullptr : sums});
-  if (one) return;
-  launch(kernel, config, gradient,
-         TapHalf{middle, gradient.KV, gradient.orders + gradient.rows, sums, nullptr});
+void launch_with(const Gradient<T>& gradient) {
+  launch(sparse_dgrad_implicit_gemm_mma<T, S, kAligned>,
+         {dim3(blocks_for(gradient.rows, S::kM, kMaxGridYZ),
+               static_cast<unsigned>(ceil_div(gradient.Cin, S::kN))),
+          dim3(S::kThreads), sizeof(Shared<T, S>)},
+         gradient);
 }
 
 template <class T>
@@ -311,30 +287,23 @@ void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
                                 .Cout = conv.Cout,
                                 .table = arrays.in<std::int32_t>("nbr_back"),
                                 .mask = arrays.in<std::int32_t>("mask_back"),
-                                .orders = arrays.in<std::int32_t>("split_order_back"),
+                                .order = arrays.in<std::int32_t>("order_back"),
                                 .dy = arrays.in<T>("dy"),
                                 .weights = arrays.in<T>("weights"),
                                 .dx = arrays.out<T>("dx")};
-  // float32 sums wait where they will be complete, the others in the workspace.
-  float* sums;
-  if constexpr (sizeof(T) == 4) {
-    sums = gradient.dx;
-  } else {
-    sums = arrays.workspace<float>();
-  }
   // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
   // the large tiles, too.
   const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
   if (!rows_are_aligned(gradient)) {
-    launch_with<T, Small, false>(gradient, sums);
+    launch_with<T, Small, false>(gradient);
   } else if (ceil_div(gradient.rows, Medium::kM) < enough) {
-    launch_with<T, Small, true>(gradient, sums);
+    launch_with<T, Small, true>(gradient);
   } else if (gradient.Cin <= 32) {
-    launch_with<T, Narrow, true>(gradient, sums);
+    launch_with<T, Narrow, true>(gradient);
   } else if (gradient.Cin <= 64 || max_shared_bytes() < sizeof(Shared<T, Wide>)) {
-    launch_with<T, Medium, true>(gradient, sums);
+    launch_with<T, Medium, true>(gradient);
   } else {
-    launch_with<T, Wide, true>(gradient, sums);
+    launch_with<T, Wide, true>(gradient);
   }
 }
 
@@ -347,11 +316,6 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  if (conv.dtype == DType::f32) return 0;
-  return static_cast<std::size_t>(std::int64_t{conv.N} * conv.Cin) * sizeof(float);
-}
-
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
   switch (conv.dtype) {
     case DType::f16: return run_in<Half>(conv, arrays);
@@ -362,8 +326,6 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_mma() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+Implementation<SparseConvProblem> implicit_gemm_mma() { return {.supports = supports, .run = run}; }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

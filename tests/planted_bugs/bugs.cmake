@@ -1097,6 +1097,30 @@ planted_bug(weights_stored_unpermuted
   REPLACE [==[char* const b = to + Shape::kBytesA + row * Shape::kRowBytes + piece * kPiece;]==]
   TEACHES "wgmma undoes the 128-byte permutation, whether anybody has done it or not")
 
+planted_bug(arrival_before_the_copies
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FIND [==[ptx::cp_async_mbarrier_arrive_noinc(full);]==]
+  REPLACE [==[ptx::mbarrier_arrive(full);]==]
+  TEACHES "a thread that has asked for copies has not got them: they must arrive, not it")
+
+planted_bug(stage_given_back_while_it_is_read
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FIND [==[ptx::wgmma_wait_group<1>();]==]
+  REPLACE [==[ptx::wgmma_wait_group<2>();]==]
+  TEACHES "products that have been issued are not done: the stage before is still being read")
+
+planted_bug(last_taps_left_out
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FIND [==[group.count += exists;]==]
+  REPLACE [==[group.count += exists && t == Shape::kTaps - 1;]==]
+  TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")
+
+planted_bug(tiles_handed_out_as_last_time
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FIND [==[if (blockIdx.x == 0 && thread < 2) p.handed_out[thread] = 0;]==]
+  REPLACE [==[]==]
+  TEACHES "a counter in a workspace begins with whatever was there")
+
 # --- Tensor cores
 
 planted_bug(stage_multiplied_before_it_has_landed

@@ -89,6 +89,11 @@ void mbarrier_expect_tx(std::uint64_t* object, int bytes,
 /// `mbarrier.arrive.expect_tx`: both, the bytes first.
 void mbarrier_arrive_expect_tx(std::uint64_t* object, int bytes,
                                detail::Site site = detail::Site::current());
+/// `cp.async.mbarrier.arrive.noinc`: one arrival at the present phase, when all copies by
+/// `cp.async` that this thread has issued so far have landed. They do when somebody waits for the
+/// phase and it lacks nothing else.
+void cp_async_mbarrier_arrive_noinc(std::uint64_t* object,
+                                    detail::Site site = detail::Site::current());
 /// A loop over `mbarrier.try_wait.parity`: waits until the phase with this parity is complete,
 /// which must be the present one or the one before. Loads that it waits for land now.
 void mbarrier_wait(std::uint64_t* object, unsigned parity,
@@ -100,7 +105,13 @@ void named_barrier_sync(int id, int threads, detail::Site site = detail::Site::c
 inline void fence_mbarrier_init() {}
 inline void fence_proxy_async() {}
 
-// --- The tensor memory accelerator: `cp.async.bulk.tensor`
+// --- The tensor memory accelerator: `cp.async.bulk`, `cp.async.bulk.tensor`
+
+/// `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`: copies bytes as they lie.
+/// Both addresses and the count are multiples of 16. The destination is NaNs until somebody waits
+/// for a phase of `barrier` that expects these bytes.
+void cp_async_bulk(void* shared_to, const void* global_from, int bytes, std::uint64_t* barrier,
+                   detail::Site site = detail::Site::current());
 
 namespace detail_of_ptx {
 
