@@ -25,7 +25,7 @@ constexpr const char* kArrays =
 constexpr const char* kImage = "An image (conv2d)";
 constexpr const char* kColumns = "Columns (im2col, col2im)";
 constexpr const char* kTiles = "Tile maps";
-constexpr const char* kSparse = "Sparse (rulebook, sparse_conv, sparse_dgrad, sparse_wgrad)";
+constexpr const char* kSparse = "Sparse (rulebook, sparse_...)";
 
 constexpr ProblemOption kProblemOptions[] = {
     {"n", "N", "images; gemm: columns of b", kSizes},

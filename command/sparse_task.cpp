@@ -1,5 +1,5 @@
 /// @file sparse_task.cpp
-/// @brief Problems of rulebooks and sparse convolutions from options.
+/// @brief Problems of rulebooks and of what is computed over them, from options.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -168,6 +168,37 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
   }
 }
 
+bool pools(const Ladder& ladder) { return ladder.name.starts_with("sparse_max_pool"); }
+
+/// The arrays of floats that a sparse ladder takes.
+std::vector<std::string> float_arrays(const std::string& ladder) {
+  if (ladder == "sparse_conv") return {"features", "weights", "bias"};
+  if (ladder == "sparse_dgrad") return {"weights", "dy"};
+  if (ladder == "sparse_wgrad" || ladder == "sparse_max_pool_dgrad") return {"features", "dy"};
+  if (ladder == "sparse_max_pool" || ladder == "sparse_to_dense") return {"features"};
+  return {};
+}
+
+/// What the forward pass would have chosen: from the features among `arrays`, which are taken out,
+/// or from made-up ones. @param source what messages call the features
+Array argmax_of(const Rulebook& rulebook, int C, std::uint64_t seed, Arrays& arrays,
+                const std::string& source) {
+  const SparsePoolProblem pool = pooling_over(rulebook, C);
+  const Signature forward = sparse_max_pool_signature(pool);
+  auto features = arrays.extract("features");
+  if (features.empty()) {
+    const Arrays drawn =
+        make_inputs(forward, Data::integer, seed, 1, rulebook_inputs(rulebook, forward));
+    return argmax_over(rulebook.nbr, drawn.at("features"));
+  }
+  const Array& given = features.mapped();
+  if (given.shape() != forward.inputs[0].shape) {
+    throw BadInput(text(source, ": does not fit the problem (", describe(pool), "), which needs ",
+                        to_string(forward.inputs[0].shape)));
+  }
+  return argmax_over(rulebook.nbr, given);
+}
+
 /// The most memory that building a rulebook takes: all meetings of sites and taps, twice, and the
 /// tables [KV][rows].
 double rulebook_bytes(const RulebookProblem& book) {
@@ -193,46 +224,49 @@ bool is_sparse(const Ladder& ladder) {
 }
 
 Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
-                 const SparseConvProblem& layer) {
+                 const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays,
+                 const std::string& source_of_features) {
   const auto numbers = coords.as<std::int32_t>();
   require_no_errors(book, find_site_errors(book, numbers), numbers);
-  require_available(rulebook_bytes(book), text("the rulebook (", describe(book), ")"));
+  const bool to_dense = ladder.name == "sparse_to_dense";
+  if (!to_dense)
+    require_available(rulebook_bytes(book), text("the rulebook (", describe(book), ")"));
   Task task{.ladder = &ladder, .problem = book, .title = {}};
-  if (ladder.name == "rulebook") {
+  if (to_dense) task.problem = validated(SparseToDenseProblem{.grid = book, .C = layer.Cin});
+  if (to_dense || ladder.name == "rulebook") {
     task.given.emplace("coords", std::move(coords));
   } else {
     Rulebook rulebook = make_rulebook(book, coords);
-    const SparseConvProblem conv = convolution_over(rulebook, layer);
-    task.problem = conv;
-    task.given = rulebook_inputs(rulebook, ladder.signature(conv));
+    if (pools(ladder)) {
+      task.problem = pooling_over(rulebook, layer.Cin);
+    } else {
+      task.problem = convolution_over(rulebook, layer);
+    }
+    task.given = rulebook_inputs(rulebook, ladder.signature(task.problem));
+    if (ladder.name == "sparse_max_pool_dgrad")
+      task.given.emplace("argmax",
+                         argmax_of(rulebook, layer.Cin, seed, arrays, source_of_features));
     task.out_coords = std::move(rulebook.out_coords);
   }
+  task.given.merge(arrays);
   task.title = describe(task.problem);
   return task;
 }
 
 Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed) {
-  std::vector<std::string> names = {"coords", "points",   "voxel",      "range",  "lidar",
-                                    "shape",  "batch",    "mode",       "kernel", "stride",
-                                    "pad",    "dilation", "out-padding"};
-  // The arrays of floats among the ladder's inputs.
-  std::vector<std::string> floats;
-  if (ladder.name != "rulebook") {
-    for (const char* name : {"features", "weights", "dy"}) {
-      const bool missing = (ladder.name == "sparse_conv" && name == std::string("dy")) ||
-                           (ladder.name == "sparse_dgrad" && name == std::string("features")) ||
-                           (ladder.name == "sparse_wgrad" && name == std::string("weights"));
-      if (!missing) floats.push_back(name);
-    }
-    if (ladder.name == "sparse_conv") {
-      floats.emplace_back("bias");
-      names.emplace_back("activation");
-    }
-    names.insert(names.end(), floats.begin(), floats.end());
-    names.insert(names.end(), {"cin", "cout", "dtype"});
-  } else {
-    names.emplace_back("form");
+  const bool to_dense = ladder.name == "sparse_to_dense", pooling = pools(ladder);
+  const bool convolves = !to_dense && !pooling && ladder.name != "rulebook";
+  std::vector<std::string> names = {"coords", "points", "voxel", "range",
+                                    "lidar",  "shape",  "batch"};
+  const std::vector<std::string> floats = float_arrays(ladder.name);
+  names.insert(names.end(), floats.begin(), floats.end());
+  if (!to_dense) {
+    names.insert(names.end(), {"mode", "kernel", "stride", "pad", "dilation", "out-padding"});
   }
+  if (ladder.name != "rulebook") names.emplace_back("cin");
+  if (convolves) names.insert(names.end(), {"cout", "dtype"});
+  if (ladder.name == "sparse_conv") names.emplace_back("activation");
+  if (ladder.name == "rulebook") names.emplace_back("form");
   parameters.require_only(ladder.name, names);
 
   RulebookProblem book;
@@ -269,14 +303,15 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   for (const std::string& name : floats) {
     if (!parameters.given(name)) continue;
     const bool weights = name == "weights";
-    Array array = *parameters.array(name, {weights          ? "[taps][cin][cout]"
-                                           : name == "bias" ? "[cout]"
-                                           : name == "dy"   ? "[output row][cout]"
-                                                            : "[input row][cin]"});
+    Array array = *parameters.array(name, {weights                     ? "[taps][cin][cout]"
+                                           : name == "bias"            ? "[cout]"
+                                           : name == "dy" && convolves ? "[output row][cout]"
+                                           : name == "dy"              ? "[output row][cin]"
+                                                                       : "[input row][cin]"});
     const Shape& shape = array.shape();
     const std::string source = parameters.source(name, shape);
-    if (name == "features" || weights) extents.tell("cin", shape[1], source);
-    if (name != "features") extents.tell("cout", shape.back(), source);
+    if (name == "features" || weights || !convolves) extents.tell("cin", shape[1], source);
+    if (name != "features" && convolves) extents.tell("cout", shape.back(), source);
     if (weights && shape[0] != book.KV) {
       throw BadInput(text(source, ": must have ", book.KV, " taps, as the kernel has"));
     }
@@ -285,11 +320,14 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   SparseConvProblem layer{.Cin = extents.value("cin", kExampleChannels),
                           .Cout = extents.value("cout", kExampleChannels),
                           .bias = parameters.given("bias")};
-  if (ladder.name != "rulebook") parameters.set_dtype(layer);
+  if (convolves) parameters.set_dtype(layer);
   if (parameters.word("activation", {"none", "relu"}) == "relu")
     layer.activation = Activation::relu;
-  Task task = sparse_task(ladder, book, std::move(*sites.coords), layer);
-  task.given.merge(given);
+  const auto features = given.find("features");
+  const std::string source =
+      features == given.end() ? "" : parameters.source("features", features->second.shape());
+  Task task =
+      sparse_task(ladder, book, std::move(*sites.coords), layer, seed, std::move(given), source);
   if (!sites.name.empty()) task.title = sites.name + ", " + task.title;
   task.notes = parameters.notes();
   return task;

@@ -56,11 +56,16 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
 /// True for the ladders that read_sparse() knows.
 bool is_sparse(const Ladder& ladder);
 
-/// The rulebook problem as it is, or a sparse convolution over it.
+/// The rulebook problem as it is, a sparse convolution or a pooling over it, or the sites alone, as
+/// a dense tensor.
 /// @param book validated; its `sites` are the rows of `coords`
-/// @param layer of a convolution: channels, types, bias and activation
+/// @param layer of a convolution: channels, types, bias and activation; of others, Cin alone
+/// @param arrays given ones. The gradient of a pooling takes `features`, of which its argmax is.
+/// @param source_of_features what messages call them
+/// @param seed of features that are needed and not given
 /// @throws BadInput if sites repeat, or the rulebook does not fit into the memory
 Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
-                 const SparseConvProblem& layer);
+                 const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays = {},
+                 const std::string& source_of_features = "features");
 
 }  // namespace convladder::command

@@ -34,6 +34,7 @@ constexpr Photograph kPhotographs[] = {
 /// soon.
 constexpr std::int64_t kConvolvedVoxels = 4000;
 constexpr int kSweepChannels = 16;
+constexpr int kCoarse = 16;  // voxels along a cell of the dense tensor
 
 /// A rulebook over a sweep. Strided ones halve the grid, as the encoders of detectors do.
 RulebookProblem sweep_rulebook(SparseMode mode, const Array& coords) {
@@ -43,6 +44,25 @@ RulebookProblem sweep_rulebook(SparseMode mode, const Array& coords) {
                                    .shape = kLidarShape,
                                    .stride = every_axis(strided ? 2 : 1),
                                    .pad = every_axis(strided ? 1 : 0)});
+}
+
+/// The sites of a sweep after as many strides as a detector makes before it goes over to a dense
+/// tensor: cells of 16 x 16 x 16 voxels.
+Task coarse_sweep_task(std::uint64_t seed) {
+  const Array sweep = lidar_sweep(kConvolvedVoxels, seed);
+  const RulebookProblem strides =
+      validated(RulebookProblem{.mode = SparseMode::strided,
+                                .sites = static_cast<int>(sweep.shape()[0]),
+                                .shape = kLidarShape,
+                                .kernel = every_axis(kCoarse),
+                                .stride = every_axis(kCoarse)});
+  Rulebook coarse = make_rulebook(strides, sweep);
+  const RulebookProblem grid = validated(RulebookProblem{
+      .sites = coarse.M, .shape = coarse.problem.out_shape, .kernel = every_axis(1)});
+  Task task = sparse_task(ladder("sparse_to_dense"), grid, std::move(coarse.out_coords),
+                          {.Cin = kSweepChannels}, seed);
+  task.title = "simulated LiDAR sweep, coarse, " + task.title;
+  return task;
 }
 
 /// A table of the tour.
@@ -116,7 +136,7 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     const RulebookProblem book = sweep_rulebook(mode, coords);
     std::vector<Task> tasks;
     tasks.push_back(sparse_task(ladder(name), book, std::move(coords),
-                                {.Cin = kSweepChannels, .Cout = kSweepChannels}));
+                                {.Cin = kSweepChannels, .Cout = kSweepChannels}, options.seed));
     tasks.front().title = "simulated LiDAR sweep, " + tasks.front().title;
     add(name, std::move(tasks), data);
   };
@@ -125,6 +145,13 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
   add_sweep("sparse_conv", SparseMode::subm, kConvolvedVoxels, Data::integer);
   add_sweep("sparse_dgrad", SparseMode::strided, kConvolvedVoxels, Data::integer);
   add_sweep("sparse_wgrad", SparseMode::subm, kConvolvedVoxels, Data::real);
+  add_sweep("sparse_max_pool", SparseMode::strided, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_max_pool_dgrad", SparseMode::strided, kConvolvedVoxels, Data::real);
+  if (!selection.seats(ladder("sparse_to_dense")).empty()) {
+    std::vector<Task> tasks;
+    tasks.push_back(coarse_sweep_task(options.seed));
+    add("sparse_to_dense", std::move(tasks), Data::integer);
+  }
   return stops;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/parallel.hpp"
+#include "core/site_errors.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/rulebook.hpp"
 
@@ -292,6 +293,54 @@ std::vector<Expected> sparse(const std::string& ladder, const SparseConvProblem&
   return {expected};
 }
 
+std::vector<Expected> max_pool(const SparsePoolProblem& pool, const Arrays& inputs) {
+  const Signature signature = sparse_max_pool_signature(pool);
+  const Array argmax = argmax_over(inputs.at("nbr"), inputs.at("features"));
+  const auto winners = argmax.as<std::int32_t>();
+  const auto features = inputs.at("features").as<float>();
+  Expected y = expected_for(signature.outputs[0], 1, /*rounds=*/false);
+  for (std::size_t i = 0; i < winners.size(); ++i) {
+    const auto C = static_cast<std::size_t>(pool.C);
+    if (winners[i] >= 0) y.values[i] = features[static_cast<std::size_t>(winners[i]) * C + i % C];
+  }
+  return {y, integers_of(signature.outputs[1], argmax)};
+}
+
+std::vector<Expected> max_pool_dgrad(const SparsePoolProblem& pool, const Arrays& inputs) {
+  const auto dy = inputs.at("dy").as<float>();
+  const auto winners = inputs.at("argmax").as<std::int32_t>();
+  Expected dx = expected_for(sparse_max_pool_dgrad_signature(pool).outputs[0],
+                             longest_sum("sparse_max_pool_dgrad", pool));
+  for (std::size_t i = 0; i < winners.size(); ++i) {
+    if (winners[i] < 0) continue;
+    const std::int64_t c = static_cast<std::int64_t>(i) % pool.C;
+    accumulate(dx, std::int64_t{winners[i]} * pool.C + c, dy[i], 1.0);
+  }
+  return {dx};
+}
+
+/// Channel after channel, each cell reached by its strides. Sites that are not usable are refused.
+std::vector<Expected> to_dense(const SparseToDenseProblem& p, const Arrays& inputs) {
+  const auto coords = inputs.at("coords").as<std::int32_t>();
+  require_no_errors(p.grid, find_site_errors(p.grid, coords), coords);
+  const auto features = inputs.at("features").as<float>();
+  Expected x = expected_for(sparse_to_dense_signature(p).outputs[0], 1, /*rounds=*/false);
+  const Shape& shape = x.spec.shape;
+  const auto columns = static_cast<std::size_t>(1 + p.grid.ndim);
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(p.C),
+                      c = i % static_cast<std::size_t>(p.C);
+    std::int64_t stride = 1, place = 0;
+    for (std::size_t axis = columns - 1; axis >= 1; --axis) {
+      place += stride * coords[row * columns + axis];
+      stride *= shape[axis + 1];
+    }
+    place += stride * static_cast<std::int64_t>(c) + stride * p.C * coords[row * columns];
+    x.values[static_cast<std::size_t>(place)] = features[i];
+  }
+  return {x};
+}
+
 /// The place of a point on a Hilbert curve through a square whose side is a power of two: from the
 /// largest quarter to the smallest, each turned back to the curve's first direction.
 std::int64_t distance_along_hilbert(std::int64_t side, std::int64_t x, std::int64_t y) {
@@ -417,6 +466,8 @@ std::int64_t longest_sum(const std::string& ladder, const Problem& problem) {
     const int channels = ladder == "sparse_conv" ? conv->Cin : conv->Cout;
     return std::int64_t{conv->book.KV} * channels + (conv->bias ? 1 : 0);
   }
+  if (const auto* pool = std::get_if<SparsePoolProblem>(&problem))
+    return ladder == "sparse_max_pool" ? 1 : pool->book.KV;
   return 1;
 }
 
@@ -434,6 +485,10 @@ std::vector<Expected> outputs_of(const std::string& ladder, const Problem& probl
   if (ladder == "rulebook") return rulebook(std::get<RulebookProblem>(problem), inputs);
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
     return sparse(ladder, *conv, inputs);
+  if (const auto* pool = std::get_if<SparsePoolProblem>(&problem))
+    return ladder == "sparse_max_pool" ? max_pool(*pool, inputs) : max_pool_dgrad(*pool, inputs);
+  if (const auto* dense = std::get_if<SparseToDenseProblem>(&problem))
+    return to_dense(*dense, inputs);
   throw std::logic_error("no reference for the ladder " + ladder);
 }
 

@@ -259,6 +259,37 @@ SparseConvProblem convolution_over(const Rulebook& rulebook, SparseConvProblem l
   return validated(conv);
 }
 
+SparsePoolProblem pooling_over(const Rulebook& rulebook, int C) {
+  return validated(SparsePoolProblem{.book = rulebook.problem,
+                                     .C = C,
+                                     .N = rulebook.N,
+                                     .M = rulebook.M,
+                                     .pairs = rulebook.pairs.shape()[0]});
+}
+
+Array argmax_over(const Array& nbr, const Array& features) {
+  const std::int64_t taps = nbr.shape()[0], rows = nbr.shape()[1], C = features.shape()[1];
+  Array argmax = table({rows, C}, -1);
+  const auto candidates = nbr.as<std::int32_t>();
+  const auto values = features.as<float>();
+  const auto winners = argmax.as<std::int32_t>();
+  parallel_for(rows, [&](std::int64_t row) {
+    const auto value = [&](std::int64_t in, std::int64_t c) {
+      return values[static_cast<std::size_t>(in * C + c)];
+    };
+    // From the last tap to the first, so that of equal candidates the first is written last.
+    for (std::int64_t k = taps - 1; k >= 0; --k) {
+      const std::int32_t in = candidates[static_cast<std::size_t>(k * rows + row)];
+      if (in < 0) continue;
+      for (std::int64_t c = 0; c < C; ++c) {
+        std::int32_t& winner = winners[static_cast<std::size_t>(row * C + c)];
+        if (winner < 0 || !exceeds(value(winner, c), value(in, c))) winner = in;
+      }
+    }
+  });
+  return argmax;
+}
+
 Arrays rulebook_inputs(const Rulebook& rulebook, const Signature& signature) {
   const std::map<std::string, const Array*> all = {
       {"pairs", &rulebook.pairs},

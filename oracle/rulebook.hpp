@@ -1,5 +1,5 @@
 /// @file rulebook.hpp
-/// @brief The reference rulebook, in all forms, and the sparse convolutions over it.
+/// @brief The reference rulebook, in all forms, and the sparse convolutions and poolings over it.
 #pragma once
 
 #include <string>
@@ -36,6 +36,13 @@ Rulebook make_rulebook(const RulebookProblem& book, const Array& coords);
 /// The convolution over a rulebook. @param layer its channels, types, bias and activation; the rest
 /// is filled in
 SparseConvProblem convolution_over(const Rulebook& rulebook, SparseConvProblem layer);
+
+/// The pooling over a rulebook, of rows of C channels.
+SparsePoolProblem pooling_over(const Rulebook& rulebook, int C);
+
+/// argmax [rows][C] of a pooling (SparsePoolProblem says what that is), over a table nbr
+/// [KV][rows].
+Array argmax_over(const Array& nbr, const Array& features);
 
 /// Those of the rulebook's arrays that are inputs in `signature`, in its shapes.
 Arrays rulebook_inputs(const Rulebook& rulebook, const Signature& signature);

@@ -20,7 +20,8 @@ struct ExpectedElement {
 
 /// Elements of the output `name` of a problem: of reference()'s output of that name,
 /// those at `places` (row-major offsets), each computed by itself.
-/// @throws std::logic_error for the ladders that have no such function: tile_map and rulebook
+/// @throws std::logic_error for the ladders that have no such function: tile_map, rulebook, and the
+/// sparse ones that are no convolutions
 std::vector<ExpectedElement> reference_at(const std::string& ladder, const Problem& problem,
                                           const Arrays& inputs, const std::string& name,
                                           std::span<const std::int64_t> places);

@@ -5,6 +5,7 @@
 
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
+#include "tests/sparse_pool_identities.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -13,39 +14,6 @@ namespace {
 using Pair = std::array<std::int32_t, 3>;
 
 std::span<const std::int32_t> integers(const Array& array) { return array.as<std::int32_t>(); }
-
-std::vector<SparseCase> bases() {
-  std::vector<SparseCase> list;
-  Dice dice(99);
-  for (const SparseMode mode :
-       {SparseMode::subm, SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
-    const bool subm = mode == SparseMode::subm;
-    RulebookProblem plane{.mode = mode, .ndim = 2, .batch = 3, .shape = {{9, 11}}};
-    RulebookProblem line{.mode = mode, .ndim = 1, .shape = {{60}}, .kernel = {{5}}};
-    RulebookProblem volume{.mode = mode, .ndim = 3, .batch = 2, .shape = {{6, 5, 7}}};
-    RulebookProblem hypervolume{.mode = mode, .ndim = 4, .shape = {{3, 4, 5, 3}}};
-    if (!subm) {
-      hypervolume.stride = {{1, 2, 1, 2}};
-      hypervolume.pad = every_axis(1);
-      plane.stride = {{2, 1}};
-      plane.pad = {{1, 1}};
-      line.stride = {{3}};
-      line.dilation = {{2}};
-      line.pad = {{4}};
-      volume.kernel = {{2, 3, 3}};
-      volume.stride = every_axis(2);
-      volume.pad = {{0, 1, 1}};
-    }
-    list.push_back(random_case(plane, 120, dice));
-    list.push_back(random_case(line, 35, dice));
-    list.push_back(random_case(volume, 130, dice));
-    list.push_back(random_case(hypervolume, 40, dice));
-    plane.dilation = {{2, 3}};
-    if (!subm) plane.pad = {{2, 3}};
-    list.push_back(random_case(plane, 120, dice));
-  }
-  return list;
-}
 
 // --- Rulebooks
 
@@ -237,7 +205,7 @@ std::string describe(const ConvCase& c) { return convladder::describe(c.conv); }
 std::vector<ConvCase> conv_cases() {
   std::vector<ConvCase> list;
   constexpr std::array<std::array<int, 2>, 4> channels = {{{3, 5}, {1, 1}, {8, 4}, {5, 18}}};
-  for (const SparseCase& sites : bases()) {
+  for (const SparseCase& sites : identity_sites()) {
     const Rulebook book = make_rulebook(sites.book, sites.coords);
     const auto& [Cin, Cout] = channels[list.size() % channels.size()];
     list.push_back({sites, book, convolution_over(book, {.Cin = Cin, .Cout = Cout})});
@@ -355,10 +323,46 @@ std::vector<Identity<ConvCase>> conv_identities(const Subject& f, const CheckOpt
 
 }  // namespace
 
+std::vector<SparseCase> identity_sites() {
+  std::vector<SparseCase> list;
+  Dice dice(99);
+  for (const SparseMode mode :
+       {SparseMode::subm, SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
+    const bool subm = mode == SparseMode::subm;
+    RulebookProblem plane{.mode = mode, .ndim = 2, .batch = 3, .shape = {{9, 11}}};
+    RulebookProblem line{.mode = mode, .ndim = 1, .shape = {{60}}, .kernel = {{5}}};
+    RulebookProblem volume{.mode = mode, .ndim = 3, .batch = 2, .shape = {{6, 5, 7}}};
+    RulebookProblem hypervolume{.mode = mode, .ndim = 4, .shape = {{3, 4, 5, 3}}};
+    if (!subm) {
+      hypervolume.stride = {{1, 2, 1, 2}};
+      hypervolume.pad = every_axis(1);
+      plane.stride = {{2, 1}};
+      plane.pad = {{1, 1}};
+      line.stride = {{3}};
+      line.dilation = {{2}};
+      line.pad = {{4}};
+      volume.kernel = {{2, 3, 3}};
+      volume.stride = every_axis(2);
+      volume.pad = {{0, 1, 1}};
+    }
+    list.push_back(random_case(plane, 120, dice));
+    list.push_back(random_case(line, 35, dice));
+    list.push_back(random_case(volume, 130, dice));
+    list.push_back(random_case(hypervolume, 40, dice));
+    plane.dilation = {{2, 3}};
+    if (!subm) plane.pad = {{2, 3}};
+    list.push_back(random_case(plane, 120, dice));
+  }
+  return list;
+}
+
 void check_sparse_identities(const Subject& subject, const CheckOptions& options,
                              CheckReport& report) {
   if (subject.ladder().name == "rulebook") {
-    check_all(rulebook_identities(subject), bases(), options, report);
+    check_all(rulebook_identities(subject), identity_sites(), options, report);
+  } else if (subject.ladder().name.starts_with("sparse_max_pool") ||
+             subject.ladder().name == "sparse_to_dense") {
+    check_pool_identities(subject, options, report);
   } else {
     check_all(conv_identities(subject, options), conv_cases(), options, report);
   }

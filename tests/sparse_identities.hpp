@@ -7,9 +7,13 @@
 
 namespace convladder::testing {
 
+/// Sites and parameters in every mode, in 1 to 4 dimensions.
+std::vector<SparseCase> identity_sites();
+
 /// Checks a rung of a sparse ladder: for rulebooks the equation, coverage, the mirror, permuted
 /// rows and samples, and the swap; for convolutions the adjoints with the other two ladders,
-/// linearity, permuted channels and the dense convolution of the scattered rows.
+/// linearity, permuted channels and the dense convolution of the scattered rows; for the others see
+/// sparse_pool_identities.hpp.
 void check_sparse_identities(const Subject& subject, const CheckOptions& options,
                              CheckReport& report);
 

@@ -293,6 +293,13 @@ constexpr std::array<Channels, 7> kChannels = {
     {{1, 1}, {3, 7}, {16, 16}, {17, 4}, {5, 33}, {33, 17}, {24, 40}}};
 constexpr std::array<std::size_t, 5> kMisalignments = {0, 4, 0, 8, 12};
 
+/// The same for poolings: of each width of a vector, with rows in one block and in several.
+constexpr std::array<int, 9> kPoolChannels = {1, 3, 16, 17, 6, 33, 8, 132, 2};
+
+/// And for dense tensors: around a tile.
+constexpr std::array<int, 7> kDenseChannels = {1, 32, 3, 33, 31, 16, 65};
+constexpr std::int64_t kMostElements = 100'000;  ///< Of a dense tensor.
+
 SparseMode mode_of_golden(const std::string& word) {
   return word == "subm" ? kSubm : word == "conv" ? kStrided : kTransposed;
 }
@@ -347,22 +354,56 @@ TestProblem sparse_problem(const std::string& ladder, const std::string& name,
     test.given.emplace("coords", sites.coords);
     return test;
   }
+  if (ladder == "sparse_to_dense") {
+    TestProblem test{
+        .name = name,
+        .problem = validated(SparseToDenseProblem{.grid = sites.book, .C = layer.Cin})};
+    test.given.emplace("coords", sites.coords);
+    return test;
+  }
   const Rulebook book = make_rulebook(sites.book, sites.coords);
+  if (ladder.starts_with("sparse_max_pool")) {
+    const SparsePoolProblem pool = pooling_over(book, layer.Cin);
+    TestProblem test{.name = name, .problem = pool};
+    test.given = rulebook_inputs(book, convladder::ladder(ladder).signature(pool));
+    if (ladder == "sparse_max_pool_dgrad") {
+      const Signature forward = sparse_max_pool_signature(pool);
+      const Arrays drawn =
+          make_inputs(forward, Data::integer, 1, 1, rulebook_inputs(book, forward));
+      test.given.emplace("argmax", argmax_over(book.nbr, drawn.at("features")));
+    }
+    return test;
+  }
   TestProblem test{.name = name, .problem = convolution_over(book, layer)};
   test.given = rulebook_inputs(book, convladder::ladder(ladder).signature(test.problem));
   return test;
 }
 
 std::vector<TestProblem> sparse_problems(const std::string& ladder) {
+  const bool pools = ladder.starts_with("sparse_max_pool"), to_dense = ladder == "sparse_to_dense";
   std::vector<Named> cases = edge_cases();
-  if (ladder != "rulebook") {
+  if (ladder != "rulebook" && !to_dense)
     std::erase_if(cases, [](const Named& entry) { return entry.shows == Shows::places; });
+  if (ladder != "rulebook" && !to_dense && !pools)
     for (Named& layer : layer_cases(ladder)) cases.push_back(std::move(layer));
+  if (pools) {  // a sum over nothing needs no care, a maximum does
+    RulebookProblem gaps = book_of(kInverse, 2, {{17, 19}}, every_axis(1));
+    gaps.stride = every_axis(3);
+    Dice dice(7);
+    cases.push_back({"outputs without candidates", random_case(gaps, 60, dice), kRows});
   }
   std::vector<TestProblem> list;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Named& entry = cases[i];
-    const Channels channels = entry.channels.value_or(kChannels[i % kChannels.size()]);
+    Channels channels = entry.channels.value_or(kChannels[i % kChannels.size()]);
+    if (pools) channels.in = kPoolChannels[i % kPoolChannels.size()];
+    if (to_dense) {
+      channels.in = kDenseChannels[i % kDenseChannels.size()];
+      // One mode has all sets of sites, most of them in grids that are small enough.
+      const RulebookProblem& book = entry.sites.book;
+      const std::int64_t cells = key_count(book, book.shape);
+      if (book.mode != kSubm || cells * channels.in > kMostElements) continue;
+    }
     SparseConvProblem layer{.Cin = channels.in, .Cout = channels.out};
     if (ladder == "sparse_conv") {
       layer.bias = i % 3 == 1;
@@ -379,7 +420,7 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
 std::vector<TestProblem> random_sparse_problems(const std::string& ladder, int count,
                                                 std::uint64_t seed) {
   // Convolutions do not see where sites are: fewer of them, and fewer taps, make as many tiles.
-  const bool rows_alone = ladder != "rulebook";
+  const bool rows_alone = ladder != "rulebook" && ladder != "sparse_to_dense";
   const int most_sites = rows_alone ? 70 : 150, most_taps = rows_alone ? 30 : 256;
   Dice dice(seed);
   std::vector<TestProblem> list;

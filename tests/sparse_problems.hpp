@@ -1,6 +1,6 @@
 /// @file sparse_problems.hpp
-/// @brief The edge problems of the sparse ladders: one list of sites and parameters serves all
-/// four.
+/// @brief The edge problems of the sparse ladders: one list of sites and parameters serves all of
+/// them.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace convladder::testing {
 
-/// Whether the ladder's problems are rulebooks or convolutions over them.
+/// Whether the ladder's problems are rulebooks, convolutions or poolings over them, or their sites.
 bool is_sparse(const std::string& ladder);
 
 /// A problem of a sparse ladder over these sites. @param layer of the convolutions: channels, bias
-/// and activation
+/// and activation; other ladders take its Cin
 TestProblem sparse_problem(const std::string& ladder, const std::string& name,
                            const SparseCase& sites,
                            const SparseConvProblem& layer = {.Cin = 3, .Cout = 5});

@@ -48,8 +48,9 @@
 namespace convladder::testing {
 namespace {
 
-constexpr const char* kSparseLadders[] = {"rulebook", "sparse_conv", "sparse_dgrad",
-                                          "sparse_wgrad"};
+constexpr const char* kSparseLadders[] = {"rulebook",        "sparse_conv",
+                                          "sparse_dgrad",    "sparse_wgrad",
+                                          "sparse_max_pool", "sparse_max_pool_dgrad"};
 
 /// Checks every rung of every sparse ladder on these sites, one after the other, in every place
 /// that is there; at least one rung of each ladder must take them all.

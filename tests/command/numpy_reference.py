@@ -151,6 +151,30 @@ def sparse_wgrad(features, dy, pairs, taps_of_kernel):
     return dw
 
 
+def sparse_max_pool(features, pairs, outputs):
+    """y and argmax: pairs come by tap, so that of equal features the first one stays."""
+    y = np.zeros((outputs, features.shape[1]), np.float32)
+    argmax = np.full(y.shape, -1, np.int32)
+    for _, i, o in pairs:
+        better = (argmax[o] < 0) | (features[i] > y[o])
+        y[o] = np.where(better, features[i], y[o])
+        argmax[o] = np.where(better, i, argmax[o])
+    return y, argmax
+
+
+def sparse_max_pool_dgrad(dy, argmax, inputs):
+    dx = np.zeros((inputs, dy.shape[1]))
+    rows, channels = np.nonzero(argmax >= 0)
+    np.add.at(dx, (argmax[rows, channels], channels), dy[rows, channels])
+    return dx
+
+
+def sparse_to_dense(features, coords, shape, batch):
+    x = np.zeros((batch, features.shape[1], *shape), np.float32)
+    x[(coords[:, 0], slice(None), *coords[:, 1:].T)] = features
+    return x
+
+
 def voxels(points, low, high, voxel):
     """Sites [n][4] of points [n][3], and the grid's shape, in float32."""
     points, low, high = (np.asarray(values, np.float32) for values in (points, low, high))

@@ -23,7 +23,8 @@ from program import (AGREE, DIFFER, HAS_GPU, INTERRUPTED, PROGRAM, ProgramTest, 
 from sparse_problems import SparseTest, sites
 
 LADDERS = ["conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im", "gemm", "tile_map", "rulebook",
-           "sparse_conv", "sparse_dgrad", "sparse_wgrad"]
+           "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad",
+           "sparse_to_dense"]
 MAPS = ["row_major", "identity1", "identity2", "identity4", "identity8", "horizontal", "grouped",
         "hilbert", "split_k", "batched", "stream_k"]
 SMALL_GEMM = ["gemm", "--m", "5", "--n", "6", "--k", "7"]
@@ -152,7 +153,10 @@ class CompareJson(ProgramTest):
                     "rulebook": ["--shape", "5,6,7"],
                     "sparse_conv": ["--shape", "5,6,7", "--cin", 3, "--cout", 2],
                     "sparse_dgrad": ["--shape", "5,6,7", "--cin", 3, "--cout", 2],
-                    "sparse_wgrad": ["--shape", "5,6,7", "--cin", 3, "--cout", 2]}
+                    "sparse_wgrad": ["--shape", "5,6,7", "--cin", 3, "--cout", 2],
+                    "sparse_max_pool": ["--shape", "5,6,7", "--cin", 3],
+                    "sparse_max_pool_dgrad": ["--shape", "5,6,7", "--cin", 3],
+                    "sparse_to_dense": ["--shape", "5,6,7", "--cin", 3]}
         self.assertEqual(sorted(problems), sorted(LADDERS))
         for ladder, problem in problems.items():
             path = self.folder / f"{ladder}.json"
@@ -647,6 +651,73 @@ class Sweeps(SparseTest):
             result = self.agree("compare", ladder, "--lidar", 300, "--cin", 3, "--cout", 4, "--mode",
                                 "strided", "--stride", 2, "--pad", 1)
             self.assertIn("300 sites", result.stdout)
+
+
+class SparsePoolFiles(SparseTest):
+    """Max pooling, its gradient and dense tensors, saved by every rung, against NumPy."""
+
+    def test_forward_and_gradient(self):
+        for number, case in enumerate(self.CASES):
+            with self.subTest(case=case):
+                words, _, (out_coords, pairs, inputs) = self.problem(case)
+                channels = 1 + 3 * number % 7
+                features = integers(self.rng, inputs, channels)
+                path = self.write("f.npy", features)
+                y, argmax = reference.sparse_max_pool(features, pairs, len(out_coords))
+                out, report, _ = self.save("sparse_max_pool", *words, "--features", path)
+                self.check_saved("sparse_max_pool", out, report,
+                                 {"y": y, "argmax": argmax, "out_coords": out_coords})
+                dy = integers(self.rng, len(out_coords), channels)
+                out, report, _ = self.save("sparse_max_pool_dgrad", *words, "--features", path, "--dy",
+                                           self.write("dy.npy", dy))
+                dx = reference.sparse_max_pool_dgrad(dy, argmax, inputs)
+                self.check_saved("sparse_max_pool_dgrad", out, report,
+                                 {"dx": dx, "out_coords": out_coords})
+
+    def test_to_dense(self):
+        for shape, batch, count, channels in (((9,), 2, 5, 3), ((6, 7), 1, 30, 33),
+                                              ((5, 6, 7), 3, 60, 4), ((3, 4, 3, 4), 1, 40, 1),
+                                              ((4, 5), 2, 0, 2)):
+            with self.subTest(shape=shape):
+                coords = sites(self.rng, shape, batch, count)
+                features = integers(self.rng, count, channels)
+                out, report, _ = self.save(
+                    "sparse_to_dense", "--coords", self.write("c.npy", coords), "--features",
+                    self.write("f.npy", features), "--shape", ",".join(map(str, shape)), "--batch", batch,
+                    "--cin", channels)
+                x = reference.sparse_to_dense(features, coords, shape, batch)
+                self.check_saved("sparse_to_dense", out, report, {"x": x})
+
+    def test_what_is_not_given_is_made_up(self):
+        for ladder in ("sparse_max_pool", "sparse_max_pool_dgrad"):
+            for words in ([], ["--cin", 5], ["--mode", "inverse", "--data", "real"], ["--lidar", 300],
+                          ["--mode", "strided", "--kernel", 2, "--stride", 2, "--seed", 3]):
+                self.agree("compare", ladder, *words)
+        for words in ([], ["--cin", 5], ["--shape", "40", "--data", "real"]):
+            self.agree("compare", "sparse_to_dense", *words)
+
+    def test_bad_input(self):
+        coords = self.write("coords.npy", np.array([[0, 1, 1], [0, 2, 1], [0, 2, 2]], np.int32))
+        twice = self.write("twice.npy", np.array([[0, 1, 1], [0, 1, 1]], np.int32))
+        features = self.write("f.npy", np.zeros((4, 2), np.float32))
+        dy = self.write("dy.npy", np.zeros((3, 3), np.float32))
+        for ladder, words, says in (
+                ("sparse_max_pool", ["--cin", 0], ["cin = 0"]),
+                ("sparse_max_pool", ["--cout", 3], ["cout = 3", "sparse_max_pool"]),
+                ("sparse_max_pool", ["--dtype", "fp16"], ["dtype = fp16"]),
+                ("sparse_max_pool", ["--features", features], ["f.npy", "4 x 2"]),
+                ("sparse_max_pool_dgrad", ["--features", features], ["f.npy", "4 x 2"]),
+                ("sparse_max_pool_dgrad", ["--dy", dy, "--cin", 2], ["cin", "dy.npy"]),
+                ("sparse_to_dense", ["--kernel", 3], ["kernel = 3", "sparse_to_dense"]),
+                ("sparse_to_dense", ["--mode", "subm"], ["mode = subm", "sparse_to_dense"]),
+                ("sparse_to_dense", ["--features", features], ["f.npy", "4 x 2"]),
+                ("sparse_to_dense", ["--shape", "2,2"], ["coords", "outside"])):
+            with self.subTest(ladder=ladder, words=words):
+                self.bad_input("compare", ladder, "--coords", coords, *words, says=says)
+        for ladder in ("sparse_max_pool", "sparse_max_pool_dgrad", "sparse_to_dense"):
+            self.bad_input("compare", ladder, "--coords", twice, says=["repeat"])
+        self.bad_input("compare", "sparse_to_dense", "--shape", "100000,100000,100", "--cin", 64,
+                       says=["memory"])
 
 
 class BadSparse(SparseTest):

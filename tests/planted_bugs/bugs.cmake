@@ -1303,3 +1303,95 @@ planted_bug(counts_of_one_half_cleared
   FIND [==[cudaMemsetAsync(counts, 0, 2 * kBuckets]==]
   REPLACE [==[cudaMemsetAsync(counts, 0, kBuckets]==]
   TEACHES "a workspace comes as the run before left it")
+
+# --- Max pooling over a rulebook, and dense tensors
+
+planted_bug(maximum_begins_at_zero
+  RUNG cpu_reference/sparse_max_pool/direct
+  FIND [==[if (argmax[to] < 0 || exceeds(offer, y[to])) {]==]
+  REPLACE [==[if (exceeds(offer, y[to])) {]==]
+  TEACHES "negative features are features: a well-known library gives 0 for them (spconv issue 754)")
+
+planted_bug(floats_compared_by_their_bits
+  RUNG cuda_naive/sparse_max_pool/scatter
+  FIND [==[return (bits & kSign) != 0 ? ~bits : bits | kSign;]==]
+  REPLACE [==[return bits ^ kSign;]==]
+  TEACHES "bits of negative floats sort the wrong way round")
+
+planted_bug(table_read_along_its_other_axis
+  RUNG cuda_naive/sparse_max_pool/scatter
+  FIND [==[in = nbr[k * M + i / C];]==]
+  REPLACE [==[in = nbr[i / C * pool.book.KV + k];]==]
+  TEACHES "some libraries keep the table as [M][KV]: no index leaves it, either way")
+
+planted_bug(equal_takes_the_place
+  RUNG cuda_optimized/sparse_max_pool/output_stationary
+  FIND [==[exceeds(feature, best)]==]
+  REPLACE [==[!exceeds(best, feature)]==]
+  TEACHES "y is right all the same: only argmax tells the first from the last")
+
+planted_bug(one_winner_for_four_channels
+  RUNG cuda_optimized/sparse_max_pool/vectorized
+  FIND [==[if (from.at[i] < 0 || exceeds(feature.at[i], best.at[i])) {]==]
+  REPLACE [==[if (from.at[i] < 0 || exceeds(feature.at[0], best.at[0])) {]==]
+  TEACHES "channels have their maxima at different rows")
+
+planted_bug(second_word_of_the_mask_forgotten
+  RUNG cuda_optimized/sparse_max_pool/masked_taps
+  FIND [==[for (int word = 0; word < words; ++word) {]==]
+  REPLACE [==[for (int word = 0; word < 1; ++word) {]==]
+  TEACHES "5 x 5 x 5 taps are four words")
+
+planted_bug(gradient_to_every_candidate
+  RUNG cpu_reference/sparse_max_pool_dgrad/gather
+  FIND [==[if (argmax[out * C + c] == in) sums[c]]==]
+  REPLACE [==[sums[c]]==]
+  TEACHES "a maximum is not a sum: its gradient goes to one row")
+
+planted_bug(nobodys_gradient_to_the_first_row
+  RUNG cuda_naive/sparse_max_pool_dgrad/scatter
+  FIND [==[if (in >= 0) atomicAdd(&dx[in * C + i % C], dy[i]);]==]
+  REPLACE [==[if (pool.N > 0) atomicAdd(&dx[(in < 0 ? 0 : in) * C + i % C], dy[i]);]==]
+  TEACHES "outputs without candidates exist, under inverse")
+
+planted_bug(gradients_stored_not_added
+  RUNG cuda_optimized/sparse_max_pool_dgrad/output_stationary
+  FIND [==[sum += dy[out * C + c];]==]
+  REPLACE [==[sum = dy[out * C + c];]==]
+  TEACHES "windows overlap, and a row may win in several; with windows side by side it looks right")
+
+planted_bug(first_channel_decides_for_four
+  RUNG cuda_optimized/sparse_max_pool_dgrad/vectorized
+  FIND [==[won = won || winner.at[i] == row;]==]
+  REPLACE [==[won = winner.at[0] == row;]==]
+  TEACHES "a vector may be skipped only if none of its channels wants it")
+
+planted_bug(batch_has_one_grid
+  RUNG cpu_reference/sparse_to_dense/row_grid
+  FIND [==[const std::int32_t* rows_n = rows.data() + n * cells;]==]
+  REPLACE [==[const std::int32_t* rows_n = rows.data() + 0 * n * cells;]==]
+  TEACHES "each sample of a batch has cells of its own")
+
+planted_bug(channels_last
+  RUNG cuda_naive/sparse_to_dense/scatter
+  FIND [==[x[(n * C + c) * cells + cell] = features[i];]==]
+  REPLACE [==[x[(n * cells + cell) * C + c] = features[i];]==]
+  TEACHES "of the same size, and for one channel the same: NDHWC instead of NCDHW")
+
+planted_bug(empty_cells_not_stored
+  RUNG cuda_optimized/sparse_to_dense/row_grid
+  FIND [==[x[plane * cells + cell] = row < 0 ? 0.0f : features[row * C + c];]==]
+  REPLACE [==[if (row >= 0) x[plane * cells + cell] = features[row * C + c];]==]
+  TEACHES "who does not zero x first must store its zeros")
+
+planted_bug(tile_turned_before_it_is_complete
+  RUNG cuda_optimized/sparse_to_dense/transposed_tiles
+  FIND [==[__syncthreads();  // the tile is complete before it is read the other way]==]
+  REPLACE [==[]==]
+  TEACHES "a transposition reads what other warps have written")
+
+planted_bug(next_tile_over_one_still_read
+  RUNG cuda_optimized/sparse_to_dense/transposed_tiles
+  FIND [==[__syncthreads();  // all of it is read before the next one overwrites it]==]
+  REPLACE [==[]==]
+  TEACHES "blocks that stride over tiles need a second barrier")

@@ -27,6 +27,9 @@ using rulebook_problem = RulebookProblem;
 using sparse_conv_problem = SparseConvProblem;
 using sparse_dgrad_problem = SparseConvProblem;
 using sparse_wgrad_problem = SparseConvProblem;
+using sparse_max_pool_problem = SparsePoolProblem;
+using sparse_max_pool_dgrad_problem = SparsePoolProblem;
+using sparse_to_dense_problem = SparseToDenseProblem;
 
 }  // namespace
 }  // namespace convladder::testing

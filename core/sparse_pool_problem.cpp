@@ -1,0 +1,75 @@
+#include "core/sparse_pool_problem.hpp"
+
+#include <limits>
+
+namespace convladder {
+namespace {
+
+ArraySpec floats_spec(const char* name, const char* axes, std::int64_t rows, int C) {
+  return {name, axes, {rows, C}, DType::f32};
+}
+ArraySpec int_spec(const char* name, const char* axes, Shape shape) {
+  return {name, axes, std::move(shape), DType::i32};
+}
+ArraySpec argmax_spec(const SparsePoolProblem& p) { return int_spec("argmax", "mc", {p.M, p.C}); }
+
+std::string channels(int C) { return text(C, C == 1 ? " channel" : " channels"); }
+
+}  // namespace
+
+SparsePoolProblem validated(SparsePoolProblem p) {
+  require(p.C >= 1, "cin", p.C, "must be at least 1");
+  require(p.N >= 0 && p.M >= 0, "rows", text(p.N, " and ", p.M), "must be at least 0");
+  require(p.pairs >= 0 && p.pairs <= std::numeric_limits<std::int32_t>::max(), "pairs", p.pairs,
+          "must be less than 2^31");
+  return p;
+}
+
+std::string describe(const SparsePoolProblem& p) {
+  return text(describe(p.book), ", ", channels(p.C), ", ", p.pairs, " pairs");
+}
+
+Signature sparse_max_pool_signature(const SparsePoolProblem& p) {
+  return {
+      {floats_spec("features", "nc", p.N, p.C), int_spec("pairs", "pc", {p.pairs, kPairColumns}),
+       int_spec("nbr", "km", {p.book.KV, p.M}),
+       int_spec("mask", "mw", {p.M, mask_words(p.book.KV)})},
+      {floats_spec("y", "mc", p.M, p.C), argmax_spec(p)}};
+}
+
+Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& p) {
+  return {{floats_spec("dy", "mc", p.M, p.C), argmax_spec(p),
+           int_spec("nbr_back", "kn", {p.book.KV, p.N}),
+           int_spec("mask_back", "nw", {p.N, mask_words(p.book.KV)})},
+          {floats_spec("dx", "nc", p.N, p.C)}};
+}
+
+SparseToDenseProblem validated(SparseToDenseProblem p) {
+  require(p.C >= 1, "cin", p.C, "must be at least 1");
+  p.grid.mode = SparseMode::subm;
+  p.grid.kernel = p.grid.stride = p.grid.dilation = every_axis(1);
+  p.grid.pad = p.grid.out_padding = every_axis(0);
+  p.grid = validated(p.grid);
+  checked_product({p.grid.batch, cells_of(p), p.C, 4}, "bytes of the dense tensor");
+  return p;
+}
+
+std::string describe(const SparseToDenseProblem& p) {
+  const auto& extents = p.grid.shape.value;
+  std::string line = text(p.grid.sites, p.grid.sites == 1 ? " site in " : " sites in ",
+                          joined(std::vector<int>(extents, extents + p.grid.ndim), "x"));
+  if (p.grid.batch != 1) line += text(", batch ", p.grid.batch);
+  return line + ", " + channels(p.C);
+}
+
+Signature sparse_to_dense_signature(const SparseToDenseProblem& p) {
+  Shape dense = {p.grid.batch, p.C};
+  for (int axis = 0; axis < p.grid.ndim; ++axis) dense.push_back(p.grid.shape[axis]);
+  const std::string axes =
+      std::string("tzyx").substr(static_cast<std::size_t>(kMaxAxes - p.grid.ndim));
+  return {{floats_spec("features", "nc", p.grid.sites, p.C),
+           int_spec("coords", "na", {p.grid.sites, 1 + p.grid.ndim})},
+          {{"x", "nc" + axes, dense, DType::f32}}};
+}
+
+}  // namespace convladder

@@ -1,0 +1,56 @@
+/// @file direct.cpp
+/// @brief sparse_max_pool, rung 1: pair after pair, the larger feature stays.
+///
+/// - On the GPU: cuda_naive/sparse_max_pool/scatter.cu
+/// - The semantics: core/sparse_pool_problem.hpp
+///
+/// **The idea.** Max pooling reads the same rulebook as a convolution, and asks less of it: no
+/// weights, no channels mixed. Each pair offers its input row to its output row, channel by
+/// channel.
+///
+///     pairs  k in out      features                      y        argmax
+///            0  2   0      row 2 =  3 -1     row 0  <-    3 -1       2  2     the first offer
+///            1  5   0      row 5 =  3  4                  3  4       2  5     3 is no more than 3
+///            3  0   0      row 0 = -7  4                  3  4       2  5
+///
+/// Whether there was an offer before is asked of argmax, not of y: an output that starts at 0, as
+/// spconv's does, never becomes negative (traveller59/spconv#754). Pairs are sorted by tap, so that
+/// of equal offers that of the lowest tap is kept.
+///
+/// **Expect.** pairs * C comparisons, along memory. **Costs.** y and argmax are read and written
+/// again for every pair.
+#include <algorithm>
+
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::sparse_max_pool {
+namespace {
+
+/// features [N][C], pairs [P][3], y [M][C], argmax [M][C].
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  const auto* features = arrays.in<float>("features");
+  const auto* pairs = arrays.in<std::int32_t>("pairs");
+  auto* y = arrays.out<float>("y");
+  auto* argmax = arrays.out<std::int32_t>("argmax");
+  const std::int64_t C = pool.C;
+
+  std::fill_n(y, pool.M * C, 0.0f);
+  std::fill_n(argmax, pool.M * C, -1);
+  for (std::int64_t i = 0; i < pool.pairs; ++i) {
+    const std::int32_t in = pairs[kPairColumns * i + 1], out = pairs[kPairColumns * i + 2];
+    for (std::int64_t c = 0; c < C; ++c) {
+      const float offer = features[in * C + c];
+      const std::int64_t to = out * C + c;
+      if (argmax[to] < 0 || exceeds(offer, y[to])) {
+        y[to] = offer;
+        argmax[to] = in;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> direct() { return {.run = run}; }
+
+}  // namespace convladder::cpu_reference::sparse_max_pool

@@ -1,0 +1,48 @@
+/// @file gather.cpp
+/// @brief sparse_max_pool_dgrad, rung 2: every input asks its outputs whether they chose it.
+///
+/// - Before: direct.cpp (outputs give)
+/// - On the GPU: cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu
+///
+/// **The idea.** The same sum from its other end. nbr_back[k][in] is the output that has `in` as a
+/// candidate at tap k, or -1; it counts if its argmax names `in`.
+///
+///     dx[in][c] = sum over k of  dy[out][c]  if argmax[out][c] == in,  with out = nbr_back[k][in]
+///
+/// Each element of dx is written once, by whoever owns it: what costs an order of loops here is
+/// what makes atomics needless on a GPU.
+///
+/// **Expect.** One reading of argmax for each *pair* and channel, where direct.cpp has one for each
+/// output: three times as many in a LiDAR sweep under 3 x 3 x 3 taps with stride 2, but only as
+/// many as there are inputs where windows do not overlap. **Costs.** Needs the mirrored table,
+/// [KV][N].
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::sparse_max_pool_dgrad {
+namespace {
+
+/// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C].
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  const auto* dy = arrays.in<float>("dy");
+  const auto* argmax = arrays.in<std::int32_t>("argmax");
+  const auto* nbr_back = arrays.in<std::int32_t>("nbr_back");
+  auto* dx = arrays.out<float>("dx");
+  const std::int64_t C = pool.C, N = pool.N;
+
+  for (std::int64_t in = 0; in < N; ++in) {
+    float* sums = dx + in * C;
+    for (std::int64_t c = 0; c < C; ++c) sums[c] = 0.0f;
+    for (std::int64_t k = 0; k < pool.book.KV; ++k) {
+      const std::int64_t out = nbr_back[k * N + in];
+      if (out < 0) continue;
+      for (std::int64_t c = 0; c < C; ++c)
+        if (argmax[out * C + c] == in) sums[c] += dy[out * C + c];
+    }
+  }
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> gather() { return {.run = run}; }
+
+}  // namespace convladder::cpu_reference::sparse_max_pool_dgrad

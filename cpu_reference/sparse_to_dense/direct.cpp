@@ -1,0 +1,53 @@
+/// @file direct.cpp
+/// @brief sparse_to_dense, rung 1: zeros everywhere, then each row to its cell.
+///
+/// - After: row_grid.cpp (each cell fetches its row)
+/// - On the GPU: cuda_naive/sparse_to_dense/scatter.cu
+/// - The semantics: core/sparse_pool_problem.hpp
+///
+/// **The idea.** A dense tensor has a value for each channel of each cell; a sparse one lists the
+/// cells that hold something. Going over to the dense one is a scatter, and a transposition at the
+/// same time: the channels of a row lie side by side, those of a cell lie a whole grid apart.
+///
+///     features  row 0  [ a0 a1 a2 ]  at (y 0, x 2)        x  channel 0   . . a0 .
+///               row 1  [ b0 b1 b2 ]  at (y 1, x 1)                       . b0 . .
+///                                                            channel 1   . . a1 .
+///                                                                        . b1 . .
+///                                                            ...
+///
+/// Detectors do this at the end of their sparse part, with a grid that has become coarse, and fold
+/// the vertical axis into the channels afterwards (Yan, Mao and Li, "SECOND: Sparsely Embedded
+/// Convolutional Detection", 2018).
+///
+/// **Expect.** batch * C * cells zeros, then sites * C copies. **Costs.** Each copy lands on a
+/// cache line of its own; cells that hold something are written twice.
+#include <algorithm>
+
+#include "core/rung.hpp"
+
+namespace convladder::cpu_reference::sparse_to_dense {
+namespace {
+
+/// features [sites][C], coords [sites][1 + ndim], x [batch][C][cells].
+void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
+  const auto* features = arrays.in<float>("features");
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  auto* x = arrays.out<float>("x");
+  const RulebookProblem& grid = problem.grid;
+  const std::int64_t C = problem.C, cells = cells_of(problem);
+
+  std::fill_n(x, grid.batch * C * cells, 0.0f);
+  for (std::int64_t row = 0; row < grid.sites; ++row) {
+    const Site site = site_of(grid, coords, row);
+    std::int64_t cell = 0;
+    for (int axis = 0; axis < grid.ndim; ++axis) cell = cell * grid.shape[axis] + site.at[axis];
+    for (std::int64_t c = 0; c < C; ++c)
+      x[(site.batch * C + c) * cells + cell] = features[row * C + c];
+  }
+}
+
+}  // namespace
+
+Implementation<SparseToDenseProblem> direct() { return {.run = run}; }
+
+}  // namespace convladder::cpu_reference::sparse_to_dense

@@ -1,0 +1,58 @@
+/// @file scatter.cu
+/// @brief sparse_max_pool_dgrad, first on the GPU: one thread gives one element of dy to its
+/// winner.
+///
+/// - Before: cpu_reference/sparse_max_pool_dgrad/direct.cpp (output after output)
+/// - After:  cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu (each input collects)
+/// - The same maths: cpu_reference/sparse_max_pool_dgrad/direct.cpp
+///
+/// **The idea.** A thread has an output and a channel, reads which input won there, and adds its
+/// gradient to it. An input may have won in several windows, whose threads run at the same time:
+/// the additions must be atomic.
+///
+///     thread (out, c)    in = argmax[out][c]      atomicAdd(dx[in][c], dy[out][c])
+///
+/// spconv adds without an atomic, one launch a tap: at one tap no input occurs twice, so that no
+/// two threads of a launch meet. That is KV launches, which all read features and y again.
+///
+/// **Expect.** M * C atomics, fewer than any scatter over pairs, and 8 bytes read for each. Loads
+/// are coalesced; neighbouring channels often have the same winner, and then so are the atomics. dx
+/// is zeroed first.
+/// **Costs.** Not deterministic: where three or more gradients meet, their order decides about the
+/// last bits.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+
+namespace convladder::BACKEND::cuda_naive::sparse_max_pool_dgrad {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More outputs than these take: threads stride.
+
+/// dy [M][C], argmax [M][C], dx [N][C], all zero. Any one-dimensional grid.
+__global__ void give_to_winners(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
+                                float* dx) {
+  const std::int64_t C = pool.C;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < pool.M * C; i += grid_threads) {
+    const std::int64_t in = argmax[i];
+    if (in >= 0) atomicAdd(&dx[in * C + i % C], dy[i]);
+  }
+}
+
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  float* dx = arrays.out<float>("dx");
+  const std::int64_t inputs = std::int64_t{pool.N} * pool.C;
+  check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(inputs) * sizeof(float)));
+  launch(give_to_winners,
+         {blocks_for(std::int64_t{pool.M} * pool.C, kThreads, kMaxBlocks), kThreads}, pool,
+         arrays.in<float>("dy"), arrays.in<std::int32_t>("argmax"), dx);
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> scatter() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::sparse_max_pool_dgrad

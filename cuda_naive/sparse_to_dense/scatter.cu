@@ -1,0 +1,60 @@
+/// @file scatter.cu
+/// @brief sparse_to_dense, first on the GPU: one thread stores one channel of one row.
+///
+/// - Before: cpu_reference/sparse_to_dense/direct.cpp (row after row)
+/// - After:  cuda_optimized/sparse_to_dense/row_grid.cu (one thread a cell)
+/// - The same maths: cpu_reference/sparse_to_dense/direct.cpp
+///
+/// **The idea.** x is zeroed, then every element of features is carried to its cell. Neighbouring
+/// threads have neighbouring channels: they read 128 bytes in a row, and write 32 of them, each
+/// into a plane of its own.
+///
+///     thread  (row, c = 0) (row, 1) (row, 2) ...
+///     reads        [ a0       a1       a2  ...  ]         one line of the cache
+///     writes    plane 0   plane 1   plane 2   ...         a line each, 4 bytes of it
+///
+/// **Expect.** Zeroing runs at the speed of memory. Of every sector of 32 bytes that the scatter
+/// writes it fills 4: its traffic is eight times its useful bytes, at least, and in sectors that
+/// memory has to read first. No two threads write the same element: the sites are distinct.
+/// **Costs.** Each thread decodes the site of its row again. Where most cells are empty the zeroing
+/// is nearly all there is to do, and this rung is hard to beat.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+
+namespace convladder::BACKEND::cuda_naive::sparse_to_dense {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More elements than these take: threads stride.
+
+/// features [sites][C], coords [sites][1 + ndim], x [batch][C][cells], all zero.
+/// Any one-dimensional grid.
+__global__ void scatter_rows(SparseToDenseProblem problem, const float* features,
+                             const std::int32_t* coords, float* x) {
+  const RulebookProblem& grid = problem.grid;
+  const std::int64_t C = problem.C, cells = cells_of(problem);
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < grid.sites * C; i += grid_threads) {
+    const std::int64_t row = i / C, c = i % C;
+    const std::int64_t key = key_of(grid, grid.shape, site_of(grid, coords, row));
+    const std::int64_t n = key / cells, cell = key % cells;
+    x[(n * C + c) * cells + cell] = features[i];
+  }
+}
+
+void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
+  float* x = arrays.out<float>("x");
+  const std::int64_t elements = problem.grid.batch * cells_of(problem) * problem.C;
+  check(cudaMemsetAsync(x, 0, static_cast<std::size_t>(elements) * sizeof(float)));
+  const std::int64_t copies = std::int64_t{problem.grid.sites} * problem.C;
+  launch(scatter_rows, {blocks_for(copies, kThreads, kMaxBlocks), kThreads}, problem,
+         arrays.in<float>("features"), arrays.in<std::int32_t>("coords"), x);
+}
+
+}  // namespace
+
+Implementation<SparseToDenseProblem> scatter() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_naive::sparse_to_dense

@@ -1,0 +1,90 @@
+/// @file masked_taps.cu
+/// @brief sparse_max_pool, rung 4 on the GPU: a row's mask says which entries of the table to read.
+///
+/// - Before: vectorized.cu (every entry of the table)
+/// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
+///
+/// **The idea.** The rulebook comes with a mask for each output row: bit k is set where nbr[k] has
+/// an entry. 32 taps are one load, and the set bits, from the lowest up, are the taps to look at.
+///
+///     mask[row] = 0...0 0101 0010      k = 1, 4, 6:  three loads of nbr instead of KV
+///
+///     lowest set bit   __ffs(bits) - 1          clear it   bits & (bits - 1)
+///
+/// **Expect.** Loads of nbr fall from KV to the number of candidates, with 3 x 3 x 3 taps in a
+/// LiDAR sweep from 27 to 7 a row, and one of the mask; the loads of features stay. A warp goes
+/// round as often as its longest row asks, where before it went round KV times.
+/// **Costs.** Rows of one warp read different taps at the same time: entries of nbr that lay side
+/// by side, 32 rows at tap k, are now scattered over the table. Where nearly all taps are there,
+/// the plain loop is as good.
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/vectors.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+
+/// features [N][C], nbr [KV][M], mask [M][words], y [M][C], argmax [M][C]; C is a multiple of
+/// kWidth. Block (vectors, rows); any grid (rows, vectors).
+template <int kWidth>
+__global__ void pool_masked(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
+                            const std::int32_t* mask, float* y, std::int32_t* argmax) {
+  const std::int64_t C = pool.C, M = pool.M;
+  const int words = mask_words(pool.book.KV);
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
+
+  std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kWidth;
+  for (; c < C; c += grid_channels) {
+    std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    for (; row < M; row += grid_rows) {
+      Vector<float, kWidth> best;
+      Vector<std::int32_t, kWidth> from;
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        best.at[i] = 0.0f;  // what an output without any candidate stores
+        from.at[i] = -1;
+      }
+      for (int word = 0; word < words; ++word) {
+        auto bits = static_cast<std::uint32_t>(mask[row * words + word]);
+        for (; bits != 0; bits &= bits - 1) {
+          const std::int64_t k = 32 * word + __ffs(static_cast<int>(bits)) - 1;
+          const std::int32_t in = nbr[k * M + row];
+          const auto feature = Vector<float, kWidth>::load(features + in * C + c);
+#pragma unroll
+          for (int i = 0; i < kWidth; ++i) {
+            if (from.at[i] < 0 || exceeds(feature.at[i], best.at[i])) {
+              best.at[i] = feature.at[i];
+              from.at[i] = in;
+            }
+          }
+        }
+      }
+      best.store(y + row * C + c);
+      from.store(argmax + row * C + c);
+    }
+  }
+}
+
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  const auto* features = arrays.in<float>("features");
+  auto* y = arrays.out<float>("y");
+  auto* argmax = arrays.out<std::int32_t>("argmax");
+  const int vector = vector_width(pool.C, {features, y, argmax});
+  const int width = threads_along(pool.C / vector, kWidest), height = kThreads / width;
+  const dim3 grid(blocks_for(pool.M, height, kMaxBlocks),
+                  blocks_for(pool.C / vector, width, kMaxGridYZ));
+  const auto kernel = vector == 4 ? pool_masked<4> : vector == 2 ? pool_masked<2> : pool_masked<1>;
+  launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
+         features, arrays.in<std::int32_t>("nbr"), arrays.in<std::int32_t>("mask"), y, argmax);
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> masked_taps() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

@@ -1,0 +1,77 @@
+/// @file output_stationary.cu
+/// @brief sparse_max_pool, rung 2 on the GPU: every output looks at its candidates, tap by tap.
+///
+/// - Before: cuda_naive/sparse_max_pool/scatter.cu (pairs offer to outputs)
+/// - After:  vectorized.cu (four channels a thread)
+/// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
+///
+/// **The idea.** Give each output to a thread that stays with it. nbr[k][out] names its candidate
+/// at tap k, or -1; the best one so far stays in two registers, value and row. Taps ascend, so that
+/// the first of equal candidates is kept by asking for more than equality.
+///
+///     nbr          out 0  1  2  3            thread (out = 2, c):
+///       k = 0        -1  0 -1  2               k = 0   nothing
+///       k = 1         0  1  2  3               k = 1   best = features[2][c], row 2
+///       k = 2         1 -1  3 -1               k = 2   features[3][c] exceeds it? row 3
+///
+/// **Expect.** No atomics, no workspace, one launch. y and argmax are written once: 8 bytes an
+/// element, where scatter's keys alone take 24. A warp's threads have neighbouring channels of one
+/// row: loads of features are coalesced, loads of nbr of one address.
+/// **Costs.** Reads all of nbr, KV * M entries, of which four in five are -1 in a LiDAR sweep; each
+/// entry is waited for before the next load can begin. With fewer than 32 channels a warp spans
+/// several rows, and waits for each tap that any of them has.
+#include "core/cuda/launch.hpp"
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+
+/// features [N][C], nbr [KV][M], y [M][C], argmax [M][C].
+/// Block (channels, rows); any grid (rows, channels).
+__global__ void pool_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
+                          float* y, std::int32_t* argmax) {
+  const std::int64_t C = pool.C, M = pool.M;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x;
+
+  std::int64_t c = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  for (; c < C; c += grid_channels) {
+    std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    for (; row < M; row += grid_rows) {
+      float best = 0.0f;  // what an output without any candidate stores
+      std::int32_t from = -1;
+      for (std::int64_t k = 0; k < pool.book.KV; ++k) {
+        const std::int32_t in = nbr[k * M + row];
+        if (in < 0) continue;
+        const float feature = features[in * C + c];
+        if (from < 0 || exceeds(feature, best)) {
+          best = feature;
+          from = in;
+        }
+      }
+      y[row * C + c] = best;
+      argmax[row * C + c] = from;
+    }
+  }
+}
+
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  int width = 1;  // threads along the channels: a power of two, so that it divides kThreads
+  while (width < pool.C && width < kWidest) width *= 2;
+  const int height = kThreads / width;
+  const dim3 grid(blocks_for(pool.M, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
+  launch(pool_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
+         arrays.in<float>("features"), arrays.in<std::int32_t>("nbr"), arrays.out<float>("y"),
+         arrays.out<std::int32_t>("argmax"));
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> output_stationary() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

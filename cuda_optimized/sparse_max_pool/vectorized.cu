@@ -1,0 +1,90 @@
+/// @file vectorized.cu
+/// @brief sparse_max_pool, rung 3 on the GPU: a thread has four neighbouring channels.
+///
+/// - Before: output_stationary.cu (one channel a thread)
+/// - After:  masked_taps.cu (only the taps that a row has)
+/// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
+///
+/// **The idea.** Whether a row has a candidate at a tap is the same for all of its channels. A
+/// thread that has four of them asks once instead of four times, and its load of the candidate's
+/// features, its store of y and that of argmax are one instruction each, of 16 bytes.
+///
+///     before   thread:  c0            nbr, features[in][c0]             C = 64: two warps a row
+///     here     thread:  c0 c1 c2 c3   nbr, features[in][c0 ... c3]      C = 64: two rows a warp
+///
+/// The maxima of the four are as independent as before: four comparisons, four winners.
+///
+/// **Expect.** A quarter of the loads of nbr, and of all instructions that are not comparisons. The
+/// bytes stay, but more of them are on their way at a time.
+/// **Costs.** Where the number of channels is odd, or rows do not begin at multiples of 16 bytes,
+/// two channels or one are all that a thread can have. More rows share a warp, and wait for each
+/// other's taps.
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/vectors.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+
+/// features [N][C], nbr [KV][M], y [M][C], argmax [M][C]; C is a multiple of kWidth.
+/// Block (vectors, rows); any grid (rows, vectors).
+template <int kWidth>
+__global__ void pool_vectors(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
+                             float* y, std::int32_t* argmax) {
+  const std::int64_t C = pool.C, M = pool.M;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
+
+  std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kWidth;
+  for (; c < C; c += grid_channels) {
+    std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    for (; row < M; row += grid_rows) {
+      Vector<float, kWidth> best;
+      Vector<std::int32_t, kWidth> from;
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        best.at[i] = 0.0f;  // what an output without any candidate stores
+        from.at[i] = -1;
+      }
+      for (std::int64_t k = 0; k < pool.book.KV; ++k) {
+        const std::int32_t in = nbr[k * M + row];
+        if (in < 0) continue;
+        const auto feature = Vector<float, kWidth>::load(features + in * C + c);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          if (from.at[i] < 0 || exceeds(feature.at[i], best.at[i])) {
+            best.at[i] = feature.at[i];
+            from.at[i] = in;
+          }
+        }
+      }
+      best.store(y + row * C + c);
+      from.store(argmax + row * C + c);
+    }
+  }
+}
+
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  const auto* features = arrays.in<float>("features");
+  auto* y = arrays.out<float>("y");
+  auto* argmax = arrays.out<std::int32_t>("argmax");
+  const int vector = vector_width(pool.C, {features, y, argmax});
+  const int width = threads_along(pool.C / vector, kWidest), height = kThreads / width;
+  const dim3 grid(blocks_for(pool.M, height, kMaxBlocks),
+                  blocks_for(pool.C / vector, width, kMaxGridYZ));
+  const auto kernel = vector == 4   ? pool_vectors<4>
+                      : vector == 2 ? pool_vectors<2>
+                                    : pool_vectors<1>;
+  launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
+         features, arrays.in<std::int32_t>("nbr"), y, argmax);
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> vectorized() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

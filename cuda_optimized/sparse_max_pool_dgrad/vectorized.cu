@@ -1,0 +1,87 @@
+/// @file vectorized.cu
+/// @brief sparse_max_pool_dgrad, rung 3 on the GPU: a thread has four neighbouring channels of an
+/// input.
+///
+/// - Before: output_stationary.cu (one channel a thread)
+/// - Made of: cuda_optimized/sparse_max_pool/vectors.cuh
+/// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
+///
+/// **The idea.** That of the forward pass' vectorized.cu: which outputs an input belongs to is the
+/// same for all its channels, so that a thread with four of them asks the table once. argmax comes
+/// as four integers at a time, dy as four floats, if the input has won any of the four.
+///
+///     argmax[out][c0 ... c3] =   5  9  5  7        input 5: adds dy at c0 and c2, not at c1 and c3
+///
+/// **Expect.** A quarter of the loads of nbr_back and of argmax, as many bytes as before. dy is
+/// read 16 bytes at a time, some of them for nothing: a warp reads whole sectors of 32 bytes
+/// anyway.
+/// **Costs.** As forward: the width falls to two channels or one where C or the arrays' beginnings
+/// are no multiples of four.
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/vectors.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
+namespace {
+
+using sparse_max_pool::Vector;
+
+constexpr int kThreads = 256;
+constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+
+/// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C]; C is a multiple of kWidth.
+/// Block (vectors, rows); any grid (rows, vectors).
+template <int kWidth>
+__global__ void collect_vectors(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
+                                const std::int32_t* nbr_back, float* dx) {
+  const std::int64_t C = pool.C, N = pool.N;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
+
+  std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kWidth;
+  for (; c < C; c += grid_channels) {
+    std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    for (; row < N; row += grid_rows) {
+      Vector<float, kWidth> sum;
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) sum.at[i] = 0.0f;
+      for (std::int64_t k = 0; k < pool.book.KV; ++k) {
+        const std::int64_t out = nbr_back[k * N + row];
+        if (out < 0) continue;
+        const auto winner = Vector<std::int32_t, kWidth>::load(argmax + out * C + c);
+        bool won = false;
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) won = won || winner.at[i] == row;
+        if (!won) continue;
+        const auto gradient = Vector<float, kWidth>::load(dy + out * C + c);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i)
+          if (winner.at[i] == row) sum.at[i] += gradient.at[i];
+      }
+      sum.store(dx + row * C + c);
+    }
+  }
+}
+
+void run(const SparsePoolProblem& pool, const Arguments& arrays) {
+  const auto* dy = arrays.in<float>("dy");
+  const auto* argmax = arrays.in<std::int32_t>("argmax");
+  auto* dx = arrays.out<float>("dx");
+  const int vector = sparse_max_pool::vector_width(pool.C, {dy, argmax, dx});
+  const int width = sparse_max_pool::threads_along(pool.C / vector, kWidest);
+  const int height = kThreads / width;
+  const dim3 grid(blocks_for(pool.N, height, kMaxBlocks),
+                  blocks_for(pool.C / vector, width, kMaxGridYZ));
+  const auto kernel = vector == 4   ? collect_vectors<4>
+                      : vector == 2 ? collect_vectors<2>
+                                    : collect_vectors<1>;
+  launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
+         dy, argmax, arrays.in<std::int32_t>("nbr_back"), dx);
+}
+
+}  // namespace
+
+Implementation<SparsePoolProblem> vectorized() { return {.run = run}; }
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad

@@ -1,0 +1,79 @@
+/// @file transposed_tiles.cu
+/// @brief sparse_to_dense, rung 3 on the GPU: a block turns 32 cells by 32 channels in shared
+/// memory.
+///
+/// - Before: row_grid.cu (features read one channel at a time)
+/// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
+///
+/// **The idea.** That of every transposition: read along one axis into shared memory, write along
+/// the other out of it. A warp reads 32 channels of one row at once, where its cell has a row, and
+/// later writes 32 cells of one channel.
+///
+///     features              tile, cell by channel             x
+///     row 7 [ 32 channels ] ---> cell 2:  a0 a1 a2 ...        plane 0   .  .  a0 .  b0 .     32
+///     cells row 3 [ 32 channels ] ---> cell 4:  b0 b1 b2 ...  --->  plane 1   .  .  a1 .  b1 .
+///                                others:   0  0  0 ...        plane 2   .  .  a2 .  b2 .
+///
+/// Rows of the tile are 33 floats apart: reading down a column then meets another bank each time
+/// (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
+///
+/// **Expect.** Both sides coalesced: a row's 32 channels are 128 bytes, read once. A cell's row
+/// number is read once for 32 channels, not once for each. An empty cell costs no load.
+/// **Costs.** Two barriers a tile. A tile reaches over 32 channels even if there are 3: with few
+/// channels most lanes of the reading warps idle, and row_grid.cu is the better one. Stores are of
+/// 4 bytes a thread, since planes begin anywhere.
+#include "core/rung.hpp"
+#include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_to_dense/row_numbers.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
+namespace {
+
+constexpr int kTile = 32;   ///< Cells, and channels, of a tile: the lanes of a warp.
+constexpr int kHeight = 8;  ///< Warps of a block; each takes every eighth cell, then channel.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these take: blocks stride.
+
+/// features [sites][C], rows [batch][cells], x [batch][C][cells].
+/// Block (kTile, kHeight); any one-dimensional grid.
+__global__ void turn_tiles(SparseToDenseProblem problem, const float* features,
+                           const std::int32_t* rows, float* x) {
+  __shared__ float tile[kTile][kTile + 1];
+  const std::int64_t C = problem.C, cells = cells_of(problem);
+  const std::int64_t cell_tiles = ceil_div<std::int64_t>(cells, kTile);
+  const std::int64_t channel_tiles = ceil_div<std::int64_t>(C, kTile);
+  const int lane = static_cast<int>(threadIdx.x), warp = static_cast<int>(threadIdx.y);
+
+  // Neighbouring blocks have neighbouring cells.
+  for (std::int64_t i = blockIdx.x; i < problem.grid.batch * channel_tiles * cell_tiles;
+       i += gridDim.x) {
+    const std::int64_t n = i / cell_tiles / channel_tiles;
+    const std::int64_t c0 = i / cell_tiles % channel_tiles * kTile, cell0 = i % cell_tiles * kTile;
+    for (int cell = warp; cell < kTile && cell0 + cell < cells; cell += kHeight) {
+      const std::int64_t row = rows[n * cells + cell0 + cell];
+      const bool there = row >= 0 && c0 + lane < C;
+      tile[cell][lane] = there ? features[row * C + c0 + lane] : 0.0f;
+    }
+    __syncthreads();  // the tile is complete before it is read the other way
+    for (int c = warp; c < kTile && c0 + c < C; c += kHeight) {
+      if (cell0 + lane < cells) x[((n * C) + c0 + c) * cells + cell0 + lane] = tile[lane][c];
+    }
+    __syncthreads();  // all of it is read before the next one overwrites it
+  }
+}
+
+void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
+  auto* rows = arrays.workspace<std::int32_t>();
+  launch_row_numbers(problem, arrays.in<std::int32_t>("coords"), rows);
+  const std::int64_t tiles = problem.grid.batch * ceil_div<std::int64_t>(cells_of(problem), kTile) *
+                             ceil_div(problem.C, kTile);
+  launch(turn_tiles, {blocks_for(tiles, 1, kMaxBlocks), dim3(kTile, kHeight)}, problem,
+         arrays.in<float>("features"), rows, arrays.out<float>("x"));
+}
+
+}  // namespace
+
+Implementation<SparseToDenseProblem> transposed_tiles() {
+  return {.workspace_bytes = row_numbers_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_to_dense
