@@ -11,8 +11,8 @@
 /// both go into one number: above, the feature's bits, made to sort as the features do; below, the
 /// tap, turned round, so that of equal features the lowest tap is the largest number.
 ///
-///     key   | rank of the feature, 32 bits | 2^32 - 1 - k, 32 bits |     atomicMax(keys[out][c],
-///     key)
+///     key   | rank of the feature, 32 bits | 2^32 - 1 - k, 32 bits |
+///           atomicMax(keys[out][c], key)
 ///
 ///     float      -inf ... -1.0 ... -0 +0 ... 1.0 ... inf  NaN
 ///     rank        sign bit set: all bits flipped; else: sign bit set     NaN: all ones

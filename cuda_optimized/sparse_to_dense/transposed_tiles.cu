@@ -9,10 +9,10 @@
 /// the other out of it. A warp reads 32 channels of one row at once, where its cell has a row, and
 /// later writes 32 cells of one channel.
 ///
-///     features              tile, cell by channel             x
-///     row 7 [ 32 channels ] ---> cell 2:  a0 a1 a2 ...        plane 0   .  .  a0 .  b0 .     32
-///     cells row 3 [ 32 channels ] ---> cell 4:  b0 b1 b2 ...  --->  plane 1   .  .  a1 .  b1 .
-///                                others:   0  0  0 ...        plane 2   .  .  a2 .  b2 .
+///     features               tile                   x, 32 cells of each plane
+///     row 7: a0 a1 a2 ...    cell 2: a0 a1 a2 ...   plane 0:  .  .  a0 .  b0 .
+///     row 3: b0 b1 b2 ...    cell 4: b0 b1 b2 ...   plane 1:  .  .  a1 .  b1 .
+///                            others: 0  0  0  ...   plane 2:  .  .  a2 .  b2 .
 ///
 /// Rows of the tile are 33 floats apart: reading down a column then meets another bank each time
 /// (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
