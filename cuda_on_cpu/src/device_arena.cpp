@@ -14,6 +14,7 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kGuard = 1024;  ///< at least, on each side; keeps payloads aligned to 1 KiB
 constexpr std::size_t kReserved = std::size_t{1} << 44;
 constexpr std::size_t kFreedRemembered = 4096;
@@ -131,6 +132,11 @@ void* DeviceArena::allocate(std::size_t bytes, unsigned char fill) {
   if (extent == 0) return nullptr;
   if (mprotect(reinterpret_cast<void*>(extent), extent_bytes, PROT_READ | PROT_WRITE) != 0) {
     return nullptr;
+  }
+  // protect() is called around every launch and copy, and takes time for each page. Without huge
+  // pages, which are only a wish, a grid of a gigabyte would cost milliseconds each time.
+  if (extent_bytes >= kHugePage) {
+    madvise(reinterpret_cast<void*>(extent), extent_bytes, MADV_HUGEPAGE);
   }
   const Allocation a{extent + kGuard, bytes, extent, extent_bytes, ++count_};
   sanitizer::unpoison(reinterpret_cast<void*>(extent), extent_bytes);
