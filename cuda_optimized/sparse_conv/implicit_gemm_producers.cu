@@ -46,7 +46,7 @@
 /// channels: 3 us of all issue slots. So bytes in flight decide: an SM has 200 KB of stages, of
 /// which half are rows that exist. Predicted, with 3 us for a second launch: 22, 34, 70 and 132 us;
 /// for the sweep of 913,903 voxels, with 12.8 pairs a row, 11 times that. TF32 has twice the bytes
-/// of rows and weights, and a pass over the features before. None of this has been measured.
+/// of rows and weights, and a pass over the features before.
 /// **Costs.** 384 threads and 73 to 196 KB of shared memory a block. A workspace for the weights
 /// and a copy of the features, which float32 and unaligned rows need. All 128 rows of a tile are
 /// multiplied if any of them needs the tap; in two halves of the taps it would be a third less, and
