@@ -492,6 +492,19 @@ __device__ inline void setmaxnreg_dec() {
                "}, " at_a ", " at_b ", p, " flags ";\n}"                                \
                : CONVLADDER_SUMS_##sums(d, 0)                                           \
                : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
+/// The same for the calling function's kN, where `types` is what follows it in the instruction.
+#define CONVLADDER_WGMMA_OF_N(types, flags)                                \
+  if constexpr (kN == 16) {                                                \
+    CONVLADDER_WGMMA("m64n16" types, 8, "%8", "%9", "%10", flags);         \
+  } else if constexpr (kN == 32) {                                         \
+    CONVLADDER_WGMMA("m64n32" types, 16, "%16", "%17", "%18", flags);      \
+  } else if constexpr (kN == 64) {                                         \
+    CONVLADDER_WGMMA("m64n64" types, 32, "%32", "%33", "%34", flags);      \
+  } else if constexpr (kN == 128) {                                        \
+    CONVLADDER_WGMMA("m64n128" types, 64, "%64", "%65", "%66", flags);     \
+  } else {                                                                 \
+    CONVLADDER_WGMMA("m64n256" types, 128, "%128", "%129", "%130", flags); \
+  }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32` (sm_90a): a warpgroup (four warps, the
 /// first one's number a multiple of 4) computes d += a * b, or d = a * b without `accumulate`, for
@@ -509,17 +522,7 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
                                         bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kN == 16) {
-    CONVLADDER_WGMMA("m64n16k8.f32.tf32.tf32", 8, "%8", "%9", "%10", "1, 1");
-  } else if constexpr (kN == 32) {
-    CONVLADDER_WGMMA("m64n32k8.f32.tf32.tf32", 16, "%16", "%17", "%18", "1, 1");
-  } else if constexpr (kN == 64) {
-    CONVLADDER_WGMMA("m64n64k8.f32.tf32.tf32", 32, "%32", "%33", "%34", "1, 1");
-  } else if constexpr (kN == 128) {
-    CONVLADDER_WGMMA("m64n128k8.f32.tf32.tf32", 64, "%64", "%65", "%66", "1, 1");
-  } else {
-    CONVLADDER_WGMMA("m64n256k8.f32.tf32.tf32", 128, "%128", "%129", "%130", "1, 1");
-  }
+  CONVLADDER_WGMMA_OF_N("k8.f32.tf32.tf32", "1, 1")
 #else
   __trap();
 #endif
@@ -533,17 +536,7 @@ __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std
                                         bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kN == 16) {
-    CONVLADDER_WGMMA("m64n16k16.f32.f16.f16", 8, "%8", "%9", "%10", "1, 1, 0, 0");
-  } else if constexpr (kN == 32) {
-    CONVLADDER_WGMMA("m64n32k16.f32.f16.f16", 16, "%16", "%17", "%18", "1, 1, 0, 0");
-  } else if constexpr (kN == 64) {
-    CONVLADDER_WGMMA("m64n64k16.f32.f16.f16", 32, "%32", "%33", "%34", "1, 1, 0, 0");
-  } else if constexpr (kN == 128) {
-    CONVLADDER_WGMMA("m64n128k16.f32.f16.f16", 64, "%64", "%65", "%66", "1, 1, 0, 0");
-  } else {
-    CONVLADDER_WGMMA("m64n256k16.f32.f16.f16", 128, "%128", "%129", "%130", "1, 1, 0, 0");
-  }
+  CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 0")
 #else
   __trap();
 #endif
@@ -555,22 +548,13 @@ __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, st
                                          bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kN == 16) {
-    CONVLADDER_WGMMA("m64n16k16.f32.bf16.bf16", 8, "%8", "%9", "%10", "1, 1, 0, 0");
-  } else if constexpr (kN == 32) {
-    CONVLADDER_WGMMA("m64n32k16.f32.bf16.bf16", 16, "%16", "%17", "%18", "1, 1, 0, 0");
-  } else if constexpr (kN == 64) {
-    CONVLADDER_WGMMA("m64n64k16.f32.bf16.bf16", 32, "%32", "%33", "%34", "1, 1, 0, 0");
-  } else if constexpr (kN == 128) {
-    CONVLADDER_WGMMA("m64n128k16.f32.bf16.bf16", 64, "%64", "%65", "%66", "1, 1, 0, 0");
-  } else {
-    CONVLADDER_WGMMA("m64n256k16.f32.bf16.bf16", 128, "%128", "%129", "%130", "1, 1, 0, 0");
-  }
+  CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 0")
 #else
   __trap();
 #endif
 }
 
+#undef CONVLADDER_WGMMA_OF_N
 #undef CONVLADDER_WGMMA
 #undef CONVLADDER_SUMS_8
 #undef CONVLADDER_SUMS_16
