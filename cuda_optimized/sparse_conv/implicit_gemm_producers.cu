@@ -104,6 +104,7 @@ struct StageShape {
   static_assert(kConsumers * kConsumerRegisters + kProducers * kProducerRegisters <=
                 kBlockThreads * kEvenly);
   static_assert(kStageBytes % gemm::kAtom == 0 && kBytesB % (8 * kTapBytes) == 0);
+  static_assert(!kSplit || std::is_same_v<T, float>, "the first half's sums wait in y");
   static_assert(kBlocks * (kSharedBytes + 2304) <= 227 * 1024, "shared memory of an SM");
 };
 
@@ -575,7 +576,7 @@ void with_shape(const SparseConvProblem& conv, const Body& body) {
 
 /// Where things lie in the workspace, in bytes; each begins at a multiple of 256.
 struct Layout {
-  std::int64_t blocks, copy, sums, end;
+  std::int64_t blocks, copy, end;
 
   template <class Shape>
   static Layout of(Shape, const SparseConvProblem& conv) {
@@ -585,16 +586,13 @@ struct Layout {
                                  chunks * Shape::N * Shape::kTapBytes;
     const std::int64_t features =
         std::int64_t{conv.N} * ceil_div(conv.Cin, kCount) * kCount * Shape::kSize;
-    const bool waits = Shape::kSplit && Shape::kSize < 4;  // else sums wait in y
-    const std::int64_t sums = waits ? std::int64_t{conv.M} * conv.Cout * 4 : 0;
     const auto rounded = [](std::int64_t bytes) {
       return ceil_div(bytes, std::int64_t{256}) * 256;
     };
     Layout layout{};
     layout.blocks = 256;  // behind the counters
     layout.copy = layout.blocks + rounded(weights);
-    layout.sums = layout.copy + rounded(features);
-    layout.end = layout.sums + rounded(sums);
+    layout.end = layout.copy + rounded(features);
     return layout;
   }
 };
@@ -675,21 +673,19 @@ void run_with(Shape shape, const SparseConvProblem& problem, const Arguments& ar
             kBlockThreads, Shape::kSharedBytes},
            work, pairs);
   };
-  const int middle = first_tap(problem.book.KV, 2, 1);
-  if (!Shape::kSplit || middle == problem.book.KV) return go();
-  work.conv.order = arrays.in<std::int32_t>("split_order");
-  work.end_tap = middle;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (Shape::kSplit) {
+    const int middle = first_tap(problem.book.KV, 2, 1);
+    if (middle == problem.book.KV) return go();
+    work.conv.order = arrays.in<std::int32_t>("split_order");
+    work.end_tap = middle;
     work.sums = work.conv.to;
-  } else {
-    work.sums = reinterpret_cast<float*>(workspace + layout.sums);
+    go();
+    work.conv.order += problem.M;
+    work.first_tap = middle;
+    work.end_tap = problem.book.KV;
+    work.add = std::exchange(work.sums, nullptr);
+    work.handed_out += 1;
   }
-  go();
-  work.conv.order += problem.M;
-  work.first_tap = middle;
-  work.end_tap = problem.book.KV;
-  work.add = std::exchange(work.sums, nullptr);
-  work.handed_out += 1;
   go();
 }
 
