@@ -8,6 +8,7 @@ CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, output_stationary)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, mirrored_table)
 CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm_mma)
+CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm_producers)
 
 convladder::Ladder convladder::sparse_dgrad_ladder() {
   return {"sparse_dgrad",
@@ -36,5 +37,8 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_mma,
                        "cuda_optimized/sparse_dgrad/implicit_gemm",
                        "implicit_gemm on tensor cores: W^T is what mma.sync calls a column factor"),
+              CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers,
+                       "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
+                       "the forward pass' producer warps and wgmma, with the weights as they lie"),
           }};
 }

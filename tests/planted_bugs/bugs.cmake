@@ -1099,27 +1099,37 @@ planted_bug(weights_stored_unpermuted
 
 planted_bug(arrival_before_the_copies
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
   FIND [==[ptx::cp_async_mbarrier_arrive_noinc(full);]==]
   REPLACE [==[ptx::mbarrier_arrive(full);]==]
   TEACHES "a thread that has asked for copies has not got them: they must arrive, not it")
 
 planted_bug(stage_given_back_while_it_is_read
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
   FIND [==[ptx::wgmma_wait_group<1>();]==]
   REPLACE [==[ptx::wgmma_wait_group<2>();]==]
   TEACHES "products that have been issued are not done: the stage before is still being read")
 
 planted_bug(last_taps_left_out
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FIND [==[group.count += exists;]==]
-  REPLACE [==[group.count += exists && t == Shape::kTaps - 1;]==]
+  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
+  FIND [==[if (t == 0) group.exists = exists;]==]
+  REPLACE [==[if (t == Shape::kTaps - 1) group.exists = exists;]==]
   TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")
 
 planted_bug(tiles_handed_out_as_last_time
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FIND [==[if (blockIdx.x == 0 && thread < 2) p.handed_out[thread] = 0;]==]
+  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
+  FIND [==[if (first == 0) *p.handed_out = 0;]==]
   REPLACE [==[]==]
   TEACHES "a counter in a workspace begins with whatever was there")
+
+planted_bug(weights_turned_round_that_lie_right
+  RUNG cuda_optimized/sparse_dgrad/implicit_gemm_producers
+  FIND [==[multiply_by_producers<true>]==]
+  REPLACE [==[multiply_by_producers<false>]==]
+  TEACHES "with one channel, or symmetric weights, a matrix is its own transpose; else it is not")
 
 # --- Tensor cores
 

@@ -1,0 +1,69 @@
+/// @file implicit_gemm_producers.cu
+/// @brief sparse_dgrad with producer warps and wgmma: the kernels of the forward pass, with the
+/// weights as they lie.
+///
+/// - Before: implicit_gemm_mma.cu (all threads copy, and fragments go through registers)
+/// - The same kernels: cuda_optimized/sparse_conv/implicit_gemm_producers.cu
+/// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** This gradient gathers as the forward pass does: rows of dy, by the table that
+/// leads back, in the order of its masks. So it takes the same two kernels. What differs is a word
+/// about the weights. wgmma wants both factors along k, and k is ci in the forward pass, co here:
+///
+///     forward    y[m]  += x[nbr[k][m]]       * W_k      W_k [ci][co], along k: columns
+///     gradient   dx[n] += dy[nbr_back[k][n]] * W_k^T    W_k [ci][co], along k: rows
+///
+/// So the kernel that puts the weights in place turns those of the forward pass round, which loads
+/// 4 or 8 numbers from as many rows for each piece of 16 bytes; here a piece is 16 bytes that lie
+/// side by side.
+///
+/// **Expect.** Where the shapes are the same, the times of the forward pass: implicit_gemm_mma
+/// takes half as long again.
+/// **Costs.** As the forward pass, with a workspace for the weights and, in float32 or where rows
+/// are no multiples of 16 bytes, for a copy of dy. Declined: float32 that must not be rounded; GPUs
+/// other than compute capability 9.0; over 1024 taps.
+/// **Try.** Under subm, nbr_back is nbr with its taps in the opposite order (mirrored_table.cu).
+/// What must change here, so that the table need not be there?
+#include "core/rung.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/implicit_gemm_producers.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+using sparse_conv::with_type;
+
+Declined supports(const SparseConvProblem& conv) {
+  return sparse_conv::declined_by_producers(conv, conv.N, conv.Cin);
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return with_type(conv.dtype, [&]<class T>(T) {
+    return sparse_conv::producers_workspace_bytes<T>(conv.book.KV, conv.M, conv.Cout, conv.Cin);
+  });
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and order, dx [N][Cin].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  with_type(conv.dtype, [&]<class T>(T) {
+    const sparse_conv::GatheredRows<T> gradient = {.taps = conv.book.KV,
+                                                   .rows = conv.N,
+                                                   .summed = conv.Cout,
+                                                   .channels = conv.Cin,
+                                                   .table = arrays.in<std::int32_t>("nbr_back"),
+                                                   .mask = arrays.in<std::int32_t>("mask_back"),
+                                                   .order = arrays.in<std::int32_t>("order_back"),
+                                                   .from = arrays.in<T>("dy"),
+                                                   .weights = arrays.in<T>("weights"),
+                                                   .to = arrays.out<T>("dx")};
+    sparse_conv::multiply_by_producers<true>(gradient, conv.M, arrays.workspace<char>());
+  });
+}
+
+}  // namespace
+
+Implementation<SparseConvProblem> implicit_gemm_producers() {
+  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad
