@@ -49,8 +49,8 @@ class DeviceArray {
 template <class T>
 T downloaded(const T* from_device) {
   HostMessage<T> message;
-  check(cudaMemcpyAsync(message.place(), from_device, sizeof(T), cudaMemcpyDeviceToHost));
-  message.send();
+  check(cudaMemcpyAsync(&message.letter()->value, from_device, sizeof(T), cudaMemcpyDeviceToHost));
+  message.expect();
   return message.received();
 }
 

@@ -2,6 +2,8 @@
 /// @brief A few numbers that kernels tell the host in the middle of a run.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -15,8 +17,8 @@ namespace convladder::BACKEND {
 struct MessageSlot {
   static constexpr std::size_t kBytes = 64;  ///< Of the memory.
 
-  void* memory = nullptr;      ///< Kernels write to it as to their own.
-  cudaEvent_t sent = nullptr;  ///< Without a time.
+  void* memory = nullptr;         ///< Kernels write to it as to their own.
+  cudaEvent_t written = nullptr;  ///< Without a time.
 };
 
 /// The slots that no message uses. They stay until the program ends: CUDA may be gone before them.
@@ -47,7 +49,7 @@ class MessageSlots {
     unused_.reserve(++count_);
     MessageSlot slot;
     check(cudaHostAlloc(&slot.memory, MessageSlot::kBytes, cudaHostAllocPortable));
-    check(cudaEventCreateWithFlags(&slot.sent, cudaEventDisableTiming));
+    check(cudaEventCreateWithFlags(&slot.written, cudaEventDisableTiming));
     return slot;
   }
 
@@ -56,26 +58,40 @@ class MessageSlots {
   std::size_t count_ = 0;  ///< Of all slots, in use or not.
 };
 
+/// A message in the memory of the host, as kernels see it.
+template <class T>
+struct Letter {
+  T value;                ///< What is told.
+  std::uint32_t is_sent;  ///< 1 when the value is there.
+
+  /// One thread of a kernel tells it. The host need not wait for the kernel's end.
+  __device__ void send(const T& told) {
+    value = told;
+    __threadfence_system();  // the host sees the value before it sees that it is there
+    *static_cast<volatile std::uint32_t*>(&is_sent) = 1;
+  }
+};
+
 /// A number, or a few, that a kernel finds out and the host needs before the run can go on.
 ///
 ///     HostMessage<Count> count;
-///     launch(count_sites, ..., count.place());   // a thread of it writes *place
-///     count.send();
+///     launch(count_sites, ..., count.letter());  // a thread of it calls letter->send(...)
+///     count.expect();
 ///     launch(what_needs_no_count, ...);          // runs while the host waits
-///     const Count found = count.received();      // waits for count_sites, and for no more
+///     const Count found = count.received();      // waits for the letter, and for no more
 ///
 /// A copy to memory of the host that is not pinned goes through a buffer of the driver's, can only
 /// start when everything before has ended, and takes some 9 us on an H200. Here, there is no copy,
-/// and who waits need not be the last in the stream.
+/// who waits need not be the last in the stream, and a letter arrives before its kernel ends.
 ///
 /// It is all zeros until it is written. A run that waits for a message cannot be recorded in a CUDA
 /// graph. For the default stream.
 template <class T>
 class HostMessage {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= MessageSlot::kBytes);
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(Letter<T>) <= MessageSlot::kBytes);
 
  public:
-  HostMessage() : slot_(MessageSlots::instance().take()) { *place() = T{}; }
+  HostMessage() : slot_(MessageSlots::instance().take()) { *letter() = Letter<T>{}; }
   HostMessage(const HostMessage&) = delete;
   HostMessage& operator=(const HostMessage&) = delete;
   ~HostMessage() {
@@ -84,17 +100,26 @@ class HostMessage {
   }
 
   /// Where to write it, on the device.
-  T* place() const { return static_cast<T*>(slot_.memory); }
-  /// To be called behind the launch that writes it.
-  void send() const { check(cudaEventRecord(slot_.sent, nullptr)); }
-  /// Waits for what was launched before send().
+  Letter<T>* letter() const { return static_cast<Letter<T>*>(slot_.memory); }
+  /// To be called behind the launch, or the copy to letter()->value, that writes it.
+  void expect() const { check(cudaEventRecord(slot_.written, nullptr)); }
+  /// Waits for the letter, or for the end of what was launched before expect().
   T received() {
-    check(cudaEventSynchronize(slot_.sent));
+    const volatile std::uint32_t* const is_sent = &letter()->is_sent;
+    // The event ends the wait where a copy wrote the value, and where a kernel failed.
+    for (cudaError_t state = cudaErrorNotReady; *is_sent == 0 && state != cudaSuccess;) {
+      for (int i = 0; i < kLooksBetweenQueries && *is_sent == 0; ++i) {}
+      state = cudaEventQuery(slot_.written);
+      if (state != cudaErrorNotReady) check(state);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);  // the value is read after is_sent
     is_received_ = true;
-    return *place();
+    return letter()->value;
   }
 
  private:
+  static constexpr int kLooksBetweenQueries = 100;  ///< A query takes as long as many looks.
+
   MessageSlot slot_;
   bool is_received_ = false;
 };

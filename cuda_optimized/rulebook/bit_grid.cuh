@@ -161,7 +161,7 @@ __device__ inline void count_tiles(std::int64_t tiles, unsigned blocks, const st
 /// all behind them: sums [tiles + 1]. All `blocks` blocks call it when they have counted.
 /// @param count in the host's memory: it is told that sum; null where it does not ask
 __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint32_t* sums,
-                                  Progress* progress, Count* count, int* warp_sums) {
+                                  Progress* progress, Letter<Count>* count, int* warp_sums) {
   __shared__ bool is_last;
   __threadfence();  // the block's sums are there for all to see before its ticket is
   __syncthreads();  // those of all its threads
@@ -191,10 +191,7 @@ __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint
   }
   if (threadIdx.x == 0) {
     sums[tiles] = before;
-    if (count != nullptr) {
-      count->found = before;
-      count->unusable = progress->unusable;
-    }
+    if (count != nullptr) count->send({before, progress->unusable});
   }
 }
 
@@ -266,7 +263,7 @@ namespace bit_grid {
 /// kThreads, any one-dimensional grid.
 [[maybe_unused]] static __global__ void count_bits(std::int64_t tiles, const std::uint32_t* found,
                                                    std::uint32_t* sums, Progress* progress,
-                                                   Count* count) {
+                                                   Letter<Count>* count) {
   __shared__ int warp_sums[kWarps];
   count_tiles(tiles, gridDim.x, found, sums, warp_sums);
   scan_tiles(tiles, gridDim.x, sums, progress, count, warp_sums);
@@ -363,8 +360,8 @@ inline Table create_table(const RulebookProblem& book, const Lattice& lattice,
   launch(mark, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, lattice, coords,
          work.given, work.found, work.progress);
   launch(count_bits, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.progress,
-         message.place());
-  message.send();
+         message.letter());
+  message.expect();
   launch(number_sites, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.first,
          work.cells);
   const Count count = message.received();  // number_sites() runs on

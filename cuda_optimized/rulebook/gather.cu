@@ -39,9 +39,9 @@
 /// to result. Measured: 36 us in kernels (9 to mark the bits, 6 to count, 9 to number, 12 to fill),
 /// and 58 us between events, when the host still waited for all of them but the last, and copied
 /// the number: waits and launches cost half as much as the work. As the wait now ends before the 9
-/// us of numbering, 46 us are predicted. 914 thousand sites take 133 us, with stride 1 385 us;
-/// filling executes some 1200 instructions for a warp's 27 taps, and so takes twice as long as its
-/// stores would.
+/// us of numbering, 46 us were predicted; measured were 44. With stride 1 it takes 134 us; filling
+/// executes some 1200 instructions for a warp's 27 taps, and so takes twice as long as its stores
+/// would.
 /// **Costs.** As bit_grid_of_outputs.cu, a bit for each cell of the inputs' and of the outputs'
 /// grid; and 4 bytes for each word of the inputs', of which only those with sites are touched.
 /// Kernels of 2 and 3 taps on three axes have their loops unrolled; others ask tap by tap.
@@ -77,7 +77,8 @@ constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 __global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned tile_blocks,
                                 const std::int32_t* coords, const std::uint32_t* given,
                                 const std::uint32_t* found, std::uint32_t* sums,
-                                std::uint32_t* first, Progress* progress, bit_grid::Count* count) {
+                                std::uint32_t* first, Progress* progress,
+                                Letter<bit_grid::Count>* count) {
   __shared__ int warp_sums[kWarps];
   __shared__ std::uint32_t start;
   if (blockIdx.x < tile_blocks) {
@@ -385,8 +386,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(bit_grid::mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
   launch(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,
-         work.found, work.sums, work.first, work.progress, message ? message->place() : nullptr);
-  if (message) message->send();
+         work.found, work.sums, work.first, work.progress, message ? message->letter() : nullptr);
+  if (message) message->expect();
   if (inverse) {
     launch(number_words, {blocks, kThreads}, tiles, work.found, work.sums, work.first);
   } else {

@@ -59,9 +59,9 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-constexpr int kCountThreads = 512;            ///< Of index_and_count().
+constexpr int kCountThreads = 1024;           ///< Of index_and_count().
 constexpr int kSumThreads = 1024;             ///< Of sum_counts().
-constexpr int kWriteThreads = 256;            ///< Of write_lists().
+constexpr int kWriteThreads = 128;            ///< Of write_lists().
 constexpr int kRowsEach = 4;                  ///< Of a lane: their loads are in flight together.
 constexpr int kTileRows = 32 * kRowsEach;     ///< Of a warp.
 constexpr int kMaxResident = 4096;            ///< More blocks than are resident on any device.
@@ -230,7 +230,7 @@ template <bool kRowsOfFour>
 __global__ void __launch_bounds__(kCountThreads)
     index_and_count(runs::Problem grid, const std::int32_t* coords, runs::Table table,
                     std::int64_t tiles, State* state, std::int32_t* counts,
-                    std::int32_t* out_coords, Count* count) {
+                    std::int32_t* out_coords, Letter<Count>* count) {
   __shared__ unsigned long long pairs_of_block;
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
   const std::int64_t thread = std::int64_t{blockIdx.x} * kCountThreads + threadIdx.x;
@@ -283,9 +283,8 @@ __global__ void __launch_bounds__(kCountThreads)
   if (atomicAdd(&state->finished, 1u) != gridDim.x - 1) return;
   __threadfence();  // the sum is not read before the last block has finished
   state->sorted = sorted ? 1 : 0;
-  count->pairs = static_cast<std::int64_t>(__ldcg(&state->pairs));
-  count->bad = __ldcg(&state->bad);
-  count->sorted = sorted ? 1 : 0;
+  count->send(
+      {static_cast<std::int64_t>(__ldcg(&state->pairs)), __ldcg(&state->bad), sorted ? 1 : 0});
 }
 
 /// Replaces the counts [taps][tiles] by the sums of those before in the list of the tap, and writes
@@ -414,8 +413,8 @@ void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::i
   launch_cooperatively(index_and_count<kRowsOfFour>,
                        {blocks_for(tasks, kCountThreads / 32, most_blocks), kCountThreads}, grid,
                        coords, work.table, tiles, work.state, work.counts, out_coords,
-                       message.place());
-  message.send();
+                       message.letter());
+  message.expect();
   launch(sum_counts, {blocks_for(book.KV, 1, kMaxBlocks), kSumThreads}, book.KV, tiles, work.state,
          work.counts, work.totals);
 
