@@ -3,6 +3,7 @@
 /// "Programmatic Dependent Launch").
 #pragma once
 
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 
 namespace convladder::BACKEND {
@@ -10,11 +11,15 @@ namespace convladder::BACKEND {
 /// As launch(), but blocks may begin as soon as all blocks of the kernel before have called
 /// let_next_kernel_begin() or ended. They do what does not depend on it, and then call
 /// wait_for_kernel_before(). So the launch and the beginning of one kernel lie beside the end of
-/// the other. Needs compute capability 9.0. On the CPU, kernels come one after the other.
+/// the other. On the CPU, and before compute capability 9.0, kernels come one after the other.
 template <class... Parameters, class... Values>
 void launch_early(void (*kernel)(Parameters...), const LaunchConfig& config,
                   Values&&... arguments) {
 #ifdef __CUDACC__
+  if (compute_capability() < 90) {
+    launch(kernel, config, std::forward<Values>(arguments)...);
+    return;
+  }
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
   if (config.shared_bytes > kDefaultSharedBytes) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -43,6 +43,7 @@
 #include "core/cuda/launch.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/rulebook/run_grid.cuh"
 #include "cuda_optimized/rulebook/run_table.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 
@@ -51,7 +52,6 @@ namespace {
 
 constexpr int kThreads = 768;
 constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
-constexpr std::int64_t kMaxGroups = 1 << 21;     ///< 32 MB of words: more would not stay in the L2.
 constexpr int kMaxBlocks = 4096;                 ///< More than are resident at once on any device.
 
 /// What the blocks tell each other and the host.
@@ -60,57 +60,6 @@ struct State {
   std::int32_t unsorted[kMaxBlocks];  ///< By block: not 0 where it met a row out of order.
 };
 constexpr std::size_t kStateBytes = ceil_div<std::size_t>(sizeof(State), 256) * 256;
-
-/// A word for each run of the grid, at its own place: an index of sorted sites for look_up().
-struct RunGrid {
-  using Answer = std::uint32_t;
-
-  std::uint32_t* words;  ///< [whole groups of 4]: a bit for each cell; null where it is too large
-  std::int32_t* first_rows;  ///< [runs]: the row of the first site; empty runs have none
-
-  struct Found {
-    std::uint32_t word;
-    std::uint32_t run;
-  };
-
-  __device__ Answer ask(std::uint32_t run) const { return words[run]; }
-  __device__ Found settle(std::uint32_t run, Answer word) const { return {word, run}; }
-  __device__ std::int32_t rank_at(const Found& found, int bit) const {
-    return first_rows[found.run] + __popc(found.word & ((1u << bit) - 1));
-  }
-  __device__ std::int32_t row_at(const Found& found, int bit, bool /*sorted*/) const {
-    return (found.word >> bit & 1) != 0 ? rank_at(found, bit) : -1;
-  }
-};
-
-/// Empties the grid. `thread` of `threads` does its share.
-__device__ void clear(const RunGrid& grid, std::int64_t groups, std::int64_t thread,
-                      std::int64_t threads) {
-  auto* to = reinterpret_cast<uint4*>(grid.words);
-  for (std::int64_t i = thread; i < groups; i += threads) to[i] = make_uint4(0, 0, 0, 0);
-}
-
-/// Enters sites, which are sorted. `thread` of `threads` does its share; whole warps.
-template <bool kCube>
-__device__ void insert_sorted(const runs::Problem& grid, const std::int32_t* coords,
-                              const RunGrid& index, std::int64_t thread, std::int64_t threads) {
-  const int lane = static_cast<int>(thread % 32);
-  // All lanes of a warp go round equally often.
-  for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
-    const std::int64_t row = warp_row + lane;
-    const bool is_row = row < grid.sites;
-    runs::Cell cell{-1, {}};
-    if (is_row) cell = runs::cell_of<kCube>(grid, coords, row);
-    const std::uint32_t run = is_row ? cell.run(grid) : 0;
-    // The first lane's run may have begun in the rows of another warp.
-    const bool begins = lane > 0 || row == 0 ||
-                        (is_row && runs::cell_of<kCube>(grid, coords, row - 1).run(grid) != run);
-    const runs::Group group(is_row, run, cell.bit());
-    if (!is_row || !group.leads) continue;
-    atomicOr(&index.words[run], group.bits);
-    if (begins) index.first_rows[run] = static_cast<std::int32_t>(row);
-  }
-}
 
 /// A word of the host's memory that kernels can write to: not 0 once any run of the process has met
 /// bad rows. So it need not be emptied before a run, and runs in other streams may share it.
@@ -127,14 +76,14 @@ std::int32_t* ever_bad() {
 /// All of it. A cooperative, one-dimensional grid of kThreads.
 template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
-    build(runs::Problem grid, const std::int32_t* coords, runs::Table table, RunGrid run_grid,
+    build(runs::Problem grid, const std::int32_t* coords, runs::Table table, runs::RunGrid run_grid,
           std::int64_t groups, State* state, std::int32_t* out_coords, std::int32_t* nbr,
           std::int32_t* mask, std::int32_t* ever_bad) {
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
   const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
 
-  clear(run_grid, groups, thread, threads);
+  runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
   const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // counts as it waits
@@ -152,7 +101,7 @@ __global__ void __launch_bounds__(kThreads)
     all_blocks.sync();  // the table is empty before sites enter
   }
   if (dense) {
-    insert_sorted<kCube>(grid, coords, run_grid, thread, threads);
+    runs::insert_sorted<kCube>(grid, coords, run_grid, thread, threads);
   } else {
     runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
   }
@@ -170,9 +119,9 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t row = thread; row < grid.sites; row += threads) {
       const runs::Cell cell = runs::cell_of<false>(grid, coords, row);
       if (dense) {
-        runs::look_up(grid, cell, run_grid, true, row, nbr, mask);
+        runs::look_up(grid, cell, run_grid, true, row, grid.tap_lines, nbr, mask);
       } else {
-        runs::look_up(grid, cell, table, sorted, row, nbr, mask);
+        runs::look_up(grid, cell, table, sorted, row, grid.tap_lines, nbr, mask);
       }
     }
   }
@@ -180,33 +129,19 @@ __global__ void __launch_bounds__(kThreads)
 
 Declined supports(const RulebookProblem& book) { return runs::declined(book); }
 
-/// Groups of 4 words of the run grid; 0 where it is not worth its clearing.
-std::int64_t group_count(const RulebookProblem& book) {
-  const std::int64_t groups = ceil_div<std::int64_t>(runs::run_count(book), 4);
-  return groups <= kMaxGroups ? groups : 0;
-}
-
 /// State, table, words and first rows of the run grid; and a gap, to align the words.
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return kStateBytes + runs::table_bytes(book.sites) +
-         static_cast<std::size_t>(group_count(book)) * 2 * sizeof(uint4) + sizeof(uint4);
-}
-
-/// The run grid in `memory`, from its first aligned address on.
-RunGrid run_grid_in(unsigned char* memory, std::int64_t groups) {
-  const std::size_t over = reinterpret_cast<std::uintptr_t>(memory) % sizeof(uint4);
-  auto* words = reinterpret_cast<std::uint32_t*>(memory + (sizeof(uint4) - over));
-  return {words, reinterpret_cast<std::int32_t*>(words + groups * 4)};
+  return kStateBytes + runs::table_bytes(book.sites) + runs::run_grid_bytes(book);
 }
 
 template <bool kCube>
 void launch_build(const RulebookProblem& book, const std::int32_t* coords, State* state,
-                  const runs::Table& table, const RunGrid& run_grid, std::int32_t* out_coords,
+                  const runs::Table& table, const runs::RunGrid& run_grid, std::int32_t* out_coords,
                   std::int32_t* nbr, std::int32_t* mask) {
   static const int most_blocks = std::min(resident_blocks(build<kCube>, kThreads), kMaxBlocks);
   const unsigned blocks = blocks_for(book.sites, kCube ? kRows : kThreads, most_blocks);
   launch_cooperatively(build<kCube>, {blocks, kThreads}, runs::Problem(book), coords, table,
-                       run_grid, group_count(book), state, out_coords, nbr, mask, ever_bad());
+                       run_grid, runs::group_count(book), state, out_coords, nbr, mask, ever_bad());
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
@@ -221,8 +156,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
     (cube ? launch_build<true>
           : launch_build<false>)(book, coords, arrays.workspace<State>(),
                                  runs::table_in(table_memory, book.sites),
-                                 run_grid_in(table_memory + runs::table_bytes(book.sites),
-                                             group_count(book)),
+                                 runs::run_grid_in(table_memory + runs::table_bytes(book.sites),
+                                                   runs::group_count(book)),
                                  out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);

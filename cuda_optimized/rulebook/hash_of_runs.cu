@@ -101,7 +101,8 @@ __global__ void __launch_bounds__(kThreads)
     runs::look_up_cube<kRows>(grid, coords, table, sorted, mask_bits, nbr, mask);
   } else {
     for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
-      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), table, sorted, row, nbr, mask);
+      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), table, sorted, row,
+                    grid.tap_lines, nbr, mask);
   }
 }
 

@@ -45,9 +45,11 @@ struct Table {
     }
     return {static_cast<std::uint32_t>(entry), place};
   }
+  /// The row of the first site of a found run, if they are sorted.
+  __device__ std::int32_t first_row(const Found& found) const { return first_rows[found.place]; }
   /// Sorted sites of a run have rows side by side.
   __device__ std::int32_t rank_at(const Found& found, int bit) const {
-    return first_rows[found.place] + __popc(found.word & ((1u << bit) - 1));
+    return first_row(found) + __popc(found.word & ((1u << bit) - 1));
   }
   /// The row at a cell of a found run, or -1.
   __device__ std::int32_t row_at(const Found& found, int bit, bool sorted) const {

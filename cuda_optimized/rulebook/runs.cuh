@@ -24,6 +24,7 @@ struct Problem {
   int ndim, batch, sites, KV;       ///< As the problem's.
   PerAxis shape, kernel, dilation;  ///< Outermost first.
   int line_runs;                    ///< Runs of a line along the innermost axis.
+  int tap_lines;                    ///< Lines of the kernel along it.
 
   /// Of a rulebook.
   explicit Problem(const RulebookProblem& book)
@@ -36,6 +37,7 @@ struct Problem {
       dilation[padded] = book.dilation[axis];
     }
     line_runs = ceil_div(shape[kOuterAxes], kCells);
+    tap_lines = KV / kernel[kOuterAxes];
   }
 };
 
@@ -156,8 +158,9 @@ struct Group {
   }
 };
 
-/// Looks up a site's neighbours for any kernel: column `row` of nbr [KV][sites], and row `row` of
-/// mask. @tparam Index has these members:
+/// Looks up a site's neighbours for any kernel, at the taps of the first `lines` lines along the
+/// innermost axis: column `row` of nbr [KV][sites], and row `row` of mask, or null. @tparam Index
+/// has these members:
 ///
 /// - `Answer ask(run)`: what one load says about a run; `Answer{}` says that there is none
 /// - `Found settle(run, answer)`: the rest of the search; Found::word has a bit for each cell
@@ -165,12 +168,12 @@ struct Group {
 /// - `row_at(found, bit, sorted)`: the row of a cell, or -1
 template <class Index>
 __device__ void look_up(const Problem& grid, const Cell& cell, const Index& index, bool sorted,
-                        std::int64_t row, std::int32_t* nbr, std::int32_t* mask) {
+                        std::int64_t row, int lines, std::int32_t* nbr, std::int32_t* mask) {
   const bool inside = cell.is_inside(grid);
-  const int taps = grid.kernel[kOuterAxes];  // of a line along the innermost axis
+  const int taps = grid.kernel[kOuterAxes];  // of a line
   std::uint32_t word = 0;
   int k = 0;
-  for (int line = 0; line < grid.KV / taps; ++line) {
+  for (int line = 0; line < lines; ++line) {
     Cell at = cell;
     bool line_inside = inside;
     int tap = line;
@@ -200,8 +203,9 @@ __device__ void look_up(const Problem& grid, const Cell& cell, const Index& inde
       }
       nbr[std::int64_t{k} * grid.sites + row] = neighbour;
       if (neighbour >= 0) word |= 1u << k % 32;
-      if (k % 32 == 31 || k == grid.KV - 1) {
-        mask[row * mask_words(grid.KV) + k / 32] = static_cast<std::int32_t>(word);
+      if (k % 32 == 31 || k == lines * taps - 1) {
+        if (mask != nullptr)
+          mask[row * mask_words(grid.KV) + k / 32] = static_cast<std::int32_t>(word);
         word = 0;
       }
     }
