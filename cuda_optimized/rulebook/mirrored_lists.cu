@@ -54,10 +54,13 @@
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/block_sum.cuh"
+#include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/run_table.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
+
+using pair_lists::InOut;
 
 constexpr int kCountThreads = 1024;           ///< Of index_and_count().
 constexpr int kSumThreads = 1024;             ///< Of sum_counts().
@@ -82,11 +85,6 @@ struct State {
   std::int32_t bad;                     ///< As Count::bad.
   std::int32_t sorted;                  ///< As Count::sorted.
   std::int32_t unsorted[kMaxResident];  ///< By block: not 0 where it met a row out of order.
-};
-
-/// Two rows that meet.
-struct alignas(8) InOut {
-  std::int32_t in, out;
 };
 
 /// The taps that are looked up, from the first on: all, or up to the centre where those behind it
@@ -292,21 +290,8 @@ __global__ void __launch_bounds__(kCountThreads)
 __global__ void __launch_bounds__(kSumThreads)
     sum_counts(int KV, std::int64_t tiles, const State* state, std::int32_t* counts,
                std::int32_t* totals) {
-  constexpr int kWarps = kSumThreads / 32;
-  __shared__ int warp_sums[kWarps];
   const int taps = Taps(KV, 1, state->sorted != 0).count;
-  for (int k = static_cast<int>(blockIdx.x); k < taps; k += static_cast<int>(gridDim.x)) {
-    std::int32_t before = 0;  // in the tiles of earlier rounds
-    for (std::int64_t first = 0; first < tiles; first += kSumThreads) {
-      const std::int64_t tile = first + threadIdx.x;
-      const int own = tile < tiles ? counts[k * tiles + tile] : 0;
-      int total;
-      const int sum = block_exclusive_sum<kWarps>(own, warp_sums, &total);
-      if (tile < tiles) counts[k * tiles + tile] = before + sum;
-      before += total;
-    }
-    if (threadIdx.x == 0) totals[k] = before;
-  }
+  row_exclusive_sums<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
 }
 
 /// pairs [P][3]: each warp writes those of a tile and of a line of taps, and their mirrors. Any
@@ -330,10 +315,7 @@ __global__ void __launch_bounds__(kWriteThreads)
     const int first = taps.first(line), end = taps.end(line);
     const TileLine<kRowsOfFour> cells(grid, coords, table, sorted, tile * kTileRows, line,
                                       end - first);
-    std::int64_t list = 0;  // where the tap's list begins: behind those of all taps before
-    for (int k = lane; k < first; k += 32) list += totals[k];
-    for (int distance = 16; distance > 0; distance /= 2)
-      list += __shfl_xor_sync(kWholeWarp, list, distance);
+    std::int64_t list = pair_lists::begin_of_list(totals, first);
     for (int k = first; k < end; ++k) {
       const std::int32_t place = places[k * tiles + tile], total = totals[k];
       int count = 0;
@@ -351,13 +333,11 @@ __global__ void __launch_bounds__(kWriteThreads)
       // The opposite list ends where those of the taps before this one, mirrored, begin.
       std::int32_t* const mirrored = pairs + (P - (list + total) + place) * kPairColumns;
       const int opposite = taps.is_mirrored(k) ? grid.KV - 1 - k : -1;
-      for (int word = lane; word < count * kPairColumns; word += 32) {
-        const InOut pair = found[word / kPairColumns];
-        const int column = word % kPairColumns;
+      pair_lists::visit_words(found, count, [&](int word, int column, const InOut& pair) {
         own[word] = column == 0 ? k : column == 1 ? pair.in : pair.out;
         if (opposite >= 0)
           mirrored[word] = column == 0 ? opposite : column == 1 ? pair.out : pair.in;
-      }
+      });
       list += total;
       __syncwarp();  // all have been written before those of the next tap overwrite them
     }
