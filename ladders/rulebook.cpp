@@ -22,6 +22,7 @@ CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_set_of_outputs)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid_of_outputs)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, gather)
 CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, one_output_each)
+CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, lists_of_inputs)
 
 convladder::Ladder convladder::rulebook_ladder() {
   return {
@@ -79,5 +80,7 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "new sites: each output looks its inputs up in bits and ranks, and stores once"),
           CUDA_ROW(cuda_optimized, rulebook, one_output_each, "cuda_optimized/rulebook/gather",
                    "windows that do not overlap: each input has one output, and one division"),
+          CUDA_ROW(cuda_optimized, rulebook, lists_of_inputs, "cuda_optimized/rulebook/gather",
+                   "new sites: lists of pairs from the inputs' side, where each question is a hit"),
       }};
 }

@@ -375,16 +375,23 @@ TEST_CASE("rungs that promise pairs in canonical order have it themselves") {
   // More rows than a tile has, sorted and in no order.
   Dice dice(27);
   const RulebookProblem volume = subm(3, {{4, 5, 40}});
-  const std::vector<SparseCase> all = {case_where(volume, everywhere),
-                                       random_case(volume, 500, dice),
-                                       case_where(subm(1, {{700}}, {{5}}, 3), everywhere)};
-  for (const char* name : {"count_scan_fill", "mirrored_lists"}) {
+  std::vector<SparseCase> all = {case_where(volume, everywhere), random_case(volume, 500, dice),
+                                 case_where(subm(1, {{700}}, {{5}}, 3), everywhere)};
+  for (const SparseMode mode : {SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
+    RulebookProblem halved = volume;
+    halved.mode = mode;
+    halved.stride = every_axis(2);
+    halved.pad = every_axis(1);
+    all.push_back(random_case(halved, 500, dice));
+  }
+  for (const char* name : {"count_scan_fill", "mirrored_lists", "lists_of_inputs"}) {
     for (const Rung& rung : ladder("rulebook").rungs) {
       if (!rung.name.ends_with(name)) continue;
       for (const Where where : kEverywhere) {
         const auto& code = rung.code_at(where);
         if (!code || device_at(where) == nullptr) continue;
         for (const SparseCase& sites : all) {
+          if (code->supports(sites.book)) continue;  // declined
           const RungRun ran =
               run_guarded(ladder("rulebook"), sites.book, {{"coords", sites.coords}}, *code, where);
           INFO(rung.name, " (", name_of(where), "), ", sites.book.sites, " sites");

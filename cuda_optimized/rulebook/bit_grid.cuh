@@ -19,15 +19,17 @@ inline constexpr int kTilesEach = 8;  ///< Whose sums a thread of the last block
 
 /// What the host is told in the middle of a run.
 struct Count {
-  std::int64_t found;      ///< Bits set in the grid of the found sites.
+  std::int64_t found;      ///< Bits set in what was counted: the found sites' grid, or both.
   std::uint32_t unusable;  ///< As Progress::unusable.
+  std::int64_t pairs;      ///< As Progress::pairs.
 };
 
 /// What blocks agree on. Starts as zeros.
 struct Progress {
-  std::uint32_t unusable;  ///< Rows of coords outside of the grid, and repeated ones.
-  std::uint32_t tickets;   ///< Blocks that have counted their tiles.
-  std::uint32_t placed;    ///< Given rows that have a place in the index (gather.cu).
+  std::uint32_t unusable;    ///< Rows of coords outside of the grid, and repeated ones.
+  std::uint32_t tickets;     ///< Blocks that have counted their tiles.
+  std::uint32_t placed;      ///< Given rows that have a place in the index (gather.cu).
+  unsigned long long pairs;  ///< Of all taps (lists_of_inputs.cu).
 };
 inline constexpr std::int64_t kProgressWords = 64;  ///< Room for it, with what follows aligned.
 static_assert(sizeof(Progress) <= kProgressWords * sizeof(std::uint32_t));
@@ -127,22 +129,26 @@ __device__ inline void mark_found(const Lattice& lattice, const LatticeSite& sit
   }
 }
 
-/// Sets the bits of all given sites, and of all that their taps lead to. A row outside leads
-/// nowhere; it is counted, and so is one whose bit is there already. Any one-dimensional grid.
+/// Sets the bit of a given site, and those of all that its taps lead to. A site outside leads
+/// nowhere; it is counted, and so is one whose bit is there already.
+__device__ inline void mark_site(const Lattice& lattice, const LatticeSite& site,
+                                 std::uint32_t* given, std::uint32_t* found, Progress* progress) {
+  // The atomic's answer takes as long as all that mark_found() does: it is asked for first, and
+  // needed last. A repeated site sets the same bits again.
+  const bool usable = mark_given(lattice, site, given);
+  if (is_inside(lattice, site)) mark_found(lattice, site, found);
+  if (!usable) atomicAdd(&progress->unusable, 1u);
+}
+
+/// mark_site() for all given sites. Any one-dimensional grid.
 /// @param given, found bits, all zero
 [[maybe_unused]] static __global__ void mark_sites(Lattice lattice, const std::int32_t* coords,
                                                    std::uint32_t* given, std::uint32_t* found,
                                                    Progress* progress) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads) {
-    const LatticeSite site = lattice_site(lattice, coords, row);
-    // The atomic's answer takes as long as all that mark_found() does: it is asked for first, and
-    // needed last. A repeated site sets the same bits again.
-    const bool usable = mark_given(lattice, site, given);
-    if (is_inside(lattice, site)) mark_found(lattice, site, found);
-    if (!usable) atomicAdd(&progress->unusable, 1u);
-  }
+  for (; row < lattice.sites; row += grid_threads)
+    mark_site(lattice, lattice_site(lattice, coords, row), given, found, progress);
 }
 
 /// sums [tiles]: the bits of each tile of words. The first `blocks` blocks, of kThreads, share the
@@ -191,7 +197,8 @@ __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint
   }
   if (threadIdx.x == 0) {
     sums[tiles] = before;
-    if (count != nullptr) count->send({before, progress->unusable});
+    if (count != nullptr)
+      count->send({before, progress->unusable, static_cast<std::int64_t>(progress->pairs)});
   }
 }
 
@@ -291,6 +298,23 @@ namespace bit_grid {
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
+/// Creates out_coords [M][1 + ndim] and fills it: under `inverse` with coords, else with the sites
+/// of the found cells [M].
+inline void create_out_coords(const RulebookProblem& book, const Lattice& lattice,
+                              const Arguments& arrays, std::int64_t M, const std::uint32_t* cells) {
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  if (M == 0) return;
+  if (book.mode == SparseMode::inverse) {
+    check(cudaMemcpyAsync(
+        out_coords, arrays.in<std::int32_t>("coords"),
+        static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *out_coords,
+        cudaMemcpyDeviceToDevice));
+  } else {
+    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M, cells,
+           out_coords);
+  }
+}
+
 /// The workspace, front to back.
 struct Workspace {
   Progress* progress;        ///< Of the kernels.
@@ -368,7 +392,7 @@ inline Table create_table(const RulebookProblem& book, const Lattice& lattice,
   if (count.unusable > 0) report_site_errors(book, coords);
 
   const std::int64_t M = inverse ? book.sites : count.found;
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  create_out_coords(book, lattice, arrays, M, work.cells);
   const Table table{{work.found, work.first},
                     inverse,
                     M,
@@ -377,14 +401,6 @@ inline Table create_table(const RulebookProblem& book, const Lattice& lattice,
                     arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)})};
   if (M == 0) return table;
   const auto rows = static_cast<std::size_t>(M);
-  if (inverse) {
-    check(cudaMemcpyAsync(out_coords, coords,
-                          rows * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-                          cudaMemcpyDeviceToDevice));
-  } else {
-    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M, work.cells,
-           out_coords);
-  }
   check(cudaMemsetAsync(table.nbr, 0xff,
                         static_cast<std::size_t>(book.KV) * rows * sizeof *table.nbr));
   check(cudaMemsetAsync(table.mask, 0,

@@ -1,5 +1,5 @@
 /// @file block_sum.cuh
-/// @brief A running sum over the threads of a block.
+/// @brief Running sums: over the threads of a block, and over the rows of a table.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -33,6 +33,27 @@ __device__ int block_exclusive_sum(int value, int* warp_sums, int* total) {
   }
   *total = all;
   return before + inclusive - value;
+}
+
+/// Replaces the values [rows][columns] by the sums of those before in their row, and writes the sum
+/// of each row: totals [rows]. The first `blocks` blocks, of kThreads, share the work: a row each.
+template <int kThreads>
+__device__ void row_exclusive_sums(int rows, std::int64_t columns, unsigned blocks,
+                                   std::int32_t* values, std::int32_t* totals) {
+  constexpr int kWarps = kThreads / 32;
+  __shared__ int warp_sums[kWarps];
+  for (std::int64_t row = blockIdx.x; row < rows; row += blocks) {
+    std::int32_t before = 0;  // in the columns of earlier rounds
+    for (std::int64_t first = 0; first < columns; first += kThreads) {
+      const std::int64_t column = first + threadIdx.x;
+      const int own = column < columns ? values[row * columns + column] : 0;
+      int total;
+      const int sum = block_exclusive_sum<kWarps>(own, warp_sums, &total);
+      if (column < columns) values[row * columns + column] = before + sum;
+      before += total;
+    }
+    if (threadIdx.x == 0) totals[row] = before;
+  }
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -2,7 +2,8 @@
 /// @brief rulebook, new sites: each output looks its inputs up in bits and ranks, and stores once.
 ///
 /// - Before: bit_grid_of_outputs.cu (clears the table, scatters pairs to it, and or-s masks)
-/// - After: one_output_each.cu (where nothing need be asked)
+/// - After: one_output_each.cu (where nothing need be asked), lists_of_inputs.cu (pairs, without a
+///   table: inputs ask for outputs)
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** The table is as long as the outputs, so let its columns be filled by outputs: a

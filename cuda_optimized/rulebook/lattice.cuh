@@ -18,7 +18,8 @@ struct LatticeAxis {
   int given = 1, found = 1;                           ///< Extents.
   int kernel = 1, stride = 1, pad = 0, dilation = 1;  ///< As the problem's, along this axis.
   int tap_step = 1, found_step = 1;  ///< Steps from a tap to the next, and of where they lead.
-  FastDivision by_stride, by_found;  ///< Divisions by the stride and by found_step.
+  FastDivision by_stride;            ///< Division by the stride.
+  FastDivision by_given, by_found;   ///< Divisions by the extents.
 
   /// at * stride - pad + tap * dilation, if that is less than `extent` and not negative; else -1.
   __device__ int times_stride(int at, int tap, int extent) const {
@@ -57,6 +58,7 @@ struct Lattice {
           .tap_step = transposed ? 1 : book.stride[axis] / common,
           .found_step = transposed ? book.dilation[axis] : -(book.dilation[axis] / common),
           .by_stride = FastDivision(book.stride[axis]),
+          .by_given = FastDivision(book.shape[axis]),
           .by_found = FastDivision(book.out_shape[axis])};
     }
   }
@@ -111,8 +113,9 @@ __device__ inline std::uint32_t given_cell(const Lattice& lattice, const Lattice
   return cell;
 }
 
-/// The site of a found cell.
-__device__ inline LatticeSite found_site(const Lattice& lattice, std::uint32_t cell) {
+/// The site of a cell, in the grid of whose extents kByExtent are the divisions.
+template <FastDivision LatticeAxis::*kByExtent>
+__device__ LatticeSite site_of_cell(const Lattice& lattice, std::uint32_t cell) {
   LatticeSite site;
   auto rest = static_cast<int>(cell);
 #pragma unroll
@@ -121,12 +124,23 @@ __device__ inline LatticeSite found_site(const Lattice& lattice, std::uint32_t c
       site.at[axis] = 0;
       continue;
     }
-    const int quotient = lattice.axes[axis].by_found.quotient(rest);
-    site.at[axis] = lattice.axes[axis].by_found.remainder(rest, quotient);
+    const FastDivision& by_extent = lattice.axes[axis].*kByExtent;
+    const int quotient = by_extent.quotient(rest);
+    site.at[axis] = by_extent.remainder(rest, quotient);
     rest = quotient;
   }
   site.batch = rest;
   return site;
+}
+
+/// The site of a given cell.
+__device__ inline LatticeSite given_site(const Lattice& lattice, std::uint32_t cell) {
+  return site_of_cell<&LatticeAxis::by_given>(lattice, cell);
+}
+
+/// The site of a found cell.
+__device__ inline LatticeSite found_site(const Lattice& lattice, std::uint32_t cell) {
+  return site_of_cell<&LatticeAxis::by_found>(lattice, cell);
 }
 
 /// Writes a site to row `row` of coords [rows][1 + ndim].

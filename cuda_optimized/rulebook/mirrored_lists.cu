@@ -55,6 +55,7 @@
 #include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/rulebook/block_sum.cuh"
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/run_grid.cuh"
 #include "cuda_optimized/rulebook/run_table.cuh"
@@ -240,14 +241,14 @@ __global__ void __launch_bounds__(kCountThreads)
       {static_cast<std::int64_t>(__ldcg(&state->pairs)), __ldcg(&state->bad), sorted ? 1 : 0});
 }
 
-/// pair_lists::sum_counts() for the taps that were looked up. Any one-dimensional grid of
-/// kSumThreads.
+/// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the places of
+/// each tile in the list of the tap, and totals [taps]. Any one-dimensional grid of kSumThreads.
 __global__ void __launch_bounds__(kSumThreads)
     sum_counts(int KV, std::int64_t tiles, const State* state, std::int32_t* counts,
                std::int32_t* totals) {
   wait_for_kernel_before();  // counts and state
   const int taps = Taps(KV, 1, state->sorted != 0).count;
-  pair_lists::sum_counts<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
+  row_exclusive_sums<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
 }
 
 /// pairs [P][3]: each warp writes those of a tap and a tile, and their mirrors. Any one-dimensional

@@ -677,6 +677,34 @@ planted_bug(staged_pairs_read_too_early
   REPLACE [==[]==]
   TEACHES "who stages a pair and who stores it are two lanes of a warp, which need not run together")
 
+planted_bug(place_taken_for_the_row
+  RUNG cuda_optimized/rulebook/lists_of_inputs
+  WITH ${algorithms}
+  FIND [==[return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);]==]
+  REPLACE [==[return static_cast<std::int32_t>(place);]==]
+  TEACHES "inputs are gone through in the order of their sites, and named by their rows, which may have any order")
+
+planted_bug(outputs_numbered_behind_the_inputs
+  RUNG cuda_optimized/rulebook/lists_of_inputs
+  WITH ${algorithms}
+  FIND [==[found.bits[at / 32]) - first_found);]==]
+  REPLACE [==[found.bits[at / 32]));]==]
+  TEACHES "two grids numbered in one: a row of the second is its number less all of the first")
+
+planted_bug(pairs_counted_that_are_not_written
+  RUNG cuda_optimized/rulebook/lists_of_inputs
+  WITH ${algorithms}
+  FIND [==[if (found >= 0 && found < along.found) ++of_axis;]==]
+  REPLACE [==[++of_axis;]==]
+  TEACHES "a size foretold by other means than the writing must agree with it: taps may lead beyond the grid")
+
+planted_bug(lists_of_inverse_keep_the_roles
+  RUNG cuda_optimized/rulebook/lists_of_inputs
+  WITH ${algorithms}
+  FIND [==[inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]};]==]
+  REPLACE [==[InOut{rows[i], found_rows[i]};]==]
+  TEACHES "given sites are the outputs of an inverse convolution, whose lists are in their order")
+
 planted_bug(warp_sums_read_too_early
   RUNG cuda_optimized/rulebook/mirrored_lists
   FILE cuda_optimized/rulebook/block_sum.cuh
