@@ -18,7 +18,7 @@
 /// ends from the beginning.
 ///
 /// Nothing is looked up twice either. What a tap leads each row to is kept, as rows of a table are
-/// (neighbour_table.cu), for the taps up to the centre; and for each tap and tile of 128 rows, how
+/// (neighbour_table.cu), for the taps up to the centre; and for each tap and tile of 256 rows, how
 /// many those are. When the sums of these numbers say where each tile's pairs go, the table is read
 /// once more, and each pair is written to both lists.
 ///
@@ -30,7 +30,7 @@
 /// writes their number into the host's own memory, and the second runs while the host wakes up
 /// (core/cuda/host_message.hpp).
 ///
-/// A warp writes what it found at a tap in 128 rows together: through shared memory, so that
+/// A warp writes what it found at a tap in 256 rows together: through shared memory, so that
 /// neighbouring lanes store neighbouring words, whatever pair those belong to.
 ///
 /// Sites in another order than their own have the same kernels, but all taps are looked up, as no
@@ -68,8 +68,8 @@ using pair_lists::InOut;
 constexpr int kCountThreads = 1024;           ///< Of index_and_count().
 constexpr int kSumThreads = 1024;             ///< Of sum_counts().
 constexpr int kWriteThreads = 128;            ///< Of write_lists().
-constexpr int kRowsEach = 4;                  ///< Of a lane: their loads are in flight together.
-constexpr int kTileRows = 32 * kRowsEach;     ///< Of a warp that writes, of 4 that count.
+constexpr int kRowsEach = 8;                  ///< Of a lane: their loads are in flight together.
+constexpr int kTileRows = 32 * kRowsEach;     ///< Of a warp that writes, of 8 that count.
 constexpr int kMaxResident = 4096;            ///< More blocks than are resident on any device.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: warps stride.
 constexpr unsigned kWholeWarp = runs::kWholeWarp;
@@ -151,8 +151,8 @@ __device__ unsigned long long look_up_and_count(const runs::Problem& grid,
   unsigned long long pairs = 0;
   for (std::int64_t first = std::int64_t{blockIdx.x} * TileCounts::kTiles; first < tiles * parts;
        first += std::int64_t{gridDim.x} * TileCounts::kTiles) {
-    const std::int64_t task = first + threadIdx.x / kTileRows;
-    const std::int64_t tile = task / parts;
+    const auto task = static_cast<unsigned>(first + threadIdx.x / kTileRows);  // below 2^31
+    const std::int64_t tile = task / static_cast<unsigned>(parts);
     const std::int64_t row = tile * kTileRows + threadIdx.x % kTileRows;
     const bool is_row = row < grid.sites;
     runs::Cell cell{-1, {}};
@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(kWriteThreads)
   const std::int64_t threads = std::int64_t{gridDim.x} * kWriteThreads;
   wait_for_kernel_before();  // places and totals
   for (std::int64_t task = thread / 32; task < tiles * taps.count; task += threads / 32) {
-    const int k = static_cast<int>(task / tiles);
+    // Fewer than 2^31, as `inputs` has 256 numbers for each: divided in 32 bits.
+    const int k = static_cast<int>(static_cast<unsigned>(task) / static_cast<unsigned>(tiles));
     const std::int64_t tile = task - k * tiles;
     std::int32_t in[kRowsEach];
 #pragma unroll

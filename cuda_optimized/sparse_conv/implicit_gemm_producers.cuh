@@ -66,7 +66,7 @@ struct Pass {
   int pitch;             ///< numbers of a row of `from`
   int chunks;            ///< stages that a row's channels take
   int tiles_m, tiles_n;  ///< down, and side by side
-  std::int64_t tiles;    ///< of rows and channels, fewer than 2^31
+  int tiles;             ///< of rows and channels
   unsigned* handed_out;  ///< tiles beyond the blocks' first ones
 };
 
@@ -76,10 +76,10 @@ struct Corner {
   int channel;
 };
 template <class Shape>
-__device__ Corner corner_of(const Pass<typename Shape::Number>& pass, std::int64_t tile) {
+__device__ Corner corner_of(const Pass<typename Shape::Number>& pass, int tile) {
   // The last rows of the order have the most taps: their tiles begin first.
-  const auto number = static_cast<int>(tile), m = number / pass.tiles_n;
-  return {std::int64_t{pass.tiles_m - 1 - m} * kTileRows, (number - m * pass.tiles_n) * Shape::N};
+  const int m = tile / pass.tiles_n;
+  return {std::int64_t{pass.tiles_m - 1 - m} * kTileRows, (tile - m * pass.tiles_n) * Shape::N};
 }
 
 /// A stage's place in the ring, and how often the ring has been gone through, modulo 2.
@@ -94,19 +94,21 @@ struct Place {
   }
 };
 
+/// What ends with a stage: nothing, its tile, or all of the block's.
+enum Ends { kNothing, kTile, kBlock };
+
 /// What producers and consumers share, beside the stages.
 template <class Shape>
 struct Ring {
   std::uint64_t full[Shape::kStages],  ///< all copies have landed
       empty[Shape::kStages];           ///< all consumer warps have read it
-  /// What a stage is: the tile's number, whether it is the tile's last, and the block's.
+  /// What a stage is: of which tile, and what ends with it.
   struct Label {
-    std::int64_t tile;
-    bool ends_tile, ends_block;
+    int tile, ends;
   } label[Shape::kStages];
   // Of the producers alone; two of each, for this tile and the next one.
   unsigned met[2][kMaxWords][kProducerWarps];  ///< taps that any row of a warp has
-  std::int64_t following[2];                   ///< the tile after this one
+  int following[2];                            ///< the tile after this one
 };
 
 /// A producer's number among the producers.
@@ -192,7 +194,7 @@ class TapWalk {
 
 /// The row that this lane owns in a tile, or -1.
 template <class Shape>
-__device__ std::int32_t own_row(const Pass<typename Shape::Number>& pass, std::int64_t tile) {
+__device__ std::int32_t own_row(const Pass<typename Shape::Number>& pass, int tile) {
   if (tile >= pass.tiles) return -1;
   const std::int64_t at = corner_of<Shape>(pass, tile).row + producer();
   return at < pass.conv.rows ? pass.conv.order[at] : -1;
@@ -222,12 +224,12 @@ __device__ void ask_for_rows(const Pass<typename Shape::Number>& pass, std::int3
 template <class Shape>
 __device__ void produce(const Pass<typename Shape::Number>& pass, Ring<Shape>& ring, char* stages) {
   Place<Shape> place;
-  std::int64_t tile = blockIdx.x;
+  int tile = static_cast<int>(blockIdx.x);
   std::int32_t row = own_row<Shape>(pass, tile);
   wait_for_kernel_before();  // weights and rows as prepare() leaves them, and its counter
   for (int turn = 0; tile < pass.tiles; turn ^= 1) {
-    std::int64_t following = 0;
-    if (producer() == 0) following = std::int64_t{gridDim.x} + atomicAdd(pass.handed_out, 1u);
+    int following = 0;
+    if (producer() == 0) following = static_cast<int>(gridDim.x + atomicAdd(pass.handed_out, 1u));
     TapWalk<Shape> walk(pass, row);
     walk.find(ring.met[turn]);
     if (producer() == 0) ring.following[turn] = following;
@@ -252,7 +254,9 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
         std::uint64_t* const full = &ring.full[place.stage];
         if (producer() == 0) {
           const bool ends_tile = !ahead.exists && chunk + 1 == pass.chunks;
-          ring.label[place.stage] = {tile, ends_tile, ends_tile && following >= pass.tiles};
+          ring.label[place.stage] = {tile, !ends_tile               ? kNothing
+                                           : following < pass.tiles ? kTile
+                                                                    : kBlock};
           ptx::mbarrier_arrive_expect_tx(full, Shape::kTaps * Shape::kBytesB);
 #pragma unroll
           for (int t = 0; t < Shape::kTaps; ++t) {
@@ -304,11 +308,17 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   using T = typename Shape::Number;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int own_row = thread / 32 * 16 + lane / 4;
+  // Of a warp, only the lane that gives stages back reads their labels: nobody can be late.
+  const auto told_all = [lane](const int& number) {
+    int told = 0;
+    if (lane == 0) told = number;
+    return __shfl_sync(0xFFFFFFFF, told, 0);
+  };
   Place<Shape> place;
-  for (bool more = true; more;) {
+  for (int ends = kNothing; ends != kBlock;) {
     // The tile's number comes with its first stage. Its rows are needed at the end.
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
-    const Corner corner = corner_of<Shape>(pass, ring.label[place.stage].tile);
+    const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
     std::int32_t rows[kRowTiles][2];
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
@@ -320,11 +330,10 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
     }
     WarpgroupSums<T, Shape::N> sums[kRowTiles];
     int last_stage = -1;
-    for (bool ends = false; !ends;) {
+    do {
       ptx::mbarrier_wait(&ring.full[place.stage], place.round);
       ptx::fence_proxy_async();  // threads have copied what wgmma will read
-      ends = ring.label[place.stage].ends_tile;
-      more = !ring.label[place.stage].ends_block;
+      ends = told_all(ring.label[place.stage].ends);
       const char* const a = stages + place.stage * Shape::kStageBytes;
       const char* const b = a + Shape::kTaps * Shape::kBytesA;
       ptx::wgmma_fence();
@@ -349,13 +358,11 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
       ptx::wgmma_commit_group();
       // All but this stage's products are done: the stage before may be overwritten.
       ptx::wgmma_wait_group<1>();
-      __syncwarp();  // all lanes have read that stage's label before one of them says so
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
       last_stage = place.stage;
       place.advance();
-    }
+    } while (ends == kNothing);
     ptx::wgmma_wait_group<0>();
-    __syncwarp();  // as above
     if (lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
 
     const bool whole = pairs && corner.channel + Shape::N <= pass.conv.channels;
@@ -599,7 +606,7 @@ void multiply_by_producers(const GatheredRows<T>& conv, std::int64_t sources, ch
                     .chunks = preparation.chunks,
                     .tiles_m = static_cast<int>(tiles_m),
                     .tiles_n = preparation.tiles_n,
-                    .tiles = tiles_m * preparation.tiles_n,
+                    .tiles = static_cast<int>(tiles_m * preparation.tiles_n),
                     .handed_out = preparation.handed_out};
     pass.conv.weights = preparation.blocks;
     if (copied) pass.conv.from = preparation.copy;
