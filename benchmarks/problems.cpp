@@ -173,6 +173,29 @@ void add_sparse_convolutions(std::vector<BenchmarkProblem>& all, const std::stri
   add("eighth", 64, 128, kTop, "a backbone's last layer: three taps", false);
 }
 
+void add_sparse_poolings(std::vector<BenchmarkProblem>& all, const std::string& ladder) {
+  const auto add = [&](const std::string& sites, int C, const Window& window,
+                       const std::string& teaches) {
+    const SparsePoolProblem pool = {.book = book_of(sites, window, RulebookForm::pairs), .C = C};
+    all.push_back({ladder, text(sites, "-", C, "-", window.id), teaches, pool, sites});
+  };
+  add("sweep", 16, kK2s2, "windows that do not overlap, few channels: the indices weigh most");
+  add("sweep", 64, kK2s2, "windows that do not overlap: traffic alone");
+  add("half", 32, kK3s2, "windows that overlap: features are read again");
+  add("half", 64, kK3s2, "windows that overlap, more channels");
+}
+
+void add_sparse_to_dense(std::vector<BenchmarkProblem>& all) {
+  const auto add = [&](const std::string& sites, int C, const std::string& teaches) {
+    const RulebookProblem grid = book_of(sites, kSubm3, RulebookForm::pairs);
+    all.push_back({"sparse_to_dense", text(sites, "-", C), teaches,
+                   validated(SparseToDenseProblem{.grid = grid, .C = C}), sites});
+  };
+  add("eighth", 64, "a backbone's fourth stage, for a dense head");
+  add("eighth", 128, "as many channels as a backbone hands on");
+  add("quarter", 32, "an emptier grid: nearly all stores are zeros");
+}
+
 std::vector<BenchmarkProblem> make_problems() {
   std::vector<BenchmarkProblem> all;
   const std::vector<NamedConvolution> named = convolutions();
@@ -205,6 +228,9 @@ std::vector<BenchmarkProblem> make_problems() {
   add_rulebooks(all);
   for (const char* ladder : {"sparse_conv", "sparse_dgrad", "sparse_wgrad"})
     add_sparse_convolutions(all, ladder);
+  for (const char* ladder : {"sparse_max_pool", "sparse_max_pool_dgrad"})
+    add_sparse_poolings(all, ladder);
+  add_sparse_to_dense(all);
   return all;
 }
 
@@ -270,11 +296,6 @@ const Array& sites_named(const std::string& name) {
   return sites->second;
 }
 
-const RulebookProblem* book_of(const Problem& problem) {
-  if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) return &conv->book;
-  return std::get_if<RulebookProblem>(&problem);
-}
-
 }  // namespace
 
 const std::vector<BenchmarkProblem>& benchmark_problems() {
@@ -283,6 +304,9 @@ const std::vector<BenchmarkProblem>& benchmark_problems() {
 }
 
 std::string describe(const BenchmarkProblem& benchmark) {
+  const auto* pool = std::get_if<SparsePoolProblem>(&benchmark.problem);
+  if (pool != nullptr && pool->pairs == 0)
+    return text(convladder::describe(pool->book), ", ", pool->C, " channels");
   const auto* conv = std::get_if<SparseConvProblem>(&benchmark.problem);
   if (conv == nullptr || conv->pairs != 0) return convladder::describe(benchmark.problem);
   std::string line =
@@ -293,6 +317,13 @@ std::string describe(const BenchmarkProblem& benchmark) {
 }
 
 const Array& sites_of(const BenchmarkProblem& benchmark) { return sites_named(benchmark.sites); }
+
+const RulebookProblem* book_of(const Problem& problem) {
+  if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) return &conv->book;
+  if (const auto* pool = std::get_if<SparsePoolProblem>(&problem)) return &pool->book;
+  if (const auto* dense = std::get_if<SparseToDenseProblem>(&problem)) return &dense->grid;
+  return std::get_if<RulebookProblem>(&problem);
+}
 
 const Rulebook& rulebook_of(const BenchmarkProblem& benchmark) {
   constexpr std::size_t kKept = 4;
@@ -316,8 +347,11 @@ const Rulebook& rulebook_of(const BenchmarkProblem& benchmark) {
 }
 
 Problem whole_problem(const BenchmarkProblem& benchmark, const Problem& variant) {
-  const auto* conv = std::get_if<SparseConvProblem>(&variant);
-  return conv == nullptr ? variant : convolution_over(rulebook_of(benchmark), *conv);
+  if (const auto* conv = std::get_if<SparseConvProblem>(&variant))
+    return convolution_over(rulebook_of(benchmark), *conv);
+  if (const auto* pool = std::get_if<SparsePoolProblem>(&variant))
+    return pooling_over(rulebook_of(benchmark), pool->C);
+  return variant;
 }
 
 double operations(const Problem& problem) {

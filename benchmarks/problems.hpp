@@ -17,8 +17,8 @@ struct BenchmarkProblem {
   std::string ladder;
   std::string id;       ///< "B4".
   std::string teaches;  ///< Why it is there.
-  /// In fp32 and NCHW. Of a sparse convolution without what only its rulebook tells, see
-  /// whole_problem(): rows and pairs.
+  /// In fp32 and NCHW. Of a sparse convolution or pooling without what only its rulebook tells,
+  /// see whole_problem(): rows and pairs.
   Problem problem;
   std::string sites = {};  ///< Of a sparse problem, whose they are: see sites_of().
   bool bf16 = true;  ///< Of a sparse convolution: timed in bf16, too, beside fp32, TF32 and fp16.
@@ -27,7 +27,7 @@ struct BenchmarkProblem {
 /// All of them, ladder by ladder in the rung table's order.
 const std::vector<BenchmarkProblem>& benchmark_problems();
 
-/// One line, without rows and pairs of a sparse convolution that has not been made yet.
+/// One line, without rows and pairs of a rulebook that has not been made yet.
 std::string describe(const BenchmarkProblem& benchmark);
 
 /// The sites of a sparse problem, made when they are first asked for:
@@ -39,14 +39,18 @@ std::string describe(const BenchmarkProblem& benchmark);
 /// - `cube-100` ...: every cell of a cube.
 const Array& sites_of(const BenchmarkProblem& benchmark);
 
+/// The parameters of a sparse problem's rulebook, or the grid of a step to a dense tensor; null of
+/// other problems.
+const RulebookProblem* book_of(const Problem& problem);
+
 /// The rulebook of a sparse problem over its sites; the last ones that were made are kept.
 const Rulebook& rulebook_of(const BenchmarkProblem& benchmark);
 
 /// `variant` of the benchmark's problem with all its sizes.
 Problem whole_problem(const BenchmarkProblem& benchmark, const Problem& variant);
 
-/// Multiplications and additions of a problem, as the definition counts them; 0 for copies and
-/// rulebooks. Those of a sparse convolution are of its pairs.
+/// Multiplications and additions of a problem, as the definition counts them; 0 for copies,
+/// poolings and rulebooks. Those of a sparse convolution are of its pairs.
 double operations(const Problem& problem);
 
 }  // namespace convladder::benchmarks

@@ -132,12 +132,19 @@ std::vector<Variant> variants_of(const SparseConvProblem& problem, bool bf16) {
   return variants;
 }
 
+/// Max pooling over a rulebook, its gradient, or the step to a dense tensor.
+bool pools_or_copies(const Problem& problem) {
+  return std::holds_alternative<SparsePoolProblem>(problem) ||
+         std::holds_alternative<SparseToDenseProblem>(problem);
+}
+
 /// All that its ladder knows, the strict precision first.
 std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   const Problem& problem = benchmark.problem;
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
     return variants_of(*conv, benchmark.bf16);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
+  if (pools_or_copies(problem)) return {{problem, "fp32", "rows"}};
   std::vector<Variant> variants;
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
@@ -197,6 +204,32 @@ DType dtype_of(const Problem& problem) {
   return conv == nullptr ? DType::f32 : conv->dtype;
 }
 
+/// The arrays of a problem that are not drawn.
+Arrays given_to(const BenchmarkProblem& benchmark, const Problem& problem) {
+  if (benchmark.sites.empty()) return {};
+  const Signature signature = ladder(benchmark.ladder).signature(problem);
+  if (benchmark.ladder == "sparse_to_dense") return {{"coords", sites_of(benchmark)}};
+  const Rulebook& rulebook = rulebook_of(benchmark);
+  Arrays given = rulebook_inputs(rulebook, signature);
+  if (benchmark.ladder == "sparse_max_pool_dgrad") {
+    const auto C = std::get<SparsePoolProblem>(problem).C;
+    given.emplace("argmax", argmax_of_made_up(rulebook, C, Data::real, 1));
+  }
+  return given;
+}
+
+/// Elements of an output of which all is known.
+std::vector<ExpectedElement> elements_of(const Expected& output,
+                                         const std::vector<std::int64_t>& places) {
+  std::vector<ExpectedElement> elements;
+  for (const std::int64_t place : places) {
+    const auto i = static_cast<std::size_t>(place);
+    elements.push_back({output.integers.empty() ? output.values[i] : output.integers[i],
+                        output.magnitude.empty() ? 0 : output.magnitude[i]});
+  }
+  return elements;
+}
+
 SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
   const Signature signature = ladder(benchmark.ladder).signature(problem);
   const std::int64_t longest = longest_sum(benchmark.ladder, problem);
@@ -206,14 +239,16 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
     data.inputs = {{"coords", sites_of(benchmark)}};
     return data;
   }
-  Arrays given;
-  if (std::holds_alternative<SparseConvProblem>(problem))
-    given = rulebook_inputs(rulebook_of(benchmark), signature);
-  data.inputs = make_inputs(signature, Data::real, 1, longest, std::move(given));
+  data.inputs = make_inputs(signature, Data::real, 1, longest, given_to(benchmark, problem));
+  // All of a pooling or a copy is quickly there.
+  std::vector<Expected> all;
+  if (pools_or_copies(problem)) all = reference(benchmark.ladder, problem, data.inputs);
   for (const ArraySpec& spec : signature.outputs) {
-    data.places.push_back(places_in(spec, longest));
+    const std::vector<std::int64_t> places = places_in(spec, longest);
     data.elements.push_back(
-        reference_at(benchmark.ladder, problem, data.inputs, spec.name, data.places.back()));
+        all.empty() ? reference_at(benchmark.ladder, problem, data.inputs, spec.name, places)
+                    : elements_of(all[data.places.size()], places));
+    data.places.push_back(places);
   }
   return data;
 }
@@ -250,22 +285,28 @@ void expect_rulebook(Contest& contest, const Rulebook& rulebook) {
 }
 
 /// The bytes that have to be read and written at least: every array once. But of the rulebook of a
-/// sparse convolution, which lies there in several forms, the masks of the rows and an index for
-/// each pair.
+/// sparse convolution or pooling, which lies there in several forms, the masks of the rows and an
+/// index for each pair; and nothing of it for the gradient of a pooling, whose argmax says
+/// everything.
 double least_bytes(const Contest& contest) {
   const auto* conv = std::get_if<SparseConvProblem>(&contest.problem);
+  const auto* pool = std::get_if<SparsePoolProblem>(&contest.problem);
   double bytes = 0;
   for (const auto* specs : {&contest.signature.inputs, &contest.signature.outputs}) {
     for (const ArraySpec& spec : *specs) {
-      if (spec.optional || (conv != nullptr && spec.dtype == DType::i32)) continue;
+      const bool of_rulebook =
+          (conv != nullptr || pool != nullptr) && spec.dtype == DType::i32 && spec.name != "argmax";
+      if (spec.optional || of_rulebook) continue;
       bytes +=
           static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
     }
   }
-  if (conv != nullptr) {
-    bytes += 4.0 * (static_cast<double>(conv->pairs) +
-                    static_cast<double>(mask_words(conv->book.KV)) * conv->M);
-  }
+  const auto indices = [](const auto& over) {
+    return 4.0 * (static_cast<double>(over.pairs) +
+                  static_cast<double>(mask_words(over.book.KV)) * over.M);
+  };
+  if (conv != nullptr) bytes += indices(*conv);
+  if (pool != nullptr && contest.ladder == "sparse_max_pool") bytes += indices(*pool);
   return bytes;
 }
 

@@ -303,6 +303,10 @@ nlohmann::ordered_json as_json(const BenchmarkProblem& problem, const RulebookPr
     json["cout"] = conv->Cout;
     json["bias"] = conv->bias;
     json["activation"] = name_of(conv->activation);
+  } else if (const auto* pool = std::get_if<SparsePoolProblem>(&problem.problem)) {
+    json["cin"] = pool->C;
+  } else if (const auto* dense = std::get_if<SparseToDenseProblem>(&problem.problem)) {
+    json["cin"] = dense->C;
   } else {
     json["form"] = name_of(book.form);
   }
@@ -324,9 +328,7 @@ int write_sites(const std::string& path, const std::vector<Plan>& plans) {
   for (const Plan& plan : plans) {
     const BenchmarkProblem& problem = *plan.problem;
     if (problem.sites.empty()) continue;
-    const auto* conv = std::get_if<SparseConvProblem>(&problem.problem);
-    problems.push_back(as_json(
-        problem, conv != nullptr ? conv->book : std::get<RulebookProblem>(problem.problem)));
+    problems.push_back(as_json(problem, *benchmarks::book_of(problem.problem)));
     if (written.insert(problem.sites).second) {
       write_bytes(folder.parameter(), folder.stage(problem.sites + ".npy"),
                   npy_bytes(benchmarks::sites_of(problem)));

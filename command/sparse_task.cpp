@@ -183,18 +183,14 @@ std::vector<std::string> float_arrays(const std::string& ladder) {
 /// or from made-up ones. @param source what messages call the features
 Array argmax_of(const Rulebook& rulebook, int C, std::uint64_t seed, Arrays& arrays,
                 const std::string& source) {
-  const SparsePoolProblem pool = pooling_over(rulebook, C);
-  const Signature forward = sparse_max_pool_signature(pool);
   auto features = arrays.extract("features");
-  if (features.empty()) {
-    const Arrays drawn =
-        make_inputs(forward, Data::integer, seed, 1, rulebook_inputs(rulebook, forward));
-    return argmax_over(rulebook.nbr, drawn.at("features"));
-  }
+  if (features.empty()) return argmax_of_made_up(rulebook, C, Data::integer, seed);
+  const SparsePoolProblem pool = pooling_over(rulebook, C);
   const Array& given = features.mapped();
-  if (given.shape() != forward.inputs[0].shape) {
+  const Shape needed = sparse_max_pool_signature(pool).inputs[0].shape;
+  if (given.shape() != needed) {
     throw BadInput(text(source, ": does not fit the problem (", describe(pool), "), which needs ",
-                        to_string(forward.inputs[0].shape)));
+                        to_string(needed)));
   }
   return argmax_over(rulebook.nbr, given);
 }

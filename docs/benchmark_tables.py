@@ -17,6 +17,9 @@ CLIMBS = {
     "sparse_conv": ["sweep-64-subm3", "large-128-subm3"],
     "sparse_dgrad": ["sweep-64-subm3"],
     "sparse_wgrad": ["sweep-64-subm3"],
+    "sparse_max_pool": ["sweep-64-k2s2", "half-64-k3s2"],
+    "sparse_max_pool_dgrad": ["sweep-64-k2s2", "half-64-k3s2"],
+    "sparse_to_dense": ["eighth-128"],
 }
 # README.md's rows.
 HEADLINES = [

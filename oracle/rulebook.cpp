@@ -290,6 +290,12 @@ Array argmax_over(const Array& nbr, const Array& features) {
   return argmax;
 }
 
+Array argmax_of_made_up(const Rulebook& rulebook, int C, Data data, std::uint64_t seed) {
+  const Signature forward = sparse_max_pool_signature(pooling_over(rulebook, C));
+  const Arrays drawn = make_inputs(forward, data, seed, 1, rulebook_inputs(rulebook, forward));
+  return argmax_over(rulebook.nbr, drawn.at("features"));
+}
+
 Arrays rulebook_inputs(const Rulebook& rulebook, const Signature& signature) {
   const std::map<std::string, const Array*> all = {
       {"pairs", &rulebook.pairs},

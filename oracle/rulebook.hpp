@@ -44,6 +44,9 @@ SparsePoolProblem pooling_over(const Rulebook& rulebook, int C);
 /// [KV][rows].
 Array argmax_over(const Array& nbr, const Array& features);
 
+/// The argmax that a pooling leaves of features of C channels which make_inputs() draws.
+Array argmax_of_made_up(const Rulebook& rulebook, int C, Data data, std::uint64_t seed);
+
 /// Those of the rulebook's arrays that are inputs in `signature`, in its shapes.
 Arrays rulebook_inputs(const Rulebook& rulebook, const Signature& signature);
 

@@ -93,6 +93,12 @@ TEST_CASE("the table of problems: ladders that exist, in order, each id once, al
         CHECK(seen.contains({ladder, text(sites, "-", channels, "-subm3")}));
     }
   }
+  for (const char* ladder : {"sparse_max_pool", "sparse_max_pool_dgrad"}) {
+    for (const char* id : {"sweep-16-k2s2", "sweep-64-k2s2", "half-32-k3s2", "half-64-k3s2"})
+      CHECK(seen.contains({ladder, id}));
+  }
+  for (const char* id : {"eighth-64", "eighth-128", "quarter-32"})
+    CHECK(seen.contains({"sparse_to_dense", id}));
 }
 
 TEST_CASE("sites of sparse problems are as many as the table says, and all that ids promise") {
@@ -126,6 +132,41 @@ TEST_CASE("a sparse problem is whole once its rulebook is there") {
       CHECK(describe(problem).find("64 to 128 channels") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("poolings and dense tensors: whole, without arithmetic, and no larger than fits") {
+  int pools = 0, tensors = 0;
+  for (const BenchmarkProblem& problem : benchmark_problems()) {
+    if (!problem.ladder.starts_with("sparse_max_pool") && problem.ladder != "sparse_to_dense")
+      continue;
+    CAPTURE(problem.ladder);
+    CAPTURE(problem.id);
+    const Problem whole = whole_problem(problem, problem.problem);
+    CHECK(operations(whole) == 0);
+    if (const auto* pool = std::get_if<SparsePoolProblem>(&whole)) {
+      const Rulebook& book = rulebook_of(problem);
+      CHECK(pool->N == sites_of(problem).shape()[0]);
+      CHECK(pool->M == book.out_coords.shape()[0]);
+      CHECK(pool->pairs >= pool->M);
+      CHECK(pool->C == std::get<SparsePoolProblem>(problem.problem).C);
+      // No argmax is -1, which is what outputs are poisoned with: each has a candidate.
+      const auto outputs = book.pairs.as<std::int32_t>();
+      std::vector<bool> has_candidate(static_cast<std::size_t>(pool->M));
+      for (std::size_t i = 2; i < outputs.size(); i += kPairColumns)
+        has_candidate[static_cast<std::size_t>(outputs[i])] = true;
+      CHECK(std::ranges::find(has_candidate, false) == has_candidate.end());
+      const std::string words = describe(problem);
+      CHECK(words.find(text(pool->C, " channels")) != std::string::npos);
+      CHECK(words.find("pairs") == std::string::npos);
+      ++pools;
+    } else if (const auto* dense = std::get_if<SparseToDenseProblem>(&whole)) {
+      CHECK(dense->grid.sites == sites_of(problem).shape()[0]);
+      CHECK(4 * cells_of(*dense) * dense->C <= 500'000'000);
+      ++tensors;
+    }
+  }
+  CHECK(pools == 8);
+  CHECK(tensors == 3);
 }
 
 TEST_CASE("operations are those of the definition") {

@@ -19,6 +19,7 @@ call until the GPU is done, under the same name with ", host clock".
   training needs. spconv numbers the outputs of a strided rulebook in no order, and checks no input.
 - sparse_conv: each of its algorithms after its own tuning, with the rulebook there already. bf16 is left out, which
   spconv 2.3 does not know.
+- poolings and sparse_to_dense are left out.
 - the gradients: spconv computes both in one call, so that its time is a limit of either row, and no baseline.
 """
 
@@ -211,8 +212,10 @@ class Spconv:
                 jobs = {} if self.tf32 else {"int32": lambda: self.rulebook(problem)}
             elif problem["ladder"] == "sparse_conv":
                 jobs = {name: lambda dtype=dtype: self.forward(problem, dtype) for name, dtype in types.items()}
-            else:
+            elif problem["ladder"] in ("sparse_dgrad", "sparse_wgrad"):
                 jobs = {name: lambda dtype=dtype: self.backward(problem, dtype) for name, dtype in types.items()}
+            else:
+                jobs = {}
             for dtype, job in jobs.items():
                 key = (problem["ladder"].removesuffix("dgrad").removesuffix("wgrad"), problem["id"], dtype)
                 try:

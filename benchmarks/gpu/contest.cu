@@ -92,6 +92,17 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+/// Elements as numbers, exactly.
+std::vector<double> numbers_of(const Array& array) {
+  if (array.dtype() == DType::i32) {
+    const auto integers = array.as<std::int32_t>();
+    return {integers.begin(), integers.end()};
+  }
+  const Array widened = rounded_to(array, DType::f32);
+  const auto floats = widened.as<float>();
+  return {floats.begin(), floats.end()};
+}
+
 void wait() { gpu::check(cudaStreamSynchronize(rung_stream())); }
 
 /// The memory that cudaMallocAsync() gives out. Kept, as applications keep it: by default each wait
@@ -183,8 +194,9 @@ class Memory {
                      });
   }
 
-  /// Fills all outputs with what is never right: 0xff bytes, which are NaN, and in created ones
-  /// 0x7f, as -1 is a number of rulebooks.
+  /// Fills all outputs with what is never right: 0xff bytes, which are NaN, and -1 in the argmax of
+  /// a strided pooling, where every output has a candidate; and in created ones 0x7f, as -1 is a
+  /// number of rulebooks.
   void poison() const {
     for (const Copy& copy : copies_) {
       for (std::size_t i = 0; i < copy.outputs.size(); ++i) {
@@ -298,10 +310,9 @@ class Memory {
       Array gathered(slot.dtype, {n});
       gpu::check(
           cudaMemcpy(gathered.data(), found.data(), gathered.size_bytes(), cudaMemcpyDeviceToHost));
-      const Array widened = rounded_to(gathered, DType::f32);
-      const auto values = widened.as<float>();
+      const std::vector<double> values = numbers_of(gathered);
       for (std::size_t k = 0; k < values.size(); ++k) {
-        const double value = static_cast<double>(values[k]);
+        const double value = values[k];
         // Written positively and negated, so that NaN fails.
         if (!(std::abs(value - samples.values[k]) <= tolerance_factor * samples.tolerances[k])) {
           return text(slot.name, "[", samples.places[k], "]: expected ", samples.values[k],
