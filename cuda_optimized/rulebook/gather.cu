@@ -32,7 +32,8 @@
 /// (core/cuda/host_message.hpp), and another one follows that does not need the outputs' memory: it
 /// lists their cells in the workspace, while the host wakes up, creates the outputs, and launches
 /// the only kernel that is left. Under `inverse`, where the number of outputs is known, the host
-/// does not wait at all, and the run can be recorded in a CUDA graph.
+/// does not wait at all, and the run can be recorded in a CUDA graph. All but the first kernel are
+/// launched while the one before them runs, and wait where they begin (core/cuda/early_launch.hpp).
 ///
 /// **Expect.** A sweep of 125 thousand sites, kernel 3, stride 2: a memset of 28.8 MB and four
 /// kernels. 4 * KV * M = 14.8 MB of nbr, written once. With stride 1 it is 118 MB, and there are 29
@@ -52,6 +53,7 @@
 /// nobody else ever touches them. From which extent on does that pay?
 #include <optional>
 
+#include "core/cuda/early_launch.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
@@ -82,6 +84,7 @@ __global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned ti
                                 Letter<bit_grid::Count>* count) {
   __shared__ int warp_sums[kWarps];
   __shared__ std::uint32_t start;
+  wait_for_kernel_before();
   if (blockIdx.x < tile_blocks) {
     bit_grid::count_tiles(tiles, tile_blocks, found, sums, warp_sums);
     bit_grid::scan_tiles(tiles, tile_blocks, sums, progress, count, warp_sums);
@@ -117,6 +120,7 @@ __global__ void number_sites(Lattice lattice, std::int64_t tiles, unsigned tile_
                              const std::uint32_t* sums, BitIndex given, std::uint32_t* cells,
                              std::int32_t* rows) {
   __shared__ bit_grid::TileInShared shared;
+  wait_for_kernel_before();
   if (blockIdx.x < tile_blocks) {
     bit_grid::number_bits(
         tiles, tile_blocks, found, sums, &shared, [](std::uint32_t, std::uint32_t) {},
@@ -141,6 +145,7 @@ __global__ void number_sites(Lattice lattice, std::int64_t tiles, unsigned tile_
 __global__ void number_words(std::int64_t tiles, const std::uint32_t* found,
                              const std::uint32_t* sums, std::uint32_t* first) {
   __shared__ bit_grid::TileInShared shared;
+  wait_for_kernel_before();
   bit_grid::number_bits(
       tiles, gridDim.x, found, sums, &shared,
       [&](std::uint32_t word, std::uint32_t row) { first[word] = row; },
@@ -187,6 +192,7 @@ struct Question {
 __global__ void fill_table(Question ask, std::int64_t M, BitIndex index, const std::int32_t* rows,
                            std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   const Lattice& lattice = ask.lattice;
+  wait_for_kernel_before();
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; row < M; row += grid_threads) {
@@ -230,6 +236,7 @@ __global__ void __launch_bounds__(kRowThreads)
                   std::int32_t* __restrict__ mask) {
   static_assert(kSide % kPlanes == 0 && kSide * kSide * kSide <= 32, "whole steps, one mask word");
   constexpr int kLines = kPlanes * kSide;
+  wait_for_kernel_before();
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; row < M; row += grid_threads) {
@@ -386,14 +393,15 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   check(cudaMemsetAsync(begin, 0, work.zeroed_bytes));
   launch(bit_grid::mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
-  launch(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,
-         work.found, work.sums, work.first, work.progress, message ? message->letter() : nullptr);
+  launch_early(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,
+               work.found, work.sums, work.first, work.progress,
+               message ? message->letter() : nullptr);
   if (message) message->expect();
   if (inverse) {
-    launch(number_words, {blocks, kThreads}, tiles, work.found, work.sums, work.first);
+    launch_early(number_words, {blocks, kThreads}, tiles, work.found, work.sums, work.first);
   } else {
-    launch(number_sites, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.found,
-           work.sums, BitIndex{work.given, work.first}, work.cells, work.rows);
+    launch_early(number_sites, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.found,
+                 work.sums, BitIndex{work.given, work.first}, work.cells, work.rows);
   }
 
   // The last kernel that does not need the outputs' memory runs while the host learns their number.
@@ -410,11 +418,11 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const std::uint32_t* const bits = inverse ? work.found : work.given;
   const LaunchConfig config{blocks_for(M, kRowThreads, kMaxBlocks), kRowThreads};
   if (has_sides_of(lattice, 3) || has_sides_of(lattice, 2)) {
-    launch(has_sides_of(lattice, 3) ? fill_table_of<3, 1> : fill_table_of<2, 2>, config, ask, M,
-           bits, work.first, work.rows, out_coords, nbr, mask);
+    launch_early(has_sides_of(lattice, 3) ? fill_table_of<3, 1> : fill_table_of<2, 2>, config, ask,
+                 M, bits, work.first, work.rows, out_coords, nbr, mask);
   } else {
-    launch(fill_table, config, ask, M, BitIndex{bits, work.first}, work.rows, out_coords, nbr,
-           mask);
+    launch_early(fill_table, config, ask, M, BitIndex{bits, work.first}, work.rows, out_coords, nbr,
+                 mask);
   }
   create_form(book, M, nbr, mask, arrays);
 }
