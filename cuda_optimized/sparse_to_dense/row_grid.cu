@@ -12,8 +12,14 @@
 ///     rows        -1  -1   0  -1   1  -1        thread = cell
 ///     plane c      0   0  a_c  0  b_c  0        all stored, 128 bytes a warp
 ///
+/// A thread has one cell of 16 planes, so that it asks for the row number once, and finds out once
+/// which sample and channels are its own.
+///
 /// **Expect.** x is written once, coalesced, zeros included: no pass that zeroes it. The grid costs
-/// 4 bytes a cell to write and 4 * C to read, which the L2 cache serves where a sample's grid fits.
+/// 4 bytes a cell to write and C / 4 to read, which the L2 cache serves where a sample's grid fits.
+/// A first version had a thread for each element, which found its sample by a division of 64 bits
+/// and took 183 us on an H200 for 96 MB (64 channels of 9 x 200 x 200 cells), three times as long
+/// as zeroing and scattering. Predicted like this: 45 us.
 /// **Costs.** Loads of features are not coalesced: neighbouring cells have far rows. They are few,
 /// but each fetches a sector of 32 bytes for one channel, and the other seven channels come by when
 /// their planes' turn comes. Workspace: 4 bytes a cell.
@@ -25,19 +31,27 @@ namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kPlanes = 16;                   ///< That a thread fills at a cell.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More cells than these take: threads stride.
 
-/// features [sites][C], rows [batch][cells], x [batch][C][cells]. Any grid (cells, planes).
+/// features [sites][C], rows [batch][cells], x [batch][C][cells]. Any grid (cells, parts of kPlanes
+/// planes of a sample).
 __global__ void fill_planes(SparseToDenseProblem problem, const float* features,
                             const std::int32_t* rows, float* x) {
   const std::int64_t C = problem.C, cells = cells_of(problem);
+  const int parts = ceil_div(problem.C, kPlanes);
   const std::int64_t grid_cells = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t plane = blockIdx.y; plane < problem.grid.batch * C; plane += gridDim.y) {
-    const std::int64_t n = plane / C, c = plane % C;
+  for (std::int64_t part = blockIdx.y; part < std::int64_t{problem.grid.batch} * parts;
+       part += gridDim.y) {
+    const std::int64_t n = part / parts, c0 = (part - n * parts) * kPlanes;
+    const std::int64_t end = min(c0 + kPlanes, C);
     std::int64_t cell = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
     for (; cell < cells; cell += grid_cells) {
       const std::int64_t row = rows[n * cells + cell];
-      x[plane * cells + cell] = row < 0 ? 0.0f : features[row * C + c];
+      for (std::int64_t c = c0; c < end; ++c) {
+        const std::int64_t plane = n * C + c;
+        x[plane * cells + cell] = row < 0 ? 0.0f : features[row * C + c];
+      }
     }
   }
 }
@@ -45,9 +59,9 @@ __global__ void fill_planes(SparseToDenseProblem problem, const float* features,
 void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
   auto* rows = arrays.workspace<std::int32_t>();
   launch_row_numbers(problem, arrays.in<std::int32_t>("coords"), rows);
-  const std::int64_t planes = std::int64_t{problem.grid.batch} * problem.C;
+  const std::int64_t parts = std::int64_t{problem.grid.batch} * ceil_div(problem.C, kPlanes);
   const dim3 grid(blocks_for(cells_of(problem), kThreads, kMaxBlocks),
-                  blocks_for(planes, 1, kMaxGridYZ));
+                  blocks_for(parts, 1, kMaxGridYZ));
   launch(fill_planes, {grid, kThreads}, problem, arrays.in<float>("features"), rows,
          arrays.out<float>("x"));
 }
