@@ -72,7 +72,7 @@ Declined supports(const SparseConvProblem& conv) {
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return with_type(conv.dtype, [&]<class T>(T) {
-    return producers_workspace_bytes<T>(conv.book.KV, conv.N, conv.Cin, conv.Cout);
+    return producers_workspace_bytes<T>(conv.book.KV, conv.M, conv.N, conv.Cin, conv.Cout);
   });
 }
 

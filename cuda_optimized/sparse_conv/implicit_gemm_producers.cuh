@@ -485,7 +485,7 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
   }
 }
 
-/// All shapes, in order: a problem gets the first one that has all of its channels, or the last.
+/// All shapes, in order: see with_shape().
 template <class T>
 using Shapes = std::tuple<
     //         bytes taps   N stages blocks
@@ -496,12 +496,18 @@ using Shapes = std::tuple<
     StageShape<T, 128, 1, 64, 3, 3>,                                  // 64
     StageShape<T, 128, 1, 128, 3, 2>>;
 
-/// Calls body(shape) with the first shape that has all channels, or the last.
+/// Calls body(shape) with the first shape that has all channels, or the last. But where its tiles
+/// are fewer than the multiprocessors, with the one of 64 channels, which has twice as many. Tests
+/// lower max_strided_blocks, which here means a small machine: so small problems meet the last one.
 template <class T, class Body>
-void with_shape(int summed, int channels, const Body& body) {
+void with_shape(std::int64_t rows, int summed, int channels, const Body& body) {
+  const std::int64_t tiles = ceil_div<std::int64_t>(rows, kTileRows) * ceil_div(channels, 128);
+  const bool few = tiles < std::min<std::int64_t>(multiprocessors(), max_strided_blocks);
   bool done = false;
   const auto maybe = [&]<class Shape>(Shape shape, bool is_last) {
-    const bool fits = (summed <= Shape::kDepth || Shape::kTapBytes == 128) && channels <= Shape::N;
+    const bool is_deep = Shape::kTapBytes == 128;
+    const bool fits = (summed <= Shape::kDepth || is_deep) &&
+                      (channels <= Shape::N || (few && is_deep && Shape::N == 64));
     if (done || !(fits || is_last)) return;
     done = true;
     body(shape);
@@ -559,11 +565,12 @@ inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_
 }
 
 /// Bytes of workspace for it.
-/// @param sources rows of `from`
+/// @param rows of `to` @param sources rows of `from`
 template <class T>
-std::size_t producers_workspace_bytes(int taps, std::int64_t sources, int summed, int channels) {
+std::size_t producers_workspace_bytes(int taps, std::int64_t rows, std::int64_t sources, int summed,
+                                      int channels) {
   std::int64_t bytes = 0;
-  producers::with_shape<T>(summed, channels, [&](auto shape) {
+  producers::with_shape<T>(rows, summed, channels, [&](auto shape) {
     bytes = producers::Layout::of(shape, taps, sources, summed, channels).end;
   });
   return static_cast<std::size_t>(bytes);
@@ -616,7 +623,7 @@ void multiply_by_producers(const GatheredRows<T>& conv, std::int64_t sources, ch
                   kBlockThreads, Shape::kSharedBytes},
                  pass, pairs);
   };
-  with_shape<T>(conv.summed, conv.channels, with);
+  with_shape<T>(conv.rows, conv.summed, conv.channels, with);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

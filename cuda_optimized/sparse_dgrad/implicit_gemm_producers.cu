@@ -39,7 +39,8 @@ Declined supports(const SparseConvProblem& conv) {
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return with_type(conv.dtype, [&]<class T>(T) {
-    return sparse_conv::producers_workspace_bytes<T>(conv.book.KV, conv.M, conv.Cout, conv.Cin);
+    return sparse_conv::producers_workspace_bytes<T>(conv.book.KV, conv.N, conv.M, conv.Cout,
+                                                     conv.Cin);
   });
 }
 
