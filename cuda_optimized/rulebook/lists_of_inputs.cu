@@ -42,14 +42,18 @@
 /// the axes, of the taps that lead somewhere. So the host can create the outputs while the three
 /// kernels in the middle run, and the device does not wait for it.
 ///
-/// **Expect.** Predicted for an H200, not measured: a sweep of 125,562 sites in 80 x 1600 x 1600,
+/// **Expect.** Predicted for an H200: a sweep of 125,562 sites in 80 x 1600 x 1600,
 /// kernel 3, stride 1, with 1.09 million outputs and 3.4 million pairs. 51 MB of bits are cleared
 /// (12 us) and read once to count them (12, and 6 for the last block's sums of 12,500 tiles); the
 /// marks touch 1.1 million words (14); numbering reads the tiles that have bits, and writes 5 MB of
 /// cells (12); the lists are counted by 3.4 million divisions (8) and summed up (4). In the end 17
 /// MB of coordinates (5), and 41 MB of pairs with two loads each (22). Together 95 us, where
 /// gather.cu takes 372 for the 118 MB of its table and what is read from it. With stride 2 there
-/// are 29 MB of bits, 1.6 MB of cells and of coordinates, and 5 MB of pairs: 54 us.
+/// are 29 MB of bits, 1.6 MB of cells and of coordinates, and 5 MB of pairs: 54 us. Measured
+/// (2026-11-22): 171 us with stride 1, where gather.cu takes 372 (spconv 370), and 107 with stride
+/// 2, where gather.cu takes 93: there, a tap leads one of eight inputs somewhere, so that from this
+/// side, too, most questions are in vain. On 914 thousand sites 542 (1107; spconv 2302) and 352
+/// (210).
 /// **Costs.** A bit for each cell of both grids, 4 bytes for each of their words, of which only
 /// those with sites are touched; 4 bytes for each site, and 4 more for each input; 4 bytes for each
 /// tap of 128 inputs. The host waits once. Declined: mode subm, other forms than pairs, grids of

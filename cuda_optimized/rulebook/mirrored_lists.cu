@@ -41,8 +41,9 @@
 /// been predicted for it; tuning runs took 49, as its two kernels executed 5.8 and 8.0 million warp
 /// instructions. Keeping what was found costs 9 MB written and read, and brought 46. What was left
 /// was a look-up that took longer for 14 taps than that of fused.cu takes for 27: so now it is the
-/// same one, in the same indices. Predicted 37 us. 913,903 sites with 11.8 million pairs: 180 us
-/// before, 160 predicted. (count_scan_fill 66 and 319, spconv 66 and 438.)
+/// same one, in the same indices. Predicted 37 us, measured 44 (2026-11-22). 913,903 sites
+/// with 11.8 million pairs: 180 us before, 160 predicted, 158 measured. (count_scan_fill 66 and
+/// 317, spconv 66 and 439.) What is left is mostly the first kernel: as long as all of fused.cu.
 /// **Costs.** As fused.cu; and 4 bytes for each tap of a row, of which sorted rows touch two
 /// thirds. The host waits once. Unsorted rows take about twice as long. Declined: other forms than
 /// pairs, other modes than subm, and grids of more than 2^32 runs.

@@ -25,9 +25,9 @@
 ///
 /// **Expect.** Per input one division an axis (a multiplication: core/fast_division.hpp), an atomic
 /// on a bit of its own grid, one on the outputs', and later a store to nbr and an atomic on a mask.
-/// Measured on an H200, a sweep of 125 thousand sites, kernel 2, stride 2: 25 us in five kernels,
-/// 60 from call to result, and 107 on 914 thousand sites. gather.cu takes as long, 54 to 60 and 103
-/// to 111: with so little to do, both mostly clear memory, wait and launch.
+/// Measured on an H200 (2026-11-22), a sweep of 125 thousand sites, kernel 2, stride 2: 51 us, and
+/// 85 on 914 thousand sites. That is no gain: gather.cu takes 34 and 77. With so little to do, both
+/// mostly clear memory, wait and launch, and gather.cu clears no table and launches while it waits.
 /// **Costs.** As bit_grid_of_outputs.cu: memory for each cell, the host waits once. Declined: modes
 /// subm and transposed, dilation, grids of 2^31 cells and more.
 /// **Try.** A window of 2 x 2 x 2 has 8 inputs: keep their bits side by side, as one byte an

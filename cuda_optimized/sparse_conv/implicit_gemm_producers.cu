@@ -47,18 +47,19 @@
 ///
 /// (An index is 4 bytes of a sector of 32.) What counts is how much is on its way at once. Tuning
 /// runs with two consumer warpgroups of 64 rows each, and so two blocks an SM, took 24, 37, 72 and
-/// 192 us; with one warpgroup, three blocks (two with 128 channels) and the early launch 27, 33, 55
-/// and 129, which is 2.5 to 5.5 TB/s of the bytes above. Asking for indices more than a stage ahead
-/// changed nothing or lost a little. TF32 has twice the bytes of rows and weights, and a pass over
-/// the features before: 35, 56, 104 and 247 us.
+/// 192 us. With one warpgroup, three blocks (two with 128 channels) and the early launch, measured
+/// on 2026-11-22: 25, 33, 54 and 126, which is 2.7 to 5.7 TB/s of the bytes above. Asking for
+/// indices more than a stage ahead changed nothing or lost a little. Where consumers were told of a
+/// tile, and not of each stage, registers were spilled, and 64 channels took 64. TF32 has twice the
+/// bytes of rows and weights, and a pass over the features before: 33, 56, 102 and 246 us.
 /// **Costs.** 256 threads and 60 to 97 KB of shared memory a block. A workspace for the weights
 /// and a copy of the features, which float32 and unaligned rows need. All 128 rows of a tile are
 /// multiplied if any of them needs the tap; in two halves of the taps it would be a third less, and
 /// one more launch with sums that wait in memory: that took 463 us with 128 channels of TF32.
 /// Declined: float32 that must not be rounded; GPUs other than compute capability 9.0; over 1024
 /// taps.
-/// **Try.** Tune the table of shapes. With 16 channels the consumers' two warpgroups won: why
-/// there?
+/// **Try.** Tune the table of shapes. With 128 channels a stage could hold half a tap's channels:
+/// which of the numbers in the table above would change?
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/implicit_gemm_producers.cuh"
