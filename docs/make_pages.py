@@ -229,6 +229,16 @@ class Pages:
         ]
         lines += [*benchmark_tables.contests(run, link), ""]
 
+        waste = waste_tables.newest_run(self.root)
+        if waste is not None:
+            lines += ["# Useful and executed {#benchmark_executed}", ""]
+            lines += [
+                "A tile of rows executes a tap for all of them if one has it. TFLOP/s elsewhere on this page are useful ones;"
+                " here the executed ones stand beside them, by the counts of the figure at \\ref ladder_sparse_conv.",
+                "",
+            ]
+            lines += [*waste_tables.executed_rates(waste, run, link), ""]
+
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
             lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]
             lines += self.climbs(ladder)

@@ -21,6 +21,19 @@ COLOURS = {
     "split": "var(--y)",
     "lists": "var(--hot)",
 }
+# The layers that are benchmark problems' sites, too.
+LAYERS = {"sweep-64-subm3": "sweep", "large-64-subm3": "large sweep"}
+# Of rungs of sparse_conv with 64 channels: the order of their rows, and how many execute a tap together.
+TOGETHER = {
+    "implicit_gemm": ("coordinates", 32),
+    "implicit_gemm_sorted": ("sorted", 32),
+    "implicit_gemm_split": ("split", 32),
+    "implicit_gemm_cp_async": ("split", 16),
+    "implicit_gemm_longest_first": ("split", 16),
+    "implicit_gemm_mma": ("sorted", 32),
+    "implicit_gemm_wgmma": ("sorted", 128),
+    "implicit_gemm_producers": ("sorted", 128),
+}
 
 
 def newest_run(root):
@@ -89,4 +102,25 @@ def tables(run):
         f" of rows in the order of their coordinates does each tap for those that have it, {run['grain']} at a time.",
         "",
     ]
+    return lines
+
+
+def executed_rates(waste, run, link):
+    """Useful and executed TFLOP/s of the rungs TOGETHER, for the rows of a run of the benchmarks."""
+    lines = [
+        "| problem | rung | type | rows together | executed / useful | useful TFLOP/s | executed TFLOP/s |",
+        "|---|---|---|---|---:|---:|---:|",
+    ]
+    layers = {layer["name"]: curves(layer) for layer in waste["layers"]}
+    for problem, layer in LAYERS.items():
+        for name, (order, rows) in TOGETHER.items():
+            for row in run["rows"]:
+                rung = f"cuda_optimized/sparse_conv/{name}"
+                if (row["rung"], row["problem"], row["l2"]) != (rung, problem, "warm") or not row["tflops"]:
+                    continue
+                ratio = layers[layer][order][rows]
+                lines.append(
+                    f"| {problem} | {link(rung)} | {row['dtype']} | {rows}, {NAMES[order]} | {ratio:.2f}"
+                    f" | {row['tflops']:.1f} | {row['tflops'] * ratio:.1f} |"
+                )
     return lines

@@ -27,7 +27,10 @@
 /// 195 us for the sweep. Tuning runs had 37 in the large sweep (2.66 ms), but 30 in the small one
 /// (258 us): its tiles have fewer taps each, over which to spread their beginning and end, and
 /// implicit_gemm_longest_first.cu names another reason. At 128 channels, where threads have 8 x 8
-/// sums: 41 (9.5 ms) and 35 (890 us).
+/// sums: 41 (9.5 ms) and 35 (890 us). Other shapes for 64 channels, on the large sweep on
+/// 2026-11-22, where this one took 2.66 ms: tiles of 128 rows, 32 or 16 deep, 2.75 and 3.06; 64
+/// rows, 16 deep, in 4 or 6 stages 2.99 and 2.94; in two stages 2.66; 32 rows 2.95. So neither more
+/// rows to a weight nor more copies on their way are what is missing.
 /// **Costs.** 27 to 54 KB of shared memory for the rings. Where rows or channels do not come in
 /// fours of floats, copies are of 4 bytes. Before sm_80 copies are loads and stores, one after the
 /// other. Declines other types than float32, and more than 1024 taps.
