@@ -1146,12 +1146,12 @@ planted_bug(last_taps_left_out
   REPLACE [==[if (t == Shape::kTaps - 1) group.exists = exists;]==]
   TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")
 
-planted_bug(tiles_handed_out_as_last_time
+planted_bug(tile_handed_out_to_nobody
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
   FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
   FIND [==[if (first == 0) *p.handed_out = 0;]==]
-  REPLACE [==[]==]
-  TEACHES "a counter in a workspace begins with whatever was there")
+  REPLACE [==[if (first == 0) *p.handed_out = 1;]==]
+  TEACHES "a counter that begins with one leaves out a tile, which only a machine with few blocks asks for")
 
 planted_bug(weights_turned_round_that_lie_right
   RUNG cuda_optimized/sparse_dgrad/implicit_gemm_producers
