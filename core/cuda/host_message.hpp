@@ -108,7 +108,8 @@ class HostMessage {
     const volatile std::uint32_t* const is_sent = &letter()->is_sent;
     // The event ends the wait where a copy wrote the value, and where a kernel failed.
     for (cudaError_t state = cudaErrorNotReady; *is_sent == 0 && state != cudaSuccess;) {
-      for (int i = 0; i < kLooksBetweenQueries && *is_sent == 0; ++i) {}
+      for (int i = 0; i < kLooksBetweenQueries && *is_sent == 0; ++i) {
+      }
       state = cudaEventQuery(slot_.written);
       if (state != cudaErrorNotReady) check(state);
     }

@@ -44,7 +44,8 @@ struct StageShape {
   static constexpr int kPieces = kTapBytes / kPiece;         ///< Of a row.
   static constexpr int kBytesA = kTileRows * kTapBytes;      ///< Rows of a tap.
   static constexpr int kBytesB = N * kTapBytes;              ///< Weights of a tap.
-  static constexpr int kStageBytes = kTaps * (kBytesA + kBytesB);
+  static constexpr int kStageBytes = kTaps * (kBytesA + kBytesB);  ///< Of a stage.
+  /// Dynamic shared memory of a block.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + gemm::kAtom;
   /// What the compiler gives each thread, so that kBlocks fit.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
@@ -72,9 +73,10 @@ struct Pass {
 
 /// Where a tile begins.
 struct Corner {
-  std::int64_t row;
-  int channel;
+  std::int64_t row;  ///< Its place in the order.
+  int channel;       ///< The first one.
 };
+/// Of a tile by its number.
 template <class Shape>
 __device__ Corner corner_of(const Pass<typename Shape::Number>& pass, int tile) {
   // The last rows of the order have the most taps: their tiles begin first.
@@ -85,8 +87,9 @@ __device__ Corner corner_of(const Pass<typename Shape::Number>& pass, int tile) 
 /// A stage's place in the ring, and how often the ring has been gone through, modulo 2.
 template <class Shape>
 struct Place {
-  int stage = 0;
-  unsigned round = 0;
+  int stage = 0;       ///< Its number.
+  unsigned round = 0;  ///< Of the ring.
+  /// The next stage.
   __device__ void advance() {
     if (++stage < Shape::kStages) return;
     stage = 0;
@@ -104,8 +107,9 @@ struct Ring {
       empty[Shape::kStages];           ///< all consumer warps have read it
   /// What a stage is: of which tile, and what ends with it.
   struct Label {
-    int tile, ends;
-  } label[Shape::kStages];
+    int tile,               ///< Its number.
+        ends;               ///< An Ends.
+  } label[Shape::kStages];  ///< By stage.
   // Of the producers alone; two of each, for this tile and the next one.
   unsigned met[2][kMaxWords][kProducerWarps];  ///< taps that any row of a warp has
   int following[2];                            ///< the tile after this one
@@ -120,9 +124,9 @@ class TapWalk {
  public:
   /// The taps of a stage, and the inputs of this lane's row at them, or -1.
   struct Group {
-    bool exists = false;
-    int tap[Shape::kTaps] = {};
-    std::int32_t index[Shape::kTaps] = {};
+    bool exists = false;                    ///< Whether there are any.
+    int tap[Shape::kTaps] = {};             ///< Their numbers.
+    std::int32_t index[Shape::kTaps] = {};  ///< Inputs, or -1.
   };
 
   /// @param row this lane's, or -1
@@ -416,7 +420,11 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 /// What is made before.
 template <class T>
 struct Preparation {
-  int taps, summed, channels, chunks, tiles_n;
+  int taps,                 ///< As GatheredRows::taps.
+      summed,               ///< As GatheredRows::summed.
+      channels,             ///< As GatheredRows::channels.
+      chunks,               ///< As Pass::chunks.
+      tiles_n;              ///< As Pass::tiles_n.
   const T *weights, *rows;  ///< as GatheredRows::weights and GatheredRows::from
   T* blocks;                ///< [tiles_n][taps][chunks]: weights [N][kDepth], permuted
   int pitch;                ///< of a row of `copy`, in numbers; whole pieces
@@ -522,7 +530,9 @@ void with_shape(std::int64_t rows, int summed, int channels, const Body& body) {
 
 /// Where things lie in the workspace, in bytes; each begins at a multiple of 256.
 struct Layout {
-  std::int64_t blocks, copy, end;
+  std::int64_t blocks,  ///< Of weights.
+      copy,             ///< Of rows.
+      end;              ///< Of all.
 
   /// @param sources rows of `from`
   template <class Shape>
