@@ -81,6 +81,6 @@ convladder::Ladder convladder::rulebook_ladder() {
           CUDA_ROW(cuda_optimized, rulebook, one_output_each, "cuda_optimized/rulebook/gather",
                    "windows that do not overlap: each input has one output, and one division"),
           CUDA_ROW(cuda_optimized, rulebook, lists_of_inputs, "cuda_optimized/rulebook/gather",
-                   "new sites: lists of pairs from the inputs' side, where each question is a hit"),
+                   "new sites: lists of pairs from the inputs' side, without a table"),
       }};
 }

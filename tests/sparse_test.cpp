@@ -390,14 +390,18 @@ TEST_CASE("rungs that promise pairs in canonical order have it themselves") {
       for (const Where where : kEverywhere) {
         const auto& code = rung.code_at(where);
         if (!code || device_at(where) == nullptr) continue;
+        int taken = 0;
         for (const SparseCase& sites : all) {
           if (code->supports(sites.book)) continue;  // declined
+          ++taken;
           const RungRun ran =
               run_guarded(ladder("rulebook"), sites.book, {{"coords", sites.coords}}, *code, where);
           INFO(rung.name, " (", name_of(where), "), ", sites.book.sites, " sites");
           CHECK(ran.damage == "");
           CHECK(numbers(ran.outputs.at("pairs")) == numbers(rulebook_of(sites).pairs));
         }
+        INFO(rung.name, " (", name_of(where), ")");
+        CHECK(taken == 3);  // those of submanifold rulebooks, or those of new sites
       }
     }
   }

@@ -1,5 +1,5 @@
 /// @file lists_of_inputs.cu
-/// @brief rulebook, new sites: lists of pairs from the inputs' side, where each question is a hit.
+/// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
 ///
 /// - Before: gather.cu (outputs ask for inputs; the pairs are read from a table)
 /// - The lists: mirrored_lists.cu; the bits: bit_grid_of_outputs.cu

@@ -112,8 +112,8 @@ struct TileCounts {
 
   int of_warp[kTiles][kWarps][kAtOnce];  ///< Shared memory.
 
-  /// Counts taps `first` and up, as far as `end`, in this thread's tile; all threads of the block
-  /// call it. @param found bit i: this thread's row has tap first + i
+  /// Counts kAtOnce taps from `first` on, as far as `taps` goes, in this thread's tile; all threads
+  /// of the block call it. @param found bit i: this thread's row has tap first + i
   /// @param counts [taps][tiles] @returns what this thread has counted, mirrors too
   __device__ unsigned count(const Taps& taps, int first, std::int64_t tile, std::int64_t tiles,
                             std::uint32_t found, std::int32_t* counts) {

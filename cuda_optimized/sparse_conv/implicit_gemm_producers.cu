@@ -52,7 +52,7 @@
 /// indices more than a stage ahead changed nothing or lost a little. Where consumers were told of a
 /// tile, and not of each stage, registers were spilled, and 64 channels took 64. TF32 has twice the
 /// bytes of rows and weights, and a pass over the features before: 33, 56, 102 and 246 us.
-/// **Costs.** 256 threads and 60 to 97 KB of shared memory a block. A workspace for the weights
+/// **Costs.** 256 threads and 64 to 100 KB of shared memory a block. A workspace for the weights
 /// and a copy of the features, which float32 and unaligned rows need. All 128 rows of a tile are
 /// multiplied if any of them needs the tap; in two halves of the taps it would be a third less, and
 /// one more launch with sums that wait in memory: that took 463 us with 128 channels of TF32.
