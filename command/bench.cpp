@@ -1,6 +1,7 @@
 #include "command/bench.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -199,11 +200,13 @@ std::string ceilings_line(const Run& run) {
   return words;
 }
 
-/// The picture beside a file of rows: run.roofline.png beside run.json. None beside a device or a
+/// A picture beside a file of rows: run.roofline.png beside run.json. None beside a device or a
 /// pipe.
 class RooflineFile {
  public:
-  explicit RooflineFile(const std::filesystem::path& json) {
+  /// @param ending of its name
+  RooflineFile(const std::filesystem::path& json, Convolutions kind, const char* ending)
+      : kind_(kind) {
     std::error_code error;
     const auto type = std::filesystem::status(json, error).type();
     if (type != std::filesystem::file_type::not_found &&
@@ -211,13 +214,13 @@ class RooflineFile {
       return;
     }
     path_ = json;
-    path_.replace_extension(".roofline.png");
+    path_.replace_extension(ending);
     file_.emplace("json", path_);
   }
 
   /// @returns a line that says where it is; nothing if there is nothing to draw
   std::optional<std::string> write(const Run& run) const {
-    const std::optional<Image> image = roofline_picture(run);
+    const std::optional<Image> image = roofline_picture(run, kind_);
     if (!file_ || !image) return std::nullopt;
     const std::vector<std::byte> png = png_bytes(image->width(), image->height(), image->rgb());
     file_->write({reinterpret_cast<const char*>(png.data()), png.size()});
@@ -225,8 +228,29 @@ class RooflineFile {
   }
 
  private:
+  Convolutions kind_;
   std::filesystem::path path_;
   std::optional<OutputFile> file_;
+};
+
+/// The pictures beside a file of rows.
+class RooflineFiles {
+ public:
+  explicit RooflineFiles(const std::filesystem::path& json)
+      : files_{RooflineFile(json, Convolutions::dense, ".roofline.png"),
+               RooflineFile(json, Convolutions::sparse, ".sparse_roofline.png")} {}
+
+  /// @returns a line for each that was drawn
+  std::vector<std::string> write(const Run& run) const {
+    std::vector<std::string> lines;
+    for (const RooflineFile& file : files_) {
+      if (const auto line = file.write(run)) lines.push_back(*line);
+    }
+    return lines;
+  }
+
+ private:
+  std::array<RooflineFile, 2> files_;
 };
 
 /// What a machine without a GPU has to show.
@@ -257,9 +281,9 @@ int show_committed(const Options& options, const std::vector<Plan>& plans) {
     if (run->rows.empty()) std::printf("It has none of the rungs and problems asked for.\n");
     if (options.json) {
       const OutputFile file("json", *options.json);
-      const RooflineFile roofline(*options.json);
+      const RooflineFiles rooflines(*options.json);
       file.write(benchmarks::to_json(*run));
-      if (const auto line = roofline.write(*run)) std::printf("\n%s\n", line->c_str());
+      for (const std::string& line : rooflines.write(*run)) std::printf("\n%s\n", line.c_str());
     }
   }
   if (!gpu_required()) return kAllAgree;
@@ -352,10 +376,10 @@ int bench(const Options& options) {
   if (device_at(Where::gpu) == nullptr) return show_committed(options, plans);
 
   std::optional<OutputFile> file;
-  std::optional<RooflineFile> roofline;
+  std::optional<RooflineFiles> rooflines;
   if (options.json) {
     file.emplace("json", *options.json);
-    roofline.emplace(*options.json);
+    rooflines.emplace(*options.json);
   }
   Run run = options.json ? resumed(*options.json) : benchmarks::new_run();
   bool right = true;
@@ -385,8 +409,8 @@ int bench(const Options& options) {
     right = benchmarks::measure(run, plans, watcher);
     if (file) file->write(benchmarks::to_json(run));
     progress.line("\n" + ceilings_line(run));
-    if (roofline) {
-      if (const auto line = roofline->write(run)) progress.line(*line);
+    if (rooflines) {
+      for (const std::string& line : rooflines->write(run)) progress.line(line);
     }
   }
   return right ? kAllAgree : kSomeDiffer;

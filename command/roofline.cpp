@@ -23,9 +23,16 @@ constexpr Colour kGrid = {228, 228, 224};
 constexpr double kLetters = 8.5, kSmallLetters = 7.5;  // the height of an x, in pixels
 constexpr int kNameLines = 4;                          // of the problems' names, below the axes
 
-Colour colour_of(const std::string& dtype) {
-  return dtype == "tf32" ? Colour{125, 95, 163} : Colour{66, 150, 92};
-}
+/// A precision, and the ceiling of its arithmetic.
+struct Precision {
+  const char* dtype;
+  const char* ceiling;
+  Colour colour;
+};
+
+constexpr std::array<Precision, 3> kPrecisions = {{{"fp32", "fma_tflops", {66, 150, 92}},
+                                                   {"tf32", "tf32_tflops", {125, 95, 163}},
+                                                   {"fp16", "fp16_tflops", {201, 112, 48}}}};
 
 enum class Shape { disc, square, diamond, triangle };
 
@@ -35,12 +42,28 @@ struct Operation {
   Shape shape;
 };
 
-/// The ladders that have arithmetic.
-constexpr std::array<Operation, 4> kOperations = {
-    {{"conv2d", "forward", Shape::disc},
-     {"conv2d_dgrad", "input gradient", Shape::square},
-     {"conv2d_wgrad", "weight gradient", Shape::diamond},
-     {"gemm", "product", Shape::triangle}}};
+/// What a picture shows.
+struct Subject {
+  const char* title;
+  std::vector<Operation> operations;  ///< the ladders that have arithmetic
+  std::size_t precisions;             ///< of kPrecisions, so many
+};
+
+const Subject& subject_of(Convolutions kind) {
+  static const Subject dense = {"the fastest rung of each problem under what the gpu reaches",
+                                {{"conv2d", "forward", Shape::disc},
+                                 {"conv2d_dgrad", "input gradient", Shape::square},
+                                 {"conv2d_wgrad", "weight gradient", Shape::diamond},
+                                 {"gemm", "product", Shape::triangle}},
+                                2};
+  static const Subject sparse = {
+      "the fastest rung of each sparse problem under what the gpu reaches",
+      {{"sparse_conv", "forward", Shape::disc},
+       {"sparse_dgrad", "input gradient", Shape::square},
+       {"sparse_wgrad", "weight gradient", Shape::diamond}},
+      3};
+  return kind == Convolutions::dense ? dense : sparse;
+}
 
 void draw_shape(Image& image, Point place, Shape shape, Colour colour) {
   constexpr int kHalf = 6;
@@ -66,12 +89,13 @@ void draw_shape(Image& image, Point place, Shape shape, Colour colour) {
 struct Mark {
   double intensity = 0;  ///< Operations a byte.
   double tflops = 0;
-  std::string problem, dtype;
+  std::string problem;
+  const Precision* precision = nullptr;
   Shape shape = Shape::disc;
 };
 
-/// The fastest rungs. TF32 is there only where it is faster than fp32.
-std::vector<Mark> marks_of(const Run& run) {
+/// The fastest rungs; one that rounds its factors only where it is faster than fp32.
+std::vector<Mark> marks_of(const Run& run, const Subject& subject) {
   std::map<std::tuple<std::string, std::string, std::string>, const TimedRow*> fastest;
   for (const TimedRow& row : run.rows) {
     if (row.l2 != "warm" || !(row.tflops > 0) || row.bytes <= 0) continue;
@@ -82,12 +106,16 @@ std::vector<Mark> marks_of(const Run& run) {
   for (const auto& [key, row] : fastest) {
     const auto strict = fastest.find({row->ladder, row->problem, "fp32"});
     if (strict != fastest.end() && row->median_us > strict->second->median_us) continue;
-    const auto* const operation =
-        std::find_if(kOperations.begin(), kOperations.end(),
+    const auto operation =
+        std::find_if(subject.operations.begin(), subject.operations.end(),
                      [&, ladder = row->ladder](const Operation& o) { return o.ladder == ladder; });
-    if (operation == kOperations.end()) continue;
+    const auto* const end = kPrecisions.begin() + subject.precisions;
+    const auto* const precision =
+        std::find_if(kPrecisions.begin(), end,
+                     [&, dtype = row->dtype](const Precision& p) { return p.dtype == dtype; });
+    if (operation == subject.operations.end() || precision == end) continue;
     marks.push_back({row->tflops * 1e6 * row->median_us / static_cast<double>(row->bytes),
-                     row->tflops, row->problem, row->dtype, operation->shape});
+                     row->tflops, row->problem, precision, operation->shape});
   }
   return marks;
 }
@@ -172,7 +200,7 @@ void draw_roof(Image& image, const Axes& axes, double tb_s, double peak, Colour 
     stretch(axes.at(corner, peak), axes.at(axes.x_range.high, peak));
 }
 
-void draw_legend(Image& image, double copy, double copy_l2) {
+void draw_legend(Image& image, const Subject& subject, double copy, double copy_l2) {
   const double y = 86;
   double x = kUpperLeft.x;
   image.line({x, y - 4}, {x + 30, y - 4}, 2, kGrey);
@@ -183,24 +211,33 @@ void draw_legend(Image& image, double copy, double copy_l2) {
   say(38, text("copy, ", number("%.1f", copy), " tb/s"));
   for (const int dash : {0, 14}) image.line({x + dash, y - 4}, {x + dash + 8, y - 4}, 2, kGrey);
   say(32, text("within the l2, ", number("%.1f", copy_l2), " tb/s"));
-  for (const Operation& operation : kOperations) {
+  for (const Operation& operation : subject.operations) {
     draw_shape(image, {x + 6, y - 4}, operation.shape, kGrey);
     say(18, operation.words);
   }
-  for (const char* dtype : {"fp32", "tf32"}) {
-    draw_shape(image, {x + 6, y - 4}, Shape::disc, colour_of(dtype));
-    say(18, dtype);
+  for (std::size_t i = 0; i < subject.precisions; ++i) {
+    draw_shape(image, {x + 6, y - 4}, Shape::disc, kPrecisions[i].colour);
+    say(18, kPrecisions[i].dtype);
   }
 }
 
-/// Each problem once, below its marks, in lines so that neighbours do not meet.
+/// What a problem is called in the picture: "4096" for cube-4096; one name for all the maps of a
+/// product; "large-64" for large-64-subm3, since most sparse problems are submanifold ones.
+std::string short_name(std::string name) {
+  if (const auto kernel = name.find("-subm3"); kernel != std::string::npos)
+    return name.substr(0, kernel);
+  if (name.find("-k3") != std::string::npos) return name;
+  if (name.starts_with("cube-")) name = name.substr(5);
+  return name.substr(0, name.find('-'));
+}
+
+/// Each problem once, below its mark of fewest operations a byte, in lines so that neighbours do
+/// not meet.
 void draw_names(Image& image, const Axes& axes, const std::vector<Mark>& marks) {
   std::map<std::string, double> intensities;
   for (const Mark& mark : marks) {
-    // "4096" of cube-4096; one name for all the maps of a product.
-    std::string name = mark.problem.starts_with("cube-") ? mark.problem.substr(5) : mark.problem;
-    name = name.substr(0, name.find('-'));
-    intensities.emplace(name, mark.intensity);
+    double& least = intensities.emplace(short_name(mark.problem), mark.intensity).first->second;
+    least = std::min(least, mark.intensity);
   }
   std::vector<std::pair<double, std::string>> sorted;
   for (const auto& [name, intensity] : intensities) sorted.emplace_back(axes.x(intensity), name);
@@ -221,14 +258,15 @@ void draw_names(Image& image, const Axes& axes, const std::vector<Mark>& marks) 
 
 }  // namespace
 
-std::optional<Image> roofline_picture(const Run& run) {
-  const std::vector<Mark> marks = marks_of(run);
+std::optional<Image> roofline_picture(const Run& run, Convolutions kind) {
+  const Subject& subject = subject_of(kind);
+  const std::vector<Mark> marks = marks_of(run, subject);
   const auto ceiling = [&](const char* name) {
     const auto found = run.ceilings.find(name);
     return found == run.ceilings.end() ? 0.0 : found->second;
   };
   const double copy = ceiling("copy_tb_s"), copy_l2 = ceiling("copy_l2_tb_s");
-  const double fma = ceiling("fma_tflops"), tf32 = ceiling("tf32_tflops");
+  const double fma = ceiling("fma_tflops");
   if (marks.empty() || !(copy > 0) || !(copy_l2 > 0) || !(fma > 0)) return std::nullopt;
 
   Axes axes{{1e30, 0}, {1e30, 0}};
@@ -238,24 +276,26 @@ std::optional<Image> roofline_picture(const Run& run) {
     axes.y_range.low = std::min(axes.y_range.low, mark.tflops / 1.5);
   }
   axes.y_range.low = std::min(axes.y_range.low, fma / 20);
-  axes.y_range.high = 1.6 * std::max(fma, tf32);
+  for (std::size_t i = 0; i < subject.precisions; ++i)
+    axes.y_range.high = std::max(axes.y_range.high, 1.6 * ceiling(kPrecisions[i].ceiling));
 
   Image image(kWidth, kHeight, kPaper);
-  draw_text(image, {kUpperLeft.x, 40}, 12, kInk,
-            "the fastest rung of each problem under what the gpu reaches");
+  draw_text(image, {kUpperLeft.x, 40}, 12, kInk, subject.title);
   draw_text(image, {kUpperLeft.x, 64}, kLetters, kGrey, text(run.gpu, ", ", run.date, ", l2 warm"));
-  draw_legend(image, copy, copy_l2);
+  draw_legend(image, subject, copy, copy_l2);
   draw_axes(image, axes);
-  for (const auto& [dtype, peak] : {std::pair{"tf32", tf32}, {"fp32", fma}}) {
+  for (std::size_t i = subject.precisions; i-- > 0;) {
+    const auto& [dtype, name, colour] = kPrecisions[i];
+    const double peak = ceiling(name);
     if (!(peak > 0)) continue;
-    draw_roof(image, axes, copy_l2, peak, colour_of(dtype), true);
-    draw_roof(image, axes, copy, peak, colour_of(dtype), false);
+    draw_roof(image, axes, copy_l2, peak, colour, true);
+    draw_roof(image, axes, copy, peak, colour, false);
     const std::string words = text(dtype, ": ", number("%.0f", peak));
     draw_text(image, {kLowerRight.x - 8 - text_width(kLetters, words), axes.y(peak) - 8}, kLetters,
-              colour_of(dtype), words);
+              colour, words);
   }
   for (const Mark& mark : marks)
-    draw_shape(image, axes.at(mark.intensity, mark.tflops), mark.shape, colour_of(mark.dtype));
+    draw_shape(image, axes.at(mark.intensity, mark.tflops), mark.shape, mark.precision->colour);
   draw_names(image, axes, marks);
   return image;
 }

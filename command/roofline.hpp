@@ -9,8 +9,14 @@
 
 namespace convladder::command {
 
+/// Whose rows a picture shows.
+enum class Convolutions {
+  dense,  ///< of whole images, and matrix products
+  sparse  ///< of listed sites
+};
+
 /// The fastest rung of each problem and precision, L2 warm, under what the GPU reaches: operations
 /// a second over operations a byte. Nothing if no row has both.
-std::optional<Image> roofline_picture(const benchmarks::Run& run);
+std::optional<Image> roofline_picture(const benchmarks::Run& run, Convolutions kind);
 
 }  // namespace convladder::command

@@ -3,7 +3,9 @@
 /// skip taps on their own; cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu explains it.
 #pragma once
 
+#include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/fast_division.hpp"
 #include "core/rulebook_problem.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
@@ -12,7 +14,10 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
 /// Computes all of `to` in one launch, by a shape of tile that suits rows and channels; defined in
-/// implicit_gemm_cp_async.cu. @param queue of tiles with async_tile_rows() rows, or none
+/// implicit_gemm_cp_async.cu. What conv.add adds to must be the work of the launch before: this one
+/// begins beside its end.
+/// @param queue of tiles with async_tile_rows() rows, or none; its first launch must follow the
+/// kernel that fills it
 void launch_implicit_gemm_async(const ImplicitGemm& conv, const TileQueue& queue = {});
 
 /// Whether tiles of 128 rows keep a large GPU busy for so long that its last ones do not count.
@@ -24,7 +29,7 @@ bool has_many_rows(std::int64_t rows);
 int async_tile_rows(std::int64_t rows, int channels);
 
 /// What both of its rungs take: the list of a tile's taps lies in shared memory, which bounds their
-/// number.
+/// number, and rows, tiles and bytes of a row are counted by 32 bits.
 Declined supports_listed_taps(const SparseConvProblem& conv);
 
 /// The shape of a block's work, and its shared memory: first the stages, then the rest.
@@ -72,16 +77,19 @@ class AsyncRowsTile {
       : conv_(conv), first_channel_(first_channel), warp_(static_cast<int>(threadIdx.x) / 32),
         lane_(static_cast<int>(threadIdx.x) % 32), words_(mask_words(conv.taps)),
         chunks_(ceil_div(conv.summed, Tile::kBlockK)) {
+    const auto row_at = [&](int m) {
+      const std::int64_t at = first_row + m;
+      if (at >= conv.rows) return -1;
+      return conv.order != nullptr ? conv.order[at] : static_cast<int>(at);
+    };
     const int gathered = warp_ * Shape::kGathered + lane_;  // a row of the tile
-    const std::int64_t at = first_row + gathered;
-    if (lane_ < Shape::kGathered) {
-      row_ = -1;
-      if (at < conv.rows) row_ = conv.order != nullptr ? conv.order[at] : static_cast<int>(at);
-      rows()[gathered] = row_;
-    }
-    __syncthreads();  // all rows are there before any warp looks for those that it multiplies
+    if (lane_ < Shape::kGathered) rows()[gathered] = row_ = row_at(gathered);
+    // Of the rows that this warp multiplies. It copies the same ones if no other multiplies them.
     const int warp_m = warp_ / Tile::kWarpsN;
-    const int mine = lane_ < Shape::kWarpRows ? rows()[warp_m * Shape::kWarpRows + lane_] : -1;
+    int mine = row_;
+    if (Tile::kWarpsN > 1 && lane_ < Shape::kWarpRows) {
+      mine = row_at(warp_m * Shape::kWarpRows + lane_);
+    }
     for (int word = 0; word < words_; ++word) {
       unsigned bits = 0;
       if (mine >= 0) bits = static_cast<unsigned>(conv.mask[std::int64_t{mine} * words_ + word]);
@@ -218,14 +226,21 @@ class AsyncRowsTile {
     static_assert(Shape::kGathered % kAtOnce == 0);
     const int s = lane_ % kPieces * kFloats, begin = warp_ * Shape::kGathered + lane_ / kPieces;
     const bool inside = first + s < conv_.summed;
-    const float* const from = conv_.from + (inside ? first + s : 0);
-    const int bytes = inside ? 4 * kFloats : 0;
+    const auto* const from = reinterpret_cast<const char*>(conv_.from + (inside ? first + s : 0));
+    const std::uint64_t pitch = static_cast<unsigned>(conv_.summed) * 4;
+    // First all loads, then all copies: in turns, each copy would wait for its load.
+    std::int32_t met[Shape::kGathered / kAtOnce];
 #pragma unroll
     for (int i = 0; i < Shape::kGathered; i += kAtOnce) {
-      const std::int32_t input = inputs(slot)[begin + i];
+      met[i / kAtOnce] = inputs(slot)[begin + i];
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::kGathered; i += kAtOnce) {
+      const int input = met[i / kAtOnce];
+      // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
       ptx::cp_async<4 * kFloats>(to + (begin + i) * Shape::kPitchA + s,
-                                 from + std::int64_t{max(input, 0)} * conv_.summed,
-                                 input >= 0 ? bytes : 0);
+                                 from + static_cast<unsigned>(max(input, 0)) * pitch,
+                                 inside && input >= 0 ? 4 * kFloats : 0);
     }
   }
 
@@ -237,23 +252,23 @@ class AsyncRowsTile {
     const int s = static_cast<int>(threadIdx.x) / kPieces;
     const int c = static_cast<int>(threadIdx.x) % kPieces * kFloats;
     const bool inside = first_channel_ + c < conv_.channels;
-    // The first of them; or the first of all, where this thread has none.
-    const std::int64_t row = std::int64_t{tap} * conv_.summed + first + s;
-    const bool any = inside && first + s < conv_.summed;
-    const float* from = conv_.weights + (any ? row * conv_.channels + first_channel_ + c : 0);
+    const auto* const weights = reinterpret_cast<const char*>(conv_.weights);
+    const std::uint64_t pitch = static_cast<unsigned>(conv_.channels) * 4;
+    const std::uint64_t at = static_cast<unsigned>(tap * conv_.summed + first + s) * pitch +
+                             static_cast<unsigned>(first_channel_ + c) * std::uint64_t{4};
     to += s * Shape::kPitchB + c;
     if (inside && first + Tile::kBlockK <= conv_.summed) {  // all of them: no questions
 #pragma unroll
       for (int i = 0; i < Tile::kBlockK; i += kAtOnce) {
-        ptx::cp_async<4 * kFloats>(to + i * Shape::kPitchB, from);
-        if (i + kAtOnce < Tile::kBlockK) from += std::int64_t{kAtOnce} * conv_.channels;
+        ptx::cp_async<4 * kFloats>(to + i * Shape::kPitchB,
+                                   weights + (at + static_cast<unsigned>(i) * pitch));
       }
     } else {
 #pragma unroll 1
       for (int i = 0; i < Tile::kBlockK; i += kAtOnce) {
         const bool exists = inside && first + s + i < conv_.summed;
         ptx::cp_async<4 * kFloats>(to + i * Shape::kPitchB,
-                                   exists ? from + std::int64_t{i} * conv_.channels : conv_.weights,
+                                   weights + (exists ? at + static_cast<unsigned>(i) * pitch : 0),
                                    exists ? 4 * kFloats : 0);
       }
     }
@@ -269,23 +284,42 @@ class AsyncRowsTile {
   Place found_, copied_;  // the next steps whose inputs are to be found, and that is to be copied
 };
 
+/// Which of a ThreadTile's threads a thread is, such that four lanes that are neighbours multiply a
+/// square of 2 x 2 of its places, and not four side by side:
+///
+///     lanes 0  1  4  5  8  9 12 13     instead of     lanes 0  1  2  3  4  5  6  7
+///           2  3  6  7 10 11 14 15                          8  9 10 11 12 13 14 15
+///          16 17 ...                                       16 17 ...
+///
+/// The lanes of a load of 16 bytes are served 8 at a time, or 16 where each one reads what its
+/// neighbour reads, or the one after that. In a square that is so for rows and for weights.
+template <int kLanesN>
+__device__ unsigned thread_in_squares(unsigned thread) {
+  const unsigned lane = thread % 32, square = lane / 4, squares_n = kLanesN / 2;
+  const unsigned m = square / squares_n * 2 + lane / 2 % 2, n = square % squares_n * 2 + lane % 2;
+  return thread - lane + m * kLanesN + n;
+}
+
 /// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles. Without a queue,
 /// from the last rows in the order back to the first: the largest masks stand last, many of them
 /// with many taps.
+/// @param across divides by the tiles side by side @param tiles all of them
 template <class Shape, bool kAligned, int kBlocks>
 __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
-    implicit_gemm_async_rows(ImplicitGemm conv, TileQueue queue) {
+    implicit_gemm_async_rows(ImplicitGemm conv, FastDivision across, int tiles, TileQueue queue) {
   using Tile = typename Shape::Tile;
-  const std::int64_t across = ceil_div(conv.channels, Tile::kBlockN);
-  const std::int64_t down = ceil_div<std::int64_t>(conv.rows, Tile::kBlockM);
-  const Tile tile(threadIdx.x);
-  for (std::int64_t i = blockIdx.x; i < down * across; i += gridDim.x) {
-    const std::int64_t place = i / across;
-    const std::int64_t number = queue.counts != nullptr ? queue.tile_at(place) : down - 1 - place;
+  if (queue.counts != nullptr && !conv.add) wait_for_kernel_before();  // which filled the queue
+  let_next_kernel_begin();  // which takes from the queue, too, and waits only before it stores
+  const int last = across.quotient(tiles - 1);
+  const Tile tile(thread_in_squares<Tile::kLanesN>(threadIdx.x));
+  for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const int place = across.quotient(static_cast<int>(i));
+    const std::int64_t number = queue.counts != nullptr ? queue.tile_at(place) : last - place;
+    const int n = across.remainder(static_cast<int>(i), place);
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
-    AsyncRowsTile<Shape, kAligned> work(conv, number * Tile::kBlockM,
-                                        static_cast<int>(i % across) * Tile::kBlockN);
+    AsyncRowsTile<Shape, kAligned> work(conv, number * Tile::kBlockM, n * Tile::kBlockN);
     work.add_taps(tile, sums);
+    if (conv.add) wait_for_kernel_before();  // which stored what is added to
     work.store(tile, sums);
     __syncthreads();  // all have read rows and list before the next tile's overwrite them
   }
@@ -306,10 +340,16 @@ void launch_async_rows(const ImplicitGemm& conv, const TileQueue& queue) {
                        at_16(conv.weights) && at_16(conv.to);
   const std::int64_t tiles =
       ceil_div<std::int64_t>(conv.rows, Tile::kBlockM) * ceil_div(conv.channels, Tile::kBlockN);
-  launch(aligned ? implicit_gemm_async_rows<Shape, true, kBlocks>
-                 : implicit_gemm_async_rows<Shape, false, kBlocks>,
-         {blocks_for(tiles, 1, kMaxTileBlocks), Tile::kThreads, Shape::shared_bytes(conv.taps)},
-         conv, queue);
+  const auto kernel = aligned ? implicit_gemm_async_rows<Shape, true, kBlocks>
+                              : implicit_gemm_async_rows<Shape, false, kBlocks>;
+  const LaunchConfig config = {blocks_for(tiles, 1, kMaxTileBlocks), Tile::kThreads,
+                               Shape::shared_bytes(conv.taps)};
+  const FastDivision across(ceil_div(conv.channels, Tile::kBlockN));
+  if (conv.add || queue.counts != nullptr) {
+    launch_early(kernel, config, conv, across, static_cast<int>(tiles), queue);
+  } else {
+    launch(kernel, config, conv, across, static_cast<int>(tiles), queue);
+  }
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

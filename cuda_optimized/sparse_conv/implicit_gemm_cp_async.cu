@@ -50,11 +50,11 @@ using gemm::ThreadTile;
 /// Warps of 16 rows and all of the tile's channels, 8 x 8 sums a thread. Those take 168 registers,
 /// and so 12 warps an SM; with 128 registers and 16 warps some spill, and a tuning run had 10 %
 /// less.
-using Wide = AsyncRows<ThreadTile<64, 128, 16, 8, 8, 2>, 4>;
+using Wide = AsyncRows<ThreadTile<64, 128, 32, 8, 8, 2>, 2>;
 /// Warps of 16 rows again, 4 x 8 sums a thread. Warps of 32 rows with 8 x 8 were slower in a sweep
 /// (292 us instead of 258) and not faster in the large one, and so were warps whose halves share
 /// the depth of a step, 8 x 8 sums a thread (271).
-using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 3>;
+using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 2>;
 /// 16 rows, or 32 where there are so many of them that few are wasted.
 using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>, 2>;
 using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
@@ -71,6 +71,14 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 Declined supports_listed_taps(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.book.KV > kMostTaps) return text("up to ", kMostTaps, " taps");
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  if (conv.Cout >= kMost || conv.book.KV * std::int64_t{conv.Cin} >= kMost) {
+    return "Cout and KV * Cin below 2^30";
+  }
+  constexpr auto kRows = Narrow::Tile::kBlockM, kChannels = Narrow::Tile::kBlockN;
+  if (ceil_div(conv.M, kRows) * std::int64_t{ceil_div(conv.Cout, kChannels)} >= kMost) {
+    return text("below 2^30 tiles of ", kRows, " rows and ", kChannels, " channels");
+  }
   return {};
 }
 

@@ -3,10 +3,12 @@
 /// building block; sparse_conv/implicit_gemm_producers.cu explains it.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <tuple>
 
 #include "core/cuda/early_launch.hpp"
+#include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
@@ -283,32 +285,81 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   }
 }
 
-/// Stores two neighbouring sums.
-/// @param whole both exist, and can be stored at once
+/// What a sum becomes in the result; of a channel that does not exist, anything.
 template <class T>
-__device__ void store_sums(const GatheredRows<T>& conv, std::int32_t row, int channel,
-                           const float (&values)[2], bool whole) {
-  T* const to = conv.to + std::int64_t{row} * conv.channels + channel;
-  T results[2];
+__device__ T finished(const GatheredRows<T>& conv, int channel, float sum) {
+  const bool biased = conv.bias != nullptr && channel < conv.channels;
+  const float bias = biased ? conv.bias[channel] : 0.0f;
+  return rounded_to<T>(activated(conv.activation, sum + bias));
+}
+
+/// How many fragments of 8 channels four lanes exchange, to store pieces of 16 bytes, or of 8 where
+/// a tile has no more than 16 channels of 16 bits.
+template <class Shape>
+constexpr int kExchanged = std::min(kPiece / (2 * Shape::kSize), Shape::N / 8);
+
+/// Stores a warp's 16 rows. wgmma leaves four lanes two neighbours each of the 8 sums that a
+/// fragment has of a row; so they exchange pairs, until each has neighbours of one fragment:
+///
+///                fragment 0   1   2   3                              0 ... 3
+///       lane 0           a0  b0  c0  d0     with lane ^ 1, and       a0 a1 a2 a3
+///       lane 1           a1  b1  c1  d1     with lane ^ 2 :          b0 b1 b2 b3
+///       lane 2           a2  b2  c2  d2                              c0 c1 c2 c3
+///       lane 3           a3  b3  c3  d3                              d0 d1 d2 d3
+///
+/// @param rows of this lane, or -1 @param first the tile's first channel
+template <class Shape, class Sums>
+__device__ void store_pieces(const GatheredRows<typename Shape::Number>& conv, const Sums& sums,
+                             const std::int32_t (&rows)[2], int first) {
+  using T = typename Shape::Number;
+  constexpr int kGroup = kExchanged<Shape>;
+  constexpr int kWords = Shape::kSize / 2;  // of a pair
+  struct alignas(2 * kGroup * Shape::kSize) Piece {
+    std::uint32_t words[kGroup][kWords];
+  };
+  const int place = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (!whole && channel + i >= conv.channels) break;
-    const float bias = conv.bias != nullptr ? conv.bias[channel + i] : 0.0f;
-    results[i] = rounded_to<T>(activated(conv.activation, values[i] + bias));
-    if (!whole) to[i] = results[i];
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j0 = 0; j0 < Shape::N / 8; j0 += kGroup) {
+      Piece piece;
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        const int channel = first + 8 * (j0 + j) + 2 * place;
+        T pair[2];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          pair[e] = finished(conv, channel + e, sums.of[4 * (j0 + j) + 2 * half + e]);
+        }
+        std::memcpy(piece.words[j], pair, sizeof pair);
+      }
+#pragma unroll
+      for (int apart = 1; apart < kGroup; apart *= 2) {
+        const bool upper = (place & apart) != 0;
+#pragma unroll
+        for (int j = 0; j < kGroup; ++j) {
+          if ((j & apart) != 0) continue;
+#pragma unroll
+          for (int w = 0; w < kWords; ++w) {
+            std::uint32_t &low = piece.words[j][w], &high = piece.words[j + apart][w];
+            const std::uint32_t given = __shfl_xor_sync(0xFFFFFFFF, upper ? low : high, apart);
+            (upper ? low : high) = given;
+          }
+        }
+      }
+      const int channel = first + 8 * (j0 + place % kGroup) + 2 * (place / kGroup * kGroup);
+      if (rows[half] < 0 || channel >= conv.channels) continue;
+      T* const to = conv.to + std::int64_t{rows[half]} * conv.channels + channel;
+      *reinterpret_cast<Piece*>(to) = piece;
+    }
   }
-  if (!whole) return;
-  using Together = std::conditional_t<sizeof(T) == 4, float2, std::uint32_t>;
-  Together together;
-  std::memcpy(&together, results, sizeof together);
-  *reinterpret_cast<Together*>(to) = together;
 }
 
 /// What the consumer warps do.
-/// @param pairs whether two sums side by side can be stored at once
+/// @param pieces whether rows of the result consist of them
 template <class Shape>
 __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& ring,
-                        const char* stages, bool pairs) {
+                        const char* stages, bool pieces) {
   using T = typename Shape::Number;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int own_row = thread / 32 * 16 + lane / 4;
@@ -369,14 +420,23 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
     ptx::wgmma_wait_group<0>();
     if (lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
 
-    const bool whole = pairs && corner.channel + Shape::N <= pass.conv.channels;
+    if (pieces) {
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        store_pieces<Shape>(pass.conv, sums[i], rows[i], corner.channel);
+      }
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
-      sums[i].for_each([&](int row, int channel, const auto& values) {
+      sums[i].for_each([&](int row, int first, const auto& values) {
         const std::int32_t to = row < 8 ? rows[i][0] : rows[i][1];
-        channel += corner.channel;
-        if (to < 0 || channel >= pass.conv.channels) return;
-        store_sums(pass.conv, to, channel, values, whole);
+        if (to < 0) return;
+        const int channel = corner.channel + first;
+        for (int e = 0; e < 2 && channel + e < pass.conv.channels; ++e) {
+          pass.conv.to[std::int64_t{to} * pass.conv.channels + channel + e] =
+              finished(pass.conv, channel + e, values[e]);
+        }
       });
     }
   }
@@ -395,7 +455,7 @@ __device__ void set_registers() {
 /// Block kBlockThreads; grid: tiles, or fewer blocks.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
-    gather_and_multiply(Pass<typename Shape::Number> pass, bool pairs) {
+    gather_and_multiply(Pass<typename Shape::Number> pass, bool pieces) {
   __shared__ Ring<Shape> ring;
   char* stages = dynamic_shared<char>();
   stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
@@ -410,7 +470,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
   if (threadIdx.x < kConsumers) {
     set_registers<Shape::kConsumerRegisters, Shape::kEvenly>();
-    consume(pass, ring, stages, pairs);
+    consume(pass, ring, stages, pieces);
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
     produce(pass, ring, stages);
@@ -553,16 +613,6 @@ struct Layout {
 
 }  // namespace producers
 
-/// Calls body with a number of a type: Half, BFloat16 or float.
-template <class Body>
-auto with_type(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::f16: return body(Half{});
-    case DType::bf16: return body(BFloat16{});
-    default: return body(float{});
-  }
-}
-
 /// Why producer warps cannot gather for a product of so many rows and channels, if so.
 inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_t rows,
                                       int channels) {
@@ -627,11 +677,12 @@ void multiply_by_producers(const GatheredRows<T>& conv, std::int64_t sources, ch
                     .handed_out = preparation.handed_out};
     pass.conv.weights = preparation.blocks;
     if (copied) pass.conv.from = preparation.copy;
-    const bool pairs = conv.channels % 2 == 0 && begins_at_piece(conv.to);
+    const bool pieces_of_result =
+        conv.channels % (2 * kExchanged<Shape>) == 0 && begins_at_piece(conv.to);
     launch_early(gather_and_multiply<Shape>,
                  {blocks_for(pass.tiles, 1, std::int64_t{multiprocessors()} * Shape::kBlocks),
                   kBlockThreads, Shape::kSharedBytes},
-                 pass, pairs);
+                 pass, pieces_of_result);
   };
   with_shape<T>(conv.rows, conv.summed, conv.channels, with);
 }

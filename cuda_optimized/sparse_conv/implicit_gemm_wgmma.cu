@@ -37,6 +37,7 @@
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
@@ -160,11 +161,7 @@ void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
 }
 
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  switch (conv.dtype) {
-    case DType::f16: return run_as<Half>(conv, arrays);
-    case DType::bf16: return run_as<BFloat16>(conv, arrays);
-    default: return run_as<float>(conv, arrays);
-  }
+  with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
 }  // namespace

@@ -32,8 +32,6 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
-using sparse_conv::with_type;
-
 Declined supports(const SparseConvProblem& conv) {
   return sparse_conv::declined_by_producers(conv, conv.N, conv.Cin);
 }

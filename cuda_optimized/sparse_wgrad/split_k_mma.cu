@@ -36,6 +36,7 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/with_type.hpp"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/row_gather.cuh"
 
@@ -266,11 +267,7 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  switch (conv.dtype) {
-    case DType::f16: return run_in<Half>(conv, arrays);
-    case DType::bf16: return run_in<BFloat16>(conv, arrays);
-    default: return run_in<float>(conv, arrays);
-  }
+  with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
 }
 
 }  // namespace
