@@ -9,7 +9,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
-  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- measured -->`, `<!-- traffic -->`,
+  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left;
 - pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
@@ -147,7 +147,7 @@ class Pages:
             return []
         problems = benchmark_tables.problems_of(run, ladder)
         if not problems:
-            return ["", "**Measured.** The benchmarks have no problems of this ladder; what was timed stands on \\ref measured.", ""]
+            return ["", f"**Measured.** The benchmarks have no problems of this ladder; what its rungs cost stands on \\ref ladder_{ladder}.", ""]
         start = next((i for i, line in enumerate(expected) if line.startswith("**Expect.")), len(expected))
         expectation = "\n".join(expected[start:])
         named = re.findall(r"\bB\d+\b", expectation)
@@ -213,8 +213,9 @@ class Pages:
         if stale:
             names = ", ".join(self.link(rung) if rung in self.rows else rung for rung in stale)
             lines += [f"**Stale**: changed since they were timed: {names}.", ""]
-        if (self.out / "pictures" / "run.roofline.png").exists():
-            lines += ["![The fastest rungs under the ceilings](run.roofline.png)", ""]
+        for picture, what in (("run.roofline.png", "dense"), ("run.sparse_roofline.png", "sparse")):
+            if (self.out / "pictures" / picture).exists():
+                lines += [f"![The fastest {what} rungs under the ceilings]({picture})", ""]
 
         def link(rung):
             mark = " (stale)" if rung in stale else ""
@@ -350,52 +351,6 @@ class Pages:
                 lines.append(f"| {self.link(rung)} | {counts} |")
         return lines
 
-    def measured(self):
-        """The GPU times that tools/record_times.py put into docs/measured/."""
-        now = json.loads((self.root / "tests" / "verified_on_gpu.json").read_text())
-        hashes = {row["rung"]: row["source_hash"] for row in now["rungs"]}
-        lines = []
-        benchmarked = {row["ladder"] for row in self.benchmarks["rows"]} if self.benchmarks else set()
-        for path in sorted((self.root / "docs" / "measured").glob("*.json")):
-            run = json.loads(path.read_text())
-            lines += [
-                f"## {run['gpu']}, {run['date']} {{#measured_{path.stem.replace('-', '_')}}}",
-                "",
-                f"Driver {run['driver']}, CUDA {run['toolkit']}, commit {run['commit']}.",
-                "",
-            ]
-            for table in run["ladders"]:
-                # tile_map: launches of microseconds, which say nothing of a map
-                if table["ladder"] != "tile_map" and table["ladder"] not in benchmarked:
-                    lines += self.measured_table(table, run["source_hashes"], hashes)
-        return lines or ["No run has been committed yet."]
-
-    def measured_table(self, table, hashes_then, hashes_now):
-        times = {
-            row["rung"]: row["milliseconds"]
-            for row in table["rungs"]
-            if row["where"] == "gpu" and row["milliseconds"] is not None
-        }
-        lines = [
-            f"**{table['ladder']}**, {table['problem']}:",
-            "",
-            "| rung | result | time | speed-up over the rung before |",
-            "|---|---|---|---|",
-        ]
-        for row in table["rungs"]:
-            rung = row["rung"]
-            if row["where"] != "gpu":
-                continue
-            if rung not in times:
-                lines.append(f"| {self.link(rung)} | {row['status']}: {row['reason']} | | |")
-                continue
-            before = times.get(self.rows[rung]["previous"]) if rung in self.rows else None
-            result = "exact" if row["exact"] else f"largest error {row['max_error']:.2g}"
-            stale = "" if hashes_then.get(rung) == hashes_now.get(rung) else " (the rung has changed since)"
-            speed_up = f"{before / times[rung]:.2f} x" if before else ""
-            lines.append(f"| {self.link(rung)} | {result}{stale} | {1000 * times[rung]:.4g} us | {speed_up} |")
-        return [*lines, ""]
-
     def traffic(self):
         """What tools/measure_traffic.py counted, beside the simulator's predictions."""
         run = traffic_tables.newest_run(self.root)
@@ -432,7 +387,6 @@ class Pages:
             "ladders": self.ladder_table,
             "planted bugs": self.planted_bugs,
             "verified": self.verified,
-            "measured": self.measured,
             "traffic": self.traffic,
             "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,

@@ -84,7 +84,8 @@ class AsyncRowsTile {
     };
     const int gathered = warp_ * Shape::kGathered + lane_;  // a row of the tile
     if (lane_ < Shape::kGathered) rows()[gathered] = row_ = row_at(gathered);
-    // Of the rows that this warp multiplies. It copies the same ones if no other multiplies them.
+    // A lane's row of those that this warp multiplies: those that it copies, unless warps side by
+    // side share them.
     const int warp_m = warp_ / Tile::kWarpsN;
     int mine = row_;
     if (Tile::kWarpsN > 1 && lane_ < Shape::kWarpRows) {
@@ -291,8 +292,9 @@ class AsyncRowsTile {
 ///           2  3  6  7 10 11 14 15                          8  9 10 11 12 13 14 15
 ///          16 17 ...                                       16 17 ...
 ///
-/// The lanes of a load of 16 bytes are served 8 at a time, or 16 where each one reads what its
-/// neighbour reads, or the one after that. In a square that is so for rows and for weights.
+/// As a profiler counts on an H200, the lanes of a load of 16 bytes are served 8 at a time, or 16
+/// where each reads what its neighbour reads, or the one after that. In a square that is so for
+/// rows and for weights.
 template <int kLanesN>
 __device__ unsigned thread_in_squares(unsigned thread) {
   const unsigned lane = thread % 32, square = lane / 4, squares_n = kLanesN / 2;

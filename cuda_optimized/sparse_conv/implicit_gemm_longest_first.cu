@@ -25,7 +25,9 @@
 /// of 132 SMs, a simulation gives 1.15 times the ideal time for the order of the masks, largest
 /// first, 1.45 for smallest first, and 1.03 for this. The queue costs a fill and a launch, 5 us. So
 /// it should gain 25 us of 258 at 64 channels. Tuning runs on an H200 had 4 us there, 45 of 890 at
-/// 128 channels, and lost 5 of 86 at 32.
+/// 128 channels, and lost 5 of 86 at 32, when the second half waited for the end of the first.
+/// Since it begins beside that end, and fills the gaps itself, less is left: measured on
+/// 2026-11-22, this rung loses 10 us to 69 at 32 channels, 8 to 229 at 64, and 6 to 812 at 128.
 /// **Costs.** 256 bytes of workspace a tile. With many rows the last tiles do not count, and tiles
 /// with similar masks had better run side by side, since they share weights in the cache: a queue
 /// lost 1 to 3 % in a sweep of 913,903 sites, so from 307,200 rows on there is none. Declines what

