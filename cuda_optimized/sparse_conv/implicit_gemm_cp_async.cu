@@ -69,12 +69,12 @@ using gemm::ThreadTile;
 /// Warps of 16 rows and all of the tile's channels, 8 x 8 sums a thread. Those take 168 registers,
 /// and so 12 warps an SM; with 128 registers and 16 warps some spill, and a tuning run had 10 %
 /// less.
-using Wide = AsyncRows<ThreadTile<64, 128, 32, 8, 8, 2>, 2>;
+using Wide = AsyncRows<ThreadTile<64, 128, 32, 8, 8, 2>>;
 /// Warps of 16 rows again, 4 x 8 sums a thread. With 8 x 8 sums warps have 32 rows, and skip less.
-using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 2>;
+using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>>;
 /// 16 rows, or 32 where there are so many of them that few are wasted.
-using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>, 2>;
-using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
+using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>>;
+using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>>;
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], split_order [2][M],
 /// y [M][Cout].

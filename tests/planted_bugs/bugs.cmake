@@ -1317,16 +1317,18 @@ planted_bug(second_half_first
 planted_bug(gathered_rows_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
   FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
-  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
-  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  FIND [==[      ptx::cp_async_wait_group<0>();
+      // Now]==]
+  REPLACE [==[      ptx::cp_async_wait_group<1>();
+      // Now]==]
   TEACHES "one group too many may be on its way")
 
-planted_bug(inputs_found_over_those_in_use
+planted_bug(inputs_of_other_lanes_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
   FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
-  FIND [==[__syncwarp();  // all lanes have read where]==]
-  REPLACE [==[// all lanes have read where]==]
-  TEACHES "a ring is free when all lanes have read it: before the loop, no barrier says so")
+  FIND [==[__syncwarp();  // the inputs that]==]
+  REPLACE [==[// the inputs that]==]
+  TEACHES "a wait tells of this thread's copies: before the loop, no barrier tells of its neighbours'")
 
 planted_bug(warps_skip_what_the_first_skips
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
