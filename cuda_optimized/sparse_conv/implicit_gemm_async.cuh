@@ -34,10 +34,11 @@ Declined supports_listed_taps(const SparseConvProblem& conv);
 
 /// The shape of a block's work, and its shared memory: first the stages, then the rest.
 /// @tparam Tile_ a gemm::ThreadTile: rows x channels of the output, and how deep a step is
-template <class Tile_>
+/// @tparam kStages_ steps whose tiles are in shared memory, or on their way; at least 2
+template <class Tile_, int kStages_>
 struct AsyncRows {
   using Tile = Tile_;                                         ///< Of the output.
-  static constexpr int kStages = 2;                           ///< One is read, one filled.
+  static constexpr int kStages = kStages_;                    ///< See above.
   static constexpr int kWarps = Tile::kThreads / 32;          ///< Of a block.
   static constexpr int kWarpRows = Tile::kWarpM;              ///< Rows that skip together.
   static constexpr int kGathered = Tile::kBlockM / kWarps;    ///< Rows that a warp copies.
@@ -105,13 +106,18 @@ class AsyncRowsTile {
 
   /// Adds all taps to the sums.
   __device__ void add_taps(const Tile& tile, float (&sums)[Tile::kThreadM][Tile::kThreadN]) {
-    find_inputs();
+    for (int step = 0; step < kStages - 1; ++step) find_inputs();
     ptx::cp_async_commit_group();
     ptx::cp_async_wait_group<0>();
     __syncwarp();  // the inputs that one lane has copied are read by others
-    copy();
+    for (int step = 0; step < kStages - 1; ++step) {
+      copy();
+      __syncwarp();  // all lanes have read where this step's rows are; with more than two stages
+                     // the next copies may bring inputs of a later step to the same place
+    }
+
     for (Place now; now.entry < listed_; advance(now)) {
-      ptx::cp_async_wait_group<0>();
+      ptx::cp_async_wait_group<kStages - 2>();
       // Now this thread's copies have landed. The barrier: those of the others, too, and all have
       // read what they need of the step before, into whose stage the next copies go.
       __syncthreads();
@@ -173,15 +179,15 @@ class AsyncRowsTile {
   /// A step, counted without divisions.
   struct Place {
     int entry = 0, chunk = 0;  // of the list, and of the entry's tap
-    int stage = 0;             // whose memory it has: steps modulo 2
-    int slot = 0;              // of the inputs: entries modulo 2
+    int stage = 0;             // whose memory it has: steps modulo kStages
+    int slot = 0;              // of the inputs: entries modulo kStages
   };
   __device__ void advance(Place& place) const {
-    place.stage ^= 1;
+    place.stage = place.stage + 1 == kStages ? 0 : place.stage + 1;
     if (++place.chunk < chunks_) return;
     place.chunk = 0;
     ++place.entry;
-    place.slot ^= 1;
+    place.slot = place.slot + 1 == kStages ? 0 : place.slot + 1;
   }
 
   /// Starts to copy which inputs this warp's rows have at the next step, if a tap begins there.
@@ -197,17 +203,19 @@ class AsyncRowsTile {
     advance(found_);
   }
 
-  /// Starts the copies of the next step, and those that tell what the step after it will copy.
+  /// Starts the copies of the next step, and those that tell what the step kStages - 1 later will
+  /// copy.
   __device__ void copy() {
-    if (copied_.entry >= listed_) return;
-    const int first = copied_.chunk * Tile::kBlockK;
-    const unsigned entry = list()[copied_.entry];
-    float* const to = stage_at(copied_.stage);
-    if (has(entry)) copy_rows(copied_.slot, first, to);
-    copy_weights(static_cast<int>(entry & 0xffff), first, to + Shape::kRowFloats);
-    advance(copied_);
-    find_inputs();
-    ptx::cp_async_commit_group();
+    if (copied_.entry < listed_) {
+      const int first = copied_.chunk * Tile::kBlockK;
+      const unsigned entry = list()[copied_.entry];
+      float* const to = stage_at(copied_.stage);
+      if (has(entry)) copy_rows(copied_.slot, first, to);
+      copy_weights(static_cast<int>(entry & 0xffff), first, to + Shape::kRowFloats);
+      advance(copied_);
+      find_inputs();
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
   }
 
   static constexpr int kFloats = kAligned ? 4 : 1;  // of one copy

@@ -48,14 +48,17 @@
 ///
 /// Other shapes for 64 channels, in the large sweep: three stages 2.58 ms; tiles of 128 rows 2.69,
 /// of 32 rows 2.51 (but 174 us instead of 167 for a backbone's third stage); 16 deep 2.86; 8 x 8
-/// sums a thread 3.03; five blocks an SM instead of four 2.55.
+/// sums a thread 3.03; five blocks an SM instead of four 2.55. Numbers in registers, exchanged by
+/// shuffles instead of a ring, 2.59. And the loops written out for two stages, which changes only
+/// the order of instructions, 2.58: so 2 % are the compiler's luck.
 /// **Costs.** 27 to 53 KB of shared memory for the rings. Where rows or channels do not come in
 /// fours of floats, copies are of 4 bytes. Before sm_80 copies are loads and stores, one after the
 /// other; before sm_90 the second half begins when the first has ended. Declines other types than
 /// float32, more than 1024 taps, and sizes beyond 2^30.
 ///
-/// **Try.** Take the __syncwarp() out of add_taps(): cuda_on_cpu finds what a GPU would hardly ever
-/// show. Which lane reads what, and who has overwritten it?
+/// **Try.** Take the first __syncwarp() out of add_taps(): cuda_on_cpu finds what a GPU would
+/// hardly ever show. Which lane reads what, and who has copied it? From how many stages on is the
+/// second one needed?
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/implicit_gemm_async.cuh"
@@ -69,12 +72,12 @@ using gemm::ThreadTile;
 /// Warps of 16 rows and all of the tile's channels, 8 x 8 sums a thread. Those take 168 registers,
 /// and so 12 warps an SM; with 128 registers and 16 warps some spill, and a tuning run had 10 %
 /// less.
-using Wide = AsyncRows<ThreadTile<64, 128, 32, 8, 8, 2>>;
+using Wide = AsyncRows<ThreadTile<64, 128, 32, 8, 8, 2>, 2>;
 /// Warps of 16 rows again, 4 x 8 sums a thread. With 8 x 8 sums warps have 32 rows, and skip less.
-using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>>;
+using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 2>;
 /// 16 rows, or 32 where there are so many of them that few are wasted.
-using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>>;
-using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>>;
+using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>, 2>;
+using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], split_order [2][M],
 /// y [M][Cout].

@@ -1317,10 +1317,8 @@ planted_bug(second_half_first
 planted_bug(gathered_rows_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
   FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
-  FIND [==[      ptx::cp_async_wait_group<0>();
-      // Now]==]
-  REPLACE [==[      ptx::cp_async_wait_group<1>();
-      // Now]==]
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
   TEACHES "one group too many may be on its way")
 
 planted_bug(inputs_of_other_lanes_not_waited_for
