@@ -37,6 +37,11 @@ function(cuda_on_cpu_add_kernels target)
     set(index ${next})
   endforeach()
 
+  # A marker includes next to nothing: a precompiled header would only be read for it.
+  set(markers ${sources})
+  list(FILTER markers INCLUDE REGEX "/marker_[0-9]+\\.cpp$")
+  set_source_files_properties(${markers} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PUBLIC ${arg_RUNTIME})
   # g++ remarks on every parameter aligned to 128 bytes, which tensor maps are. A constant that only a

@@ -222,7 +222,8 @@ __global__ void __launch_bounds__(kCountThreads)
   } else {
     runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
   }
-  all_blocks.sync();  // all sites are in the index before any is looked up
+  all_blocks.sync();        // all sites are in the index before any is looked up
+  let_next_kernel_begin();  // where the first blocks leave room
 
   const Taps taps(grid.KV, grid.kernel[runs::kOuterAxes], sorted);
   const unsigned long long pairs =
@@ -247,6 +248,7 @@ __global__ void __launch_bounds__(kCountThreads)
 __global__ void __launch_bounds__(kSumThreads)
     sum_counts(int KV, std::int64_t tiles, const State* state, std::int32_t* counts,
                std::int32_t* totals) {
+  let_next_kernel_begin();
   wait_for_kernel_before();  // counts and state
   const int taps = Taps(KV, 1, state->sorted != 0).count;
   row_exclusive_sums<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
