@@ -43,7 +43,9 @@
 /// was a look-up that took longer for 14 taps than that of fused.cu takes for 27: so now it is the
 /// same one, in the same indices. Predicted 37 us, measured 44 (2026-11-22). 913,903 sites
 /// with 11.8 million pairs: 180 us before, 160 predicted, 158 measured. (count_scan_fill 66 and
-/// 317, spconv 66 and 439.) What is left is mostly the first kernel: as long as all of fused.cu.
+/// 317, spconv 66 and 439.) What is left is mostly the first kernel, 28 us, longer than all of
+/// fused.cu, and the last, 11 us. Letting blocks of the later kernels begin where the first ones of
+/// an earlier one leave room lost 1 us of 43, and 4 of 157.
 /// **Costs.** As fused.cu; and 4 bytes for each tap of a row, of which sorted rows touch two
 /// thirds. The host waits once. Unsorted rows take about twice as long. Declined: other forms than
 /// pairs, other modes than subm, and grids of more than 2^32 runs.
@@ -222,8 +224,7 @@ __global__ void __launch_bounds__(kCountThreads)
   } else {
     runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
   }
-  all_blocks.sync();        // all sites are in the index before any is looked up
-  let_next_kernel_begin();  // where the first blocks leave room
+  all_blocks.sync();  // all sites are in the index before any is looked up
 
   const Taps taps(grid.KV, grid.kernel[runs::kOuterAxes], sorted);
   const unsigned long long pairs =
@@ -248,7 +249,6 @@ __global__ void __launch_bounds__(kCountThreads)
 __global__ void __launch_bounds__(kSumThreads)
     sum_counts(int KV, std::int64_t tiles, const State* state, std::int32_t* counts,
                std::int32_t* totals) {
-  let_next_kernel_begin();
   wait_for_kernel_before();  // counts and state
   const int taps = Taps(KV, 1, state->sorted != 0).count;
   row_exclusive_sums<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
