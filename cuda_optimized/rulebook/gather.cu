@@ -41,10 +41,9 @@
 /// to result. Measured: 36 us in kernels (9 to mark the bits, 6 to count, 9 to number, 12 to fill),
 /// and 58 us between events, when the host still waited for all of them but the last, and copied
 /// the number: waits and launches cost half as much as the work. As the wait now ends before the 9
-/// us of numbering, 46 us were predicted; measured were 44, and 42 since launches begin
-/// early. With stride 1 it takes 131 us; filling
-/// executes some 1200 instructions for a warp's 27 taps, and so takes twice as long as its stores
-/// would.
+/// us of numbering, 46 us were predicted; measured were 44, and 42 since launches begin early. With
+/// stride 1 it takes 131 us; filling executes some 1200 instructions for a warp's 27 taps, and so
+/// takes twice as long as its stores would.
 /// **Costs.** As bit_grid_of_outputs.cu, a bit for each cell of the inputs' and of the outputs'
 /// grid; and 4 bytes for each word of the inputs', of which only those with sites are touched.
 /// Kernels of 2 and 3 taps on three axes have their loops unrolled; others ask tap by tap.

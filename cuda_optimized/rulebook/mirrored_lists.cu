@@ -41,9 +41,9 @@
 /// been predicted for it; tuning runs took 49, as its two kernels executed 5.8 and 8.0 million warp
 /// instructions. Keeping what was found costs 9 MB written and read, and brought 46. What was left
 /// was a look-up that took longer for 14 taps than that of fused.cu takes for 27: so now it is the
-/// same one, in the same indices. Predicted 37 us, measured 44 (2026-11-22). 913,903 sites
-/// with 11.8 million pairs: 180 us before, 160 predicted, 158 measured. (count_scan_fill 66 and
-/// 317, spconv 66 and 439.) What is left is mostly the first kernel, 28 us, longer than all of
+/// same one, in the same indices. Predicted 37 us, measured 44 (2026-11-22). 913,903 sites with
+/// 11.8 million pairs: 180 us before, 160 predicted, 158 measured. (count_scan_fill 66 and 317,
+/// spconv 66 and 439.) What is left is mostly the first kernel, 28 us, longer than all of
 /// fused.cu, and the last, 11 us. Letting blocks of the later kernels begin where the first ones of
 /// an earlier one leave room lost 1 us of 43, and 4 of 157.
 /// **Costs.** As fused.cu; and 4 bytes for each tap of a row, of which sorted rows touch two

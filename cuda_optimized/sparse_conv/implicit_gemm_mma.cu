@@ -44,8 +44,8 @@
 /// 68, 168, 490; float16 50, 89, 210. A first version found its offsets anew in each step, with
 /// more than twice the instructions: TF32 78, 238, 765. Tiles of 64 rows lost (TF32 79, 195), and a
 /// fourth stage (83, 95 for halves). Only where large tiles are fewer than multiprocessors, as in a
-/// backbone's last layer (64 to 128 channels, three taps), tiles of 64 x 64 gain: TF32 15.2
-/// -> 12.0, float16 10.4 -> 8.3.
+/// backbone's last layer (64 to 128 channels, three taps), tiles of 64 x 64 gain: 12.0 instead of
+/// 15.2 in TF32, 8.3 instead of 10.4 in float16.
 /// **Costs.** 23 to 99 KB of shared memory. Needs the masks and the order of the rows, and time to
 /// sort them, once for all layers on the same sites. Channels that are no multiple of 16 bytes, or
 /// arrays that do not begin at one, are copied element by element: right, and slow. Declined:

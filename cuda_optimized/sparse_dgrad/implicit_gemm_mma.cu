@@ -26,8 +26,8 @@
 /// L2 cache (111 MB in 16 bits), and W_k once a tile and tap (13.5 taps a tile, 8 KB each: 108 MB).
 /// At 5 TB/s that is 44 us in 16 bits and 88 in TF32; the products take a third of it. A tuning run
 /// on one H200, a simulated sweep, took 95 us and 172 like this, from the beginning of the order;
-/// in two halves, from their ends, 128 and 190. Predicted from the end: 90 and 165;
-/// measured 86 and 157.
+/// in two halves, from their ends, 128 and 190. Predicted from the end: 90 and 165; measured 86 and
+/// 157.
 /// **Costs.** Needs compute capability 8.0. Where rows are not multiples of 16 bytes it falls back
 /// to tiles of 32 x 32 and copies number by number. Declines float32 with precision fp32: TF32 has
 /// 10 bits of fraction, and its results would not be those.
