@@ -84,9 +84,6 @@ void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
   constexpr int kNarrowRow = static_cast<int>(32 * sizeof(T));
   // Tests that make the machine small get large tiles, which their problems are too small for.
   const bool few_rows = conv.M <= 1024 && max_strided_blocks >= kMaxGridX;
-  // Fewer large tiles than multiprocessors: smaller ones keep more of them busy.
-  const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, 128) * ceil_div(conv.Cout, 128);
-  const bool few_tiles = tiles < std::min<std::int64_t>(multiprocessors(), max_strided_blocks);
   if (!pieces) {
     body(MmaShape<T, 32, 32, 32, 64, 3, 4, false>{});
   } else if (few_rows) {
@@ -99,7 +96,7 @@ void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
     // cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
     constexpr bool kFloat = std::is_same_v<T, float>;
     body(MmaShape < T, 128, 64, kFloat ? 64 : 32, 128, 3, kFloat ? 3 : 2, true > {});
-  } else if (few_tiles) {
+  } else if (has_few_tiles(conv.M, conv.Cout)) {
     body(MmaShape<T, 64, 64, 32, 128, 3, 3, true>{});
   } else {
     body(MmaShape<T, 128, 128, 64, 128, 3, 2, true>{});

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/activation.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/fast_division.hpp"
 #include "core/half.hpp"
@@ -533,6 +534,14 @@ inline Declined declined_by_precision(const SparseConvProblem& conv) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }
   return {};
+}
+
+/// Whether tiles of 128 rows and channels are fewer than the multiprocessors: smaller ones keep
+/// more of them busy. Tests lower max_strided_blocks, which here means a small machine: so small
+/// problems have many tiles, too.
+inline bool has_few_tiles(std::int64_t rows, int channels) {
+  const std::int64_t tiles = ceil_div<std::int64_t>(rows, 128) * ceil_div(channels, 128);
+  return tiles < std::min<std::int64_t>(multiprocessors(), max_strided_blocks);
 }
 
 /// Whether pieces can be copied from or to there.

@@ -564,13 +564,11 @@ using Shapes = std::tuple<
     StageShape<T, 128, 1, 64, 3, 3>,                                  // 64
     StageShape<T, 128, 1, 128, 3, 2>>;
 
-/// Calls body(shape) with the first shape that has all channels, or the last. But where its tiles
-/// are fewer than the multiprocessors, with the one of 64 channels, which has twice as many. Tests
-/// lower max_strided_blocks, which here means a small machine: so small problems meet the last one.
+/// Calls body(shape) with the first shape that has all channels, or the last. But where that has
+/// few tiles, with the one of 64 channels, which has twice as many.
 template <class T, class Body>
 void with_shape(std::int64_t rows, int summed, int channels, const Body& body) {
-  const std::int64_t tiles = ceil_div<std::int64_t>(rows, kTileRows) * ceil_div(channels, 128);
-  const bool few = tiles < std::min<std::int64_t>(multiprocessors(), max_strided_blocks);
+  const bool few = has_few_tiles(rows, channels);
   bool done = false;
   const auto maybe = [&]<class Shape>(Shape shape, bool is_last) {
     const bool is_deep = Shape::kTapBytes == 128;
