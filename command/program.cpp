@@ -11,6 +11,7 @@
 #include "command/terminal.hpp"
 #include "command/tour.hpp"
 #include "core/error.hpp"
+#include "ladders/rung_libraries.hpp"
 
 namespace convladder::command {
 namespace {
@@ -51,6 +52,8 @@ int run_program(const std::vector<std::string>& arguments) {
     return status;
   } catch (const BadInput& error) {
     return fail(kBadInput, error.what());
+  } catch (const MissingLibrary& error) {
+    return fail(kSetUpFailed, error.what());
   } catch (const std::bad_alloc&) {
     return fail(kBadInput, "memory: there is not enough of it for this problem");
   } catch (const std::exception& error) {

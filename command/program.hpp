@@ -7,11 +7,12 @@
 
 namespace convladder::command {
 
-/// The program's exit statuses. (3, "set-up failed", is the script's alone.)
+/// The program's exit statuses.
 enum ExitStatus {
   kAllAgree = 0,
   kSomeDiffer = 1,
   kBadInput = 2,
+  kSetUpFailed = 3,  // a library of rungs is missing; otherwise the script says so
   kProgramError = 4,
   kInterrupted = 130
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "command/terminal.hpp"
 #include "core/error.hpp"
@@ -22,7 +23,8 @@ std::string repeated(const char* what, std::size_t times) {
 
 }  // namespace
 
-Progress::Progress(std::size_t steps) : steps_(std::max<std::size_t>(steps, 1)) {
+Progress::Progress(std::size_t steps, double work)
+    : steps_(std::max<std::size_t>(steps, 1)), work_(work) {
   if (!can_show_progress()) return;
   ticker_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
@@ -47,6 +49,47 @@ void Progress::begin(const std::string& what) {
 void Progress::step() {
   const std::lock_guard lock(mutex_);
   done_ = std::min(done_ + 1, steps_);
+  work_done_ += work_of_a_step_;
+}
+
+void Progress::set_work_of_a_step(double work) {
+  const std::lock_guard lock(mutex_);
+  work_of_a_step_ = work;
+}
+
+void Progress::wait(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  what_before_ = std::exchange(what_, what);
+  waiting_since_ = Clock::now();
+}
+
+void Progress::go_on() {
+  const std::lock_guard lock(mutex_);
+  what_ = what_before_;
+  if (waiting_since_) waited_ += Clock::now() - *waiting_since_;
+  waiting_since_.reset();
+}
+
+std::string Progress::time_left() {
+  const std::lock_guard lock(mutex_);
+  return time_left_locked();
+}
+
+void Progress::set_other_work(std::function<double()> seconds_left) {
+  const std::lock_guard lock(mutex_);
+  other_work_ = std::move(seconds_left);
+}
+
+std::string Progress::time_left_locked() const {
+  using Seconds = std::chrono::duration<double>;
+  Clock::duration waited = waited_;
+  if (waiting_since_) waited += Clock::now() - *waiting_since_;
+  double left = other_work_ ? other_work_() : 0;
+  if (work_done_ > 0) {
+    const double worked = Seconds(Clock::now() - start_ - waited).count();
+    left = std::max(left, worked * std::max(work_ - work_done_, 0.0) / work_done_);
+  }
+  return left < 1 ? "" : text("about ", static_cast<long>(std::ceil(left)), " s left");
 }
 
 void Progress::line(const std::string& text) {
@@ -59,14 +102,14 @@ void Progress::line(const std::string& text) {
 }
 
 void Progress::draw() {
-  const auto elapsed = std::chrono::steady_clock::now() - start_;
-  if (elapsed < kPatience) return;
-  const std::size_t full = kBarWidth * done_ / steps_;
+  if (Clock::now() - start_ < kPatience) return;
+  const double share = work_ > 0 ? std::min(work_done_ / work_, 1.0) : 1.0;
+  const auto full = static_cast<std::size_t>(kBarWidth * share);
   const bool utf8 = speaks_utf8();
   const std::string bar =
       repeated(utf8 ? "━" : "=", full) + repeated(utf8 ? "─" : "-", kBarWidth - full);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
-  std::string words = text(done_, "/", steps_, "  ", seconds, " s  ", what_);
+  const std::string left = time_left_locked();
+  std::string words = text(done_, "/", steps_, "  ", left, left.empty() ? "" : "  ", what_);
   const std::size_t room =
       std::min<std::size_t>(output_width(), 120) - std::min(output_width(), kBarWidth + 5);
   if (words.size() > room) words.resize(room);  // a line that wraps could not be erased

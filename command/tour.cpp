@@ -13,6 +13,7 @@
 #include "command/terminal.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
+#include "ladders/rung_libraries.hpp"
 #include "oracle/lidar_sweep.hpp"
 #include "oracle/rulebook.hpp"
 
@@ -30,10 +31,12 @@ constexpr Photograph kPhotographs[] = {
     {"coffee.png", "Coffee, photograph by Rachel Michetti"},
     {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
 
+constexpr std::int64_t kHalfATurn = 60000;  // voxels of the sweep under rulebooks
 /// The sweep under sparse convolutions: a part of a turn, which the emulated kernels are done with
 /// soon.
 constexpr std::int64_t kConvolvedVoxels = 4000;
 constexpr int kSweepChannels = 16;
+constexpr double kWorkOfPictures = 4;  // see Stop::work
 constexpr int kCoarse = 16;  // voxels along a cell of the dense tensor
 
 /// A rulebook over a sweep. Strided ones halve the grid, as the encoders of detectors do.
@@ -69,6 +72,7 @@ Task coarse_sweep_task(std::uint64_t seed) {
 struct Stop {
   std::vector<Prepared> problems;
   std::vector<Seat> seats;
+  double work = 0;    ///< How long it takes beside the others, without a GPU; for the time left.
   bool saved = true;  ///< --save has one folder a ladder: the ladder's first stop fills it.
 };
 
@@ -82,13 +86,13 @@ std::string data_file(const std::string& name) {
       text("data/", name, ": not found; the tour is for a folder with the repository's files"));
 }
 
-/// The tour's problems, in the order of the ladders: as large as in earnest, and as many as fit
-/// into a minute without a GPU. Data are integers, which find every wrong index, or random numbers
+/// The tour's problems, in the order of the ladders: as many and as large as fit into half a
+/// minute without a GPU. Data are integers, which find every wrong index, or random numbers
 /// where the size of rounding errors is worth seeing.
 std::vector<Stop> make_stops(const Options& options, const Selection& selection) {
   std::vector<Stop> stops;
-  const auto add = [&](const char* name, std::vector<Task> tasks, Data data) {
-    Stop stop{{}, selection.seats(*tasks.front().ladder), true};
+  const auto add = [&](const char* name, double work, std::vector<Task> tasks, Data data) {
+    Stop stop{{}, selection.seats(*tasks.front().ladder), work, true};
     if (stop.seats.empty()) return;
     for (const Stop& before : stops)
       stop.saved = stop.saved && before.problems.front().task.ladder->name != name;
@@ -96,26 +100,26 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
       stop.problems.push_back(prepare(std::move(task), options.data.value_or(data), options.seed));
     stops.push_back(std::move(stop));
   };
-  const auto add_problem = [&](const char* name, const Problem& problem, Data data) {
+  const auto add_problem = [&](const char* name, double work, const Problem& problem, Data data) {
     Task task{.ladder = &ladder(name), .problem = problem, .title = describe(problem)};
     std::vector<Task> tasks;
     tasks.push_back(std::move(task));
-    add(name, std::move(tasks), data);
+    add(name, work, std::move(tasks), data);
   };
 
   std::vector<Task> photograph;
   photograph.push_back(photograph_task(data_file(kPhotographs[0].file), filter_named("sobel"), {}));
-  add("conv2d", std::move(photograph), Data::integer);
-  add_problem("conv2d",
-              validated(Conv2dProblem{.C = 6, .H = 768, .W = 512, .K = 6, .R = 6, .S = 6}),
+  add("conv2d", 10, std::move(photograph), Data::integer);
+  add_problem("conv2d", 5,
+              validated(Conv2dProblem{.C = 6, .H = 192, .W = 256, .K = 6, .R = 6, .S = 6}),
               Data::real);
   const Conv2dProblem layer = validated(Conv2dProblem{
       .N = 2, .C = 32, .H = 56, .W = 56, .K = 32, .R = 3, .S = 3, .pad = {1, 1, 1, 1}});
-  add_problem("conv2d_dgrad", layer, Data::integer);
-  add_problem("conv2d_wgrad", layer, Data::real);
-  add_problem("im2col", columns_of(layer), Data::integer);
-  add_problem("col2im", columns_of(layer), Data::integer);
-  add_problem("gemm", validated(GemmProblem{.M = 512, .N = 512, .K = 512}), Data::real);
+  add_problem("conv2d_dgrad", 1, layer, Data::integer);
+  add_problem("conv2d_wgrad", 1, layer, Data::real);
+  add_problem("im2col", 0.5, columns_of(layer), Data::integer);
+  add_problem("col2im", 0.5, columns_of(layer), Data::integer);
+  add_problem("gemm", 4, validated(GemmProblem{.M = 512, .N = 512, .K = 512}), Data::real);
   std::vector<Task> maps;
   for (const TileMapName& map : kTileMaps) {
     const Problem problem =
@@ -128,9 +132,10 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
                                  .blocks = 27});
     maps.push_back({.ladder = &ladder("tile_map"), .problem = problem, .title = describe(problem)});
   }
-  add("tile_map", std::move(maps), Data::integer);
+  add("tile_map", 0.5, std::move(maps), Data::integer);
 
-  const auto add_sweep = [&](const char* name, SparseMode mode, std::int64_t voxels, Data data) {
+  const auto add_sweep = [&](const char* name, double work, SparseMode mode, std::int64_t voxels,
+                             Data data) {
     if (selection.seats(ladder(name)).empty()) return;
     Array coords = lidar_sweep(voxels, options.seed);
     const RulebookProblem book = sweep_rulebook(mode, coords);
@@ -138,19 +143,19 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     tasks.push_back(sparse_task(ladder(name), book, std::move(coords),
                                 {.Cin = kSweepChannels, .Cout = kSweepChannels}, options.seed));
     tasks.front().title = "simulated LiDAR sweep, " + tasks.front().title;
-    add(name, std::move(tasks), data);
+    add(name, work, std::move(tasks), data);
   };
-  add_sweep("rulebook", SparseMode::subm, kOneTurn, Data::integer);
-  add_sweep("rulebook", SparseMode::strided, kOneTurn, Data::integer);
-  add_sweep("sparse_conv", SparseMode::subm, kConvolvedVoxels, Data::integer);
-  add_sweep("sparse_dgrad", SparseMode::strided, kConvolvedVoxels, Data::integer);
-  add_sweep("sparse_wgrad", SparseMode::subm, kConvolvedVoxels, Data::real);
-  add_sweep("sparse_max_pool", SparseMode::strided, kConvolvedVoxels, Data::integer);
-  add_sweep("sparse_max_pool_dgrad", SparseMode::strided, kConvolvedVoxels, Data::real);
+  add_sweep("rulebook", 8, SparseMode::subm, kHalfATurn, Data::integer);
+  add_sweep("rulebook", 5, SparseMode::strided, kHalfATurn, Data::integer);
+  add_sweep("sparse_conv", 0.5, SparseMode::subm, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_dgrad", 0.5, SparseMode::strided, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_wgrad", 0.5, SparseMode::subm, kConvolvedVoxels, Data::real);
+  add_sweep("sparse_max_pool", 0.5, SparseMode::strided, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_max_pool_dgrad", 0.5, SparseMode::strided, kConvolvedVoxels, Data::real);
   if (!selection.seats(ladder("sparse_to_dense")).empty()) {
     std::vector<Task> tasks;
     tasks.push_back(coarse_sweep_task(options.seed));
-    add("sparse_to_dense", std::move(tasks), Data::integer);
+    add("sparse_to_dense", 0.5, std::move(tasks), Data::integer);
   }
   return stops;
 }
@@ -245,6 +250,38 @@ Image sweep_from_above(std::uint64_t seed) {
                        exhibits, 3);
 }
 
+/// Tells the progress bar when the tour waits for a library of rungs that is still being built, and
+/// how long the build will go on by its pace so far.
+class BuildWatch {
+ public:
+  explicit BuildWatch(Progress& progress) {
+    observe_waits([&progress](const std::string& folder) {
+      folder.empty() ? progress.go_on() : progress.wait("waits until " + folder + " is built");
+    });
+    progress.set_other_work([start = Clock::now(), first = build_progress()] {
+      const std::optional<double> now = build_progress();
+      const double done = now.value_or(1) - first.value_or(0);
+      if (!now || done <= 0) return 0.0;
+      return std::chrono::duration<double>(Clock::now() - start).count() * (1 - *now) / done;
+    });
+  }
+  BuildWatch(const BuildWatch&) = delete;
+  BuildWatch& operator=(const BuildWatch&) = delete;
+  ~BuildWatch() { observe_waits(nullptr); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+};
+
+/// Where there is no bar: a line a stop on standard error, which says how far the tour is.
+void tell_time_left(Progress& progress, const Stop& stop, std::size_t number, std::size_t stops) {
+  if (can_show_progress()) return;
+  const std::string left = progress.time_left();
+  std::fprintf(stderr, "  [%zu of %zu] %s%s\n", number, stops,
+               stop.problems.front().task.ladder->name.c_str(),
+               left.empty() ? "" : (": " + left).c_str());
+}
+
 std::string machine_line() {
   const Device* gpu = device_at(Where::gpu);
   return text("CPU: ", device_at(Where::cpu)->name(),
@@ -270,17 +307,26 @@ int tour(const Options& options) {
   }
   std::vector<Stop> stops = make_stops(options, selection);
 
-  std::size_t steps = 0;
-  for (const Stop& stop : stops) steps += steps_of(stop.seats, stop.problems.size());
-  steps += std::size(kPhotographs) * filters().size() + 1;
+  const std::size_t pictures_steps = std::size(kPhotographs) * filters().size() + 1;
+  std::size_t steps = pictures_steps;
+  double work = kWorkOfPictures;
+  for (const Stop& stop : stops) {
+    steps += steps_of(stop.seats, stop.problems.size());
+    work += stop.work;
+  }
   std::vector<Report> reports;
   std::vector<std::string> pictures;
   {
-    Progress progress(steps);
+    Progress progress(steps, work);
+    const BuildWatch watch(progress);
     progress.line(styled(
         Style::bold, "ConvLadder: every rung of every ladder, checked against the same reference"));
     progress.line(styled(Style::dim, printable(machine_line())) + "\n");
     for (Stop& stop : stops) {
+      tell_time_left(progress, stop, static_cast<std::size_t>(&stop - stops.data()) + 1,
+                     stops.size());
+      const std::size_t steps_here = steps_of(stop.seats, stop.problems.size());
+      progress.set_work_of_a_step(stop.work / static_cast<double>(std::max<std::size_t>(steps_here, 1)));
       const bool save = options.save.has_value() && stop.saved;
       for (Report& report : run_and_print(std::move(stop.problems), stop.seats, save, progress)) {
         if (save) stage_outputs(*outputs.folder, report);
@@ -294,6 +340,7 @@ int tour(const Options& options) {
                   png_bytes(image.width(), image.height(), image.rgb()));
       pictures.push_back((outputs.folder->path() / name).string());
     };
+    progress.set_work_of_a_step(kWorkOfPictures / static_cast<double>(pictures_steps));
     for (const Photograph& photograph : kPhotographs) {
       const std::vector<Task> tasks = filter_tasks(photograph);
       const Row* by = painter(reports, tasks);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/rung.hpp"
+#include "ladders/rung_libraries.hpp"
 
 /// Declares the function of a CPU rung.
 #define CPU_RUNG(P, folder, ladder, name) \
@@ -23,11 +24,20 @@
   Implementation<P> name();                        \
   }
 
-/// The first three members of a CPU rung's row: name, source, ... and its code.
-#define CPU_ROW(folder, ladder, rung, ...)                                                     \
-  ::convladder::cpu_row(#folder "/" #ladder "/" #rung,                                         \
-                        ::convladder::AnyImplementation(::convladder::folder::ladder::rung()), \
-                        __VA_ARGS__)
+/// @def RUNG_CODE
+/// The code of a rung on the CPU, as space::folder::ladder::rung() in a library of its folder: opened
+/// when it is first called, or linked with the program.
+#ifdef CONVLADDER_OPENS_RUNGS
+#define RUNG_CODE(space, folder, ladder, rung)                                               \
+  ::convladder::code_in_library<                                                             \
+      ::convladder::ProblemOf<decltype(::space::folder::ladder::rung())>>(#folder "/" #ladder, \
+                                                                          #space "::" #folder  \
+                                                                          "::" #ladder         \
+                                                                          "::" #rung)
+#else
+#define RUNG_CODE(space, folder, ladder, rung) \
+  ::convladder::AnyImplementation(::space::folder::ladder::rung())
+#endif
 
 /// @def GPU_CODE
 /// The code of a rung for the GPU; nothing in a build without nvcc, which has no such function.
@@ -37,14 +47,28 @@
 #define GPU_CODE(function) std::optional<::convladder::AnyImplementation>()
 #endif
 
+/// The first members of a CPU rung's row: name, source, and its code.
+#define CPU_ROW(folder, ladder, rung, ...)             \
+  ::convladder::cpu_row(#folder "/" #ladder "/" #rung, \
+                        RUNG_CODE(convladder, folder, ladder, rung), __VA_ARGS__)
+
 /// The same for a CUDA rung.
-#define CUDA_ROW(folder, ladder, rung, ...)                                            \
-  ::convladder::cuda_row(                                                              \
-      #folder "/" #ladder "/" #rung,                                                   \
-      ::convladder::AnyImplementation(::convladder::emulated::folder::ladder::rung()), \
-      GPU_CODE(::convladder::gpu::folder::ladder::rung), __VA_ARGS__)
+#define CUDA_ROW(folder, ladder, rung, ...)                                        \
+  ::convladder::cuda_row(#folder "/" #ladder "/" #rung,                            \
+                         RUNG_CODE(convladder::emulated, folder, ladder, rung),    \
+                         GPU_CODE(::convladder::gpu::folder::ladder::rung), __VA_ARGS__)
 
 namespace convladder {
+
+template <class Code>
+struct ProblemOfCode;
+template <class P>
+struct ProblemOfCode<Implementation<P>> {
+  using type = P;
+};
+/// The problem that an Implementation computes.
+template <class Code>
+using ProblemOf = typename ProblemOfCode<Code>::type;
 
 /// A row of a C++ rung; CPU_ROW fills in name and code.
 inline Rung cpu_row(std::string name, AnyImplementation code, std::string previous,

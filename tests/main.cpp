@@ -1,9 +1,10 @@
 /// @file main.cpp
-/// @brief The suite: all of doctest's options, and three of its own.
+/// @brief The suite: all of doctest's options, and four of its own.
 ///
 ///     suite                                  every test
 ///     suite --where gpu --record FILE        the rungs on the GPU; then writes what was verified
 ///     suite --report DIR                     prints what the tests in CTest left in DIR
+///     suite --gpu-record                     says what was verified on a GPU, if no test did so
 ///
 /// The environment (tests/settings.hpp): CONVLADDER_SMALL, CONVLADDER_SEED, CONVLADDER_REQUIRE_GPU,
 /// CONVLADDER_HUGE, CONVLADDER_POISON, CONVLADDER_REPORT_DIR.
@@ -64,6 +65,11 @@ int print_report(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--gpu-record") {
+    const std::string line = gpu_record_line();
+    if (!line.empty()) std::printf("%s\n", line.c_str());
+    return 0;
+  }
   const Options options = parse(argc, argv);
   if (!options.report.empty()) return print_report(options.report);
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/device.hpp"
+#include "core/text.hpp"
+#include "ladders/ladders.hpp"
 #include "provenance/provenance.hpp"
 #include "tests/settings.hpp"
 
@@ -92,6 +94,31 @@ Staleness staleness(const std::optional<Verification>& record,
     }
   }
   return result;
+}
+
+std::vector<RungState> rung_states() {
+  std::vector<RungState> states;
+  for (const Ladder& ladder : ladders()) {
+    for (const Rung& rung : ladder.rungs) {
+      if (!rung.is_cuda()) continue;
+      states.push_back({rung.name, built_source_hashes().at(rung.name),
+                        !rung.code_at(Where::emulated).has_value()});
+    }
+  }
+  return states;
+}
+
+std::string gpu_record_line() {
+  if (toolkit_version() != "none") return {};
+  const std::vector<RungState> states = rung_states();
+  const std::optional<Verification> record = read_record(CONVLADDER_VERIFIED_FILE);
+  const Staleness stale = staleness(record, states);
+  const std::size_t unverified = stale.never.size() + stale.changed.size() + stale.failures.size();
+  if (!record) return text("GPU: none ran, and no rung is recorded as verified on one");
+  return text("GPU: none ran; ", states.size() - unverified, " of ", states.size(),
+              " CUDA rungs are as they were verified on an ", record->gpu, " (", record->date, ")",
+              stale.changed.empty() ? "" : text(", ", stale.changed.size(), " changed since"),
+              stale.never.empty() ? "" : text(", ", stale.never.size(), " never ran on one"));
 }
 
 }  // namespace convladder::testing

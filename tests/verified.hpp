@@ -55,4 +55,11 @@ struct Staleness {
 
 Staleness staleness(const std::optional<Verification>& record, const std::vector<RungState>& rungs);
 
+/// All CUDA rungs as this program was built.
+std::vector<RungState> rung_states();
+
+/// One line for a build without GPU tests: what was verified on a GPU, and what has changed since.
+/// Nothing where the build has GPU tests of its own.
+std::string gpu_record_line();
+
 }  // namespace convladder::testing

@@ -8,9 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/device.hpp"
+#include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "provenance/provenance.hpp"
 #include "provenance/source_hash.hpp"
+#include "tests/settings.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -183,14 +186,7 @@ TEST_CASE("every CUDA rung of the table has a source and a hash") {
 }
 
 TEST_CASE("no rung that only a GPU can verify has changed since a GPU verified it") {
-  std::vector<RungState> states;
-  for (const Ladder& ladder : ladders()) {
-    for (const Rung& rung : ladder.rungs) {
-      if (!rung.is_cuda()) continue;
-      states.push_back({rung.name, built_source_hashes().at(rung.name),
-                        !rung.code_at(Where::emulated).has_value()});
-    }
-  }
+  const std::vector<RungState> states = rung_states();
   const std::optional<Verification> record = read_record(CONVLADDER_VERIFIED_FILE);
   const Staleness stale = staleness(record, states);
   if (record) {
@@ -205,6 +201,19 @@ TEST_CASE("no rung that only a GPU can verify has changed since a GPU verified i
   for (const std::string& rung : stale.never) std::printf("  not among them: %s\n", rung.c_str());
   for (const std::string& failure : stale.failures) FAIL_CHECK(failure);
   CHECK(!states.empty());
+}
+
+TEST_CASE("a GPU is there where CONVLADDER_REQUIRE_GPU asks for one") {
+  CHECK((!settings().require_gpu || device_at(Where::gpu) != nullptr));
+}
+
+TEST_CASE("gpu_record_line counts every CUDA rung once, in a build without tests on a GPU") {
+  const std::string line = gpu_record_line();
+  CHECK(line.empty() == (toolkit_version() != "none"));
+  if (!line.empty()) {
+    CHECK(line.starts_with("GPU: none ran"));
+    CHECK(line.find(text(" of ", rung_states().size(), " CUDA rungs")) != std::string::npos);
+  }
 }
 
 TEST_SUITE_END();

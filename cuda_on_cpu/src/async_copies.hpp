@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 namespace cuda_on_cpu {
 
@@ -30,9 +30,10 @@ class AsyncCopies {
     std::uint8_t zero_filled;
     std::uint64_t batch;
   };
-  void land_oldest();
+  /// Lands the oldest `count` copies.
+  void land(std::size_t count);
 
-  std::deque<Copy> copies_;   ///< oldest first
+  std::vector<Copy> copies_;  ///< oldest first
   std::uint64_t landed_ = 0;  ///< copies
   std::uint64_t batch_ = 0;   ///< the one that is open
 };

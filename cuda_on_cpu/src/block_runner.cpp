@@ -31,9 +31,6 @@ constinit thread_local std::uint64_t block_number = 0;
 
 namespace {
 
-/// Set while kernel code runs on this OS thread.
-[[gnu::tls_model("initial-exec")]] constinit thread_local BlockRunner* running = nullptr;
-
 /// Thrown through a kernel to end one of its threads. Not an std::exception: no kernel shall catch
 /// it.
 struct ThreadEnded {};
@@ -63,21 +60,18 @@ BlockRunner& BlockRunner::of_this_thread() {
   return runner;
 }
 
-BlockRunner* BlockRunner::of_running_kernel() { return running; }
+constinit thread_local BlockRunner* BlockRunner::running_ = nullptr;
 
-BlockRunner& BlockRunner::of_running_kernel(const char* function) {
-  if (running == nullptr) {
-    std::fprintf(stderr, "cuda_on_cpu: %s was called outside a kernel.\n", function);
-    std::abort();
-  }
-  return *running;
+void BlockRunner::end_process_outside_kernel(const char* function) {
+  std::fprintf(stderr, "cuda_on_cpu: %s was called outside a kernel.\n", function);
+  std::abort();
 }
 
 BlockRunner::BlockRunner() = default;
 
 BlockRunner::~BlockRunner() {
   closing_ = true;
-  for (Fiber* const fiber : idle_fibers_) fiber->resume();
+  for (Fiber* const fiber : idle_fibers_) scheduler_.switch_to(*fiber);
 }
 
 void BlockRunner::ReadyQueue::reset(unsigned threads) {
@@ -91,19 +85,49 @@ void BlockRunner::ReadyQueue::reset(unsigned threads) {
 
 // --- Switching
 
-[[gnu::always_inline]] inline void BlockRunner::resume(Fiber& fiber) {
+[[gnu::always_inline]] inline Context& BlockRunner::take_next() {
+  if (ready_.empty() || failed()) return scheduler_;
   ++switches_;
-  running = this;
-  fiber.resume();
-  running = nullptr;
+  choose_next();
+  next_ = ready_.pop();
+  Fiber* const fiber = threads_[next_].fiber;
+  return fiber != nullptr ? *fiber : take_idle_fiber();
+}
+
+Fiber& BlockRunner::take_idle_fiber() {
+  if (idle_fibers_.empty()) {
+    fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::fiber_body, this));
+    return *fibers_.back();
+  }
+  Fiber& fiber = *idle_fibers_.back();
+  idle_fibers_.pop_back();
+  return fiber;
+}
+
+inline void BlockRunner::choose_next() {
+  if (launch_->settings.order == control::ThreadOrder::shuffled && ready_.size() > 1)
+    ready_.bring_to_front(random_.below(ready_.size()));
+}
+
+inline void BlockRunner::make_current(unsigned thread) {
+  current_ = thread;
+  set(threadIdx, threads_[thread].index);
+}
+
+void BlockRunner::resume(Context& next) {
+  running_ = this;
+  scheduler_.switch_to(next);
+  running_ = nullptr;
   if (faulted_) handle_fault();
 }
 
 [[gnu::always_inline]] inline void BlockRunner::suspend(State state, const detail::Site& site) {
-  Thread& thread = threads_[current_];
+  const unsigned me = current_;
+  Thread& thread = threads_[me];
   thread.state = state;
   thread.site = site;
-  thread.fiber->suspend();
+  thread.fiber->switch_to(take_next());
+  make_current(me);
   if (failed()) throw ThreadEnded{};
   thread.state = State::running;
 }
@@ -202,7 +226,7 @@ void BlockRunner::check_nothing_under_way() {
 void BlockRunner::schedule() {
   make_all_ready();
   for (;;) {
-    run_ready_threads();
+    resume(take_next());
     if (failed()) break;
     if (finished_ == launch_->threads) return;
     if (arrived_ == launch_->threads) {
@@ -239,45 +263,20 @@ void BlockRunner::make_all_ready() {
   }
 }
 
-void BlockRunner::run_ready_threads() {
-  while (!ready_.empty() && !failed()) {
-    choose_next();
-    make_current(ready_.pop());
-    Fiber* fiber = threads_[current_].fiber;
-    if (fiber == nullptr) {
-      if (idle_fibers_.empty()) {
-        fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::fiber_body, this));
-        idle_fibers_.push_back(fibers_.back().get());
-      }
-      fiber = idle_fibers_.back();
-      idle_fibers_.pop_back();
-    }
-    resume(*fiber);
-  }
-}
-
-void BlockRunner::choose_next() {
-  if (launch_->settings.order == control::ThreadOrder::shuffled && ready_.size() > 1)
-    ready_.bring_to_front(random_.below(ready_.size()));
-}
-
-void BlockRunner::make_current(unsigned thread) {
-  current_ = thread;
-  set(threadIdx, threads_[thread].index);
-}
-
 void BlockRunner::fiber_body(void* runner, Fiber& self) {
   BlockRunner& r = *static_cast<BlockRunner*>(runner);
   while (!r.closing_) {
     do {
-      r.run_current_thread(self);
-    } while (r.make_next_fresh_thread_current());
+      r.run_next_thread(self);
+    } while (r.take_next_if_fresh());
     r.idle_fibers_.push_back(&self);
-    self.suspend();
+    self.switch_to(r.take_next());
   }
+  self.leave_for(r.scheduler_);
 }
 
-void BlockRunner::run_current_thread(Fiber& self) {
+void BlockRunner::run_next_thread(Fiber& self) {
+  make_current(next_);
   threads_[current_].state = State::running;
   threads_[current_].fiber = &self;
   try {
@@ -298,15 +297,17 @@ void BlockRunner::run_current_thread(Fiber& self) {
   if (warp.has_pending()) complete_meetings(warp, current_ - lane(), warp.pending());
 }
 
-bool BlockRunner::make_next_fresh_thread_current() {
+bool BlockRunner::take_next_if_fresh() {
   if (failed() || ready_.empty()) return false;
   choose_next();
   if (threads_[ready_.front()].state != State::fresh) return false;
-  make_current(ready_.pop());
+  next_ = ready_.pop();
   return true;
 }
 
-void BlockRunner::abandon_faulted_thread() { running->threads_[running->current_].fiber->leave(); }
+void BlockRunner::abandon_faulted_thread() {
+  running_->threads_[running_->current_].fiber->leave_for(running_->scheduler_);
+}
 
 void BlockRunner::handle_fault() {
   faulted_ = false;
@@ -327,12 +328,7 @@ void BlockRunner::handle_fault() {
     first_at_ = current_;
     predicates_ = 0;
   } else if (!same_place(site, threads_[first_at_].site)) {
-    threads_[current_].state = State::at_barrier;
-    threads_[current_].site = site;
-    fail(cudaErrorLaunchFailure,
-         describe_block() + ": threads are at different barriers: " + describe_state(first_at_) +
-             ", but " + describe_state(current_) + ".");
-    throw ThreadEnded{};
+    fail_at_other_barrier(site);
   }
   ++arrived_;
   predicates_ += predicate;
@@ -343,6 +339,15 @@ void BlockRunner::handle_fault() {
     case detail::BarrierKind::any: return barrier_result_ != 0;
     default: return barrier_result_;
   }
+}
+
+void BlockRunner::fail_at_other_barrier(const detail::Site& site) {
+  threads_[current_].state = State::at_barrier;
+  threads_[current_].site = site;
+  fail(cudaErrorLaunchFailure,
+       describe_block() + ": threads are at different barriers: " + describe_state(first_at_) +
+           ", but " + describe_state(current_) + ".");
+  throw ThreadEnded{};
 }
 
 int detail::block_barrier(BarrierKind kind, bool predicate, const Site& site) {
@@ -361,10 +366,7 @@ void BlockRunner::release_barrier() {
     const WarpCall& call, const detail::Site& site) {
   Warp& warp = warps_[current_ / kLanes];
   const unsigned me = lane();
-  if (!(call.mask >> me & 1u)) {
-    fail_thread(cudaErrorLaunchFailure, "calls a warp function at " + describe_site(site) +
-                                            " with a mask that does not name its own lane.");
-  }
+  if (!(call.mask >> me & 1u)) fail_without_own_lane(site);
   warp.arrive(me, call);
   progressed_ = true;
   if (call.mask == 1u << me) {
@@ -374,6 +376,11 @@ void BlockRunner::release_barrier() {
     suspend(State::in_warp, site);
   }
   return warp.values_for(me);
+}
+
+void BlockRunner::fail_without_own_lane(const detail::Site& site) {
+  fail_thread(cudaErrorLaunchFailure, "calls a warp function at " + describe_site(site) +
+                                          " with a mask that does not name its own lane.");
 }
 
 detail::WarpValues& detail::warp_meeting(WarpFunction function, unsigned mask, std::uint64_t value,
@@ -404,11 +411,6 @@ void BlockRunner::complete_meetings(Warp& warp, unsigned first_thread, unsigned 
       if (met >> lane & 1u) ready_.push_front(first_thread + lane);
     }
   }
-}
-
-AsyncCopies& BlockRunner::async_copies() {
-  if (async_copies_.size() < threads_.size()) async_copies_.resize(threads_.size());
-  return async_copies_[current_];
 }
 
 // --- Asynchronous instructions
@@ -586,7 +588,6 @@ void BlockRunner::unwind_suspended_threads() {
   waiting_.clear();
   for (unsigned i = 0; i < threads_.size(); ++i) {
     if (threads_[i].fiber == nullptr) continue;
-    make_current(i);
     resume(*threads_[i].fiber);  // suspend() throws there
   }
 }

@@ -25,8 +25,9 @@ namespace cuda_on_cpu {
 ///
 /// Threads run on fibers, and a fiber runs thread after thread without a switch for as long as the
 /// threads do not suspend: a kernel without barriers is a loop over its threads. A thread that
-/// suspends keeps its fiber, and the next thread is started on another one. Fibers are reused,
-/// never destroyed with a block.
+/// suspends keeps its fiber, and switches straight to that of the next ready thread, or to a fiber
+/// without a thread if the next one is fresh. Only when no thread is ready does the scheduler get
+/// its turn. Fibers are reused, never destroyed with a block.
 ///
 /// A thread is in the ready queue, at the block's barrier, in a warp meeting, asleep until another
 /// thread wakes it, waiting for other blocks, or finished. When the ready queue is empty, either
@@ -36,9 +37,12 @@ class BlockRunner {
  public:
   static BlockRunner& of_this_thread();
   /// The runner whose kernel code the calling OS thread is executing, or null in host code.
-  static BlockRunner* of_running_kernel();
+  static BlockRunner* of_running_kernel() { return running_; }
   /// As above; ends the process with a sentence in host code.
-  static BlockRunner& of_running_kernel(const char* function);
+  static BlockRunner& of_running_kernel(const char* function) {
+    if (running_ == nullptr) end_process_outside_kernel(function);
+    return *running_;
+  }
 
   BlockRunner();
   ~BlockRunner();
@@ -58,7 +62,11 @@ class BlockRunner {
   void yield(const detail::Site& site);
   void note_wait_ended() { progressed_ = true; }
   void* dynamic_shared() { return shared_.data(); }
-  AsyncCopies& async_copies();
+  /// The calling thread's.
+  AsyncCopies& async_copies() {
+    if (async_copies_.size() < threads_.size()) async_copies_.resize(threads_.size());
+    return async_copies_[current_];
+  }
   /// Lets copies of this block outlive the threads that have issued them.
   void keep_copies() { copies_kept_ = true; }
 
@@ -148,21 +156,28 @@ class BlockRunner {
     unsigned mask_ = 0, head_ = 0, tail_ = 0;
   };
 
+  [[noreturn]] static void end_process_outside_kernel(const char* function);
+
   void begin_block(GridLaunch& launch, std::uint64_t index);
   void end_block();
   void schedule();
-  void run_ready_threads();
   /// Where the order is shuffled: brings any ready thread to the front, so that a warp may run on
   /// while others have not run yet.
   void choose_next();
   /// Makes all threads ready, in the order that the settings ask for.
   void make_all_ready();
   void make_current(unsigned thread);
-  void resume(Fiber& fiber);
+  /// Takes the next thread out of the ready queue; returns what to switch to for it. That is the
+  /// scheduler if no thread is ready or the block has failed.
+  Context& take_next();
+  [[gnu::noinline]] Fiber& take_idle_fiber();
+  /// From the scheduler: lets threads run until it is its turn again.
+  void resume(Context& next);
   void suspend(State state, const detail::Site& site);
   static void fiber_body(void* runner, Fiber& self);
-  void run_current_thread(Fiber& self);
-  bool make_next_fresh_thread_current();
+  void run_next_thread(Fiber& self);
+  /// Takes the next thread out of the ready queue if it is fresh.
+  bool take_next_if_fresh();
   void release_barrier();
   /// Completes what meetings of these pending lanes it can, and makes their lanes ready.
   void complete_meetings(Warp& warp, unsigned first_thread, unsigned candidates);
@@ -177,6 +192,10 @@ class BlockRunner {
   void stop_waiting();
 
   void fail(cudaError_t error, const std::string& report);
+  // Not inlined: the sentences would make larger frames of their callers. A thread that waits has
+  // its frames in the cache, along with all the other threads'.
+  [[noreturn]] [[gnu::noinline]] void fail_at_other_barrier(const detail::Site& site);
+  [[noreturn]] [[gnu::noinline]] void fail_without_own_lane(const detail::Site& site);
   /// Whether this block's threads are to be unwound.
   bool failed() const { return failed_; }
   void unwind_suspended_threads();
@@ -188,9 +207,13 @@ class BlockRunner {
   std::string describe_stuck_block() const;
   std::string describe_sleeper(unsigned thread) const;
 
+  /// Set while kernel code runs on this OS thread.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local BlockRunner* running_;
+
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_fibers_;
-  bool closing_ = false;  ///< tells idle fibers to return from their bodies
+  Context scheduler_;
+  bool closing_ = false;  ///< tells idle fibers to leave for good
 
   GridLaunch* launch_ = nullptr;
   std::uint64_t block_ = 0;
@@ -208,7 +231,10 @@ class BlockRunner {
   SharedBuffer shared_;
   ReadyQueue ready_;
   Random random_{0};
-  unsigned current_ = 0;
+  unsigned next_ = 0;  ///< the thread taken last: a fiber that starts a thread starts this one
+  // A thread makes itself current when it arrives on its stack. Until then it is the one that
+  // leaves: a fault is its own.
+  unsigned current_ = 0;  ///< the thread whose stack is in use
   unsigned finished_ = 0;
   unsigned interval_ = 0;
   bool failed_ = false;

@@ -68,7 +68,7 @@ void __pipeline_memcpy_async(void* shared_to, const void* global_from, std::size
                              std::size_t zfill, detail::Site site) {
   BlockRunner& runner = BlockRunner::of_running_kernel("__pipeline_memcpy_async");
   const auto misaligned = [=](const void* pointer) {
-    return reinterpret_cast<std::uintptr_t>(pointer) % size_and_align != 0;
+    return (reinterpret_cast<std::uintptr_t>(pointer) & (size_and_align - 1)) != 0;
   };
   const auto refuse = [&](const char* why) {
     runner.fail_thread(cudaErrorMisalignedAddress,

@@ -28,6 +28,13 @@ std::size_t next_color() {
 
 }  // namespace
 
+void Context::leave_for(Context& to) {
+  sanitizer::start_switch(nullptr, to.bottom_, to.size_);
+  Switch here{this, &to};
+  context::jump_fcontext(to.left_at_, &here);
+  std::abort();
+}
+
 Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
   void* const mapping = mmap(nullptr, kPage + kStackBytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -36,19 +43,15 @@ Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
   // A guard page costs a mapping, of which Linux allows 65530: beyond that, stacks go without.
   static_cast<void>(mprotect(mapping, kPage, PROT_NONE));
   const std::size_t color = next_color();
-  inside_ =
+  left_at_ =
       context::make_fcontext(stack_ + kStackBytes - color, kStackBytes - color, &Fiber::enter);
+  bottom_ = stack_;
+  size_ = kStackBytes;
 }
 
 Fiber::~Fiber() {
   sanitizer::unpoison(stack_, kStackBytes);
   munmap(stack_ - kPage, kPage + kStackBytes);
-}
-
-void Fiber::leave() {
-  sanitizer::start_switch(nullptr, outside_bottom_, outside_size_);
-  context::jump_fcontext(outside_, nullptr);
-  std::abort();
 }
 
 void* Fiber::top() const { return stack_ + kStackBytes; }
@@ -67,12 +70,11 @@ bool Fiber::guards(const void* address) const {
   return byte >= stack_ - kPage && byte < stack_;
 }
 
-void Fiber::enter(context::transfer_t from) {
-  Fiber& self = *static_cast<Fiber*>(from.data);
-  self.outside_ = from.fctx;
-  sanitizer::finish_switch(nullptr, &self.outside_bottom_, &self.outside_size_);
+void Fiber::enter(context::transfer_t transfer) {
+  Fiber& self = *static_cast<Fiber*>(static_cast<const Switch*>(transfer.data)->to);
+  self.arrive(transfer);
   self.body_(self.argument_, self);
-  self.leave();
+  std::abort();
 }
 
 }  // namespace cuda_on_cpu

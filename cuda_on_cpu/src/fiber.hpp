@@ -1,5 +1,5 @@
 /// @file
-/// @brief A stack of its own and the switch to it and back.
+/// @brief Stacks of their own, and the switch from one to another.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -9,28 +9,49 @@
 
 namespace cuda_on_cpu {
 
-/// Runs `body(argument, *this)` on its own stack. Belongs to one OS thread from its first resume()
-/// on.
+/// Code that can be left and gone back to: a fiber, or what runs on the OS thread's own stack.
+/// Belongs to one OS thread.
+class Context {
+ public:
+  Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// From inside: goes on in `to`. Returns when some context switches to this one: at once if `to`
+  /// is this one.
+  void switch_to(Context& to);
+  /// From inside: goes on in `to`, never to come back.
+  [[noreturn]] void leave_for(Context& to);
+
+ protected:
+  /// What the context that is left hands to the one that goes on, which notes where the first one
+  /// was left: that is known only afterwards.
+  struct Switch {
+    Context* from;
+    Context* to;
+  };
+  /// To be called first on arriving in this context.
+  void arrive(boost::context::detail::transfer_t transfer);
+
+  boost::context::detail::fcontext_t left_at_ = nullptr;
+  // AddressSanitizer's picture of the stack.
+  void* shadow_ = nullptr;
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Runs `body(argument, *this)` on its own stack, from the first switch to it on. The body must not
+/// return, but leave.
 ///
 /// The page below the stack is never mapped, so an overflow faults rather than corrupts a
 /// neighbour.
-class Fiber {
+class Fiber : public Context {
  public:
   using Body = void (*)(void* argument, Fiber& self);
 
   Fiber(Body body, void* argument);
-  /// The fiber must be suspended, or never have run. Frames still on its stack are dropped.
+  /// The fiber must not be running. Frames still on its stack are dropped.
   ~Fiber();
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
-
-  /// From outside: goes on in the fiber until it suspends itself.
-  void resume();
-  /// From inside: goes back to where resume() was called.
-  void suspend();
-
-  /// From inside: goes back to where resume() was called, never to be resumed again.
-  [[noreturn]] void leave();
 
   /// Whether `address` lies in the page below the stack.
   bool guards(const void* address) const;
@@ -48,28 +69,22 @@ class Fiber {
   Body body_;
   void* argument_;
   unsigned char* stack_;  ///< its lowest address; the guard page is below
-  boost::context::detail::fcontext_t inside_;
-  boost::context::detail::fcontext_t outside_ = nullptr;
-  // AddressSanitizer's picture of the two stacks.
-  void* inside_shadow_ = nullptr;
-  const void* outside_bottom_ = nullptr;
-  std::size_t outside_size_ = 0;
 };
 
 // The CPU predicts a return from where the last call was made, and wrongly if that was on another
 // stack: so a switch should be inlined into as few frames as can be.
 
-[[gnu::always_inline]] inline void Fiber::resume() {
-  void* outside_shadow = nullptr;
-  sanitizer::start_switch(&outside_shadow, stack_, kStackBytes);
-  inside_ = boost::context::detail::jump_fcontext(inside_, this).fctx;
-  sanitizer::finish_switch(outside_shadow, nullptr, nullptr);
+[[gnu::always_inline]] inline void Context::switch_to(Context& to) {
+  if (&to == this) return;
+  sanitizer::start_switch(&shadow_, to.bottom_, to.size_);
+  Switch here{this, &to};
+  arrive(boost::context::detail::jump_fcontext(to.left_at_, &here));
 }
 
-[[gnu::always_inline]] inline void Fiber::suspend() {
-  sanitizer::start_switch(&inside_shadow_, outside_bottom_, outside_size_);
-  outside_ = boost::context::detail::jump_fcontext(outside_, nullptr).fctx;
-  sanitizer::finish_switch(inside_shadow_, &outside_bottom_, &outside_size_);
+[[gnu::always_inline]] inline void Context::arrive(boost::context::detail::transfer_t transfer) {
+  Context& from = *static_cast<const Switch*>(transfer.data)->from;
+  from.left_at_ = transfer.fctx;
+  sanitizer::finish_switch(shadow_, &from.bottom_, &from.size_);
 }
 
 }  // namespace cuda_on_cpu

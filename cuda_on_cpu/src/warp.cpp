@@ -2,15 +2,8 @@
 
 namespace cuda_on_cpu {
 
-void Warp::arrive(unsigned lane, const WarpCall& call) {
-  calls_[lane] = call;
-  pending_ |= 1u << lane;
-}
-
-unsigned Warp::try_complete(unsigned lane) {
+unsigned Warp::complete(unsigned lane, unsigned needed) {
   const WarpCall& call = calls_[lane];
-  const unsigned needed = call.mask & alive_;
-  if ((needed & pending_) != needed) return 0;
   for (unsigned i = 0; i < kLanes; ++i) {
     if (!(needed >> i & 1u)) continue;
     if (calls_[i].function != call.function || calls_[i].mask != call.mask) return 0;

@@ -28,17 +28,25 @@ class Warp {
   }
 
   bool has_pending() const { return pending_ != 0; }
-  void arrive(unsigned lane, const WarpCall& call);
+  void arrive(unsigned lane, const WarpCall& call) {
+    calls_[lane] = call;
+    pending_ |= 1u << lane;
+  }
   void retire(unsigned lane) { alive_ &= ~(1u << lane); }
   /// If the meeting that pending `lane` waits for is complete: publishes its values, and returns
   /// its lanes, which are pending no more. Else 0.
-  unsigned try_complete(unsigned lane);
+  unsigned try_complete(unsigned lane) {
+    const unsigned needed = calls_[lane].mask & alive_;
+    return (needed & pending_) == needed ? complete(lane, needed) : 0;
+  }
   unsigned pending() const { return pending_; }
   /// The values of the meeting that `lane` took part in last.
   detail::WarpValues& values_for(unsigned lane) { return meetings_[meeting_of_[lane]]; }
   const WarpCall& call_of(unsigned lane) const { return calls_[lane]; }
 
  private:
+  /// As try_complete(); all lanes that it takes are pending, in this meeting or another.
+  unsigned complete(unsigned lane, unsigned needed);
   void abandon_meetings();
 
   unsigned alive_ = 0;    ///< lanes that have not exited

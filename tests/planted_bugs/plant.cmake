@@ -1,20 +1,45 @@
-# Writes the copy of a source with one planted bug:
+# Writes the copies of a rung with planted bugs that one unit holds:
 #
-#   cmake -D ROOT=<repository> -D BUG=<id, or "control"> -D RUNG=<rung's source> -D NAME=<namespace>
-#         -D WITH=<sources to add, with commas between them> -D FOLDER=<where to> -P plant.cmake
+#   cmake -D ROOT=<repository> -D RUNG=<rung's source> -D BUGS=<ids, or "control", with commas between>
+#         -D BACKEND=<namespace, or nothing if the compiler is told> -D WITH=<sources to add, with commas
+#         between> -D FOLDER=<where to> -P plant.cmake
 #
-# The rung's copy is <FOLDER>/rung<suffix>. It begins with a macro that puts all of it into namespace
-# convladder::<NAME>, apart from the real rung. If the bug is in a file that the rung includes, that
-# file's copy is <FOLDER>/<its path>: an include with quotes looks beside the including file first.
-set(is_control ON)
-string(COMPARE EQUAL "${BUG}" "control" is_control)
-set(changed_file ${RUNG})
+# The unit is <FOLDER>/rung<suffix>. Without BACKEND, each copy in it stands in a namespace planted_<id>
+# within the rung's own, so that all copies share what they do not change: what they include. If the
+# bug is in a file that the rung includes, that file's copy is <FOLDER>/<its path>: an include with
+# quotes looks beside the including file first.
+cmake_minimum_required(VERSION 3.25)
+string(REPLACE "," ";" BUGS "${BUGS}")
+cmake_path(GET RUNG PARENT_PATH folder)
+string(REPLACE "/" "::" namespace ${folder})
+cmake_path(GET RUNG EXTENSION suffix)
+set(unit "")
+if(suffix STREQUAL ".cu")
+  set(namespace "BACKEND::${namespace}")
+  if(BACKEND)
+    set(unit "#define BACKEND ${BACKEND}\n")
+  endif()
+endif()
+
+function(add_copy id text)
+  string(FIND "${text}" "namespace convladder::${namespace} {" begin)
+  if(begin EQUAL -1)
+    message(FATAL_ERROR "planted bug ${id}: ${RUNG} has no namespace convladder::${namespace}")
+  endif()
+  if(NOT BACKEND)
+    string(REPLACE "namespace convladder::${namespace} {"
+                   "namespace convladder::${namespace}::planted_${id} {" text "${text}")
+  endif()
+  set(unit "${unit}\n${text}" PARENT_SCOPE)
+  list(REMOVE_ITEM BUGS ${id})
+  set(BUGS "${BUGS}" PARENT_SCOPE)
+endfunction()
 
 function(planted_bug id)
-  cmake_parse_arguments(PARSE_ARGV 1 bug "" "RUNG;FILE;WITH;FIND;REPLACE;TEACHES" "")
-  if(NOT id STREQUAL BUG)
+  if(NOT id IN_LIST BUGS)
     return()
   endif()
+  cmake_parse_arguments(PARSE_ARGV 1 bug "" "RUNG;FILE;WITH;FIND;REPLACE;TEACHES" "")
   set(file ${RUNG})
   if(bug_FILE)
     set(file ${bug_FILE})
@@ -28,34 +53,26 @@ function(planted_bug id)
     message(FATAL_ERROR "planted bug ${id}: ${file} contains this more than once\n  ${bug_FIND}")
   endif()
   string(REPLACE "${bug_FIND}" "${bug_REPLACE}" text "${text}")
-  set(changed_file ${file} PARENT_SCOPE)
-  set(changed_text "${text}" PARENT_SCOPE)
-  set(found ON PARENT_SCOPE)
+  if(bug_FILE)
+    file(WRITE ${FOLDER}/${file} "${text}")
+    file(READ ${ROOT}/${RUNG} text)
+  endif()
+  add_copy(${id} "${text}")
+  set(unit "${unit}" PARENT_SCOPE)
+  set(BUGS "${BUGS}" PARENT_SCOPE)
 endfunction()
 
-if(NOT is_control)
-  include(${CMAKE_CURRENT_LIST_DIR}/bugs.cmake)
-  if(NOT found)
-    message(FATAL_ERROR "no planted bug is called ${BUG}")
-  endif()
+include(${CMAKE_CURRENT_LIST_DIR}/bugs.cmake)
+if("control" IN_LIST BUGS)
+  file(READ ${ROOT}/${RUNG} text)
+  add_copy(control "${text}")
+endif()
+if(BUGS)
+  message(FATAL_ERROR "no planted bug is called ${BUGS}")
 endif()
 
-if(changed_file STREQUAL RUNG AND NOT is_control)
-  set(rung_text "${changed_text}")
-else()
-  file(READ ${ROOT}/${RUNG} rung_text)
-  if(NOT is_control)
-    file(WRITE ${FOLDER}/${changed_file} "${changed_text}")
-  endif()
-endif()
-cmake_path(GET RUNG EXTENSION suffix)
-if(suffix STREQUAL ".cu")
-  set(macro BACKEND)        # convladder::BACKEND::<folder>::<ladder>
-else()
-  set(macro cpu_reference)  # convladder::cpu_reference::<ladder>
-endif()
 string(REPLACE "," ";" sources "${WITH}")
 foreach(source IN LISTS sources)
-  string(APPEND rung_text "\n#include \"${source}\"\n")
+  string(APPEND unit "\n#include \"${source}\"\n")
 endforeach()
-file(WRITE ${FOLDER}/rung${suffix} "#define ${macro} ${NAME}\n${rung_text}")
+file(WRITE ${FOLDER}/rung${suffix} "${unit}")

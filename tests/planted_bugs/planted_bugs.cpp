@@ -52,15 +52,20 @@ struct Copy {
   std::string teaches;
 };
 
-#define PLANTED_ROW(bug, ladder, rung, where, function, teaches)                       \
-  {std::string(std::string(bug) == "control" ? "planted_bug.none." : "planted_bug.") + \
-       (std::string(bug) == "control" ? rung : bug),                                   \
-   bug,                                                                                \
-   #ladder,                                                                            \
-   rung,                                                                               \
-   Where::where,                                                                       \
-   AnyImplementation(function()),                                                      \
-   teaches},
+template <class P>
+Copy copy_of(const std::string& bug, const char* ladder, const std::string& rung, Where where,
+             Implementation<P> code, const char* teaches) {
+  return {bug == "control" ? "planted_bug.none." + rung : "planted_bug." + bug,
+          bug,
+          ladder,
+          rung,
+          where,
+          AnyImplementation(code),
+          teaches};
+}
+
+#define PLANTED_ROW(bug, ladder, rung, where, function, teaches) \
+  copy_of(bug, #ladder, rung, Where::where, function(), teaches),
 
 std::deque<Copy>& copies() {
   static std::deque<Copy> all = {

@@ -1,0 +1,89 @@
+# The rungs. Each folder of them, such as cuda_optimized/conv2d, is a library of objects; the target
+# `rungs` brings them all into a program. Files are found by their place, so that a new rung needs no
+# edit here.
+#
+# With BUILD_SHARED_LIBS each folder is a shared library, which a program opens when it first calls one
+# of its rungs (ladders/rung_libraries.hpp): an edit compiles one file and links one small library, and
+# a program can begin while the rest is being built. Otherwise programs are linked with all of them.
+add_library(rungs INTERFACE)
+add_custom_target(rung_libraries ALL)  # what a program that calls any rung needs beside itself
+
+# Beyond -O1 a kernel takes two to three times as long to compile, and the suite is no faster: of what
+# -O2 and -O3 add, these four are what kernels on fibers gain from.
+add_library(kernel_code INTERFACE)
+target_compile_options(kernel_code INTERFACE $<$<CONFIG:Release>:-O1 -fstrict-aliasing -finline-functions
+  -funroll-loops $<$<CXX_COMPILER_ID:GNU>:-fpeel-loops>>)
+
+# What most kernels' files include takes most of the time to compile them. (nvcc compiles the files
+# without, and so sees that each includes what it needs.)
+set(kernel_headers ${PROJECT_SOURCE_DIR}/core/rung.hpp ${PROJECT_SOURCE_DIR}/core/cuda/launch.hpp)
+
+# The kernels that others are made of, compiled for cuda_on_cpu.
+file(GLOB core_kernels CONFIGURE_DEPENDS core/cuda/*.cu)
+cuda_on_cpu_add_kernels(core_kernels_emulated ${core_kernels})
+target_include_directories(core_kernels_emulated PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(core_kernels_emulated PRIVATE warnings kernel_warnings kernel_code)
+target_precompile_headers(core_kernels_emulated PRIVATE ${kernel_headers})
+target_link_libraries(core PUBLIC cuda_on_cpu)
+target_sources(core PRIVATE $<FILTER:$<TARGET_OBJECTS:core_kernels_emulated>,EXCLUDE,cmake_pch>)
+
+# A folder whose rungs call functions that another folder's files define: what comes after CALLS.
+set(calls_cpu_reference/conv2d cpu_reference/im2col)
+set(calls_cpu_reference/conv2d_dgrad cpu_reference/col2im)
+set(calls_cpu_reference/conv2d_wgrad cpu_reference/im2col)
+set(calls_cuda_naive/conv2d cuda_naive/im2col)
+set(calls_cuda_optimized/conv2d cuda_optimized/im2col)
+set(calls_cuda_optimized/conv2d_dgrad cuda_optimized/col2im)
+set(calls_cuda_optimized/conv2d_wgrad cuda_optimized/im2col)
+set(calls_cuda_optimized/sparse_dgrad cuda_optimized/sparse_conv)
+
+# rungs_target(<variable> <folder>): the target of a folder such as cuda_optimized/conv2d.
+function(rungs_target variable folder)
+  string(REPLACE "/" "_" name "rungs_${folder}")
+  set(${variable} ${name} PARENT_SCOPE)
+endfunction()
+
+function(add_rungs folder)
+  rungs_target(target ${folder})
+  set(objects ${target}_objects)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*.cu)
+  if(folder MATCHES "^cpu_reference/")
+    add_library(${objects} OBJECT ${sources})
+    target_link_libraries(${objects} PUBLIC core PRIVATE Eigen3::Eigen warnings)
+  else()
+    cuda_on_cpu_add_kernels(${objects} ${sources})
+    target_link_libraries(${objects} PUBLIC core PRIVATE warnings kernel_warnings kernel_code)
+    target_precompile_headers(${objects} REUSE_FROM core_kernels_emulated)
+  endif()
+  # In their order: see cuda_on_cpu_add_kernels(). CMake counts a precompiled header among them.
+  set(object_files $<FILTER:$<TARGET_OBJECTS:${objects}>,EXCLUDE,cmake_pch>)
+  if(BUILD_SHARED_LIBS)
+    add_library(${target} SHARED ${object_files})
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(${target} PRIVATE core)
+    foreach(called IN LISTS calls_${folder})
+      rungs_target(called_target ${called})
+      target_link_libraries(${target} PRIVATE ${called_target})
+    endforeach()
+    target_link_options(${target} PRIVATE LINKER:-z,defs)  # or a call beyond `calls_` fails too late
+    add_dependencies(rung_libraries ${target})
+  else()
+    target_link_libraries(rungs INTERFACE ${object_files})
+  endif()
+endfunction()
+
+file(GLOB rung_folders RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+     cpu_reference/* cuda_naive/* cuda_optimized/*)
+foreach(folder IN LISTS rung_folders)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder})
+    add_rungs(${folder})
+  endif()
+endforeach()
+if(BUILD_SHARED_LIBS)
+  target_compile_definitions(rungs INTERFACE CONVLADDER_OPENS_RUNGS)
+  target_link_libraries(rungs INTERFACE ${CMAKE_DL_LIBS})
+endif()
+
+if(CONVLADDER_HAVE_NVCC)
+  include(RungsOnGpu)
+endif()

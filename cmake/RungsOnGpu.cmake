@@ -1,0 +1,29 @@
+# The rungs once more, compiled by nvcc for GPUs.
+file(GLOB gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*/*.cu cuda_optimized/*/*.cu)
+
+# wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
+# which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted.
+set(sm90a_sources)
+foreach(source IN LISTS gpu_sources)
+  file(STRINGS ${source} uses_wgmma REGEX "(wgmma_tile|wgmma_windows|implicit_gemm_producers)\\.cuh|ptx::wgmma" LIMIT_COUNT 1)
+  if(uses_wgmma)
+    list(APPEND sm90a_sources ${source})
+  endif()
+endforeach()
+set(sm90a_architectures ${CMAKE_CUDA_ARCHITECTURES})
+if("90" IN_LIST sm90a_architectures OR "90-real" IN_LIST sm90a_architectures)
+  set(sm90a_architectures 90a-real)
+endif()
+list(REMOVE_ITEM gpu_sources ${sm90a_sources})
+add_library(kernels_sm90a OBJECT ${sm90a_sources})
+set_target_properties(kernels_sm90a PROPERTIES CUDA_ARCHITECTURES "${sm90a_architectures}")
+target_compile_options(kernels_sm90a PRIVATE --default-stream per-thread)
+target_include_directories(kernels_sm90a PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(kernels_sm90a PUBLIC CUDA::cudart_static PRIVATE warnings)
+add_library(kernels_gpu STATIC ${gpu_sources} $<TARGET_OBJECTS:kernels_sm90a>)
+# A stream that can be captured into a graph, which the legacy default stream cannot.
+target_compile_options(kernels_gpu PRIVATE --default-stream per-thread)
+target_link_libraries(kernels_gpu PUBLIC core CUDA::cudart_static PRIVATE warnings)
+target_compile_definitions(core PUBLIC CONVLADDER_HAVE_NVCC)
+target_link_libraries(core INTERFACE kernels_gpu)  # core/device.cpp asks core/cuda/device.cu
+target_link_libraries(rungs INTERFACE kernels_gpu)

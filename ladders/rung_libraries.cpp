@@ -1,0 +1,109 @@
+#include "ladders/rung_libraries.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "core/text.hpp"
+
+namespace convladder {
+namespace fs = std::filesystem;
+namespace {
+
+WaitObserver& wait_observer() {
+  static WaitObserver observer;
+  return observer;
+}
+
+/// "rungs_cuda_optimized_conv2d".
+std::string library_name(std::string folder) {
+  std::ranges::replace(folder, '/', '_');
+  return "rungs_" + folder;
+}
+
+/// Where the library lies that this code is in: the others lie beside it.
+fs::path library_folder() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<const void*>(&function_in_library), &info);
+  return fs::path(info.dli_fname).parent_path();
+}
+
+/// Where a build that runs tells how far it is: a file named after each library that it has made,
+/// `progress`, and in the end `done` or `failed`. Empty if none runs.
+fs::path build_state() {
+  const char* folder = std::getenv("CONVLADDER_BUILD");
+  return folder == nullptr ? "" : folder;
+}
+
+void wait_until_built(const std::string& folder) {
+  const fs::path state = build_state();
+  const auto there = [&] {
+    return state.empty() || fs::exists(state / library_name(folder)) || fs::exists(state / "done");
+  };
+  if (there()) return;
+  if (wait_observer()) wait_observer()(folder);
+  while (!there()) {
+    if (fs::exists(state / "failed")) {
+      throw MissingLibrary(text("the build failed, and the rungs of ", folder, " need it"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  if (wait_observer()) wait_observer()({});
+}
+
+void* open_library(const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, void*> opened;
+  const std::lock_guard lock(mutex);
+  void*& library = opened[folder];
+  if (library != nullptr) return library;
+  wait_until_built(folder);
+  const fs::path file = library_folder() / ("lib" + library_name(folder) + ".so");
+  library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw MissingLibrary(text("the rungs of ", folder, " cannot be opened: ", dlerror(),
+                              " (the target that builds them is ", library_name(folder), ")"));
+  }
+  return library;
+}
+
+/// The linker's name of a function without parameters in nested namespaces: "_ZN1a1bEv" for a::b (the
+/// Itanium C++ ABI, 5.1.3, which g++ and clang follow on Linux).
+std::string mangled(const std::string& name) {
+  std::string result = "_ZN";
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find("::", begin), name.size());
+    result += std::to_string(end - begin) + name.substr(begin, end - begin);
+    begin = end + 2;
+  }
+  return result + "Ev";
+}
+
+}  // namespace
+
+void* function_in_library(const std::string& folder, const std::string& name) {
+  void* const function = dlsym(open_library(folder), mangled(name).c_str());
+  if (function == nullptr) {
+    throw MissingLibrary(text("the library ", library_name(folder), " has no function ", name));
+  }
+  return function;
+}
+
+std::optional<double> build_progress() {
+  const fs::path state = build_state();
+  if (state.empty() || fs::exists(state / "done")) return {};
+  std::ifstream file(state / "progress");
+  double count = 0, total = 0;
+  if (!(file >> count >> total) || total <= 0) return {};
+  return count / total;
+}
+
+void observe_waits(WaitObserver observer) { wait_observer() = std::move(observer); }
+
+}  // namespace convladder

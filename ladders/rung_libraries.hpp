@@ -1,0 +1,64 @@
+/// @file rung_libraries.hpp
+/// @brief Rungs whose code lies in libraries that are opened when it is first called.
+///
+/// A folder of rungs, such as cuda_optimized/conv2d, is a library, rungs_cuda_optimized_conv2d, beside
+/// the one that holds this table. So a program runs when some ladders are not built yet, and an edit of
+/// a rung rebuilds one small library.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "core/rung.hpp"
+
+namespace convladder {
+
+/// A library of rungs is missing, or its build failed.
+class MissingLibrary : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The function `name` ("convladder::emulated::cuda_naive::conv2d::direct", without parameters) of
+/// the folder's library. If CONVLADDER_BUILD names the folder of a running build (see set_up_and_run
+/// in ./ladder), waits until that library is built. @throws MissingLibrary
+void* function_in_library(const std::string& folder, const std::string& name);
+
+/// Called with the folder whose library is being waited for, then with an empty name.
+using WaitObserver = std::function<void(const std::string& folder)>;
+/// Who is told of waits from now on; null: nobody.
+void observe_waits(WaitObserver observer);
+
+/// How far the running build is, from 0 to 1; nothing if none runs, or it has not begun.
+std::optional<double> build_progress();
+
+/// The code that `name` returns, an Implementation<P>: found when one of its functions is first called.
+template <class P>
+AnyImplementation code_in_library(const std::string& folder, const std::string& name) {
+  struct Code {
+    std::once_flag once;
+    std::optional<AnyImplementation> found;
+  };
+  const auto code = [folder, name, kept = std::make_shared<Code>()]() -> const AnyImplementation& {
+    std::call_once(kept->once, [&] {
+      using Function = Implementation<P> (*)();
+      kept->found.emplace(reinterpret_cast<Function>(function_in_library(folder, name))());
+    });
+    return *kept->found;
+  };
+  AnyImplementation forwarded{Implementation<P>{}};
+  forwarded.supports = [code](const Problem& p) { return code().supports(p); };
+  forwarded.workspace_bytes = [code](const Problem& p) { return code().workspace_bytes(p); };
+  forwarded.run = [code](const Problem& p, const Arguments& arrays) { code().run(p, arrays); };
+  forwarded.finish = [code](const Problem& p, const Arguments& arrays) {
+    code().finish(p, arrays);
+  };
+  forwarded.tile = [code](const Problem& p) { return code().tile(p); };
+  return forwarded;
+}
+
+}  // namespace convladder
