@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the last builds took, part by part, from ninja's logs.
 
-    build_time.py build/release/.ninja_log [another log...]      (./ladder check build-time)
+    build_time.py build/cpu/.ninja_log [another log...]      (./ladder check build-time)
 
 ninja notes when each step began and ended. Where more steps ran at once than there are cores, each had
 its share of them: a step's CPU-seconds are the integral of min(1, cores / steps that run). That is an

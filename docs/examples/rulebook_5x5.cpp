@@ -1,7 +1,7 @@
 /// @file rulebook_5x5.cpp
 /// @brief Prints the rulebooks of five sites on a 5 x 5 grid, as the page of the ladder shows them.
 ///
-///     cmake --build build/release --target rulebook_5x5 && build/release/docs/rulebook_5x5
+///     cmake --build build/cpu --target rulebook_5x5 && build/cpu/docs/rulebook_5x5
 #include <cstdio>
 #include <string>
 #include <vector>
