@@ -37,7 +37,7 @@ constexpr std::int64_t kHalfATurn = 60000;  // voxels of the sweep under ruleboo
 constexpr std::int64_t kConvolvedVoxels = 4000;
 constexpr int kSweepChannels = 16;
 constexpr double kWorkOfPictures = 4;  // see Stop::work
-constexpr int kCoarse = 16;  // voxels along a cell of the dense tensor
+constexpr int kCoarse = 16;            // voxels along a cell of the dense tensor
 
 /// A rulebook over a sweep. Strided ones halve the grid, as the encoders of detectors do.
 RulebookProblem sweep_rulebook(SparseMode mode, const Array& coords) {
@@ -326,7 +326,8 @@ int tour(const Options& options) {
       tell_time_left(progress, stop, static_cast<std::size_t>(&stop - stops.data()) + 1,
                      stops.size());
       const std::size_t steps_here = steps_of(stop.seats, stop.problems.size());
-      progress.set_work_of_a_step(stop.work / static_cast<double>(std::max<std::size_t>(steps_here, 1)));
+      progress.set_work_of_a_step(stop.work /
+                                  static_cast<double>(std::max<std::size_t>(steps_here, 1)));
       const bool save = options.save.has_value() && stop.saved;
       for (Report& report : run_and_print(std::move(stop.problems), stop.seats, save, progress)) {
         if (save) stage_outputs(*outputs.folder, report);

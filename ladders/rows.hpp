@@ -25,15 +25,13 @@
   }
 
 /// @def RUNG_CODE
-/// The code of a rung on the CPU, as space::folder::ladder::rung() in a library of its folder: opened
-/// when it is first called, or linked with the program.
+/// The code of a rung on the CPU, as space::folder::ladder::rung() in a library of its folder:
+/// opened when it is first called, or linked with the program.
 #ifdef CONVLADDER_OPENS_RUNGS
-#define RUNG_CODE(space, folder, ladder, rung)                                               \
-  ::convladder::code_in_library<                                                             \
-      ::convladder::ProblemOf<decltype(::space::folder::ladder::rung())>>(#folder "/" #ladder, \
-                                                                          #space "::" #folder  \
-                                                                          "::" #ladder         \
-                                                                          "::" #rung)
+#define RUNG_CODE(space, folder, ladder, rung)                             \
+  ::convladder::code_in_library<                                           \
+      ::convladder::ProblemOf<decltype(::space::folder::ladder::rung())>>( \
+      #folder "/" #ladder, #space "::" #folder "::" #ladder "::" #rung)
 #else
 #define RUNG_CODE(space, folder, ladder, rung) \
   ::convladder::AnyImplementation(::space::folder::ladder::rung())
@@ -53,9 +51,9 @@
                         RUNG_CODE(convladder, folder, ladder, rung), __VA_ARGS__)
 
 /// The same for a CUDA rung.
-#define CUDA_ROW(folder, ladder, rung, ...)                                        \
-  ::convladder::cuda_row(#folder "/" #ladder "/" #rung,                            \
-                         RUNG_CODE(convladder::emulated, folder, ladder, rung),    \
+#define CUDA_ROW(folder, ladder, rung, ...)                                     \
+  ::convladder::cuda_row(#folder "/" #ladder "/" #rung,                         \
+                         RUNG_CODE(convladder::emulated, folder, ladder, rung), \
                          GPU_CODE(::convladder::gpu::folder::ladder::rung), __VA_ARGS__)
 
 namespace convladder {

@@ -73,8 +73,8 @@ void* open_library(const std::string& folder) {
   return library;
 }
 
-/// The linker's name of a function without parameters in nested namespaces: "_ZN1a1bEv" for a::b (the
-/// Itanium C++ ABI, 5.1.3, which g++ and clang follow on Linux).
+/// The linker's name of a function without parameters in nested namespaces: "_ZN1a1bEv" for a::b
+/// (the Itanium C++ ABI, 5.1.3, which g++ and clang follow on Linux).
 std::string mangled(const std::string& name) {
   std::string result = "_ZN";
   for (std::size_t begin = 0; begin < name.size();) {

@@ -1,9 +1,9 @@
 /// @file rung_libraries.hpp
 /// @brief Rungs whose code lies in libraries that are opened when it is first called.
 ///
-/// A folder of rungs, such as cuda_optimized/conv2d, is a library, rungs_cuda_optimized_conv2d, beside
-/// the one that holds this table. So a program runs when some ladders are not built yet, and an edit of
-/// a rung rebuilds one small library.
+/// A folder of rungs, such as cuda_optimized/conv2d, is a library, rungs_cuda_optimized_conv2d,
+/// beside the one that holds this table. So a program runs when some ladders are not built yet, and
+/// an edit of a rung rebuilds one small library.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ class MissingLibrary : public std::runtime_error {
 };
 
 /// The function `name` ("convladder::emulated::cuda_naive::conv2d::direct", without parameters) of
-/// the folder's library. If CONVLADDER_BUILD names the folder of a running build (see set_up_and_run
-/// in ./ladder), waits until that library is built. @throws MissingLibrary
+/// the folder's library. If CONVLADDER_BUILD names the folder of a running build (see
+/// set_up_and_run in ./ladder), waits until that library is built. @throws MissingLibrary
 void* function_in_library(const std::string& folder, const std::string& name);
 
 /// Called with the folder whose library is being waited for, then with an empty name.
@@ -36,7 +36,8 @@ void observe_waits(WaitObserver observer);
 /// How far the running build is, from 0 to 1; nothing if none runs, or it has not begun.
 std::optional<double> build_progress();
 
-/// The code that `name` returns, an Implementation<P>: found when one of its functions is first called.
+/// The code that `name` returns, an Implementation<P>: found when one of its functions is first
+/// called.
 template <class P>
 AnyImplementation code_in_library(const std::string& folder, const std::string& name) {
   struct Code {

@@ -58,6 +58,15 @@ class ExitStatus(ProgramTest):
         result = self.agree("compare", *SMALL_GEMM)
         self.assertIn("cpu_reference/gemm/triple_loop", result.stdout)
 
+    def test_a_failed_build_is_a_failed_set_up(self):
+        libraries = pathlib.Path(PROGRAM).parent.parent / "lib"
+        if not list(libraries.glob("librungs_*")):
+            self.skipTest("this program is linked with all rungs")
+        (self.folder / "failed").touch()
+        result = run("compare", *SMALL_GEMM, env={"CONVLADDER_BUILD": str(self.folder)})
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("the build failed", result.stderr)
+
     def test_a_gpu_that_must_be_there(self):
         if HAS_GPU:
             self.skipTest("there is a GPU")
