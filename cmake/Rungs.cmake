@@ -8,18 +8,12 @@
 add_library(rungs INTERFACE)
 add_custom_target(rung_libraries ALL)  # what a program that calls any rung needs beside itself
 
-# Beyond -O1 a kernel takes two to three times as long to compile, and the suite is no faster: of what
-# -O2 and -O3 add, these four are what kernels on fibers gain from.
-add_library(kernel_code INTERFACE)
-target_compile_options(kernel_code INTERFACE $<$<CONFIG:Release>:-O1 -fstrict-aliasing -finline-functions
-  -funroll-loops $<$<CXX_COMPILER_ID:GNU>:-fpeel-loops>>)
-
 # What most kernels' files include takes most of the time to compile them. (nvcc compiles the files
 # without, and so sees that each includes what it needs.)
 set(kernel_headers ${PROJECT_SOURCE_DIR}/core/rung.hpp ${PROJECT_SOURCE_DIR}/core/cuda/launch.hpp)
 
 # The same for the CPU's rungs.
-add_library(cpu_reference_headers OBJECT cmake/program_headers.cpp)
+add_library(cpu_reference_headers OBJECT cmake/headers.cpp)
 target_include_directories(cpu_reference_headers PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(cpu_reference_headers PRIVATE Threads::Threads Eigen3::Eigen warnings)
 target_precompile_headers(cpu_reference_headers PRIVATE

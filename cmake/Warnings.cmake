@@ -16,7 +16,3 @@ endif()
 # g++ say nothing there.
 add_library(kernel_warnings INTERFACE)
 target_compile_options(kernel_warnings INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)
-
-# For code that prepares, prints and reads, and does not compute: -O3 would double the time to compile it.
-add_library(program_code INTERFACE)
-target_compile_options(program_code INTERFACE $<$<CONFIG:Release>:-O1>)

@@ -1,0 +1,17 @@
+# How far each kind of code is optimised in a Release build. To compile takes most of the time between a
+# clone and a result, and between an edit and its verdict: so as far as it pays, and no further.
+
+# What computes beside the rungs: problems, references, the judge. -O3 takes twice as long to compile.
+add_library(core_code INTERFACE)
+target_compile_options(core_code INTERFACE $<$<CONFIG:Release>:-O1>)
+
+# What prepares, prints and reads, and tests: its time is spent in the libraries that it calls. Also with
+# the sanitizers (RelWithDebInfo).
+add_library(program_code INTERFACE)
+target_compile_options(program_code INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
+
+# Kernels on the CPU. Beyond -O1 they take two to three times as long to compile, and the suite is no
+# faster: of what -O2 and -O3 add, these four are what kernels on fibers gain from.
+add_library(kernel_code INTERFACE)
+target_compile_options(kernel_code INTERFACE $<$<CONFIG:Release>:-O1 -fstrict-aliasing -finline-functions
+  -funroll-loops $<$<CXX_COMPILER_ID:GNU>:-fpeel-loops>>)
