@@ -1,0 +1,55 @@
+"""Tests tools/build_time.py on logs whose CPU-seconds can be counted by hand."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+sys.dont_write_bytecode = True
+import build_time  # noqa: E402
+
+
+def log_of(*lines):
+    """A file like ninja's, of (begin, end, output, command)."""
+    file = pathlib.Path(tempfile.mkstemp(suffix=".ninja_log")[1])
+    rows = ["\t".join(map(str, (begin, end, 0, output, command))) for begin, end, output, command in lines]
+    file.write_text("\n".join(["# ninja log v5", *rows]) + "\n")
+    return file
+
+
+class BuildTime(unittest.TestCase):
+    def seconds(self, *lines, cores=2):
+        log = log_of(*lines)
+        self.addCleanup(log.unlink)
+        return [dict(build_time.cpu_seconds(run, cores)) for run in build_time.steps_of(log)]
+
+    def test_steps_that_have_a_core_each(self):
+        self.assertEqual(self.seconds((0, 2000, "a.o", "1"), (0, 3000, "b.o", "2")), [{"a.o": 2, "b.o": 3}])
+
+    def test_three_steps_share_two_cores(self):
+        (run,) = self.seconds((0, 3000, "a.o", "1"), (0, 3000, "b.o", "2"), (0, 3000, "c.o", "3"))
+        for seconds in run.values():
+            self.assertAlmostEqual(seconds, 2)
+
+    def test_a_step_with_two_outputs_counts_once(self):
+        (run,) = self.seconds((0, 1000, "a.c", "1"), (0, 1000, "a.h", "1"))
+        self.assertEqual(list(run.values()), [1])
+
+    def test_what_was_built_twice_counts_as_the_last_time(self):
+        runs = self.seconds((0, 5000, "a.o", "1"), (0, 1000, "a.o", "9"))
+        self.assertEqual(runs, [{}, {"a.o": 1}])
+
+    def test_parts(self):
+        for output, part in (
+                ("CMakeFiles/rungs_cuda_optimized_conv2d_objects.dir/x.cuda_on_cpu/2_a.cpp.o", "rungs, CUDA: dense ladders"),
+                ("lib/librungs_cuda_naive_sparse_conv.so", "rungs, CUDA: sparse ladders and rulebook"),
+                ("CMakeFiles/rungs_cpu_reference_gemm_objects.dir/eigen.cpp.o", "rungs, CPU"),
+                ("tests/planted_bugs/copies/a/rung.cu", "planted bugs"),
+                ("cuda_on_cpu/tests/CMakeFiles/cuda_on_cpu_tests.dir/a.cpp.o", "tests of cuda_on_cpu"),
+                ("gpu_code/cuda_naive/conv2d/direct.cubin", "for GPUs: kernels")):
+            self.assertEqual(build_time.part_of(output), part)
+
+
+if __name__ == "__main__":
+    unittest.main()
