@@ -6,6 +6,8 @@
 /// declares it with CPU_RUNG or CUDA_RUNG, and its row refers to it with cpu_code or cuda_code.
 #pragma once
 
+#include <utility>
+
 #include "core/rung.hpp"
 #include "ladders/rung_libraries.hpp"
 
@@ -58,15 +60,12 @@
 
 namespace convladder {
 
-template <class Code>
-struct ProblemOfCode;
+/// For ProblemOf alone, and only in what is not evaluated.
 template <class P>
-struct ProblemOfCode<Implementation<P>> {
-  using type = P;
-};
+P problem_of(Implementation<P> code);
 /// The problem that an Implementation computes.
 template <class Code>
-using ProblemOf = typename ProblemOfCode<Code>::type;
+using ProblemOf = decltype(problem_of(std::declval<Code>()));
 
 /// A row of a C++ rung; CPU_ROW fills in name and code.
 inline Rung cpu_row(std::string name, AnyImplementation code, std::string previous,
