@@ -12,13 +12,6 @@ add_custom_target(rung_libraries ALL)  # what a program that calls any rung need
 # without, and so sees that each includes what it needs.)
 set(kernel_headers ${PROJECT_SOURCE_DIR}/core/rung.hpp ${PROJECT_SOURCE_DIR}/core/cuda/launch.hpp)
 
-# The same for the CPU's rungs.
-add_library(cpu_reference_headers OBJECT cmake/headers.cpp)
-target_include_directories(cpu_reference_headers PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(cpu_reference_headers PRIVATE Threads::Threads Eigen3::Eigen warnings)
-target_precompile_headers(cpu_reference_headers PRIVATE
-  ${PROJECT_SOURCE_DIR}/core/rung.hpp <algorithm> <Eigen/Core>)
-
 # The kernels that others are made of, compiled for cuda_on_cpu.
 file(GLOB core_kernels CONFIGURE_DEPENDS core/cuda/*.cu)
 cuda_on_cpu_add_kernels(core_kernels_emulated ${core_kernels})
@@ -57,7 +50,7 @@ function(add_rungs folder)
   if(folder MATCHES "^cpu_reference/")
     add_library(${objects} OBJECT ${sources})
     target_link_libraries(${objects} PUBLIC core PRIVATE Eigen3::Eigen warnings)
-    target_precompile_headers(${objects} REUSE_FROM cpu_reference_headers)
+    target_precompile_headers(${objects} REUSE_FROM core_headers)
   else()
     cuda_on_cpu_add_kernels(${objects} ${sources})
     target_link_libraries(${objects} PUBLIC core PRIVATE warnings kernel_warnings kernel_code)
