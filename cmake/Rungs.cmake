@@ -27,7 +27,7 @@ else()
   target_link_libraries(rungs INTERFACE ${core_kernels_objects})
 endif()
 
-# A folder whose rungs call functions that another folder's files define: what comes after CALLS.
+# calls_<folder>: the folders whose files define functions that its rungs call.
 set(calls_cpu_reference/conv2d cpu_reference/im2col)
 set(calls_cpu_reference/conv2d_dgrad cpu_reference/col2im)
 set(calls_cpu_reference/conv2d_wgrad cpu_reference/im2col)
