@@ -30,30 +30,40 @@ target_link_libraries(rungs INTERFACE kernels_gpu)
 
 # What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which nobody runs.
 # For one architecture, hardly optimised, without the host's half (which g++ compiles against
-# cuda_on_cpu), a file takes a third of the time. The preset `cuda` builds the whole.
+# cuda_on_cpu), a file takes a third of the time; and most of that goes into what it includes. So a unit
+# holds one file of each folder: two of one folder would clash in the folder's namespace. The preset
+# `cuda` builds the whole, each file for itself.
 add_custom_target(gpu_code)
 function(add_gpu_code target architecture)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cu$")
-  set(cubins)
+  set(units)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source)
-    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
-    set(cubin ${PROJECT_BINARY_DIR}/gpu_code/${name}bin)
-    cmake_path(GET cubin PARENT_PATH folder)
-    file(MAKE_DIRECTORY ${folder})
+    cmake_path(GET source PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    math(EXPR index_${folder} "${index_${folder}} + 1")
+    set(unit ${index_${folder}})
+    list(APPEND units ${unit})
+    string(APPEND text_${unit} "#include \"${source}\"\n")
+  endforeach()
+  list(REMOVE_DUPLICATES units)
+  set(cubins)
+  foreach(unit IN LISTS units)
+    set(name ${PROJECT_BINARY_DIR}/gpu_code/${target}_${unit})
+    file(CONFIGURE OUTPUT ${name}.cu CONTENT "${text_${unit}}" @ONLY)
     add_custom_command(
-      OUTPUT ${cubin}
+      OUTPUT ${name}.cubin
       COMMAND ${CMAKE_CUDA_COMPILER} -cubin -arch=${architecture} -Xcicc=-O1 -Xptxas=-O0 -std=c++20
               --default-stream per-thread -Xcudafe=--display_error_number -DCONVLADDER_HAVE_NVCC
               $<$<BOOL:${CONVLADDER_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>
               -I${PROJECT_SOURCE_DIR} "-isystem=$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-isystem=>"
-              -MD -MF ${cubin}.d -x cu ${source} -o ${cubin}
-      DEPENDS ${source}
-      DEPFILE ${cubin}.d
-      COMMENT "Device code of ${name}"
+              -MD -MF ${name}.d -x cu ${name}.cu -o ${name}.cubin
+      DEPENDS ${name}.cu
+      DEPFILE ${name}.d
+      COMMENT "Device code of ${target}, part ${unit}"
       COMMAND_EXPAND_LISTS VERBATIM)
-    list(APPEND cubins ${cubin})
+    list(APPEND cubins ${name}.cubin)
   endforeach()
   add_custom_target(gpu_code_of_${target} DEPENDS ${cubins})
   add_dependencies(gpu_code gpu_code_of_${target})

@@ -110,12 +110,12 @@ struct Tiling {
   HOST_DEVICE int floats() const { return patch_at(2); }
 };
 
-/// A tile's place: image, first row and column of y.
-struct Place {
+/// A tile's first pixel: image, row and column of y.
+struct OutputPixel {
   int n, p, q;
 };
 
-__device__ inline Place place_of(const Tiling& tiling, int tile) {
+__device__ inline OutputPixel place_of(const Tiling& tiling, int tile) {
   const int rest = tiling.by_tiles_across.quotient(tile);
   const int across = tiling.by_tiles_across.remainder(tile, rest);
   const int n = tiling.by_tiles_down.quotient(rest);
@@ -144,7 +144,7 @@ __device__ void for_own_lines(const Tiling& tiling, float* patch, const Body& bo
 /// Asks for the patch that a tile needs, kWidth floats at a time: zeros for the padding.
 /// @param x the group's first channel of the first image
 template <int kWidth>
-__device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, Place at,
+__device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, OutputPixel at,
                               const float* x, float* patch) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int h0 = at.p * tiling.stride.h - conv.pad.top;
@@ -294,7 +294,7 @@ __device__ void multiply(const Tiling& tiling, const float* shared, int patch_at
 /// time.
 /// @param y the first filter's plane of the tile's image
 template <class S>
-__device__ void store(const Conv2dProblem& conv, const Tiling& tiling, Place at, int first,
+__device__ void store(const Conv2dProblem& conv, const Tiling& tiling, OutputPixel at, int first,
                       int filters, const Sums<S>& sums, float* draft, float* y) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4, place = lane % 4;
@@ -387,7 +387,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
     const float* const group_x = x + std::int64_t{group} * tiling.channels * conv.H * conv.W;
     const auto ask_for = [&](int tile, int buffer) {
       if (tile >= tiles) return;
-      const Place at = place_of(tiling, tile);
+      const OutputPixel at = place_of(tiling, tile);
       float* const patch = shared + tiling.patch_at(buffer);
       if (tiling.width == 4) {
         ask_for_patch<4>(conv, tiling, at, group_x, patch);
@@ -416,7 +416,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
       ask_for(tile + blocks, 1 - buffer);
       ptx::cp_async_commit_group();
 
-      const Place at = place_of(tiling, tile);
+      const OutputPixel at = place_of(tiling, tile);
       for (int first = warp * S::kGroups; first < tiling.rows * tiling.across;
            first += tiling.warps * S::kGroups) {
         Sums<S> sums;

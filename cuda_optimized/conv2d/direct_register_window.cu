@@ -76,7 +76,7 @@ struct Tiles {
 };
 
 /// A place in y, without its channel.
-struct Place {
+struct OutputPixel {
   int n, p, q;
 };
 
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     // The thread's first output of a tile.
     const auto place_in = [&](int tile) {
       const int row = tiles.by_columns.quotient(tile), n = tiles.by_rows.quotient(row);
-      return Place{n, (tiles.by_rows.remainder(row, n) * kWarps + warp) * kRows,
-                   tiles.by_columns.remainder(tile, row) * kColumns + 2 * lane};
+      return OutputPixel{n, (tiles.by_rows.remainder(row, n) * kWarps + warp) * kRows,
+                         tiles.by_columns.remainder(tile, row) * kColumns + 2 * lane};
     };
     // The window that is loaded next: `corner` is its first value, in row h of x. Bit e of
     // inside[g] is set if column e of pair g is in x.
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     int h = 0;
     unsigned inside[kPairs] = {};
     const auto look_at = [&](int tile) {
-      const Place first = place_in(min(tile, tiles.count - 1));
+      const OutputPixel first = place_in(min(tile, tiles.count - 1));
       h = first.p - conv.pad.top;
       const int w = first.q - conv.pad.left;
       corner = x + ((std::int64_t{first.n} * conv.C + group * group_c) * conv.H + h) * conv.W + w;
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
           load_row(i);  // of the next window: the registers are free
         }
       }
-      const Place first = place_in(tile);
+      const OutputPixel first = place_in(tile);
       float* to = y + ((std::int64_t{first.n} * conv.K + k0) * conv.P + first.p) * conv.Q + first.q;
 #pragma unroll
       for (int f = 0; f < kFilters; ++f) {
