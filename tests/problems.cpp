@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tests/dice.hpp"
+#include "tests/found_problems.hpp"
 #include "tests/sparse_problems.hpp"
 
 namespace convladder::testing {
@@ -672,7 +673,9 @@ std::string title_of(const TestProblem& problem) {
   return line;
 }
 
-std::vector<TestProblem> problems_of(const std::string& ladder) {
+namespace {
+
+std::vector<TestProblem> thought_of_problems(const std::string& ladder) {
   if (ladder.starts_with("conv2d")) {
     std::vector<TestProblem> list;
     std::vector<ConvTestProblem> problems = conv_problems();
@@ -696,6 +699,14 @@ std::vector<TestProblem> problems_of(const std::string& ladder) {
   if (ladder == "tile_map") return tile_map_problems();
   if (is_sparse(ladder)) return sparse_problems(ladder);
   throw std::logic_error("no test problems for the ladder " + ladder);
+}
+
+}  // namespace
+
+std::vector<TestProblem> problems_of(const std::string& ladder) {
+  std::vector<TestProblem> list = thought_of_problems(ladder);
+  for (TestProblem& found : found_problems(ladder)) list.push_back(std::move(found));
+  return list;
 }
 
 std::vector<TestProblem> random_problems(const std::string& ladder, int count, std::uint64_t seed) {

@@ -7,12 +7,15 @@
 
 #include "error_state.hpp"
 #include "model_device.hpp"
+#include "static_shared_registry.hpp"
+#include "symbol_name.hpp"
 
 namespace cuda_on_cpu {
 namespace {
 
 std::mutex mutex;
 
+/// What cudaFuncSetAttribute allowed.
 std::map<const void*, std::size_t>& limits() {
   static std::map<const void*, std::size_t> by_function;
   return by_function;
@@ -21,9 +24,22 @@ std::map<const void*, std::size_t>& limits() {
 }  // namespace
 
 std::size_t max_dynamic_shared(const void* function) {
+  return std::max(allowed_dynamic_shared(function),
+                  model::kSharedPerBlock - declared_shared(function));
+}
+
+std::size_t allowed_dynamic_shared(const void* function) {
   const std::lock_guard lock(mutex);
   const auto found = limits().find(function);
-  return found == limits().end() ? model::kSharedPerBlock : found->second;
+  return found == limits().end() ? 0 : found->second;
+}
+
+std::size_t declared_shared(const void* function) {
+  const std::lock_guard lock(mutex);
+  static std::map<const void*, std::size_t> by_function;
+  const auto [found, is_new] = by_function.try_emplace(function, 0);
+  if (is_new) found->second = std::min(static_shared_bytes(function), model::kSharedPerBlock);
+  return found->second;
 }
 
 void forget_function_attributes() {
@@ -35,12 +51,15 @@ cudaError_t detail::set_function_attribute(const void* function, cudaFuncAttribu
                                            int value) {
   if (function == nullptr) return remember(cudaErrorInvalidDeviceFunction);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // hints
-  if (value < 0 || static_cast<std::size_t>(value) > model::kSharedPerBlockOptin) {
+  const auto fits = [&](std::size_t declared) {
+    return value >= 0 && static_cast<std::size_t>(value) + declared <= model::kSharedPerBlockOptin;
+  };
+  if (!fits(0) || (!fits(largest_static_shared()) && !fits(declared_shared(function)))) {
     return remember(cudaErrorInvalidValue);
   }
   const std::lock_guard lock(mutex);
-  // A smaller value does not take away what every kernel may use.
-  limits()[function] = std::max(static_cast<std::size_t>(value), model::kSharedPerBlock);
+  // A smaller value does not take away what every kernel may use: see max_dynamic_shared().
+  limits()[function] = static_cast<std::size_t>(value);
   return cudaSuccess;
 }
 
@@ -50,6 +69,7 @@ cudaError_t detail::get_function_attributes(cudaFuncAttributes* attributes, cons
   *attributes = {};
   attributes->maxThreadsPerBlock = static_cast<int>(model::kThreadsPerBlock);
   attributes->ptxVersion = attributes->binaryVersion = 90;
+  attributes->sharedSizeBytes = declared_shared(function);
   attributes->maxDynamicSharedSizeBytes = static_cast<int>(max_dynamic_shared(function));
   return cudaSuccess;
 }

@@ -48,13 +48,21 @@ Refusal check_shape(const dim3& grid, const dim3& block) {
 }
 
 Refusal check_shared(std::size_t bytes, const void* function) {
+  // What a kernel declares is asked for only where it matters: that takes milliseconds.
+  if (bytes + largest_static_shared() <= model::kSharedPerBlock ||
+      bytes <= allowed_dynamic_shared(function)) {
+    return {};
+  }
   const std::size_t allowed = max_dynamic_shared(function);
   if (bytes <= allowed) return {};
-  return {cudaErrorInvalidValue,
-          std::to_string(bytes) +
-              " bytes of dynamic shared memory are more than the kernel may use, " +
-              std::to_string(allowed) + " (cudaFuncSetAttribute allows up to " +
-              std::to_string(model::kSharedPerBlockOptin) + ")"};
+  const std::size_t declared = declared_shared(function);
+  return {
+      cudaErrorInvalidValue,
+      std::to_string(bytes) + " bytes of dynamic shared memory are more than the kernel may use, " +
+          std::to_string(allowed) +
+          (declared > 0 ? " beside the " + std::to_string(declared) + " that it declares" : "") +
+          " (cudaFuncSetAttribute allows up to " +
+          std::to_string(model::kSharedPerBlockOptin - declared) + ")"};
 }
 
 Refusal check_attributes(const cudaLaunchConfig_t& config) {

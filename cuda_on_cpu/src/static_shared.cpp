@@ -82,6 +82,14 @@ StaticSharedPlace find_static_shared(const void* address) {
   return {range->begin, static_cast<std::size_t>(range->end - range->begin)};
 }
 
+std::size_t largest_static_shared() {
+  std::size_t largest = 0;
+  for (const Range& file : ranges()) {
+    largest = std::max(largest, static_cast<std::size_t>(file.end - file.begin));
+  }
+  return largest;
+}
+
 void check_static_shared_layout() {
   for (const Markers& file : markers()) {
     if (!std::less<>()(file.begin(), file.end())) {

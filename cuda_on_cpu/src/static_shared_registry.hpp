@@ -16,6 +16,9 @@ struct StaticSharedPlace {
 /// none.
 StaticSharedPlace find_static_shared(const void* address);
 
+/// Bytes of the largest of all ranges: no kernel declares more.
+std::size_t largest_static_shared();
+
 /// Ends the process with a sentence unless the linker has laid out all ranges as static_shared.hpp
 /// needs.
 void check_static_shared_layout();

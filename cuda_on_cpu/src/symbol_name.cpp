@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace cuda_on_cpu {
@@ -44,12 +45,13 @@ std::vector<T> read_array(std::ifstream& file, std::uint64_t offset, std::uint64
   return items;
 }
 
-/// The mangled name in the symbol table of `module`: kernels need not be exported, so dladdr()
+/// Calls visit(symbol, name) for each symbol of `module`. Kernels need not be exported, so dladdr()
 /// cannot help.
-std::string mangled_name(const Module& module) {
+template <class Visit>
+void for_each_symbol(const Module& module, Visit visit) {
   std::ifstream file(module.path, std::ios::binary);
   const auto header = read_array<ElfW(Ehdr)>(file, 0, sizeof(ElfW(Ehdr)));
-  if (header.empty()) return {};
+  if (header.empty()) return;
   const auto sections =
       read_array<ElfW(Shdr)>(file, header[0].e_shoff, header[0].e_shnum * sizeof(ElfW(Shdr)));
   for (const ElfW(Shdr)& section : sections) {
@@ -58,14 +60,25 @@ std::string mangled_name(const Module& module) {
     const auto names = read_array<char>(file, names_section.sh_offset, names_section.sh_size);
     for (const ElfW(Sym)& symbol :
          read_array<ElfW(Sym)>(file, section.sh_offset, section.sh_size)) {
-      const bool is_function = (symbol.st_info & 0xf) == STT_FUNC;
-      if (is_function && symbol.st_value + module.shift == module.address &&
-          symbol.st_name < names.size()) {
-        return &names[symbol.st_name];
-      }
+      if (symbol.st_name < names.size()) visit(symbol, std::string_view(&names[symbol.st_name]));
     }
   }
-  return {};
+}
+
+Module module_of(const void* address) {
+  Module module{reinterpret_cast<std::uintptr_t>(address), {}};
+  dl_iterate_phdr(&find_module, &module);
+  return module;
+}
+
+/// Empty if `module` does not tell.
+std::string mangled_name(const Module& module) {
+  std::string found;
+  for_each_symbol(module, [&](const ElfW(Sym)& symbol, std::string_view name) {
+    const bool is_function = (symbol.st_info & 0xf) == STT_FUNC;
+    if (is_function && symbol.st_value + module.shift == module.address) found = name;
+  });
+  return found;
 }
 
 /// "void n::kernel<4>(float*)" -> "n::kernel<4>".
@@ -86,9 +99,7 @@ std::string without_signature(std::string name) {
 }  // namespace
 
 std::string function_name(const void* address) {
-  Module module{reinterpret_cast<std::uintptr_t>(address), {}};
-  dl_iterate_phdr(&find_module, &module);
-  const std::string mangled = mangled_name(module);
+  const std::string mangled = mangled_name(module_of(address));
   if (mangled.empty()) {
     char text[40];
     std::snprintf(text, sizeof text, "kernel at %p", address);
@@ -98,6 +109,23 @@ std::string function_name(const void* address) {
   const std::unique_ptr<char, void (*)(void*)> demangled(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
   return demangled ? without_signature(demangled.get()) : mangled;
+}
+
+std::size_t static_shared_bytes(const void* address) {
+  const Module module = module_of(address);
+  const std::string function = mangled_name(module);
+  if (!function.starts_with("_Z")) return 0;
+  // The C++ ABI's name of a static variable in a function: _ZZ <function> E <variable>.
+  const std::string prefix = "_ZZ" + function.substr(2) + "E";
+  std::size_t bytes = 0;
+  for_each_symbol(module, [&](const ElfW(Sym)& symbol, std::string_view name) {
+    const bool is_thread_local = (symbol.st_info & 0xf) == STT_TLS;
+    if (is_thread_local && name.starts_with(prefix) &&
+        name.find("cuda_on_cpu_probe") == name.npos) {
+      bytes += symbol.st_size;
+    }
+  });
+  return bytes;
 }
 
 }  // namespace cuda_on_cpu

@@ -1,7 +1,8 @@
 /// @file
-/// @brief From a kernel's address to its name.
+/// @brief What a kernel's address tells: its name, and what it declares.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace cuda_on_cpu {
@@ -9,5 +10,10 @@ namespace cuda_on_cpu {
 /// The demangled name of the function at `address`, without its parameters; "kernel at 0x..." if
 /// the executable was stripped of its symbols.
 std::string function_name(const void* address);
+
+/// Bytes of the `__shared__` variables that the function at `address` declares; without those of
+/// the functions that it calls, and 0 if the executable was stripped of its symbols. Takes
+/// milliseconds.
+std::size_t static_shared_bytes(const void* address);
 
 }  // namespace cuda_on_cpu

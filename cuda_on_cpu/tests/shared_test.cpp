@@ -59,3 +59,27 @@ TEST_CASE("writing behind dynamic shared memory is an error that names the offse
   CHECK(launch(write_dynamic_shared, {4, 1}, 0) == cudaErrorIllegalAddress);
   CHECK(launch(write_dynamic_shared, {4, 1, 100}, 99) == cudaSuccess);
 }
+
+TEST_CASE("what a kernel declares counts with what its launch asks for") {
+  const Defaults defaults;
+  DeviceArray<unsigned> stale(std::vector<unsigned>{0});
+  const auto kernel = template_shared_is_fresh<4096>;
+  constexpr unsigned kDeclared = 4096 * sizeof(float);
+  const auto launch_with = [&](unsigned bytes) {
+    return launch(kernel, {1, 1, bytes}, stale.data());
+  };
+  const auto allow = [&](unsigned bytes) {
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                static_cast<int>(bytes));
+  };
+  cudaFuncAttributes attributes;
+  REQUIRE(cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess);
+  CHECK(attributes.sharedSizeBytes == kDeclared);
+  CHECK(attributes.maxDynamicSharedSizeBytes == int{48 * 1024 - kDeclared});
+  CHECK(launch_with(48 * 1024 - kDeclared) == cudaSuccess);
+  CHECK(launch_with(48 * 1024 - kDeclared + 1) == cudaErrorInvalidValue);
+  CHECK(report_names("32769 bytes of dynamic shared memory are more", "beside the 16384"));
+  CHECK(allow(227 * 1024 - kDeclared + 1) == cudaErrorInvalidValue);
+  CHECK(allow(227 * 1024 - kDeclared) == cudaSuccess);
+  CHECK(launch_with(227 * 1024 - kDeclared) == cudaSuccess);
+}

@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     if (q >= width.out) of_h.count = 0;  // beyond the last window; Q is a multiple of 4
     const std::int64_t tap = (std::int64_t{of_d.tap} * height.kernel + of_h.tap) * width.kernel;
     const std::int64_t window = (std::int64_t{of_d.window} * height.out + of_h.window) * width.out;
-    const float* first = col + (nc * taps + tap) * windows + window + q;
+    const std::int64_t first = (nc * taps + tap) * windows + window + q;  // in col, if any reads
 
     float sums[kStride][4] = {};  // sums[rest][e]: of pixel (q + e) * kStride + rest
 #pragma unroll(kTaps > 0 ? kTaps : 1)
@@ -120,21 +120,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       // Windows q ... q + 3 of all window rows that read this row of x, added up.
       float4 four = {0.0f, 0.0f, 0.0f, 0.0f};
       for (int i = 0; i < of_d.count; ++i) {
-        const float* from = first + i * steps.col_depth + s * windows;
+        const std::int64_t from = first + i * steps.col_depth + s * windows;
         if constexpr (kReaders > 0) {
           float4 rows[kReaders];
 #pragma unroll
           for (int j = 0; j < kReaders; ++j) {
             rows[j] = {0.0f, 0.0f, 0.0f, 0.0f};
             if (j < of_h.count) {
-              rows[j] = *reinterpret_cast<const float4*>(from + j * steps.col_height);
+              rows[j] = *reinterpret_cast<const float4*>(col + from + j * steps.col_height);
             }
           }
 #pragma unroll
           for (int j = 0; j < kReaders; ++j) add(four, rows[j]);
         } else {
           for (int j = 0; j < of_h.count; ++j) {
-            add(four, *reinterpret_cast<const float4*>(from + j * steps.col_height));
+            add(four, *reinterpret_cast<const float4*>(col + from + j * steps.col_height));
           }
         }
       }

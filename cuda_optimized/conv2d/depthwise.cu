@@ -112,9 +112,10 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
   for (std::int64_t band = std::int64_t{blockIdx.y} * plan.rows; band < conv.P;
        band += std::int64_t{gridDim.y} * plan.rows) {
     const int p0 = static_cast<int>(band), tile_rows = min(plan.rows, conv.P - p0);
-    // The rows of x that the tile's outputs read; several planes are there as a whole.
+    // The rows of x that the tile's outputs read. A band may have all rows of y, and yet no room
+    // for those rows of x that no output reads.
     int h_begin = 0, h_end = conv.H;
-    if (plan.rounds > 1 || plan.rows < conv.P) {
+    if (!plan.whole) {
       const int first = p0 * conv.stride.h - conv.pad.top;
       const int last = first + (tile_rows - 1) * conv.stride.h + (conv.R - 1) * conv.dilation.h;
       h_begin = min(max(first, 0), conv.H);

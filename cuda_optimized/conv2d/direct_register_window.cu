@@ -80,19 +80,20 @@ struct OutputPixel {
   int n, p, q;
 };
 
-/// The inputs of a pair, from `at` on; zeros for those whose bit is not set. What is loaded
-/// together is in x as a whole, or not.
+/// The inputs of a pair, from the address `at` on, which may lie outside of x; zeros for those
+/// whose bit is not set. What is loaded together is in x as a whole, or not.
 template <Pairs kLoad>
-__device__ void load_columns(const float* at, unsigned inside, float (&values)[kWidth]) {
+__device__ void load_columns(std::uintptr_t at, unsigned inside, float (&values)[kWidth]) {
   constexpr int kFirst = kLoad == Pairs::none ? kWidth : kLoad == Pairs::odd ? 1 : 0;
   constexpr int kEnd = kFirst + (kWidth - kFirst) / 2 * 2;  // of the pairs
 #pragma unroll
   for (int e = 0; e < kWidth; ++e) {
     const bool here = (inside & 1u << e) != 0;
     if (e < kFirst || e >= kEnd) {
-      values[e] = here ? at[e] : 0.0f;
+      values[e] = here ? *reinterpret_cast<const float*>(at + sizeof(float) * e) : 0.0f;
     } else if ((e - kFirst) % 2 == 0) {
-      const float2 pair = here ? *reinterpret_cast<const float2*>(at + e) : float2{0.0f, 0.0f};
+      const float2 pair =
+          here ? *reinterpret_cast<const float2*>(at + sizeof(float) * e) : float2{0.0f, 0.0f};
       values[e] = pair.x;
       values[e + 1] = pair.y;
     }
@@ -135,18 +136,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       return OutputPixel{n, (tiles.by_rows.remainder(row, n) * kWarps + warp) * kRows,
                          tiles.by_columns.remainder(tile, row) * kColumns + 2 * lane};
     };
-    // The window that is loaded next: `corner` is its first value, in row h of x. Bit e of
-    // inside[g] is set if column e of pair g is in x.
+    // The window that is loaded next: `corner` is the address of its first value, in row h of x: a
+    // number, as it may lie in the padding. Bit e of inside[g] is set if column e of pair g is in
+    // x.
     constexpr int kWindow = kRows + kTaps - 1;
     float values[kWindow][kPairs][kWidth];
-    const float* corner = x;
+    std::uintptr_t corner = 0;
     int h = 0;
     unsigned inside[kPairs] = {};
     const auto look_at = [&](int tile) {
       const OutputPixel first = place_in(min(tile, tiles.count - 1));
       h = first.p - conv.pad.top;
       const int w = first.q - conv.pad.left;
-      corner = x + ((std::int64_t{first.n} * conv.C + group * group_c) * conv.H + h) * conv.W + w;
+      const std::int64_t offset =
+          ((std::int64_t{first.n} * conv.C + group * group_c) * conv.H + h) * conv.W + w;
+      corner = reinterpret_cast<std::uintptr_t>(x) + sizeof(float) * offset;
 #pragma unroll
       for (int g = 0; g < kPairs; ++g) {
         inside[g] = 0;
@@ -160,10 +164,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     };
     const auto load_row = [&](int i) {
       const bool row_inside = static_cast<unsigned>(h + i) < static_cast<unsigned>(conv.H);
-      const float* row = corner + std::int64_t{i} * conv.W;
+      const std::uintptr_t row = corner + sizeof(float) * (std::int64_t{i} * conv.W);
 #pragma unroll
       for (int g = 0; g < kPairs; ++g) {
-        load_columns<kLoad>(row + g * kApart, row_inside ? inside[g] : 0, values[i][g]);
+        load_columns<kLoad>(row + sizeof(float) * g * kApart, row_inside ? inside[g] : 0,
+                            values[i][g]);
       }
     };
     look_at(static_cast<int>(blockIdx.x));
@@ -185,7 +190,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
         if (c + 1 < group_c) {
-          corner += channel_size;
+          corner += sizeof(float) * channel_size;
         } else {
           look_at(tile + static_cast<int>(gridDim.x));
         }

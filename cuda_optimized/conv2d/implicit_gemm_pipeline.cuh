@@ -142,8 +142,8 @@ class Gather {
       for (int i = 0; i < T::kPixels; ++i) {
 #pragma unroll
         for (int j = 0; j < T::kRows; ++j) {
-          ptx::cp_async<kBytes>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads, from_[i],
-                                inside_[i] ? kBytes : 0);
+          ptx::cp_async<kBytes>(to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
+                                reinterpret_cast<const char*>(from_[i]), inside_[i] ? kBytes : 0);
           from_[i] += T::kRowStep * std::uint64_t{plane_};
         }
       }
@@ -155,7 +155,9 @@ class Gather {
           const bool exists = c_ + row_ + j * T::kRowStep < product.group_c;
           ptx::cp_async<kBytes>(
               to + j * T::kRowStep * T::kBlockN + i * T::kThreads,
-              exists ? from_[i] + static_cast<std::uint64_t>(j * T::kRowStep) * plane_ : group_,
+              exists ? reinterpret_cast<const char*>(
+                           from_[i] + static_cast<std::uint64_t>(j * T::kRowStep) * plane_)
+                     : group_,
               exists && inside_[i] ? kBytes : 0);
         }
       }
@@ -200,9 +202,10 @@ class Gather {
       const bool inside =
           is_inside(h_[i] + down, product.in_h) && is_inside(w_[i] + across, product.in_w);
       inside_[i] = inside;
-      // Where the tap lies in the padding, nothing is read; the pointer stays in its array.
+      // Where the tap lies in the padding, nothing is read.
       from_[i] =
-          group_ + static_cast<std::uint64_t>(c_ + row_) * plane_ +
+          reinterpret_cast<std::uintptr_t>(group_) +
+          static_cast<std::uint64_t>(c_ + row_) * plane_ +
           (inside ? corner_[i] + static_cast<unsigned>(down * product.in_w + across) * kBytes : 0);
     }
   }
@@ -218,8 +221,10 @@ class Gather {
   // Tap by tap:
   int h_[T::kPixels], w_[T::kPixels];  ///< the window's corner
   int c_, r_, s_;                      ///< the next tile's first channel, and its tap
-  const char* from_[T::kPixels];       ///< the thread's first element of that tile
-  bool inside_[T::kPixels];            ///< whether the tap is not in the padding
+  /// Address of the thread's first element of that tile. A number, not a pointer: behind the last
+  /// channel it lies outside of the array, and is not used.
+  std::uintptr_t from_[T::kPixels];
+  bool inside_[T::kPixels];  ///< whether the tap is not in the padding
 };
 
 /// Several products with the same channels, in one grid. A product with fewer tiles leaves some

@@ -27,6 +27,7 @@ HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count
 
 /// What a block computes at once.
 struct PlanePlan {
+  bool whole;      ///< Whole planes, in and out, with room for all their rows; else bands of rows.
   int planes;      ///< Channels' planes, one behind the other; more than one only as a whole.
   int rows;        ///< Rows of each output plane.
   int multiplier;  ///< K/C: planes of y for each one of x.
@@ -87,6 +88,7 @@ std::optional<PlanePlan> plan_planes(const Conv2dProblem& conv, Planes in, Plane
           std::min(std::min(count * of_rows, kTooLarge) * of.columns, kTooLarge), kTooLarge)));
     };
     PlanePlan plan{
+        .whole = whole,
         .planes = static_cast<int>(planes),
         .rows = rows,
         .multiplier = multiplier,

@@ -282,10 +282,13 @@ inline bool fits_the_copy_engine(const Windows& windows) {
               windows.dilation.w);
 }
 
-/// Why the shape does not suit the kernel, if so: a step is 32 channels of one tap, however few
-/// there are, so that a filter of one channel as large as an image would be multiplied by zeros for
-/// minutes.
+/// Why the shape does not suit the kernel, if so: pixels of an image are counted by an int; and a
+/// step is 32 channels of one tap, however few there are, so that a filter of one channel as large
+/// as an image would be multiplied by zeros for minutes.
 inline Declined why_no_windows(const Conv2dProblem& conv) {
+  const std::int64_t pixels =
+      std::max(std::int64_t{conv.H} * conv.W, std::int64_t{conv.P} * conv.Q);
+  if (pixels > INT32_MAX) return text("images of ", pixels, " pixels: at most ", INT32_MAX);
   constexpr std::int64_t kMaxTaps = 1024;
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
   if (taps <= kMaxTaps) return {};

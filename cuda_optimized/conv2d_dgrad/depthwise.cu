@@ -140,9 +140,10 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
   for (std::int64_t band = std::int64_t{blockIdx.y} * plan.rows; band < conv.H;
        band += std::int64_t{gridDim.y} * plan.rows) {
     const int h0 = static_cast<int>(band), tile_rows = min(plan.rows, conv.H - h0);
-    // The rows of dy that read the tile's rows. Several planes come as one piece, as a whole.
+    // The rows of dy that read the tile's rows. A band may have all rows of dx, and yet no room for
+    // those rows of dy that read padding alone.
     int p_begin = 0, p_end = conv.P;
-    if (plan.rounds > 1 || plan.rows < conv.H) {
+    if (!plan.whole) {
       const int first = h0 + conv.pad.top - (conv.R - 1) * conv.dilation.h;
       const int last = h0 + tile_rows - 1 + conv.pad.top;
       p_begin = min(ceil_div(max(first, 0), conv.stride.h), conv.P);

@@ -61,7 +61,8 @@ constexpr int kMaxPixels = 2147483647 - 1024;  ///< So that pixels beyond the la
 
 /// One pixel, decoded once for all threads of the block.
 struct alignas(16) Pixel {
-  const float* x;  ///< Its window's first tap, in channel 0; that may lie outside of x.
+  /// Address of its window's first tap, in channel 0: a number, as that may lie outside of x.
+  std::uintptr_t x;
   /// Bit r: the window's row r is not in x. Bit 31 - s: its column s is not. Bit R is always set.
   unsigned outside;
 };
@@ -133,13 +134,14 @@ __device__ unsigned taps_outside(int at, int taps, int size, int dilation,
 
 __device__ Pixel pixel_at(const Product& product, const float* x, int pixel, int end) {
   const Conv2dProblem& conv = product.conv;
-  if (pixel >= end) return {x, ~0u};
+  const auto begin = reinterpret_cast<std::uintptr_t>(x);
+  if (pixel >= end) return {begin, ~0u};
   const int row = product.by_columns.quotient(pixel), q = product.by_columns.remainder(pixel, row);
   const int n = product.by_rows.quotient(row), p = product.by_rows.remainder(row, n);
   const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
   const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, product.by_dilation_h);
   const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, product.by_dilation_w);
-  return {x + ((std::int64_t{n} * conv.H + h) * conv.W + w) * conv.C,
+  return {begin + sizeof(float) * (((std::int64_t{n} * conv.H + h) * conv.W + w) * conv.C),
           (rows & ((1u << conv.R) - 1)) | __brev(columns & ((1u << conv.S) - 1)) | 1u << conv.R};
 }
 
@@ -264,9 +266,11 @@ __global__ void __launch_bounds__(kThreads, S::kBlocks)
     const Tile tile = tile_at<S>(product, tile_number);
     const int begin = first_step * kStep, end = min(begin + steps * kStep, product.pixels);
 
-    // What this thread copies in each step.
-    const float* a_from = dy + (std::int64_t{begin} + a_row) * conv.K +
-                          std::int64_t{tile.group} * product.filters + tile.m + a_m;
+    // What this thread copies in each step. An address as a number: behind the last pixel or filter
+    // it lies outside of dy, and is not used.
+    const std::int64_t a_first = (std::int64_t{begin} + a_row) * conv.K +
+                                 std::int64_t{tile.group} * product.filters + tile.m + a_m;
+    std::uintptr_t a_from = reinterpret_cast<std::uintptr_t>(dy) + sizeof(float) * a_first;
     const int filters_left = product.filters - tile.m - a_m;
     int pixels_left = end - begin - a_row;
     unsigned b_tap[CopiesB::kChunks];  // its bits in Pixel::outside
@@ -298,7 +302,9 @@ __global__ void __launch_bounds__(kThreads, S::kBlocks)
         const int m = i % CopiesA::kChunks * kChunk;
         const bool inside = row < pixels_left && m < filters_left;
         ptx::cp_async<kBytes>(to + a_row * S::kPitchA + a_m + (row * S::kPitchA + m),
-                              a_from + std::int64_t{row} * conv.K + m, inside ? kBytes : 0);
+                              reinterpret_cast<const float*>(
+                                  a_from + sizeof(float) * (std::int64_t{row} * conv.K + m)),
+                              inside ? kBytes : 0);
       }
 #pragma unroll
       for (int i = quarter * CopiesB::kCount / 4; i < (quarter + 1) * CopiesB::kCount / 4; ++i) {
@@ -307,10 +313,11 @@ __global__ void __launch_bounds__(kThreads, S::kBlocks)
         const bool inside = (at.outside & b_tap[chunk]) == 0;
         ptx::cp_async<kBytes>(
             to + b_row * S::kPitchB + b_n + (S::kFloatsA + row * S::kPitchB + chunk * kChunk),
-            at.x + b_from[chunk], inside ? kBytes : 0);
+            reinterpret_cast<const float*>(at.x + sizeof(float) * b_from[chunk]),
+            inside ? kBytes : 0);
       }
       if (quarter == 3) {
-        a_from += std::int64_t{kStep} * conv.K;
+        a_from += sizeof(float) * std::int64_t{kStep} * conv.K;
         pixels_left -= kStep;
       }
     };

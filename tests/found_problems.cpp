@@ -1,0 +1,33 @@
+#include "tests/found_problems.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "command/options.hpp"
+#include "command/task.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace convladder::testing {
+
+std::vector<TestProblem> found_problems(const std::string& ladder) {
+  const std::string path = CONVLADDER_FOUND_PROBLEMS;
+  std::ifstream file(path);
+  if (!file) throw BadInput(text("cannot read ", path));
+  std::vector<TestProblem> list;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream stream(line);
+    std::vector<std::string> words = {"compare"};
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (words.size() == 1 || words[1].starts_with('#')) continue;
+    const command::Options options = command::parse_options(words);
+    if (options.ladder != ladder) continue;
+    for (command::Task& task : command::read_tasks(options)) {
+      list.push_back(
+          {.name = "found: " + line, .problem = task.problem, .given = std::move(task.given)});
+    }
+  }
+  return list;
+}
+
+}  // namespace convladder::testing
