@@ -54,7 +54,7 @@ struct LaunchConfig {
   std::source_location caller = std::source_location::current();
 };
 
-/// Shared memory that a block gets without asking for more, with what its kernel declares.
+/// Dynamic shared memory that a block gets without asking for more.
 constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 /// What it gets at most on compute capability 7.5, the oldest that we build for.
 constexpr std::size_t kMaxSharedBytes = 64 * 1024;
@@ -62,13 +62,13 @@ constexpr std::size_t kMaxSharedBytes = 64 * 1024;
 constexpr std::int64_t kMaxGridX = 2147483647;  ///< Blocks along grid.x.
 constexpr std::int64_t kMaxGridYZ = 65535;      ///< Blocks along grid.y and along grid.z.
 
-/// As launch(), with an attribute of CUDA's, or null.
+/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)` in plain C++, with the error check
+/// that is easily forgotten. A grid without blocks, which CUDA refuses, is no work and no launch.
+/// @throws DeviceError if CUDA refuses the launch.
 template <class... Parameters, class... Values>
-void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
-                 const LaunchConfig& config, Values&&... arguments) {
+void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
-  // What the kernel declares as __shared__ counts, too: never more than the other half.
-  if (config.shared_bytes > kDefaultSharedBytes / 2) {
+  if (config.shared_bytes > kDefaultSharedBytes) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(config.shared_bytes)),
           config.caller);
@@ -78,18 +78,8 @@ void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
   cuda_config.blockDim = config.block;
   cuda_config.dynamicSmemBytes = config.shared_bytes;
   cuda_config.stream = config.stream;
-  cuda_config.attrs = attribute;
-  cuda_config.numAttrs = attribute != nullptr ? 1 : 0;
   check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...),
         config.caller);
-}
-
-/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)` in plain C++, with the error check
-/// that is easily forgotten. A grid without blocks, which CUDA refuses, is no work and no launch.
-/// @throws DeviceError if CUDA refuses the launch.
-template <class... Parameters, class... Values>
-void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&... arguments) {
-  launch_with(nullptr, kernel, config, std::forward<Values>(arguments)...);
 }
 
 /// Blocks of `threads` for `work` items, at most `limit`: with more work than threads in the grid,

@@ -58,6 +58,7 @@ constexpr int kMaxSegments = 16;             ///< Threads along a row; longer ro
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 528;      ///< Images are split until so many blocks run.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
+constexpr int kDeclaredBytes = 1024;             ///< Of __shared__ variables, at most.
 
 /// How the outputs of a filter are cut into parts.
 struct Plan {
@@ -395,7 +396,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& conv) {
   for (int rows = std::min(conv.P, kThreads); rows > 1; --rows) {
     if (const auto plan = plan_with(conv, 1, rows)) return plan;
   }
-  return plan_with(conv, 1, 1, kMaxSharedBytes - 1024);  // less what is not dynamic
+  return plan_with(conv, 1, 1, kMaxSharedBytes - kDeclaredBytes);
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -403,7 +404,7 @@ Declined supports(const Conv2dProblem& conv) {
   if (std::int64_t{conv.N} * conv.P > INT32_MAX) return "2^31 and more rows of dy";
   if (!plan_of(conv)) {
     return text(kStages, " times one row of dy, ", conv.Q, " floats, and the rows of ", conv.W,
-                " floats that it reads take more than ", kMaxSharedBytes - 1024,
+                " floats that it reads take more than ", kMaxSharedBytes - kDeclaredBytes,
                 " bytes of shared memory");
   }
   return {};
@@ -462,9 +463,16 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   float* parts = arrays.workspace<float>();
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
-  launch(kernel.value_or(depthwise_wgrad<0, 0, Pairs::none>),
-         {grid, static_cast<unsigned>(threads), static_cast<std::size_t>(plan.bytes())}, conv, plan,
-         x, dy, dw, db, parts);
+  const Kernel any_filter = depthwise_wgrad<0, 0, Pairs::none>;
+  const Kernel chosen = kernel.value_or(any_filter);
+  // launch() asks for what is dynamic and more than 48 KB; here what the kernel declares counts,
+  // too.
+  if (plan.bytes() > std::int64_t{kDefaultSharedBytes} - kDeclaredBytes) {
+    check(cudaFuncSetAttribute(chosen, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(plan.bytes())));
+  }
+  launch(chosen, {grid, static_cast<unsigned>(threads), static_cast<std::size_t>(plan.bytes())},
+         conv, plan, x, dy, dw, db, parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
     launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,
