@@ -603,13 +603,24 @@ Conv2dProblem random_conv(Dice& dice) {
     p.N = dice(1, 3);
     p.C = p.groups * dice(1, 9);
     p.K = p.groups * dice(1, 9);
-    p.H = dice(1, 40);
-    p.W = dice(1, 70);
+    // Every third is a few wide or tall planes: what is planned by what fits must give way there.
+    const int shape = dice(0, 5);
+    if (shape <= 1) {
+      p.N = 1;
+      p.C = p.groups * dice(1, 2);
+      p.K = p.C * dice(1, 2);
+    }
+    p.H = shape == 0 ? dice(100, 700) : shape == 1 ? dice(1, 12) : dice(1, 40);
+    p.W = shape == 0 ? dice(1, 12) : shape == 1 ? dice(100, 700) : dice(1, 70);
     p.R = dice(1, 7);
     p.S = dice(1, 7);
-    p.pad = {dice(0, 4), dice(0, 4), dice(0, 4), dice(0, 4)};
-    if (dice(0, 1) == 0) p.stride = {dice(1, 4), dice(1, 4)};
     if (dice(0, 1) == 0) p.dilation = {dice(1, 3), dice(1, 3)};
+    // Also windows that lie wholly in the padding, and pixels that no window reads.
+    const int most_rows = dice(0, 3) == 0 ? p.R * p.dilation.h : 4;
+    const int most_columns = dice(0, 3) == 0 ? p.S * p.dilation.w : 4;
+    p.pad = {dice(0, most_rows), dice(0, most_rows), dice(0, most_columns), dice(0, most_columns)};
+    if (dice(0, 1) == 0) p.stride = {dice(1, 4), dice(1, 4)};
+    if (dice(0, 5) == 0) p.stride = {dice(1, 2 * p.R + 1), dice(1, 2 * p.S + 1)};
     p.bias = dice(0, 1) == 0;
     try {
       p = validated(p);
