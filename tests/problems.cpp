@@ -690,12 +690,11 @@ std::vector<TestProblem> thought_of_problems(const std::string& ladder) {
   if (ladder.starts_with("conv2d")) {
     std::vector<TestProblem> list;
     std::vector<ConvTestProblem> problems = conv_problems();
-    if (ladder == "conv2d") {  // first: the tests with planted bugs end with the first that fails
+    if (ladder == "conv2d") {
+      // First: the tests with planted bugs end with the first that fails.
       for (const ConvTestProblem& conv : relu_problems()) {
         list.push_back({conv.number, conv.name, conv.problem, conv.size});
       }
-    }
-    if (ladder == "conv2d") {
       const std::vector<ConvTestProblem> mapped = mapped_conv_problems();
       problems.insert(problems.end(), mapped.begin(), mapped.end());
     }

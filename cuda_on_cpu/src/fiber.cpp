@@ -52,7 +52,10 @@ Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
 Fiber::~Fiber() {
   // Only what was in use: the sanitizer's notes on a whole stack are 16 pages, which have no memory
   // yet.
-  if constexpr (sanitizer::kAddress) sanitizer::unpoison(stack_ + kStackBytes - depth(), depth());
+  if constexpr (sanitizer::kAddress) {
+    const std::size_t used = depth();
+    sanitizer::unpoison(stack_ + kStackBytes - used, used);
+  }
   munmap(stack_ - kPage, kPage + kStackBytes);
 }
 

@@ -54,7 +54,7 @@ cudaError_t detail::set_function_attribute(const void* function, cudaFuncAttribu
   const auto fits = [&](std::size_t declared) {
     return value >= 0 && static_cast<std::size_t>(value) + declared <= model::kSharedPerBlockOptin;
   };
-  if (!fits(0) || (!fits(largest_static_shared()) && !fits(declared_shared(function)))) {
+  if (!fits(largest_static_shared()) && !fits(declared_shared(function))) {
     return remember(cudaErrorInvalidValue);
   }
   const std::lock_guard lock(mutex);
