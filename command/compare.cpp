@@ -39,7 +39,8 @@ Outputs open_outputs(const Options& options, const std::string& default_folder) 
 }
 
 std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vector<Seat>& seats,
-                                  bool keep_outputs, Progress& progress) {
+                                  bool keep_outputs, Progress& progress,
+                                  const RunOptions& run_options) {
   const Ladder& ladder = *problems.front().task.ladder;
   const bool one = problems.size() == 1;
   const Table table(seats);
@@ -67,7 +68,7 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
       const std::string line = one ? table.row(row, before) : "";
       if (!line.empty()) progress.line(line);
     };
-    reports.push_back(run(std::move(problem), seats, keep_outputs, observer));
+    reports.push_back(run(std::move(problem), seats, keep_outputs, observer, run_options));
   }
   const Report& whole = one ? reports.front() : merged(reports, names);
   if (!one) {
@@ -95,10 +96,14 @@ int compare(const Options& options) {
     problems.push_back(prepare(std::move(task), options.data, options.seed));
   }
 
+  // All problems of a ladder have the same arrays.
+  const InForce conditions(options.conditions, ladder.signature(problems.front().task.problem),
+                           options.seed);
   std::vector<Report> reports;
   {
     Progress progress(steps_of(seats, problems.size()));
-    reports = run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress);
+    reports = run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress,
+                            conditions.run_options());
   }
   if (outputs.folder) {
     for (const Report& report : reports) stage_outputs(*outputs.folder, report);

@@ -28,8 +28,10 @@ std::size_t steps_of(const std::vector<Seat>& seats, std::size_t problems);
 
 /// Runs a ladder's rungs on one or several problems and prints one table.
 /// @param keep_outputs for saving them
+/// @param run_options how arrays lie in memory
 std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vector<Seat>& seats,
-                                  bool keep_outputs, Progress& progress);
+                                  bool keep_outputs, Progress& progress,
+                                  const RunOptions& run_options = {});
 
 /// The table of the wave simulator: what the maps' reports mean for a GPU's memory traffic.
 std::string wave_table(const std::vector<Report>& reports);

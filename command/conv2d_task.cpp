@@ -124,7 +124,7 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   for (const char* name : {"n", "c", "h", "w", "k", "r", "s"})
     extents.tell_option(parameters, name);
   const auto read = [&](const char* name, const char* axes, const std::vector<std::string>& names) {
-    if (!parameters.given(name)) return;
+    if (!parameters.array_given(name)) return;
     const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;
     const std::string source = parameters.source(name, array.shape());
     if (names.empty()) {

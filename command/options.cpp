@@ -26,6 +26,7 @@ constexpr const char* kImage = "An image (conv2d)";
 constexpr const char* kColumns = "Columns (im2col, col2im)";
 constexpr const char* kTiles = "Tile maps";
 constexpr const char* kSparse = "Sparse (rulebook, sparse_...)";
+constexpr const char* kConditionsGroup = "Conditions (which must make no difference)";
 
 constexpr ProblemOption kProblemOptions[] = {
     {"n", "N", "images; gemm: columns of b", kSizes},
@@ -48,7 +49,9 @@ constexpr ProblemOption kProblemOptions[] = {
      "fp32 (default), or tf32: factors may be rounded to TF32; sparse: fp16, bf16, too", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
     {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},
-    {"bias", "FILE", "one number an output channel [k], [cout] (without it: no bias)", kArrays},
+    {"bias", "[FILE]",
+     "one number an output channel [k], [cout]; without a file made up (without it: no bias)",
+     kArrays, true},
     {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
     {"a", "FILE", "left matrix [m][k]", kArrays},
@@ -82,7 +85,20 @@ constexpr ProblemOption kProblemOptions[] = {
     {"voxel", "V", "side of a voxel, for points", kSparse},
     {"range", "X0,..", "x0,y0,z0,x1,y1,z1: where points count", kSparse},
     {"lidar", "[VOXELS]", "a simulated sweep: one turn, or about that many voxels", kSparse, true},
+    {"sites", "COUNT", "made-up sites: so many (default: 200)", kSparse},
+    {"places", "NAME", "where they lie: scattered (default), cluster, block, plane, line, corners",
+     kSparse},
+    {"order", "NAME", "their order: drawn (default: none), sorted, reversed, innermost", kSparse},
+
+    {"offset", "BYTES", "where arrays begin behind a multiple of 256 bytes: all, or x:4,y:12",
+     kConditionsGroup},
+    {"thread-order", "NAME", "emulated threads and blocks: forward (default), reverse, shuffled",
+     kConditionsGroup},
+    {"most-blocks", "N", "the most blocks along an axis of a grid over which a kernel strides",
+     kConditionsGroup},
 };
+
+constexpr int kMostSeconds = 30 * 24 * 3600;  // of fuzz; also of its problems
 
 constexpr const char* kHelp = R"(ConvLadder: convolution on GPUs, step by step.
 
@@ -93,6 +109,7 @@ each is compared with the same reference.
   ./ladder compare LADDER [problem]    the rungs of one ladder on a problem of your own
   ./ladder list [--ladder LADDER]      all rungs, each with its one idea
   ./ladder bench [LADDER]              times on a GPU beside those of vendor libraries
+  ./ladder fuzz [LADDER]               random problems, until one is found on which a rung fails
   ./ladder test | check | docs | notebooks
                                        the suite, a contributor's checks, the pages, the lessons
 
@@ -157,6 +174,13 @@ std::uint64_t parse_seed(const std::string& text) {
   return static_cast<std::uint64_t>(seed);
 }
 
+int parse_count(const std::string& parameter, const std::string& text) {
+  const std::int64_t count = parse_whole(parameter, text);
+  require(count >= 1 && count <= kMostSeconds, parameter, count,
+          convladder::text("must be 1 to ", kMostSeconds));
+  return static_cast<int>(count);
+}
+
 std::vector<Where> parse_places(const std::vector<std::string>& words) {
   std::vector<Where> places;
   for (const std::string& word : words) {
@@ -174,14 +198,14 @@ std::vector<Where> parse_places(const std::vector<std::string>& words) {
 /// The first word must be a command: CLI11 would not tell the nearest one.
 void require_command(const std::vector<std::string>& arguments) {
   const std::string& word = arguments.front();
-  const std::vector<std::string> ours = {"compare", "list", "bench", "help"};
+  const std::vector<std::string> ours = {"compare", "list", "bench", "fuzz", "help"};
   if (word.starts_with("-") || std::find(ours.begin(), ours.end(), word) != ours.end()) return;
   for (const char* script : {"test", "check", "docs", "notebooks"}) {
     if (word == script) throw BadInput(text("command = ", word, ": is run by the script ./ladder"));
   }
-  throw BadInput(text(
-      "command = ", word, ": unknown", "\nnearest: ",
-      nearest(word, {"compare", "list", "bench", "help", "test", "check", "docs", "notebooks"})));
+  throw BadInput(text("command = ", word, ": unknown", "\nnearest: ",
+                      nearest(word, {"compare", "list", "bench", "fuzz", "help", "test", "check",
+                                     "docs", "notebooks"})));
 }
 
 /// A repeated option takes one word each time, so that it cannot swallow the ladder's name.
@@ -204,7 +228,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   }
   require_command(arguments);
 
-  std::string ladder, data, seed, json, save, export_sites;
+  std::string ladder, data, seed, json, save, export_sites, seconds, most_problems, limit;
   std::vector<std::string> places;
   std::map<std::string, std::string> problem;
 
@@ -224,9 +248,6 @@ Options parse_options(const std::vector<std::string>& arguments) {
                    "integer (exact: every rung must give the very same bits) or real")
       ->type_name("KIND");
   compare->add_option("--seed", seed, "for the data that are made up (default 1)")->type_name("N");
-  add_repeated(compare, "--backend", places,
-               "cpu, emulated (CUDA code on the CPU) or gpu; repeatable")
-      ->type_name("WHERE");
   for (const ProblemOption& option : kProblemOptions) {
     compare->add_option(std::string("--") + option.name, problem[option.name], option.help)
         ->type_name(option.value)
@@ -252,11 +273,28 @@ Options parse_options(const std::vector<std::string>& arguments) {
                    "instead, write the sites of sparse problems to this folder, for other programs")
       ->type_name("DIR");
 
-  for (CLI::App* command : {compare, bench}) {
+  CLI::App* fuzz = app.add_subcommand(
+      "fuzz",
+      "Compares rungs on random problems, on both sides of all that they choose, until the "
+      "time is over; what fails is made as simple as it can be.");
+  fuzz->allow_extras();
+  fuzz->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
+  fuzz->add_option("--seconds", seconds, "how long (default 60)")->type_name("S");
+  fuzz->add_option("--problems", most_problems, "or until so many were drawn for each ladder")
+      ->type_name("N");
+  fuzz->add_option("--limit", limit, "seconds that a run may take (default 60)")->type_name("S");
+  fuzz->add_option("--seed", seed, "for the problems (default: another each time)")->type_name("N");
+
+  for (CLI::App* command : {compare, fuzz}) {
+    add_repeated(command, "--backend", places,
+                 "cpu, emulated (CUDA code on the CPU) or gpu; repeatable")
+        ->type_name("WHERE");
+  }
+  for (CLI::App* command : {compare, bench, fuzz}) {
     add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")
         ->type_name("GLOB");
   }
-  for (CLI::App* command : {compare, list, bench}) {
+  for (CLI::App* command : {compare, list, bench, fuzz}) {
     command
         ->add_option("--json", json,
                      command == bench
@@ -283,12 +321,13 @@ Options parse_options(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     throw BadInput(error.what());
   }
-  for (const CLI::App* command : {compare, list, bench}) reject_extras(*command);
+  for (const CLI::App* command : {compare, list, bench, fuzz}) reject_extras(*command);
   reject_extras(app);
 
   options.command = compare->parsed() ? Command::compare
                     : list->parsed()  ? Command::list
-                                      : Command::bench;
+                    : bench->parsed() ? Command::bench
+                                      : Command::fuzz;
   for (const CLI::App* command : app.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
       if (option->count() == 0) continue;
@@ -297,12 +336,20 @@ Options parse_options(const std::vector<std::string>& arguments) {
       if (name == "--data")
         options.data =
             parse_word("data", data, {"integer", "real"}) == "real" ? Data::real : Data::integer;
-      if (name == "--seed") options.seed = parse_seed(seed);
+      if (name == "--seed") options.seed = parse_seed(seed), options.seed_given = true;
+      if (name == "--seconds") options.seconds = parse_count("seconds", seconds);
+      if (name == "--limit") options.limit = parse_count("limit", limit);
+      if (name == "--problems") options.most_problems = parse_count("problems", most_problems);
       if (name == "--json") options.json = json;
       if (name == "--save") options.save = save;
       if (name == "--export-sites") options.export_sites = export_sites;
-      if (name.starts_with("--") && problem.contains(name.substr(2)))
-        options.problem.set(name.substr(2), problem[name.substr(2)]);
+      if (!name.starts_with("--") || !problem.contains(name.substr(2))) continue;
+      const std::string word = name.substr(2);
+      if (std::ranges::find(kConditions, word) != kConditions.end()) {
+        set_condition(options.conditions, word, problem[word]);
+      } else {
+        options.problem.set(word, problem[word]);
+      }
     }
   }
   options.places = parse_places(places);

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "command/conditions.hpp"
 #include "command/parameters.hpp"
 #include "core/rung.hpp"
 #include "oracle/data.hpp"
 
 namespace convladder::command {
 
-enum class Command { help, compare, list, bench };
+enum class Command { help, compare, list, bench, fuzz };
 
 /// What the command line asks for.
 struct Options {
@@ -26,6 +27,10 @@ struct Options {
   std::vector<std::string> benchmarks;  ///< bench: problem names.
   std::optional<Data> data;             ///< Empty: integer if that is possible.
   std::uint64_t seed = 1;
+  bool seed_given = false;                    ///< fuzz draws one otherwise.
+  std::optional<int> seconds, most_problems;  ///< fuzz: when it ends.
+  std::optional<int> limit;                   ///< fuzz: seconds that a run may take.
+  Conditions conditions;
   std::optional<std::string> json, save;
   std::optional<std::string> export_sites;  ///< bench: a folder.
 };

@@ -29,6 +29,10 @@ class Parameters {
  public:
   void set(const std::string& name, const std::string& value) { values_[name] = value; }
   bool given(const std::string& name) const { return values_.contains(name); }
+  /// Whether a file was given for this array: a bare --bias asks for one that is made up.
+  bool array_given(const std::string& name) const {
+    return given(name) && !(name == "bias" && values_.at(name).empty());
+  }
   /// The name of some parameter; empty if there are none.
   std::optional<std::string> first() const;
 

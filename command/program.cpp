@@ -6,6 +6,7 @@
 
 #include "command/bench.hpp"
 #include "command/compare.hpp"
+#include "command/fuzz.hpp"
 #include "command/list.hpp"
 #include "command/options.hpp"
 #include "command/terminal.hpp"
@@ -21,6 +22,7 @@ int run(const Options& options) {
     case Command::help: std::fputs(options.help.c_str(), stdout); return kAllAgree;
     case Command::list: return list(options);
     case Command::bench: return bench(options);
+    case Command::fuzz: return fuzz(options);
     case Command::compare: return options.ladder ? compare(options) : tour(options);
   }
   return kProgramError;
@@ -46,8 +48,12 @@ int fail(ExitStatus status, const std::string& message) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments) {
+  return reported([&] { return run(parse_options(arguments)); });
+}
+
+int reported(const std::function<int()>& body) {
   try {
-    const int status = run(parse_options(arguments));
+    const int status = body();
     if (std::fflush(stdout) != 0) return fail(kBadInput, "standard output cannot be written");
     return status;
   } catch (const BadInput& error) {

@@ -2,6 +2,7 @@
 /// @brief The program `convladder`: what `./ladder compare`, `list` and `bench` run.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ enum ExitStatus {
   kProgramError = 4,
   kInterrupted = 130
 };
+
+/// Does it, and reports what it throws on standard error. @return its status, or that of the error
+int reported(const std::function<int()>& body);
 
 /// Does what the arguments, without the program's name, ask for; never throws.
 /// @return an ExitStatus

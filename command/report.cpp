@@ -48,7 +48,7 @@ nlohmann::ordered_json row_json(const Row& row) {
 }  // namespace
 
 Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
-           const Observer& observer) {
+           const Observer& observer, RunOptions run_options) {
   if (observer.start) observer.start(prepared);
   const Comparison comparison(*prepared.task.ladder, prepared.task.problem, prepared.data,
                               std::move(prepared.inputs));
@@ -60,8 +60,8 @@ Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
   for (const Seat& seat : seats) {
     if (observer.begin) observer.begin(seat);
     Row row{seat.rung, seat.where, {}};
-    row.outcome = comparison.run(*seat.rung, seat.where,
-                                 {.warm_up_runs = seat.where == Where::gpu ? kGpuWarmUpRuns : 0});
+    run_options.warm_up_runs = seat.where == Where::gpu ? kGpuWarmUpRuns : 0;
+    row.outcome = comparison.run(*seat.rung, seat.where, run_options);
     if (!keep_outputs) row.outcome.outputs.clear();
     if (observer.end) observer.end(row, report.rows);
     report.rows.push_back(std::move(row));

@@ -36,9 +36,10 @@ struct Observer {
 };
 
 /// Runs all seats on the problem. @param keep_outputs for saving them
+/// @param run_options how their arrays lie in memory
 /// @throws BadInput if the problem does not fit into the memory, or its sums exceed float's range
 Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
-           const Observer& observer);
+           const Observer& observer, RunOptions run_options = {});
 
 /// How many times faster a row is than the rung before it: in the same place or, if the rung before
 /// has only a CPU version, than that. Empty where either has no time that means something.

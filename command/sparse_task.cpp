@@ -10,13 +10,14 @@
 #include "core/error.hpp"
 #include "core/site_errors.hpp"
 #include "oracle/lidar_sweep.hpp"
+#include "oracle/made_up_sites.hpp"
 #include "oracle/rulebook.hpp"
 #include "oracle/voxels.hpp"
 
 namespace convladder::command {
 namespace {
 
-constexpr std::int64_t kExampleSites = 200;
+constexpr int kExampleSites = 200;
 constexpr int kExampleKernel = 3, kExampleChannels = 16;
 constexpr int kExampleExtents[kMaxAxes] = {400, 24, 10, 6};  // by the number of axes
 
@@ -80,7 +81,13 @@ Sites read_lidar_sites(const Parameters& parameters, std::uint64_t seed) {
 }
 
 Sites read_sites(Parameters& parameters, std::uint64_t seed) {
-  require_one_of(parameters, {"coords", "points", "lidar"});
+  require_one_of(parameters, {"coords", "points", "lidar", "sites"});
+  for (const char* name : {"places", "order"}) {
+    for (const char* other : {"coords", "points", "lidar"}) {
+      if (parameters.given(other))
+        require_not_given(parameters, name, text("goes with made-up sites, not with --", other));
+    }
+  }
   if (!parameters.given("points")) {
     for (const char* name : {"voxel", "range"})
       require_not_given(parameters, name, "goes with --points");
@@ -109,6 +116,28 @@ Sites read_sites(Parameters& parameters, std::uint64_t seed) {
           text("must be ", table[1] - 1, table[1] == 2 ? " extent" : " extents",
                ", one an axis of ", parameters.source("coords", table)));
   return sites;
+}
+
+/// One of the words, as its place among them; the first if not given.
+template <class Enum, std::size_t count>
+Enum read_enum(const Parameters& parameters, const std::string& name,
+               const std::array<std::string_view, count>& names) {
+  const std::vector<std::string> words(names.begin(), names.end());
+  const std::string word = parameters.word(name, words).value_or(words.front());
+  return static_cast<Enum>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
+/// Made-up sites, in a grid that is known.
+Array draw_sites(const RulebookProblem& book, Parameters& parameters, std::uint64_t seed) {
+  const std::int64_t room = key_count(book, book.shape);
+  const std::optional<int> asked = parameters.number("sites");
+  if (asked) require(*asked >= 0, "sites", *asked, "must be at least 0");
+  const std::int64_t count = std::min(std::int64_t{asked.value_or(kExampleSites)}, room);
+  Array coords = made_up_sites(book, count, read_enum<Places>(parameters, "places", kPlaces),
+                               read_enum<SiteOrder>(parameters, "order", kSiteOrders), seed);
+  if (asked && coords.shape()[0] < *asked)
+    parameters.note(text("sites = ", *asked, ": there is room for ", coords.shape()[0]));
+  return coords;
 }
 
 /// The number of axes where neither sites nor a shape tell it: as the longest list has numbers.
@@ -252,8 +281,8 @@ Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords
 Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed) {
   const bool to_dense = ladder.name == "sparse_to_dense", pooling = pools(ladder);
   const bool convolves = !to_dense && !pooling && ladder.name != "rulebook";
-  std::vector<std::string> names = {"coords", "points", "voxel", "range",
-                                    "lidar",  "shape",  "batch"};
+  std::vector<std::string> names = {"coords", "points", "voxel", "range", "lidar",
+                                    "sites",  "places", "order", "shape", "batch"};
   const std::vector<std::string> floats = float_arrays(ladder.name);
   names.insert(names.end(), floats.begin(), floats.end());
   if (!to_dense) {
@@ -266,13 +295,8 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   parameters.require_only(ladder.name, names);
 
   RulebookProblem book;
-  const std::vector<std::string> modes(kSparseModes.begin(), kSparseModes.end());
-  const std::string mode = parameters.word("mode", modes).value_or("subm");
-  book.mode = static_cast<SparseMode>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
-  const std::vector<std::string> forms(kRulebookForms.begin(), kRulebookForms.end());
-  const std::string form = parameters.word("form", forms).value_or("pairs");
-  book.form =
-      static_cast<RulebookForm>(std::find(forms.begin(), forms.end(), form) - forms.begin());
+  book.mode = read_enum<SparseMode>(parameters, "mode", kSparseModes);
+  book.form = read_enum<RulebookForm>(parameters, "form", kRulebookForms);
   if (book.mode == SparseMode::subm) {
     require_not_given(parameters, "pad",
                       "mode subm has its own, which puts the kernel's centre on the site");
@@ -288,8 +312,8 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
     book.sites = static_cast<int>(sites.coords->shape()[0]);
   } else {
     book = validated(book);
-    book.sites = static_cast<int>(std::min(kExampleSites, key_count(book, book.shape)));
-    sites.coords = random_sites(book, book.sites, seed);
+    sites.coords = draw_sites(book, parameters, seed);
+    book.sites = static_cast<int>(sites.coords->shape()[0]);
   }
   book = validated(book);
 
@@ -297,7 +321,7 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   Arrays given;
   for (const char* name : {"cin", "cout"}) extents.tell_option(parameters, name);
   for (const std::string& name : floats) {
-    if (!parameters.given(name)) continue;
+    if (!parameters.array_given(name)) continue;
     const bool weights = name == "weights";
     Array array = *parameters.array(name, {weights                     ? "[taps][cin][cout]"
                                            : name == "bias"            ? "[cout]"

@@ -94,6 +94,9 @@ struct Implementation {
   void (*finish)(const P&, const Arguments&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
   OutputTile (*tile)(const P&) = nullptr;
+  /// What the rung chooses for a problem that it takes: the variant, in a few words. Few different
+  /// texts a rung: no numbers that grow with the problem. Null: it does the same for all.
+  std::string (*choice)(const P&) = nullptr;
 };
 
 /// An Implementation without its problem's type, so that programs can treat all ladders alike.
@@ -104,6 +107,7 @@ struct AnyImplementation {
   std::function<void(const Problem&, const Arguments&)>
       finish;                                      ///< Does nothing where there is none.
   std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
+  std::function<std::string(const Problem&)> choice;  ///< empty where there is none
 
   /// Its functions take problems of type P only.
   template <class P>
@@ -118,8 +122,10 @@ struct AnyImplementation {
         finish([=](const Problem& p, const Arguments& arrays) {
           if (code.finish) code.finish(std::get<P>(p), arrays);
         }),
-        tile([=](const Problem& p) {
-          return code.tile ? code.tile(std::get<P>(p)) : OutputTile{};
+        tile(
+            [=](const Problem& p) { return code.tile ? code.tile(std::get<P>(p)) : OutputTile{}; }),
+        choice([=](const Problem& p) {
+          return code.choice ? code.choice(std::get<P>(p)) : std::string{};
         }) {}
 };
 

@@ -1,0 +1,87 @@
+#include "command/conditions.hpp"
+
+#include <algorithm>
+#include <cuda_on_cpu/control.hpp>
+#include <stdexcept>
+#include <string_view>
+
+#include "command/parameters.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+
+namespace convladder::command {
+namespace {
+
+using cuda_on_cpu::control::ThreadOrder;
+
+constexpr std::int64_t kAlignment = 256;  // of every array, without an offset
+
+std::size_t read_offset(std::string_view number) {
+  const std::int64_t bytes = parse_whole("offset", number);
+  require(bytes >= 0 && bytes < kAlignment && bytes % 4 == 0, "offset", bytes,
+          "must be a multiple of 4 bytes below 256");
+  return static_cast<std::size_t>(bytes);
+}
+
+/// "8", or "x:4,y:12".
+void read_offsets(const std::string& value, const Signature& signature, RunOptions& options) {
+  if (value.find(':') == std::string::npos) {
+    options.misalignment = read_offset(value);
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto* specs : {&signature.inputs, &signature.outputs})
+    for (const ArraySpec& spec : *specs) names.push_back(spec.name);
+  for (std::string_view rest = value;;) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    const std::size_t colon = part.find(':');
+    require(colon != std::string_view::npos, "offset", value,
+            "must be BYTES, or ARRAY:BYTES with commas between them");
+    const std::string name = parse_word("offset", std::string(part.substr(0, colon)), names);
+    options.offsets[name] = read_offset(part.substr(colon + 1));
+    if (part.size() == rest.size()) return;
+    rest.remove_prefix(part.size() + 1);
+  }
+}
+
+ThreadOrder read_thread_order(const std::string& word) {
+  parse_word("thread-order", word, {"forward", "reverse", "shuffled"});
+  return word == "forward"   ? ThreadOrder::forward
+         : word == "reverse" ? ThreadOrder::reverse
+                             : ThreadOrder::shuffled;
+}
+
+}  // namespace
+
+void set_condition(Conditions& conditions, const std::string& name, const std::string& value) {
+  if (name == "offset") {
+    conditions.offset = value;
+  } else if (name == "thread-order") {
+    conditions.thread_order = value;
+  } else if (name == "most-blocks") {
+    conditions.most_blocks = value;
+  } else {
+    throw std::logic_error("no condition is called " + name);
+  }
+}
+
+InForce::InForce(const Conditions& conditions, const Signature& signature, std::uint64_t seed)
+    : blocks_before_(max_strided_blocks) {
+  if (conditions.offset) read_offsets(*conditions.offset, signature, run_options_);
+  const ThreadOrder order =
+      conditions.thread_order ? read_thread_order(*conditions.thread_order) : ThreadOrder::forward;
+  std::int64_t most_blocks = blocks_before_;
+  if (conditions.most_blocks) {
+    most_blocks = parse_whole("most-blocks", *conditions.most_blocks);
+    require(most_blocks >= 1, "most-blocks", most_blocks, "must be at least 1");
+  }
+  cuda_on_cpu::control::set_thread_order(order, seed);
+  max_strided_blocks = most_blocks;
+}
+
+InForce::~InForce() {
+  cuda_on_cpu::control::set_thread_order(ThreadOrder::forward);
+  max_strided_blocks = blocks_before_;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,111 @@
+"""Tests of `fuzz`: that it finds what is broken, makes it simple, and prints what can be pasted.
+
+    CONVLADDER_PROGRAM=build/command/convladder BROKEN_RUNGS=build/tests/command/broken_rungs python3 test_fuzz.py
+"""
+import json
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+from program import AGREE, BAD_INPUT, DIFFER, PROGRAM, ProgramTest, run
+
+RUNG = "cuda_naive/gemm/direct"
+LAST_LINE = re.compile(r"(\d+) problems, (\d+) runs, (\d+) failures, seed (\d+)")
+
+
+class Fuzz(ProgramTest):
+    def fuzz(self, how, *arguments):
+        """Runs it with a broken rung; returns the report, and what it printed."""
+        report = self.folder / "fuzz.json"
+        program = os.environ["BROKEN_RUNGS"] if how else PROGRAM
+        result = subprocess.run(
+            [program, "fuzz", "gemm", "--rung", RUNG, "--backend", "emulated", "--seed", "5",
+             "--json", report, *arguments],
+            capture_output=True, text=True, timeout=300, env={**os.environ, "CONVLADDER_BROKEN": how})
+        self.assertIn(result.returncode, (AGREE, DIFFER), result.stderr)
+        found = json.loads(report.read_text())
+        problems, runs, failures, seed = map(int, LAST_LINE.fullmatch(
+            result.stdout.splitlines()[-1]).groups())
+        self.assertEqual((problems, runs, failures, seed),
+                         (found["problems"], found["runs"], len(found["failures"]), 5))
+        self.assertEqual(result.returncode, DIFFER if failures else AGREE)
+        report.unlink()
+        return found, result.stdout
+
+    def pasted(self, how, command):
+        """The exit status of a line as it was printed."""
+        words = shlex.split(command)
+        self.assertEqual(words[:2], ["./ladder", "compare"])
+        return subprocess.run([os.environ["BROKEN_RUNGS"], *words[1:]], capture_output=True,
+                              env={**os.environ, "CONVLADDER_BROKEN": how}).returncode
+
+    def test_nothing_is_found_where_nothing_is_wrong(self):
+        found, _ = self.fuzz("", "--problems", "30")
+        self.assertEqual(found["failures"], [])
+        self.assertGreaterEqual(found["problems"], 30)
+
+    def test_a_wrong_result_is_made_simple(self):
+        found, out = self.fuzz("wrong", "--problems", "60")
+        for failure in found["failures"]:
+            self.assertTrue(failure["shrunk"])
+            self.assertEqual((failure["ladder"], failure["rung"], failure["where"]),
+                             ("gemm", RUNG, "emulated"))
+            self.assertEqual(failure["command"],
+                             f"./ladder compare gemm --k 1 --m 1 --n 33 --rung {RUNG} --backend emulated")
+            self.assertIn(failure["command"], out)
+            self.assertEqual(self.pasted("wrong", failure["command"]), DIFFER)
+        # It is enough to see a rung fail a few times.
+        self.assertEqual(len(found["failures"]), 3)
+
+    def test_a_process_that_ends_is_a_failure(self):
+        found, _ = self.fuzz("crash", "--problems", "20")
+        self.assertEqual(len(found["failures"]), 3)
+        for failure in found["failures"]:
+            self.assertIn("Aborted", failure["message"])
+            self.assertIn("--m 20 ", failure["command"])
+            self.assertTrue(failure["shrunk"])
+            self.assertLess(self.pasted("crash", failure["command"]), 0)
+
+    def test_a_rung_that_does_not_end_is_a_failure(self):
+        found, _ = self.fuzz("hang", "--problems", "30", "--limit", "1")
+        self.assertGreaterEqual(len(found["failures"]), 1)
+        for failure in found["failures"]:
+            self.assertIn("does not end within 1 s", failure["message"])
+
+    def test_both_sides_of_a_choice_are_met(self):
+        # One problem in thousands: found only where the choice changes.
+        found, _ = self.fuzz("choice", "--problems", "100")
+        self.assertGreaterEqual(len(found["failures"]), 1)
+        command = shlex.split(found["failures"][0]["command"])
+        m, n = (int(command[command.index(name) + 1]) for name in ("--m", "--n"))
+        self.assertEqual((m, n), (20, 19))
+        choices = {choice["choice"]: choice["met"] for choice in found["choices"]}
+        self.assertEqual(set(choices), {"tall", "wide"})
+        self.assertEqual(sum(choices.values()), found["runs"])
+
+    def test_the_same_seed_draws_the_same_problems(self):
+        first, second = (self.fuzz("", "--problems", "20")[0] for _ in range(2))
+        for report in (first, second):
+            del report["seconds"]
+        self.assertEqual(first, second)
+
+    def test_bad_input(self):
+        for arguments, words in (
+                (["gem"], "gem"), (["--seconds", "0"], "seconds = 0"), (["--problems", "x"], "problems = x"),
+                (["gemm", "--rung", "*nothing"], "rung = *nothing"), (["--backend", "cpus"], "backend"),
+                (["--limit", "0"], "limit = 0")):
+            result = run("fuzz", *arguments)
+            self.assertEqual(result.returncode, BAD_INPUT, arguments)
+            self.assertIn(words, result.stderr)
+            self.assertEqual(result.stderr.count("convladder: "), 1)
+
+    def test_every_ladder_a_little(self):
+        result = self.agree("fuzz", "--problems", "2", "--seed", "1", timeout=300)
+        self.assertRegex(result.stdout.splitlines()[-1], LAST_LINE)
+        self.assertEqual(len(result.stdout.splitlines()), 15)
+
+
+if __name__ == "__main__":
+    unittest.main()
