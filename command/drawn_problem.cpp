@@ -227,7 +227,7 @@ DrawnProblem Drawer::draw(const std::string& ladder, double work) {
 
 void Drawer::draw_words(DrawnProblem& problem) {
   for (const WordOption& option : word_options()) {
-    if (!takes(option, problem.ladder) || !one_in(2)) continue;
+    if (!takes(option, problem.ladder)) continue;
     const auto last = static_cast<int>(option.words.size()) - 1;
     const int chosen = between(0, last);
     if (chosen != 0) problem.options[option.name] = option.words[static_cast<std::size_t>(chosen)];

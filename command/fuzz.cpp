@@ -41,6 +41,7 @@ using Json = nlohmann::ordered_json;
 constexpr double kWorkOnCpu = 4e5;  // of a problem, as work_of() counts
 constexpr double kWorkOnGpu = 3e7;
 constexpr int kVariations = 6;     // of each problem that is drawn
+constexpr int kMostDraws = 60;        // until a rung takes one
 constexpr int kMeetings = 8;       // of each boundary between two choices
 constexpr int kMostFailures = 3;   // of a rung; then it has shown enough
 constexpr int kMostTrials = 1500;  // to make a failing problem simpler
@@ -108,6 +109,10 @@ std::optional<Task> task_of(const DrawnProblem& drawn, double most_work) {
 std::string without_numbers(std::string reason) {
   std::erase_if(reason, [](char c) { return c >= '0' && c <= '9'; });
   return reason;
+}
+
+bool takes(const Seat& seat, const Problem& problem) {
+  return !seat.rung->code_at(seat.where)->supports(problem);
 }
 
 /// What the rung would do with the problem, in words.
@@ -248,22 +253,24 @@ class Search {
                   [&](const Seat& seat) { return failures_[seat.rung->name] >= kMostFailures; });
     if (chosen.seats.empty()) return;
     const double most_work = on_gpu(chosen.seats) ? kWorkOnGpu : kWorkOnCpu;
+    // One that the rung takes which has run least: some take few problems.
+    const Seat& rarest = *std::ranges::min_element(
+        chosen.seats, {}, [&](const Seat& seat) { return runs_[seat.rung->name]; });
     DrawnProblem drawn;
     std::optional<Task> task;
-    for (int tries = 0; tries < 200 && !task; ++tries) {
-      drawn = drawer_.draw(chosen.ladder->name, most_work);
-      task = task_of(drawn, most_work);
-      if (task && std::ranges::none_of(chosen.seats, [&](const Seat& seat) {
-            return !seat.rung->code_at(seat.where)->supports(task->problem);
-          }))
-        task.reset();
+    for (int tries = 0; tries < kMostDraws; ++tries) {
+      DrawnProblem candidate = drawer_.draw(chosen.ladder->name, most_work);
+      std::optional<Task> valid = task_of(candidate, most_work);
+      if (!valid) continue;
+      drawn = std::move(candidate);
+      task = std::move(valid);
+      if (takes(rarest, task->problem)) break;
     }
     if (!task) return;
     std::vector<int> tiles;
     for (const Seat& seat : chosen.seats) {
-      const AnyImplementation& code = *seat.rung->code_at(seat.where);
-      if (code.supports(task->problem)) continue;
-      const OutputTile tile = code.tile(task->problem);
+      if (!takes(seat, task->problem)) continue;
+      const OutputTile tile = seat.rung->code_at(seat.where)->tile(task->problem);
       for (const int extent : {tile.rows, tile.columns})
         if (extent > 1) tiles.push_back(extent);
     }
@@ -312,7 +319,7 @@ class Search {
   void compare(const DrawnProblem& drawn, Task task, const std::vector<Seat>& seats) {
     std::vector<Seat> willing;
     for (const Seat& seat : seats)
-      if (!seat.rung->code_at(seat.where)->supports(task.problem)) willing.push_back(seat);
+      if (takes(seat, task.problem)) willing.push_back(seat);
     if (willing.empty()) return;
     std::unique_ptr<Trial> trial;
     try {
@@ -329,6 +336,7 @@ class Search {
       alarm(static_cast<unsigned>(limit_));
       std::string message = trial->fault_of(seat);
       alarm(0);
+      ++runs_[seat.rung->name];
       log_.add({{"run", {seat.rung->name, choice_of(seat, trial->problem())}}});
       if (message.empty()) continue;
       // After an error of a GPU its process can do nothing more: the one that waits looks further.
@@ -336,7 +344,7 @@ class Search {
       ++failures_[seat.rung->name];
       const FaultFinder fault_on = [&](const DrawnProblem& candidate) -> std::string {
         std::optional<Task> simpler = task_of(candidate, kWorkOnGpu);
-        if (!simpler || seat.rung->code_at(seat.where)->supports(simpler->problem)) return "";
+        if (!simpler || !takes(seat, simpler->problem)) return "";
         leave_behind(candidate, seat);
         alarm(static_cast<unsigned>(limit_));
         std::string fault;
@@ -371,7 +379,8 @@ class Search {
   Log& log_;
   Shared& shared_;
   std::vector<Chosen> chosen_;
-  std::map<std::string, int> boundaries_;  // how often each was met
+  std::map<std::string, int> boundaries_;     // how often each was met
+  std::map<std::string, std::int64_t> runs_;  // of each rung
   Progress* progress_ = nullptr;
   const int limit_ = options_.limit.value_or(kSecondsARun);
   std::int64_t problems_ = 0, steps_ = 0;
