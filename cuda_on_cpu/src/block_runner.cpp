@@ -195,6 +195,10 @@ void BlockRunner::end_block() {
   if (const std::string overrun = shared_.check_guard(); !overrun.empty()) {
     fail(cudaErrorIllegalAddress, describe_block() + ": " + overrun);
   }
+  const unsigned char fill = fill_byte(launch_->settings);
+  if (const std::string overrun = check_static_shared_guards(fill); !overrun.empty()) {
+    fail(cudaErrorIllegalAddress, describe_block() + ": " + overrun + ".");
+  }
   stop_waiting();
   launch_->note_progress();
 }

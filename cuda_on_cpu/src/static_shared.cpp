@@ -30,6 +30,18 @@ struct Range {
   std::uint64_t filled_for;  ///< The block that it was last filled for.
 };
 
+/// A declaration that the calling OS thread's block has passed.
+struct Passed {
+  const detail::SharedProbe* probe;
+  const char* file;
+  int line;
+};
+
+std::vector<Passed>& passed() {
+  thread_local std::vector<Passed> list;
+  return list;
+}
+
 /// All of the calling OS thread's ranges, in the order of their addresses. They are looked for at
 /// every matrix instruction, so the markers are asked once a thread.
 std::vector<Range>& ranges() {
@@ -65,7 +77,7 @@ detail::StaticSharedRange::StaticSharedRange(MarkerAddress begin, MarkerAddress 
   markers().push_back({begin, end});
 }
 
-void detail::fill_static_shared(std::uint64_t& probe) {
+void detail::fill_static_shared(SharedProbe& probe, const char* file, int line) {
   Range* const range = find_range(&probe);
   if (range == nullptr) end_process("a __shared__ variable lies outside its markers");
   if (range->filled_for != block_number) {
@@ -73,7 +85,25 @@ void detail::fill_static_shared(std::uint64_t& probe) {
                 static_cast<std::size_t>(range->end - range->begin));
     range->filled_for = block_number;
   }
-  probe = block_number;
+  probe.block = block_number;
+  passed().push_back({&probe, file, line});
+}
+
+std::string check_static_shared_guards(unsigned char fill) {
+  std::string sentence;
+  for (const Passed& declaration : passed()) {
+    const auto& guard = declaration.probe->guard;
+    // All bytes are equal if each equals its successor and the first is right.
+    if (guard[0] == fill && std::memcmp(guard, guard + 1, sizeof guard - 1) == 0) continue;
+    std::size_t offset = 0;
+    while (guard[offset] == fill) ++offset;
+    sentence = "wrote behind the shared variable that is declared at " +
+               std::string(declaration.file) + ":" + std::to_string(declaration.line) + ", first " +
+               std::to_string(offset) + " bytes behind its end";
+    break;
+  }
+  passed().clear();
+  return sentence;
 }
 
 StaticSharedPlace find_static_shared(const void* address) {

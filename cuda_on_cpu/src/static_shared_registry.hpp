@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace cuda_on_cpu {
 
@@ -15,6 +16,11 @@ struct StaticSharedPlace {
 /// The range that holds `address`, as the calling OS thread sees it; `begin` is null if there is
 /// none.
 StaticSharedPlace find_static_shared(const void* address);
+
+/// Looks at the guard bands behind the static shared variables that the calling OS thread's block has
+/// used, once it has ended. A sentence without its subject, "wrote behind ...", or nothing.
+/// @param fill what they were filled with
+std::string check_static_shared_guards(unsigned char fill);
 
 /// Bytes of the largest of all ranges: no kernel declares more.
 std::size_t largest_static_shared();

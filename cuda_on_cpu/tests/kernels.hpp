@@ -52,6 +52,8 @@ __global__ void inline_shared_is_fresh(unsigned* stale);
 __global__ void inline_shared_is_fresh_elsewhere(unsigned* stale);
 __global__ void other_file_shared_is_fresh(unsigned* stale);
 __global__ void aligned_shared(unsigned long long* misalignment);
+/// Writes to a byte of one of three variables of 17, 32 and 12 bytes, or behind it.
+__global__ void write_static_shared(int variable, int byte);
 
 // --- memory.cu
 __global__ void write_int(int* where, int value);

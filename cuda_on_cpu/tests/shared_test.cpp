@@ -35,6 +35,27 @@ TEST_CASE("shared memory can be aligned") {
   CHECK(misalignment.first() == 0);
 }
 
+TEST_CASE("writing behind a static shared variable is an error that names its declaration") {
+  const Defaults defaults;
+  if (kAddressSanitizer) return;  // which ends the process instead: see sanitized_program.cpp
+  constexpr int kBytes[] = {17, 32, 12}, kGuard = 120;
+  for (int variable = 0; variable < 3; ++variable) {
+    const int bytes = kBytes[variable];
+    for (const bool nan_fill : {true, false}) {
+      cuda_on_cpu::control::set_nan_fill(nan_fill);
+      CHECK(launch(write_static_shared, {4, 1}, variable, bytes - 1) == cudaSuccess);
+      for (const int behind : {0, 1, kGuard / 2, kGuard - 1}) {
+        CHECK(launch(write_static_shared, {4, 1}, variable, bytes + behind) ==
+              cudaErrorIllegalAddress);
+        CHECK(report_names("write_static_shared", "block (0,0,0)",
+                           place_of("static_shared.cu", "variable " + std::to_string(variable)),
+                           "first " + std::to_string(behind) + " bytes behind"));
+      }
+    }
+  }
+  CHECK(launch(write_static_shared, {4, 1}, 0, 0) == cudaSuccess);
+}
+
 TEST_CASE("dynamic shared memory starts as NaN bytes for every block, aligned to 1024") {
   const Defaults defaults;
   DeviceArray<unsigned> stale(std::vector<unsigned>{0});

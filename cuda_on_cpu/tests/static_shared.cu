@@ -26,6 +26,16 @@ __global__ void inline_shared_is_fresh(unsigned* stale) {
   atomicAdd(stale, count_stale_in_inline_function());
 }
 
+__global__ void write_static_shared(int variable, int byte) {
+  __shared__ char chars[17];                  // [variable 0]
+  __shared__ float floats[8];                 // [variable 1]
+  __shared__ __align__(16) float aligned[3];  // [variable 2]
+  char* const at = variable == 0   ? chars
+                   : variable == 1 ? reinterpret_cast<char*>(floats)
+                                   : reinterpret_cast<char*>(aligned);
+  static_cast<volatile char*>(at)[byte] = 1;
+}
+
 __global__ void aligned_shared(unsigned long long* misalignment) {
   __shared__ char pad;
   __shared__ __align__(64) float tile[3];

@@ -10,18 +10,20 @@
 /// Where a `__shared__` declaration is passed, a hidden *probe* variable beside it says two things:
 /// whether this block has filled that file's range already (its value), and which file's range it
 /// is (its address). So only blocks that use static shared memory pay for the fill, once a block
-/// and a file.
+/// and a file. Compilers lay the probe behind its variable, so that it is a guard band as well,
+/// which is looked at when the block has ended.
 #pragma once
 
 #include <cstdint>
 
 /// Must come first in its declaration, inside a function: `__shared__ float tile[16][17];`.
 /// Alignment is asked for with `__align__(n)` behind it.
-#define __shared__                                                              \
-  {                                                                             \
-    static constinit thread_local ::std::uint64_t cuda_on_cpu_probe = 0;        \
-    ::cuda_on_cpu::detail::static_shared_declaration_passed(cuda_on_cpu_probe); \
-  }                                                                             \
+#define __shared__                                                                           \
+  {                                                                                          \
+    static constinit thread_local ::cuda_on_cpu::detail::SharedProbe cuda_on_cpu_probe = {}; \
+    ::cuda_on_cpu::detail::static_shared_declaration_passed(cuda_on_cpu_probe, __FILE__,     \
+                                                            __LINE__);                       \
+  }                                                                                          \
   static thread_local
 
 namespace cuda_on_cpu::detail {
@@ -29,12 +31,19 @@ namespace cuda_on_cpu::detail {
 /// Number of the block that this OS thread runs, counted from 1.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local std::uint64_t block_number;
 
-/// Fills the range that holds `probe` unless this block did so already, then marks the probe.
-void fill_static_shared(std::uint64_t& probe);
+/// What stands beside a `__shared__` variable. Packed, so that no gap lies before the guard band.
+struct [[gnu::packed]] SharedProbe {
+  unsigned char guard[120];  ///< Behind the variable: nobody writes there.
+  std::uint64_t block;       ///< That filled the range last; 0: none.
+};
 
-inline void static_shared_declaration_passed(std::uint64_t& probe) {
-  if (probe != block_number) [[unlikely]]
-    fill_static_shared(probe);
+/// Fills the range that holds `probe` unless this block did so already, then marks the probe.
+/// @param file,line of the declaration
+void fill_static_shared(SharedProbe& probe, const char* file, int line);
+
+inline void static_shared_declaration_passed(SharedProbe& probe, const char* file, int line) {
+  if (probe.block != block_number) [[unlikely]]
+    fill_static_shared(probe, file, line);
 }
 
 /// Thread-local range between two markers, as an address of the calling OS thread.
