@@ -115,14 +115,30 @@ bool takes(const Seat& seat, const Problem& problem) {
   return !seat.rung->code_at(seat.where)->supports(problem);
 }
 
-/// What the rung would do with the problem, in words.
-std::string choice_of(const Seat& seat, const Problem& problem) {
-  const AnyImplementation& code = *seat.rung->code_at(seat.where);
-  if (const Declined declined = code.supports(problem))
-    return "declines: " + without_numbers(*declined);
-  const std::string choice = code.choice(problem);
-  return choice.empty() ? "does the same for all" : choice;
-}
+/// Tells what a rung would do with a problem.
+class Choices {
+ public:
+  /// In words: what it says of itself, and its tile, if it is one of few.
+  std::string of(const Seat& seat, const Problem& problem) {
+    const AnyImplementation& code = *seat.rung->code_at(seat.where);
+    if (const Declined declined = code.supports(problem))
+      return "declines: " + without_numbers(*declined);
+    std::string words = code.choice(problem);
+    const OutputTile tile = code.tile(problem);
+    std::set<std::string>& tiles = tiles_[seat.rung->name];
+    if (tile.rows != 0 && tiles.size() <= kFewTiles) {
+      const std::string extents = text("tiles of ", tile.rows, " x ", tile.columns);
+      tiles.insert(extents);
+      words += (words.empty() ? "" : ", ") + extents;
+    }
+    return words.empty() ? "does the same for all" : words;
+  }
+
+ private:
+  static constexpr std::size_t kFewTiles = 8;  // more: they follow the problem's extents
+
+  std::map<std::string, std::set<std::string>> tiles_;  ///< That were seen, by rung.
+};
 
 /// A problem with the right answer, and how to run rungs on it.
 class Trial {
@@ -289,7 +305,7 @@ class Search {
   void meet_boundaries(const DrawnProblem& a, const Problem& problem_a, const DrawnProblem& b,
                        const Problem& problem_b, const std::vector<Seat>& seats, double most_work) {
     for (const Seat& seat : seats) {
-      std::string choice_a = choice_of(seat, problem_a), choice_b = choice_of(seat, problem_b);
+      std::string choice_a = choices_.of(seat, problem_a), choice_b = choices_.of(seat, problem_b);
       if (choice_a == choice_b) continue;
       const std::optional<OneDifference> difference = one_difference(a, b);
       const std::string what = difference ? difference->option : "several";
@@ -303,7 +319,7 @@ class Search {
           const DrawnProblem between = with_value(a, *difference, middle);
           const std::optional<Task> task = task_of(between, most_work);
           if (!task) break;
-          const std::string choice = choice_of(seat, task->problem);
+          const std::string choice = choices_.of(seat, task->problem);
           (choice == choice_a ? low : high) = middle;
         }
         left = with_value(a, *difference, low), right = with_value(a, *difference, high);
@@ -337,7 +353,7 @@ class Search {
       std::string message = trial->fault_of(seat);
       alarm(0);
       ++runs_[seat.rung->name];
-      log_.add({{"run", {seat.rung->name, choice_of(seat, trial->problem())}}});
+      log_.add({{"run", {seat.rung->name, choices_.of(seat, trial->problem())}}});
       if (message.empty()) continue;
       // After an error of a GPU its process can do nothing more: the one that waits looks further.
       if (seat.where == Where::gpu) _exit(kSomeDiffer);
@@ -379,6 +395,7 @@ class Search {
   Log& log_;
   Shared& shared_;
   std::vector<Chosen> chosen_;
+  Choices choices_;
   std::map<std::string, int> boundaries_;     // how often each was met
   std::map<std::string, std::int64_t> runs_;  // of each rung
   Progress* progress_ = nullptr;
