@@ -5,6 +5,7 @@
 #include <cstring>
 #include <list>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,14 +32,21 @@ const std::vector<unsigned char>& poison_bytes() {
 /// unlocks and locks all its memory, which for small arrays takes longer than anything else.
 constexpr std::size_t kTogether = std::size_t{1} << 20;
 
+/// Between a 256-byte boundary and the array with this name, in bytes.
+std::size_t offset_of(std::string_view name, const RunOptions& options, std::size_t otherwise) {
+  const auto own = options.offsets.find(name);
+  return own == options.offsets.end() ? otherwise : own->second;
+}
+
 /// Device memory for one array, between two guard bands.
 class GuardedBuffer {
  public:
+  /// @param offset bytes between a 256-byte boundary and the array, if the options do not name it
   /// @param content what it starts as; null: poison
   GuardedBuffer(Device& device, std::string name, std::size_t bytes, const RunOptions& options,
-                const Array* content = nullptr)
+                std::size_t offset, const Array* content = nullptr)
       : device_(&device), name_(std::move(name)), bytes_(bytes),
-        before_(kGuardBytes + options.misalignment), poison_(options.poison),
+        before_(kGuardBytes + offset_of(name_, options, offset)), poison_(options.poison),
         base_(static_cast<std::byte*>(device.allocate(total()))) {
     if (total() <= kTogether && (content != nullptr || poison_)) {
       std::vector<unsigned char> all(total());
@@ -145,8 +153,7 @@ class Memory {
       shapes_[spec.name] = spec.shape;
     }
     // Aligned, as Arguments::workspace() promises.
-    buffers_.emplace_back(*device_, "the workspace", workspace_bytes,
-                          RunOptions{.poison = options.poison});
+    buffers_.emplace_back(*device_, "the workspace", workspace_bytes, options, std::size_t{0});
     workspace_ = buffers_.back().data();
   }
 
@@ -203,7 +210,7 @@ class Memory {
 
  private:
   GuardedBuffer& add(const std::string& name, std::size_t bytes, const Array* content = nullptr) {
-    return buffers_.emplace_back(*device_, name, bytes, options_, content);
+    return buffers_.emplace_back(*device_, name, bytes, options_, options_.misalignment, content);
   }
 
   void* create(const std::string& name, DType dtype, const Shape& shape) {

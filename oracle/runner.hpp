@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,10 @@ struct Outcome {
 struct RunOptions {
   /// Each array begins this many bytes after a 256-byte boundary; a multiple of the element size.
   std::size_t misalignment = 0;
+  /// By name, the arrays that begin elsewhere: so many bytes after a boundary instead. Names of
+  /// arrays that the problem has not mean nothing. The workspace ("the workspace") is aligned, as
+  /// Arguments::workspace() promises, unless it is named here.
+  std::map<std::string, std::size_t, std::less<>> offsets = {};
   /// Untimed runs before the one that counts (a GPU's first launch loads code).
   int warm_up_runs = 0;
   /// Fills outputs, workspaces and guard bands with NaN first. Off only under a tool that looks for

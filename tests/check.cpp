@@ -53,6 +53,26 @@ class StridedBlocks {
   std::int64_t old_ = max_strided_blocks;
 };
 
+/// Where the arrays of one run lie.
+struct Placement {
+  RunOptions options;
+  std::string alone = {};  ///< The one that is misaligned; empty: all are, or none is.
+};
+
+/// A problem whose arrays are misaligned runs with all of them so, then with one of them alone: in
+/// turn over runs and problems, so that two or three problems are enough for each.
+/// @param turn how many placements of one array alone came before
+Placement placement(const TestProblem& problem, std::size_t turn, const Signature& signature,
+                    const CheckOptions& options, bool all) {
+  if (problem.misalignment == 0 || all)
+    return {{.misalignment = problem.misalignment, .poison = options.poison}};
+  std::vector<std::string> names;
+  for (const auto* specs : {&signature.inputs, &signature.outputs})
+    for (const ArraySpec& spec : *specs) names.push_back(spec.name);
+  const std::string& alone = names[turn % names.size()];
+  return {{.offsets = {{alone, problem.misalignment}}, .poison = options.poison}, alone};
+}
+
 bool same_bits(const Arrays& a, const Arrays& b) {
   for (const auto& [name, array] : a) {
     const Array& other = b.at(name);
@@ -73,10 +93,11 @@ bool has_made_up_data(const Ladder& ladder, const TestProblem& problem) {
 }
 
 /// Compares the rung with the reference in one mode, in all runs. Returns a line for each failure.
+/// @param turn of the problems with misaligned arrays, so many came before
 std::vector<std::string> check_mode(const Comparison& comparison, const Rung& rung, Where where,
-                                    Data data, const TestProblem& problem,
-                                    const RunOptions& run_options, const CheckOptions& options,
-                                    int& comparisons) {
+                                    Data data, const TestProblem& problem, std::size_t turn,
+                                    const CheckOptions& options, int& comparisons) {
+  const Signature signature = comparison.ladder().signature(comparison.problem());
   Arrays first;
   // Races show in exact data. Real data need two runs, to compare bits.
   std::vector<Variation> runs =
@@ -87,8 +108,14 @@ std::vector<std::string> check_mode(const Comparison& comparison, const Rung& ru
     if (where == Where::emulated) set_emulated_thread_order(variation.order, options.seed);
     const bool few_blocks = variation.few_blocks && problem.size != Size::huge;
     const StridedBlocks strided(few_blocks ? kFewBlocks : max_strided_blocks);
-    Outcome outcome = comparison.run(rung, where, run_options);
-    const std::string prefix = text(name_of(data), " data, ", name_of(where, variation, run), ": ");
+    // Of rounded sums the bits are compared: there all runs take the same path.
+    const bool all = run == 0 || data != Data::integer;
+    const std::size_t alone_before = all ? 0 : turn * (runs.size() - 1) + run - 1;
+    const Placement placed = placement(problem, alone_before, signature, options, all);
+    Outcome outcome = comparison.run(rung, where, placed.options);
+    const std::string prefix =
+        text(name_of(data), " data, ", name_of(where, variation, run),
+             placed.alone.empty() ? "" : text(", only ", placed.alone, " misaligned"), ": ");
     if (outcome.status != Status::agrees) return {prefix + outcome.reason};
     if (data == Data::integer && !outcome.exact) return {prefix + "agrees, but is not exact"};
     ++comparisons;
@@ -106,17 +133,18 @@ void add_failure(CheckReport& report, const TestProblem& problem, const std::str
 }
 
 /// Compares the rung with the reference on one form of a problem, in all modes.
+/// @param turn as check_mode()
 void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestProblem& problem,
-                const Problem& form, const CheckOptions& options, CheckReport& report) {
-  const RunOptions run_options{.misalignment = problem.misalignment, .poison = options.poison};
+                std::size_t turn, const Problem& form, const CheckOptions& options,
+                CheckReport& report) {
   std::vector<Data> modes = {Data::integer};
   if (options.real_mode && !problem.once && has_made_up_data(ladder, problem))
     modes.push_back(Data::real);
   if (problem.equal_sums) modes = {Data::positive};
   for (const Data data : modes) {
     const Comparison comparison(ladder, form, data, options.seed, problem.given);
-    const std::vector<std::string> failures = check_mode(comparison, rung, where, data, problem,
-                                                         run_options, options, report.comparisons);
+    const std::vector<std::string> failures =
+        check_mode(comparison, rung, where, data, problem, turn, options, report.comparisons);
     for (const std::string& failure : failures) {
       add_failure(report, problem, text("as ", describe(form), ": ", failure));
     }
@@ -155,7 +183,9 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
     report.failures.push_back("does not run there");
     return report;
   }
+  std::size_t misaligned = 0;
   for (const TestProblem& problem : problems) {
+    const std::size_t turn = problem.misalignment == 0 ? 0 : misaligned++;
     if (report.failures.size() >= options.max_failures) break;
     const auto fail = [&](const std::string& what) { add_failure(report, problem, what); };
     try {
@@ -180,7 +210,7 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
         ++report.problems;
       }
       for (const Problem& form : accepted) {
-        check_form(ladder, rung, where, problem, form, options, report);
+        check_form(ladder, rung, where, problem, turn, form, options, report);
       }
     } catch (const BadInput& error) {
       if (problem.size == Size::huge) {

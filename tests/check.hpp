@@ -44,6 +44,7 @@ struct CheckReport {
 /// - real mode: every element within its bound on rounding, and, if the row says so, the same bits
 ///   in every run;
 /// - on cuda_on_cpu with the threads of a block in three orders, real data in two; elsewhere twice;
+/// - where its arrays are misaligned, in the first of these runs all, then one of them alone;
 /// - CUDA rungs in the last run with few blocks, so that every loop over a grid goes round.
 /// Never throws for what a rung does: an exception is a failure too. A rung that declines without a
 /// reason, or that declines everything, fails.

@@ -437,6 +437,33 @@ TEST_CASE("arrays begin where RunOptions::misalignment says") {
   }
 }
 
+TEST_CASE("an array that RunOptions::offsets names begins where it says, and no other") {
+  static std::map<std::string, std::uintptr_t> offsets;
+  const Rung rung = rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{8}; },
+                             .run =
+                                 [](const Conv2dProblem& conv, const Arguments& arrays) {
+                                   const auto note = [](const char* name, const float* array) {
+                                     offsets[name] = reinterpret_cast<std::uintptr_t>(array) % 256;
+                                   };
+                                   note("x", arrays.in<float>("x"));
+                                   note("weights", arrays.in<float>("weights"));
+                                   note("y", arrays.out<float>("y"));
+                                   note("the workspace", arrays.workspace<float>());
+                                   compute(conv, arrays);
+                                 }});
+  const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
+  const auto run = [&](const RunOptions& options) {
+    CHECK(comparison.run(rung, Where::cpu, options).status == Status::agrees);
+    return offsets;
+  };
+  using Offsets = std::map<std::string, std::uintptr_t>;
+  CHECK(run({.offsets = {{"weights", 4}, {"absent", 8}}}) ==
+        Offsets{{"x", 0}, {"weights", 4}, {"y", 0}, {"the workspace", 0}});
+  CHECK(run({.misalignment = 12, .offsets = {{"x", 0}, {"y", 8}}}) ==
+        Offsets{{"x", 0}, {"weights", 12}, {"y", 8}, {"the workspace", 0}});
+  CHECK(run({.offsets = {{"the workspace", 16}}})["the workspace"] == 16);
+}
+
 TEST_CASE("a rung whose workspace does not fit beside the arrays declines") {
   const Rung rung =
       rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{1} << 60; },
