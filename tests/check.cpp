@@ -9,8 +9,6 @@
 namespace convladder::testing {
 namespace {
 
-constexpr const char* kThreadOrders[] = {"forward", "reverse", "shuffled"};
-
 /// Blocks an axis in the last run of CUDA rungs, so that every loop over a grid goes round (as
 /// Caffe's tests do, which launch a half to an eighth of the blocks).
 constexpr int kFewBlocks = 3;
@@ -36,7 +34,7 @@ std::vector<Variation> variations(Where where, bool all) {
 
 std::string name_of(Where where, const Variation& variation, std::size_t run) {
   std::string name = text("run ", run + 1);
-  if (where == Where::emulated) name = text("threads ", kThreadOrders[variation.order]);
+  if (where == Where::emulated) name = text("threads ", name_of_thread_order(variation.order));
   if (variation.few_blocks) name += text(", at most ", kFewBlocks, " blocks a strided axis");
   return name;
 }
@@ -154,11 +152,16 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
 
 }  // namespace
 
+const char* name_of_thread_order(int run) {
+  constexpr const char* names[kThreadOrderCount] = {"forward", "reverse", "shuffled"};
+  return names[std::min(run, kThreadOrderCount - 1)];
+}
+
 void set_emulated_thread_order(int run, std::uint64_t seed) {
   using cuda_on_cpu::control::ThreadOrder;
-  constexpr ThreadOrder orders[] = {ThreadOrder::forward, ThreadOrder::reverse,
-                                    ThreadOrder::shuffled};
-  cuda_on_cpu::control::set_thread_order(orders[run < 2 ? run : 2],
+  constexpr ThreadOrder orders[kThreadOrderCount] = {ThreadOrder::forward, ThreadOrder::reverse,
+                                                     ThreadOrder::shuffled};
+  cuda_on_cpu::control::set_thread_order(orders[std::min(run, kThreadOrderCount - 1)],
                                          seed + static_cast<std::uint64_t>(run));
 }
 

@@ -51,6 +51,12 @@ struct CheckReport {
 CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
                        const CheckOptions& options);
 
+/// See set_emulated_thread_order(): so many are of different kinds.
+inline constexpr int kThreadOrderCount = 3;
+
+/// "forward", "reverse" or "shuffled".
+const char* name_of_thread_order(int run);
+
 /// Sets the order of cuda_on_cpu's threads: run 0 forward, 1 reverse, 2 and later shuffled by the
 /// seed.
 void set_emulated_thread_order(int run, std::uint64_t seed);
