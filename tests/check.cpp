@@ -178,6 +178,47 @@ CheckOptions options_for(const Settings& settings) {
   return options;
 }
 
+namespace {
+
+/// What a rung takes of a problem.
+struct Accepted {
+  std::vector<Problem> forms;  ///< Of each layout, type and so on the first that it takes.
+  std::string reasons;         ///< Why it declined others; each once.
+  bool gives_reasons = true;   ///< Each time.
+};
+
+Accepted accepted_forms(const Problem& problem, const AnyImplementation& code) {
+  Accepted accepted;
+  for (const std::vector<Problem>& forms : forms_of(problem)) {
+    for (const Problem& form : forms) {
+      const Declined declined = code.supports(form);
+      if (!declined) {
+        accepted.forms.push_back(form);
+        break;
+      }
+      accepted.gives_reasons = accepted.gives_reasons && !declined->empty();
+      std::string& reasons = accepted.reasons;
+      if (reasons.find(*declined) == std::string::npos)
+        reasons += (reasons.empty() ? "" : "; ") + *declined;
+    }
+  }
+  return accepted;
+}
+
+}  // namespace
+
+std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
+                                   const AnyImplementation& code) {
+  std::vector<FixedProblem> list;
+  for (const TestProblem& problem : problems) {
+    Accepted accepted = accepted_forms(problem.problem, code);
+    FixedProblem& fixed = list.emplace_back(
+        FixedProblem{problem.id, title_of(problem), {}, std::move(accepted.reasons)});
+    for (const Problem& form : accepted.forms) fixed.forms.push_back(name_of_form(form));
+  }
+  return list;
+}
+
 CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder& ladder,
                           const Rung& rung, Where where, const CheckOptions& options) {
   CheckReport report;
@@ -192,27 +233,14 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
     if (report.failures.size() >= options.max_failures) break;
     const auto fail = [&](const std::string& what) { add_failure(report, problem, what); };
     try {
-      std::vector<Problem> accepted;
-      std::string reasons;  // each once
-      for (const std::vector<Problem>& forms : forms_of(problem.problem)) {
-        for (const Problem& form : forms) {
-          const Declined declined = code->supports(form);
-          if (!declined) {
-            accepted.push_back(form);
-            break;
-          }
-          if (declined->empty()) fail("declines without a reason");
-          if (reasons.find(*declined) == std::string::npos) {
-            reasons += (reasons.empty() ? "" : "; ") + *declined;
-          }
-        }
-      }
-      if (accepted.empty()) {
-        ++report.declined[reasons];
+      const Accepted accepted = accepted_forms(problem.problem, *code);
+      if (!accepted.gives_reasons) fail("declines without a reason");
+      if (accepted.forms.empty()) {
+        ++report.declined[accepted.reasons];
       } else {
         ++report.problems;
       }
-      for (const Problem& form : accepted) {
+      for (const Problem& form : accepted.forms) {
         check_form(ladder, rung, where, problem, turn, form, options, report);
       }
     } catch (const BadInput& error) {
@@ -232,18 +260,19 @@ CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
                        const CheckOptions& options) {
   std::vector<TestProblem> chosen;
   std::vector<std::string> left_out;
-  for (TestProblem& problem : problems_of(ladder.name)) {
+  const std::vector<TestProblem> fixed = fixed_problems(ladder.name);
+  for (const TestProblem& problem : fixed) {
     if (problem.size == Size::huge && (options.largest != Size::huge || where != Where::gpu)) {
       left_out.push_back(title_of(problem) + ": only on a GPU with CONVLADDER_HUGE=1");
     } else if (problem.size <= options.largest) {
-      chosen.push_back(std::move(problem));
+      chosen.push_back(problem);
     }
   }
-  for (TestProblem& problem : rounding_problems(ladder.name)) chosen.push_back(std::move(problem));
   for (TestProblem& problem : random_problems(ladder.name, options.random_problems, options.seed)) {
     chosen.push_back(std::move(problem));
   }
   CheckReport report = check_rung_on(chosen, ladder, rung, where, options);
+  if (const auto& code = rung.code_at(where)) report.fixed = taken_of(fixed, *code);
   report.skipped.insert(report.skipped.begin(), left_out.begin(), left_out.end());
   if (report.problems == 0 && report.failures.empty()) {
     report.failures.push_back(text("declines all ", chosen.size(), " problems"));

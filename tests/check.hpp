@@ -29,6 +29,17 @@ struct CheckOptions {
 /// What the environment asks for.
 CheckOptions options_for(const Settings& settings);
 
+/// What a rung does with a problem of fixed_problems().
+struct FixedProblem {
+  std::string name, title;         ///< TestProblem::id, and title_of() it.
+  std::vector<std::string> forms;  ///< name_of_form() those that it takes.
+  std::string reasons;             ///< Why it declined others; each once.
+};
+
+/// Asks code for all problems of a list: it runs none.
+std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
+                                   const AnyImplementation& code);
+
 /// What a check found out.
 struct CheckReport {
   int problems = 0;                     ///< On so many problems the rung ran and was judged,
@@ -36,6 +47,7 @@ struct CheckReport {
   std::map<std::string, int> declined;  ///< Problems by the reason for which the rung declined.
   std::vector<std::string> skipped;     ///< Problems that did not fit here, with the reason.
   std::vector<std::string> failures;    ///< Each a line that names the problem and what is wrong.
+  std::vector<FixedProblem> fixed;      ///< Of check_rung(): all of them, also those left out.
 };
 
 /// Checks `rung` there on every problem of its ladder:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <string_view>
 
@@ -795,6 +796,49 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
     forms.push_back({problem});
   }
   return forms;
+}
+
+std::string name_of_form(const Problem& form) {
+  if (const auto* conv = std::get_if<Conv2dProblem>(&form))
+    return text(name_of(conv->layout), " ", name_of(conv->precision));
+  if (const auto* columns = std::get_if<Im2colProblem>(&form)) return name_of(columns->layout);
+  if (const auto* product = std::get_if<GemmProblem>(&form)) return name_of(product->precision);
+  if (const auto* sparse = std::get_if<SparseConvProblem>(&form))
+    return sparse->dtype == DType::f32 ? name_of(sparse->precision) : name_of(sparse->dtype);
+  if (const auto* book = std::get_if<RulebookProblem>(&form))
+    return std::string(name_of(book->form));
+  return "any";
+}
+
+namespace {
+
+/// What tells problems of one name apart best: the mode of a rulebook, or the map of tiles.
+std::string kind_of(const Problem& problem) {
+  if (const auto* book = std::get_if<RulebookProblem>(&problem))
+    return text(", ", name_of(book->mode));
+  if (const auto* tiles = std::get_if<TileMapProblem>(&problem))
+    return text(", ", name_of(tiles->map));
+  TileMap map = TileMap::row_major;
+  if (const auto* product = std::get_if<GemmProblem>(&problem)) map = product->map;
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) map = conv->map;
+  return map == TileMap::row_major ? "" : text(", ", name_of(map));
+}
+
+}  // namespace
+
+std::vector<TestProblem> fixed_problems(const std::string& ladder) {
+  std::vector<TestProblem> list = problems_of(ladder);
+  for (TestProblem& problem : rounding_problems(ladder)) list.push_back(std::move(problem));
+  std::map<std::string, int> count;
+  for (TestProblem& problem : list) {
+    problem.id = problem.name + kind_of(problem.problem);
+    ++count[problem.id];
+  }
+  std::map<std::string, int> seen;
+  for (TestProblem& problem : list) {
+    if (count[problem.id] > 1) problem.id += text(" #", ++seen[problem.id]);
+  }
+  return list;
 }
 
 std::vector<TestProblem> rounding_problems(const std::string& ladder) {
