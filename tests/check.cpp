@@ -39,6 +39,10 @@ std::string name_of(Where where, const Variation& variation, std::size_t run) {
   return name;
 }
 
+/// Bytes of a workspace that kernels on the CPU can go through in less than a second. A bit for
+/// each of 2^31 cells takes them half a minute.
+constexpr std::size_t kMostEmulated = std::size_t{128} << 20;
+
 /// Sets max_strided_blocks for as long as it lives.
 class StridedBlocks {
  public:
@@ -241,6 +245,13 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
         ++report.problems;
       }
       for (const Problem& form : accepted.forms) {
+        if (where == Where::emulated && code->workspace_bytes(form) > kMostEmulated) {
+          report.skipped.push_back(
+              text(title_of(problem), ": as ", name_of_form(form),
+                   " only on a GPU: needs a workspace of ",
+                   gigabytes(static_cast<double>(code->workspace_bytes(form)))));
+          continue;
+        }
         check_form(ladder, rung, where, problem, turn, form, options, report);
       }
     } catch (const BadInput& error) {
@@ -262,6 +273,7 @@ CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
   std::vector<std::string> left_out;
   const std::vector<TestProblem> fixed = fixed_problems(ladder.name);
   for (const TestProblem& problem : fixed) {
+    if (!is_for(problem, rung.name)) continue;
     if (problem.size == Size::huge && (options.largest != Size::huge || where != Where::gpu)) {
       left_out.push_back(title_of(problem) + ": only on a GPU with CONVLADDER_HUGE=1");
     } else if (problem.size <= options.largest) {

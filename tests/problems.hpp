@@ -30,7 +30,13 @@ struct TestProblem {
   Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
   bool equal_sums = false;       ///< One of rounding_problems(): for Data::positive.
   std::string id = {};           ///< Of fixed_problems(): its name, and no other's of the ladder.
+  /// The rungs, by their full names, to which it shows a limit of theirs. It is large, so that only
+  /// these run on it; empty: all do.
+  std::vector<std::string> rungs = {};
 };
+
+/// Whether a rung is to run on the problem.
+bool is_for(const TestProblem& problem, const std::string& rung);
 
 /// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".
 std::string title_of(const TestProblem& problem);
