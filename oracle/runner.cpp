@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <cuda_on_cpu/control.hpp>
 #include <list>
 #include <new>
 #include <string_view>
@@ -246,6 +247,34 @@ class Memory {
   bool used_ = false;
 };
 
+/// The device memory of cuda_on_cpu that is in use, to find out who leaves some behind. It knows of
+/// what cudaMalloc and its kin gave; other places do not tell.
+class AllocationsBefore {
+ public:
+  explicit AllocationsBefore(Where where) : emulated_(where == Where::emulated) {
+    if (!emulated_) return;
+    const auto alive = cuda_on_cpu::control::live_allocations();
+    if (!alive.empty()) last_ = alive.back().number;
+  }
+  /// Empty, or what has been allocated since then and is still there.
+  std::string left_behind() const {
+    if (!emulated_) return "";
+    std::size_t count = 0, bytes = 0;
+    for (const auto& allocation : cuda_on_cpu::control::live_allocations()) {
+      if (allocation.number <= last_) continue;
+      ++count;
+      bytes += allocation.bytes;
+    }
+    return count == 0 ? ""
+                      : text("left device memory behind: ", bytes, " bytes in ", count,
+                             count == 1 ? " allocation" : " allocations");
+  }
+
+ private:
+  bool emulated_;
+  std::uint64_t last_ = 0;
+};
+
 double array_bytes(const Signature& signature) {
   double bytes = 0;
   for (const auto* specs : {&signature.inputs, &signature.outputs}) {
@@ -290,6 +319,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   require_memory(device, signature);
   require_workspace(device, signature, workspace_bytes);
   RungRun result;
+  const AllocationsBefore before(where);
   try {
     Memory memory(device, signature, inputs, workspace_bytes, options);
     const Arguments arguments = memory.arguments();
@@ -312,7 +342,12 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
     if (result.damage.empty()) result.outputs = memory.outputs();
   } catch (const std::bad_alloc&) {
     throw BadInput(text("memory: not enough of it (", name_of(where), ") for ", describe(problem)));
+  } catch (const BadInput& refusal) {
+    if (const std::string left = before.left_behind(); !left.empty())
+      throw DeviceError(text(left, ", as it refused its inputs: ", refusal.what()));
+    throw;
   }
+  if (result.damage.empty()) result.damage = before.left_behind();
   return result;
 }
 

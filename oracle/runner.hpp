@@ -79,7 +79,9 @@ class OutOfMemory : public BadInput {
 
 /// Runs a rung that supports the problem, on memory where stray accesses show:
 /// - outputs and workspace start as NaN, between guard bands that must stay untouched;
-/// - inputs must be unchanged afterwards.
+/// - inputs must be unchanged afterwards;
+/// - on cuda_on_cpu, which counts it, a rung must give back all device memory that it allocates.
+///   (Pinned memory of the host is not counted: messages are kept for the next run.)
 /// @throws BadInput if the problem does not fit into the memory there, OutOfMemory if the rung's
 /// workspace, or whatever else it allocates, does not, DeviceError if a call fails.
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,

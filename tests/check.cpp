@@ -9,8 +9,6 @@
 namespace convladder::testing {
 namespace {
 
-constexpr const char* kThreadOrders[] = {"forward", "reverse", "shuffled"};
-
 /// Blocks an axis in the last run of CUDA rungs, so that every loop over a grid goes round (as
 /// Caffe's tests do, which launch a half to an eighth of the blocks).
 constexpr int kFewBlocks = 3;
@@ -36,10 +34,14 @@ std::vector<Variation> variations(Where where, bool all) {
 
 std::string name_of(Where where, const Variation& variation, std::size_t run) {
   std::string name = text("run ", run + 1);
-  if (where == Where::emulated) name = text("threads ", kThreadOrders[variation.order]);
+  if (where == Where::emulated) name = text("threads ", name_of_thread_order(variation.order));
   if (variation.few_blocks) name += text(", at most ", kFewBlocks, " blocks a strided axis");
   return name;
 }
+
+/// Bytes of a workspace that kernels on the CPU can go through in less than a second. A bit for
+/// each of 2^31 cells takes them half a minute.
+constexpr std::size_t kMostEmulated = std::size_t{128} << 20;
 
 /// Sets max_strided_blocks for as long as it lives.
 class StridedBlocks {
@@ -154,11 +156,16 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
 
 }  // namespace
 
+const char* name_of_thread_order(int run) {
+  constexpr const char* names[kThreadOrderCount] = {"forward", "reverse", "shuffled"};
+  return names[std::min(run, kThreadOrderCount - 1)];
+}
+
 void set_emulated_thread_order(int run, std::uint64_t seed) {
   using cuda_on_cpu::control::ThreadOrder;
-  constexpr ThreadOrder orders[] = {ThreadOrder::forward, ThreadOrder::reverse,
-                                    ThreadOrder::shuffled};
-  cuda_on_cpu::control::set_thread_order(orders[run < 2 ? run : 2],
+  constexpr ThreadOrder orders[kThreadOrderCount] = {ThreadOrder::forward, ThreadOrder::reverse,
+                                                     ThreadOrder::shuffled};
+  cuda_on_cpu::control::set_thread_order(orders[std::min(run, kThreadOrderCount - 1)],
                                          seed + static_cast<std::uint64_t>(run));
 }
 
@@ -175,6 +182,47 @@ CheckOptions options_for(const Settings& settings) {
   return options;
 }
 
+namespace {
+
+/// What a rung takes of a problem.
+struct Accepted {
+  std::vector<Problem> forms;  ///< Of each layout, type and so on the first that it takes.
+  std::string reasons;         ///< Why it declined others; each once.
+  bool gives_reasons = true;   ///< Each time.
+};
+
+Accepted accepted_forms(const Problem& problem, const AnyImplementation& code) {
+  Accepted accepted;
+  for (const std::vector<Problem>& forms : forms_of(problem)) {
+    for (const Problem& form : forms) {
+      const Declined declined = code.supports(form);
+      if (!declined) {
+        accepted.forms.push_back(form);
+        break;
+      }
+      accepted.gives_reasons = accepted.gives_reasons && !declined->empty();
+      std::string& reasons = accepted.reasons;
+      if (reasons.find(*declined) == std::string::npos)
+        reasons += (reasons.empty() ? "" : "; ") + *declined;
+    }
+  }
+  return accepted;
+}
+
+}  // namespace
+
+std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
+                                   const AnyImplementation& code) {
+  std::vector<FixedProblem> list;
+  for (const TestProblem& problem : problems) {
+    Accepted accepted = accepted_forms(problem.problem, code);
+    FixedProblem& fixed = list.emplace_back(
+        FixedProblem{problem.id, title_of(problem), {}, std::move(accepted.reasons)});
+    for (const Problem& form : accepted.forms) fixed.forms.push_back(name_of_form(form));
+  }
+  return list;
+}
+
 CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder& ladder,
                           const Rung& rung, Where where, const CheckOptions& options) {
   CheckReport report;
@@ -189,27 +237,21 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
     if (report.failures.size() >= options.max_failures) break;
     const auto fail = [&](const std::string& what) { add_failure(report, problem, what); };
     try {
-      std::vector<Problem> accepted;
-      std::string reasons;  // each once
-      for (const std::vector<Problem>& forms : forms_of(problem.problem)) {
-        for (const Problem& form : forms) {
-          const Declined declined = code->supports(form);
-          if (!declined) {
-            accepted.push_back(form);
-            break;
-          }
-          if (declined->empty()) fail("declines without a reason");
-          if (reasons.find(*declined) == std::string::npos) {
-            reasons += (reasons.empty() ? "" : "; ") + *declined;
-          }
-        }
-      }
-      if (accepted.empty()) {
-        ++report.declined[reasons];
+      const Accepted accepted = accepted_forms(problem.problem, *code);
+      if (!accepted.gives_reasons) fail("declines without a reason");
+      if (accepted.forms.empty()) {
+        ++report.declined[accepted.reasons];
       } else {
         ++report.problems;
       }
-      for (const Problem& form : accepted) {
+      for (const Problem& form : accepted.forms) {
+        if (where == Where::emulated && code->workspace_bytes(form) > kMostEmulated) {
+          report.skipped.push_back(
+              text(title_of(problem), ": as ", name_of_form(form),
+                   " only on a GPU: needs a workspace of ",
+                   gigabytes(static_cast<double>(code->workspace_bytes(form)))));
+          continue;
+        }
         check_form(ladder, rung, where, problem, turn, form, options, report);
       }
     } catch (const BadInput& error) {
@@ -229,18 +271,20 @@ CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
                        const CheckOptions& options) {
   std::vector<TestProblem> chosen;
   std::vector<std::string> left_out;
-  for (TestProblem& problem : problems_of(ladder.name)) {
+  const std::vector<TestProblem> fixed = fixed_problems(ladder.name);
+  for (const TestProblem& problem : fixed) {
+    if (!is_for(problem, rung.name)) continue;
     if (problem.size == Size::huge && (options.largest != Size::huge || where != Where::gpu)) {
       left_out.push_back(title_of(problem) + ": only on a GPU with CONVLADDER_HUGE=1");
     } else if (problem.size <= options.largest) {
-      chosen.push_back(std::move(problem));
+      chosen.push_back(problem);
     }
   }
-  for (TestProblem& problem : rounding_problems(ladder.name)) chosen.push_back(std::move(problem));
   for (TestProblem& problem : random_problems(ladder.name, options.random_problems, options.seed)) {
     chosen.push_back(std::move(problem));
   }
   CheckReport report = check_rung_on(chosen, ladder, rung, where, options);
+  if (const auto& code = rung.code_at(where)) report.fixed = taken_of(fixed, *code);
   report.skipped.insert(report.skipped.begin(), left_out.begin(), left_out.end());
   if (report.problems == 0 && report.failures.empty()) {
     report.failures.push_back(text("declines all ", chosen.size(), " problems"));

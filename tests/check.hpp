@@ -29,6 +29,17 @@ struct CheckOptions {
 /// What the environment asks for.
 CheckOptions options_for(const Settings& settings);
 
+/// What a rung does with a problem of fixed_problems().
+struct FixedProblem {
+  std::string name, title;         ///< TestProblem::id, and title_of() it.
+  std::vector<std::string> forms;  ///< name_of_form() those that it takes.
+  std::string reasons;             ///< Why it declined others; each once.
+};
+
+/// Asks code for all problems of a list: it runs none.
+std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
+                                   const AnyImplementation& code);
+
 /// What a check found out.
 struct CheckReport {
   int problems = 0;                     ///< On so many problems the rung ran and was judged,
@@ -36,6 +47,7 @@ struct CheckReport {
   std::map<std::string, int> declined;  ///< Problems by the reason for which the rung declined.
   std::vector<std::string> skipped;     ///< Problems that did not fit here, with the reason.
   std::vector<std::string> failures;    ///< Each a line that names the problem and what is wrong.
+  std::vector<FixedProblem> fixed;      ///< Of check_rung(): all of them, also those left out.
 };
 
 /// Checks `rung` there on every problem of its ladder:
@@ -50,6 +62,12 @@ struct CheckReport {
 /// reason, or that declines everything, fails.
 CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
                        const CheckOptions& options);
+
+/// See set_emulated_thread_order(): so many are of different kinds.
+inline constexpr int kThreadOrderCount = 3;
+
+/// "forward", "reverse" or "shuffled".
+const char* name_of_thread_order(int run);
 
 /// Sets the order of cuda_on_cpu's threads: run 0 forward, 1 reverse, 2 and later shuffled by the
 /// seed.

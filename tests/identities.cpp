@@ -1128,7 +1128,6 @@ std::vector<TileMapProblem> tile_map_bases(const CheckOptions& options) {
 CheckReport check_identities(const Ladder& ladder, const Rung& rung, Where where,
                              const CheckOptions& options) {
   CheckReport report;
-  if (where == Where::emulated) set_emulated_thread_order(2, options.seed);
   const Subject subject(ladder, rung, where, options);
   if (is_sparse(ladder.name)) {
     check_sparse_identities(subject, options, report);

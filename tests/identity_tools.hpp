@@ -163,14 +163,21 @@ struct Identity {
   std::function<void(const P&)> check;
 };
 
-/// Checks each identity on each of the problems that it applies to.
+/// Checks each identity on each of the problems that it applies to. On cuda_on_cpu the threads'
+/// order changes from problem to problem, so that each identity meets all three of them.
 template <class P>
 void check_all(const std::vector<Identity<P>>& identities, const std::vector<P>& problems,
                const CheckOptions& options, CheckReport& report) {
-  for (const Identity<P>& identity : identities) {
-    for (const P& problem : problems) {
+  for (std::size_t i = 0; i < identities.size(); ++i) {
+    const Identity<P>& identity = identities[i];
+    for (std::size_t j = 0; j < problems.size(); ++j) {
+      const P& problem = problems[j];
       if (report.failures.size() >= options.max_failures) return;
       if (identity.applies && !identity.applies(problem)) continue;
+      const int order = static_cast<int>((i + j) % kThreadOrderCount);
+      set_emulated_thread_order(order, options.seed);
+      const std::string where = text(identity.name, ": ", describe(problem), ", threads ",
+                                     name_of_thread_order(order), ": ");
       try {
         identity.check(problem);
         ++report.problems;
@@ -178,10 +185,9 @@ void check_all(const std::vector<Identity<P>>& identities, const std::vector<P>&
       } catch (const DeclinesProblem& declined) {
         ++report.declined[declined.reason];
       } catch (const Broken& broken) {
-        report.failures.push_back(text(identity.name, ": ", describe(problem), ": ", broken.what));
+        report.failures.push_back(where + broken.what);
       } catch (const std::exception& error) {
-        report.failures.push_back(
-            text(identity.name, ": ", describe(problem), ": throws ", error.what()));
+        report.failures.push_back(text(where, "throws ", error.what()));
       }
     }
   }

@@ -1,9 +1,10 @@
 /// @file main.cpp
-/// @brief The suite: all of doctest's options, and four of its own.
+/// @brief The suite: all of doctest's options, and five of its own.
 ///
 ///     suite                                  every test
 ///     suite --where gpu --record FILE        the rungs on the GPU; then writes what was verified
 ///     suite --report DIR                     prints what the tests in CTest left in DIR
+///     suite --record-taken FILE              writes which problems each rung takes (taken.hpp)
 ///     suite --gpu-record                     says what was verified on a GPU, if no test did so
 ///
 /// The environment (tests/settings.hpp): CONVLADDER_SMALL, CONVLADDER_SEED, CONVLADDER_REQUIRE_GPU,
@@ -22,6 +23,7 @@
 #include "tests/report.hpp"
 #include "tests/rungs.hpp"
 #include "tests/settings.hpp"
+#include "tests/taken.hpp"
 #include "tests/verified.hpp"
 
 namespace {
@@ -29,7 +31,7 @@ namespace {
 using namespace convladder::testing;
 
 struct Options {
-  std::string where, record, report;
+  std::string where, record, record_taken, report;
   std::vector<char*> rest;  // for doctest
 };
 
@@ -37,10 +39,11 @@ Options parse(int argc, char** argv) {
   Options options;
   for (int i = 0; i < argc; ++i) {
     const std::string_view word = argv[i];
-    std::string* value = word == "--where"    ? &options.where
-                         : word == "--record" ? &options.record
-                         : word == "--report" ? &options.report
-                                              : nullptr;
+    std::string* value = word == "--where"          ? &options.where
+                         : word == "--record"       ? &options.record
+                         : word == "--record-taken" ? &options.record_taken
+                         : word == "--report"       ? &options.report
+                                                    : nullptr;
     if (value != nullptr && i + 1 < argc) {
       *value = argv[++i];
     } else {
@@ -72,6 +75,7 @@ int main(int argc, char** argv) {
   }
   const Options options = parse(argc, argv);
   if (!options.report.empty()) return print_report(options.report);
+  if (!options.record_taken.empty()) return record_taken(options.record_taken) ? 0 : 1;
 
   register_rung_tests();
   doctest::Context context(static_cast<int>(options.rest.size()), options.rest.data());

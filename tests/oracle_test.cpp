@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <new>
 #include <set>
@@ -396,6 +397,41 @@ TEST_CASE("a changed input is rejected") {
                   const_cast<float*>(arrays.in<float>("weights"))[5] += 1;
                 }),
                 "changed its input weights");
+}
+
+/// A CUDA rung on cuda_on_cpu that runs `before` first.
+Rung rung_that_first(std::function<void()> before) {
+  for (Rung rung : ladder("conv2d").rungs) {
+    if (!rung.code_at(Where::emulated)) continue;
+    auto& run = rung.code[static_cast<std::size_t>(Where::emulated)]->run;
+    run = [before = std::move(before), then = run](const Problem& problem,
+                                                   const Arguments& arrays) {
+      before();
+      then(problem, arrays);
+    };
+    return rung;
+  }
+  throw std::logic_error("no rung runs on cuda_on_cpu");
+}
+
+TEST_CASE("device memory that is left behind is rejected, also where inputs are refused") {
+  const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
+  Device& device = *device_at(Where::emulated);
+  void* left = nullptr;
+  const auto leak = [&] { left = device.allocate(40); };
+  check_differs(comparison.run(rung_that_first(leak), Where::emulated),
+                "left device memory behind: 40 bytes in 1 allocation");
+  void* const earlier = left;  // which the next runs are not blamed for
+  CHECK(comparison.run(rung_that_first([] {}), Where::emulated).status == Status::agrees);
+  const auto leak_and_refuse = [&] {
+    leak();
+    throw BadInput("bad rows");
+  };
+  check_differs(
+      comparison.run(rung_that_first(leak_and_refuse), Where::emulated),
+      "left device memory behind: 40 bytes in 1 allocation, as it refused its inputs: bad");
+  device.release(left);
+  device.release(earlier);
 }
 
 TEST_CASE("an error of the device is a difference, with its text") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct ConvTestProblem {
   bool only_conv2d = false;  ///< Nothing for im2col and col2im.
   bool once = false;
   bool no_gradients = false;  ///< Shows nothing about them, and takes them minutes.
+  /// Of the gradients: it shows something to these rungs alone, and takes the others minutes.
+  std::vector<std::string> rungs_of_gradients = {};
 };
 
 constexpr Padding pad_all(int h, int w) { return {h, h, w, w}; }
@@ -68,6 +71,7 @@ constexpr std::string_view kForSanitizers[] = {
     "1-D, more windows than pixels, all in fours",
     "2-D, fours, dilated",
     "1-D, many channels",
+    "1x1 filter, padding on the right",
 };
 
 /// Whether a small problem with this name is among them.
@@ -241,8 +245,15 @@ std::vector<ConvTestProblem> conv_problems() {
          .stride = {5, 5},
          .dilation = {20, 20}},
        Size::full, 0, true},
-      {0, "columns of 12 MB an image, two of three images in 32 MB",
-       P{.N = 3, .C = 32, .H = 211, .W = 217, .R = 1, .S = 2}, Size::full, 0, true, true, true},
+      {0,
+       "columns of 12 MB an image, two of three images in 32 MB",
+       P{.N = 3, .C = 32, .H = 211, .W = 217, .R = 1, .S = 2},
+       Size::full,
+       0,
+       true,
+       true,
+       false,
+       {"cuda_optimized/conv2d_dgrad/gemm_col2im", "cuda_optimized/conv2d_wgrad/im2col_gemm"}},
       {0, "channels in whole multiples of 64, filters in tiles of 64 and a rest",
        P{.N = 2, .C = 64, .H = 9, .W = 11, .K = 70, .R = 3, .S = 3, .pad = pad_all(1)}, Size::full},
       {0, "two groups of 64 channels, strides",
@@ -312,6 +323,13 @@ std::vector<ConvTestProblem> conv_problems() {
                     "W % 4 = " + std::to_string(w % 4) + ", H*W % 4 = " + std::to_string(3 * w % 4),
                     P{.C = 3, .H = 3, .W = w, .K = 2, .R = 2, .S = 3, .pad = pad_all(1)}});
   }
+  // Padding beside a filter of one tap: outputs that have no product at all.
+  list.push_back({0, "1x1 filter, padding above",
+                  P{.N = 2, .C = 3, .H = 5, .W = 8, .K = 4, .pad = {2, 0, 0, 0}}});
+  list.push_back({0, "1x1 filter, padding on the right",
+                  P{.C = 8, .H = 4, .W = 13, .K = 8, .pad = {0, 0, 0, 3}}});
+  list.push_back({0, "1x1 filter, padding below and on the left, stride 2",
+                  P{.C = 5, .H = 6, .W = 7, .K = 3, .pad = {0, 1, 3, 0}, .stride = {2, 2}}});
   bool bias = true;  // every other problem, so that both branches meet all kinds
   for (ConvTestProblem& entry : list) {
     entry.problem.bias = bias || entry.number == 17;
@@ -677,6 +695,10 @@ TileMapProblem random_tile_map(Dice& dice) {
 
 }  // namespace
 
+bool is_for(const TestProblem& problem, const std::string& rung) {
+  return problem.rungs.empty() || std::ranges::find(problem.rungs, rung) != problem.rungs.end();
+}
+
 std::string title_of(const TestProblem& problem) {
   std::string line = problem.number == 0 ? "" : std::to_string(problem.number) + " ";
   line += problem.name + ": " + describe(problem.problem);
@@ -702,6 +724,7 @@ std::vector<TestProblem> thought_of_problems(const std::string& ladder) {
       if (conv.no_gradients && ladder != "conv2d") continue;
       list.push_back(
           {conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
+      if (ladder != "conv2d") list.back().rungs = conv.rungs_of_gradients;
     }
     return list;
   }
@@ -795,6 +818,49 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
     forms.push_back({problem});
   }
   return forms;
+}
+
+std::string name_of_form(const Problem& form) {
+  if (const auto* conv = std::get_if<Conv2dProblem>(&form))
+    return text(name_of(conv->layout), " ", name_of(conv->precision));
+  if (const auto* columns = std::get_if<Im2colProblem>(&form)) return name_of(columns->layout);
+  if (const auto* product = std::get_if<GemmProblem>(&form)) return name_of(product->precision);
+  if (const auto* sparse = std::get_if<SparseConvProblem>(&form))
+    return sparse->dtype == DType::f32 ? name_of(sparse->precision) : name_of(sparse->dtype);
+  if (const auto* book = std::get_if<RulebookProblem>(&form))
+    return std::string(name_of(book->form));
+  return "any";
+}
+
+namespace {
+
+/// What tells problems of one name apart best: the mode of a rulebook, or the map of tiles.
+std::string kind_of(const Problem& problem) {
+  if (const auto* book = std::get_if<RulebookProblem>(&problem))
+    return text(", ", name_of(book->mode));
+  if (const auto* tiles = std::get_if<TileMapProblem>(&problem))
+    return text(", ", name_of(tiles->map));
+  TileMap map = TileMap::row_major;
+  if (const auto* product = std::get_if<GemmProblem>(&problem)) map = product->map;
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) map = conv->map;
+  return map == TileMap::row_major ? "" : text(", ", name_of(map));
+}
+
+}  // namespace
+
+std::vector<TestProblem> fixed_problems(const std::string& ladder) {
+  std::vector<TestProblem> list = problems_of(ladder);
+  for (TestProblem& problem : rounding_problems(ladder)) list.push_back(std::move(problem));
+  std::map<std::string, int> count;
+  for (TestProblem& problem : list) {
+    problem.id = problem.name + kind_of(problem.problem);
+    ++count[problem.id];
+  }
+  std::map<std::string, int> seen;
+  for (TestProblem& problem : list) {
+    if (count[problem.id] > 1) problem.id += text(" #", ++seen[problem.id]);
+  }
+  return list;
 }
 
 std::vector<TestProblem> rounding_problems(const std::string& ladder) {

@@ -29,7 +29,14 @@ struct TestProblem {
   bool once = false;             ///< Takes long: one run in exact mode is enough.
   Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
   bool equal_sums = false;       ///< One of rounding_problems(): for Data::positive.
+  std::string id = {};           ///< Of fixed_problems(): its name, and no other's of the ladder.
+  /// The rungs, by their full names, to which it shows a limit of theirs. It is large, so that only
+  /// these run on it; empty: all do.
+  std::vector<std::string> rungs = {};
 };
+
+/// Whether a rung is to run on the problem.
+bool is_for(const TestProblem& problem, const std::string& rung);
 
 /// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".
 std::string title_of(const TestProblem& problem);
@@ -44,6 +51,13 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem);
 /// Problems whose every output adds up equally many products, and enough of them that rounding
 /// averages out: on data without negative numbers they tell it from truncation.
 std::vector<TestProblem> rounding_problems(const std::string& ladder);
+
+/// problems_of() and rounding_problems(): those that are the same in every run, each with an id.
+std::vector<TestProblem> fixed_problems(const std::string& ladder);
+
+/// What tells a form from the others that forms_of() gives: "nchw fp32", "bf16", "pairs"; "any"
+/// where there is one only.
+std::string name_of_form(const Problem& form);
 
 /// As many more, drawn by the seed. The same seed gives the same problems on every machine.
 std::vector<TestProblem> random_problems(const std::string& ladder, int count, std::uint64_t seed);

@@ -2,16 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 
 #include "core/device.hpp"
+#include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "tests/check.hpp"
 #include "tests/identities.hpp"
 #include "tests/outcome.hpp"
 #include "tests/report.hpp"
 #include "tests/settings.hpp"
+#include "tests/taken.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -36,6 +39,17 @@ const RungTest& current_test() {
     if (test.name == name) return test;
   }
   throw std::logic_error("not a rung's test: " + name);
+}
+
+/// A rung that declines more than it did fails, see taken.hpp.
+void check_taken(const RungTest& test, const CheckReport& report) {
+  constexpr std::size_t kMostShown = 5;
+  const std::vector<std::string> differences =
+      TakenRecord(taken_record_file()).differences(test.rung->name, report.fixed);
+  for (std::size_t i = 0; i < std::min(differences.size(), kMostShown); ++i)
+    FAIL_CHECK(differences[i]);
+  if (differences.size() > kMostShown)
+    FAIL_CHECK(text("and ", differences.size() - kMostShown, " more"));
 }
 
 void run_rung_test() {
@@ -66,9 +80,10 @@ void run_rung_test() {
               entry.kind.c_str(), report.comparisons, static_cast<unsigned long long>(set.seed));
   for (const std::string& reason : entry.declined) std::printf("  declined %s\n", reason.c_str());
   for (const std::string& what : report.skipped) std::printf("  skipped %s\n", what.c_str());
-  INFO("to see this again: CONVLADDER_SEED=", set.seed, set.small ? " CONVLADDER_SMALL=1" : "",
-       " tests/suite --test-case='", test.name, "'");
+  INFO(text("to see this again: CONVLADDER_SEED=", set.seed, set.small ? " CONVLADDER_SMALL=1" : "",
+            " tests/suite --test-case='", test.name, "'"));
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+  if (!test.identities && test.where == recorded_place(*test.rung)) check_taken(test, report);
   CHECK(report.problems > 0);
   CHECK(report.comparisons >= report.problems);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -30,6 +31,8 @@ struct Named {
   Size size = Size::small;
   std::optional<std::size_t> misalignment = {};  ///< If it must be this one.
   std::optional<Channels> channels = {};         ///< Likewise.
+  bool once = false;                             ///< As TestProblem has it.
+  std::vector<std::string> rungs = {};           ///< As TestProblem has it.
 };
 
 constexpr auto kSubm = SparseMode::subm, kStrided = SparseMode::strided,
@@ -142,6 +145,152 @@ void add_lines_of_words(std::vector<Named>& list, Dice& dice) {
   }
 }
 
+/// Grids and lines whose sizes are round numbers, where a size that is rounded up stays what it is.
+void add_round_sizes(std::vector<Named>& list, Dice& dice) {
+  const RulebookProblem words = book_of(kSubm, 3, {{3, 4, 64}}, every_axis(3));
+  list.push_back({"lines of two whole words, in no order", random_case(words, 300, dice), kPlaces});
+  list.push_back({"lines of two whole words, in order",
+                  case_where(words,
+                             [](const Site& site) {
+                               return (site.at[0] + 3 * site.at[1] + 2 * site.at[2]) % 5 > 1 ||
+                                      site.at[2] % 32 == 31;
+                             }),
+                  kPlaces, Size::full, 0});
+  list.push_back({"lines of one whole word, all sites",
+                  case_where(book_of(kSubm, 3, {{2, 4, 32}}, every_axis(3)), everywhere), kPlaces,
+                  Size::full});
+  // Powers of two, also of outputs: the key of the last one has as many bits as there are.
+  for (const SparseMode mode : {kStrided, kTransposed, kInverse}) {
+    RulebookProblem level = downsampling(mode, every_axis(mode == kTransposed ? 4 : 8));
+    level.batch = 2;
+    if (mode == kTransposed) level.out_padding = every_axis(1);
+    SparseCase sites = random_case(level, 100, dice);
+    list.push_back({"output grids of a power of two", sites, kPlaces,
+                    mode == kStrided ? Size::small : Size::full});
+  }
+  RulebookProblem blocks = book_of(kStrided, 2, {{16, 64}}, every_axis(2));
+  blocks.stride = every_axis(2);
+  list.push_back(
+      {"all outputs of a power of two", case_where(blocks, everywhere), kPlaces, Size::full});
+}
+
+/// Sites in the corners of a large grid and in its middle, a few side by side.
+SparseCase corners_of(const RulebookProblem& book) {
+  std::vector<std::vector<int>> rows;
+  for (int corner = 0; corner < 1 << book.ndim; ++corner) {
+    for (const int step : {0, 1, 3}) {
+      std::vector<int> row = {book.batch - 1};
+      for (int axis = 0; axis < book.ndim; ++axis) {
+        const int inwards = (axis + step) % 2 + step / 2;
+        row.push_back(corner >> axis & 1 ? book.shape[axis] - 1 - inwards : inwards);
+      }
+      rows.push_back(row);
+    }
+  }
+  for (const int step : {1, 0, 2}) {
+    std::vector<int> row = {0};
+    for (int axis = 0; axis < book.ndim; ++axis) row.push_back(book.shape[axis] / 2 + step);
+    rows.push_back(row);
+  }
+  return case_of(book, rows);
+}
+
+/// Between the small grids, which have a row for each cell, and those whose keys need 64 bits: as
+/// many cells as a power of two, and one line less or more, where rungs give up a kind of index.
+void add_large_grids(std::vector<Named>& list) {
+  const auto add = [&](const std::string& name, SparseMode mode, PerAxis shape,
+                       std::vector<std::string> rungs = {}) {
+    RulebookProblem book = book_of(mode, 3, shape, every_axis(3));
+    if (mode != kSubm) book.pad = every_axis(1);  // as many outputs as inputs
+    list.push_back({name, corners_of(book), kPlaces, Size::full});
+    list.back().once = true;
+    list.back().rungs = std::move(rungs);
+  };
+  for (const SparseMode mode : {kSubm, kStrided}) {
+    add("2^26 cells", mode, {{256, 512, 512}});
+    add("2^30 cells", mode, {{1024, 1024, 1024}});
+    add("a line less than 2^31 cells", mode, {{2047, 1024, 1024}});
+    add("2^31 cells", mode, {{2048, 1024, 1024}});
+  }
+  // Up to here they have a word for each run of 32 cells, if sites are in order.
+  const std::vector<std::string> kRunGrids = {"cuda_optimized/rulebook/fused",
+                                              "cuda_optimized/rulebook/mirrored_lists"};
+  for (const auto& [name, extent] :
+       {std::pair{"2^28 cells", 512}, {"2^28 cells and a line", 513}}) {
+    RulebookProblem book = book_of(kSubm, 3, {{extent, 1024, 512}}, every_axis(3));
+    std::vector<std::vector<int>> rows = {
+        {0, 0, 0, 0}, {0, 0, 0, 31}, {0, 0, 0, 32}, {0, 0, 1, 31}};
+    for (const int x : {480, 510, 511}) rows.push_back({0, extent - 1, 1022, x});
+    for (const int x : {479, 480, 511}) rows.push_back({0, extent - 1, 1023, x});
+    list.push_back({name, case_of(book, rows), kPlaces, Size::full});
+    list.back().once = true;
+    list.back().rungs = kRunGrids;
+  }
+}
+
+// Where hash tables look first. Written once more: a planted bug for each tells when these are no
+// longer the rungs' own, and sites with these keys no longer fill the last places.
+
+/// cuda_optimized/rulebook/site_hash.cuh: the bucket of a key, of 2^(bits - 2).
+std::uint32_t bucket_in_site_hash(std::uint64_t key, int bits) {
+  std::uint32_t mixed = static_cast<std::uint32_t>(key) * 0x9e3779b1u +
+                        static_cast<std::uint32_t>(key >> 32) * 0x85ebca6bu;
+  mixed ^= mixed >> 15;
+  return (mixed * 0xc2b2ae35u) >> (34 - bits);
+}
+
+/// cuda_optimized/rulebook/run_table.cuh: the place of a run of 32 cells.
+std::uint32_t place_in_run_table(std::uint64_t run, std::uint32_t capacity) {
+  const std::uint64_t hash = static_cast<std::uint32_t>(run) * 2654435769u;
+  return static_cast<std::uint32_t>(hash * capacity >> 32);
+}
+
+/// cuda_optimized/rulebook/hash_set_of_outputs.cu: the slot of a key.
+std::uint64_t slot_in_set(std::uint64_t key, std::uint64_t slots) {
+  key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9u;
+  key = (key ^ key >> 27) * 0x94d049bb133111ebu;
+  return (key ^ key >> 31) & (slots - 1);
+}
+
+/// Sites whose search begins in the last place of a hash table: it goes on at the first.
+void add_full_last_places(std::vector<Named>& list) {
+  constexpr int kSites = 16;  // for which the tables have their least size
+  const auto add = [&](const std::string& name, SparseMode mode, int cells, int kernel,
+                       const std::function<bool(int)>& is_last) {
+    std::vector<std::vector<int>> rows;
+    // In descending order: rungs that need no table for sorted sites take it.
+    for (int x = cells - 1; x >= 0 && static_cast<int>(rows.size()) < kSites; --x)
+      if (is_last(x)) rows.push_back({0, x});
+    list.push_back({name, case_of(book_of(mode, 1, {{cells}}, {{kernel}}), rows), kPlaces});
+  };
+  add("last bucket of a hash table", kSubm, 500, 3,
+      [](int x) { return bucket_in_site_hash(static_cast<std::uint64_t>(x), 6) == 15; });
+  add("last place of a table of runs", kSubm, 32 * 2000, 3, [](int x) {
+    const std::uint32_t capacity = kSites * 3 / 2 + 32;
+    return x % 32 == 7 &&
+           place_in_run_table(static_cast<std::uint64_t>(x) / 32, capacity) == capacity - 1;
+  });
+  add("last slot of a hash set", kStrided, 1000, 1, [](int x) {
+    return slot_in_set(static_cast<std::uint64_t>(x), 2 * kSites) == 2 * kSites - 1;
+  });
+}
+
+/// More tiles of rows than a block sums up in one round: 1024. A tile has 256 rows or 128.
+void add_many_tiles(std::vector<Named>& list) {
+  const auto add = [&](SparseMode mode, int rows, const char* rung) {
+    RulebookProblem book = book_of(mode, 1, {{rows + rows / 8}}, {{3}});
+    if (mode != kSubm) book.pad = {{1}};
+    std::vector<std::vector<int>> sites;
+    for (int x = 0; static_cast<int>(sites.size()) < rows; ++x)
+      if (x % 9 != 4) sites.push_back({0, x});
+    list.push_back({"more than 1024 tiles of rows", case_of(book, sites), kPlaces, Size::full});
+    list.back().once = true;
+    list.back().rungs = {rung};
+  };
+  add(kSubm, 1024 * 256 + 1, "cuda_optimized/rulebook/mirrored_lists");
+  add(kStrided, 1024 * 128 + 1, "cuda_optimized/rulebook/lists_of_inputs");
+}
+
 std::vector<Named> edge_cases() {
   std::vector<Named> list;
   Dice dice(4711);
@@ -239,6 +388,12 @@ std::vector<Named> edge_cases() {
   samples.batch = 3;
   samples.dilation = {{1, 7}};
   add("sorted rows, three samples", case_where(samples, scattered), kPlaces);
+
+  Dice round(32);
+  add_round_sizes(list, round);
+  add_large_grids(list);
+  add_full_last_places(list);
+  add_many_tiles(list);
   return list;
 }
 
@@ -407,6 +562,8 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
     }
     list.push_back(sparse_problem(ladder, entry.name, entry.sites, layer));
     list.back().size = entry.size;
+    list.back().once = entry.once;
+    list.back().rungs = entry.rungs;
     list.back().misalignment =
         entry.misalignment.value_or(kMisalignments[i % kMisalignments.size()]);
   }
