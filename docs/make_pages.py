@@ -11,6 +11,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left;
+- pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
 """
@@ -23,6 +24,7 @@ import pathlib
 import re
 
 import benchmark_tables
+import coverage_tables
 import traffic_tables
 import waste_tables
 from draw_pictures import Picture
@@ -68,6 +70,7 @@ class Pages:
     def __init__(self, rows, hashes, root, out):
         self.hashes = hashes
         self.benchmarks = benchmark_tables.newest_run(root)
+        self.coverage = coverage_tables.newest_report(root)
         self.root = root
         self.out = out
         self.rows = {row["rung"]: row for row in rows}
@@ -116,6 +119,8 @@ class Pages:
         lines += [f"| Source | `{row['source']}` |"]
         if not row.get("deterministic", True):
             lines += ["| Deterministic | no: the order of the result may differ from run to run |"]
+        if self.coverage is not None:
+            lines += [f"| Reached by the suite | {coverage_tables.of_file(self.coverage, row['source'])} |"]
         lines += [f"| Try it | `./ladder compare {ladder} --rung {rung}` |", ""]
 
         prose = self.linked(prose, pathlib.PurePosixPath(row["source"]).parent.as_posix())
@@ -424,6 +429,8 @@ def main():
     for rung, row in pages.rows.items():
         write(arguments.out / "pages" / f"{page_id(rung)}.md", pages.rung_page(rung))
         write(arguments.out / "programs" / row["source"], pages.program(rung))
+    if pages.coverage is not None:
+        write(arguments.out / "pages" / "coverage.md", coverage_tables.page(pages.coverage))
 
 
 if __name__ == "__main__":

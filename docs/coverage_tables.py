@@ -1,0 +1,52 @@
+"""What `./ladder check coverage` left in build/coverage/report, if it ran: llvm-cov's pages, and the numbers."""
+
+import html
+import json
+
+FOLDER = "coverage"  # of the report, beside the pages
+
+
+def newest_report(root):
+    """The numbers, and where llvm-cov's page of each file is; None without a report."""
+    folder = root / "build" / "coverage" / "report"
+    if not (folder / "coverage.json").exists():
+        return None
+    report = json.loads((folder / "coverage.json").read_text())
+    # llvm-cov puts a page where its file is, as seen from /.
+    report["pages"] = f"{FOLDER}/coverage/{root.resolve().as_posix().lstrip('/')}"
+    return report
+
+
+def link(address, text):
+    """As HTML: Doxygen knows only pages of its own."""
+    return f'<a href="{html.escape(address)}">{html.escape(text)}</a>'
+
+
+def counted(sums):
+    """"12 of 14 lines, 3 of 4 branches"."""
+    return ", ".join(f"{sums[what][0]} of {sums[what][2]} {what}" for what in ("lines", "branches"))
+
+
+def of_file(report, source):
+    sums = report["files"].get(source)
+    return link(f"{report['pages']}/{source}.html", counted(sums)) if sums else "not counted"
+
+
+def page(report):
+    lines = ["# Coverage {#coverage}", ""]
+    pages = link(FOLDER + "/index.html", "llvm-cov's pages")
+    lines += [
+        "What the suite reaches of the rungs, on the CPU: each line with the number of times that it ran, and each"
+        f" condition with both ways, is on {pages}. A line or branch that is"
+        " not reached is named, with the reason, in `tests/not_covered.txt`; otherwise `./ladder check coverage` fails.",
+        "",
+        "| ladder | lines | branches |",
+        "|---|---:|---:|",
+    ]
+    for ladder, sums in report["ladders"].items():
+        cells = (
+            f"{sums[what][0]} of {sums[what][2]}" + (f", {sums[what][1]} named" if sums[what][1] else "")
+            for what in ("lines", "branches")
+        )
+        lines.append(f"| {ladder} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
