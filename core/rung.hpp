@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -77,6 +78,15 @@ struct OutputTile {
   int rows = 0, columns = 0;  ///< 0: there is no such tile.
 };
 
+/// "one", "two" or "several": for texts that shall not grow with a number. "no" for 0.
+constexpr const char* how_many(std::int64_t count) {
+  return count == 0 ? "no" : count == 1 ? "one" : count == 2 ? "two" : "several";
+}
+/// "one part", "two parts", "several parts": of what is called so where it is one.
+inline std::string how_many(std::int64_t count, const char* what) {
+  return std::string(how_many(count)) + " " + what + (count == 1 ? "" : "s");
+}
+
 /// Why a rung declines a problem; nothing when it takes it.
 using Declined = std::optional<std::string>;
 
@@ -94,8 +104,9 @@ struct Implementation {
   void (*finish)(const P&, const Arguments&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
   OutputTile (*tile)(const P&) = nullptr;
-  /// What the rung chooses for a problem that it takes: the variant, in a few words. Few different
-  /// texts a rung: no numbers that grow with the problem. Null: it does the same for all.
+  /// What the rung chooses for a problem that it takes: the variant, in a few words. It depends on
+  /// the problem alone, not on where arrays begin. Few different texts a rung: no numbers that grow
+  /// with the problem. Null: it does the same for all.
   std::string (*choice)(const P&) = nullptr;
 };
 
@@ -107,7 +118,7 @@ struct AnyImplementation {
   std::function<void(const Problem&, const Arguments&)>
       finish;                                      ///< Does nothing where there is none.
   std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
-  std::function<std::string(const Problem&)> choice;  ///< empty where there is none
+  std::function<std::string(const Problem&)> choice;  ///< Empty where there is none.
 
   /// Its functions take problems of type P only.
   template <class P>

@@ -86,6 +86,52 @@ std::string describe(const TileMapProblem& p) {
   return line;
 }
 
+std::string map_in_words(const TileMapProblem& p) {
+  std::string how;
+  switch (p.map) {
+    case TileMap::identity1:
+    case TileMap::identity2:
+    case TileMap::identity4:
+    case TileMap::identity8: {
+      const int width = 1 << log_tile(p.map, p.tiles_n);
+      how = text(", ", width, " wide", p.tiles_n % width == 0 ? "" : ", the last one narrower");
+      break;
+    }
+    case TileMap::grouped:
+      how = p.group_rows >= p.tiles_m       ? ", one group"
+            : p.tiles_m % p.group_rows == 0 ? ", several groups"
+                                            : ", the last group smaller";
+      break;
+    case TileMap::hilbert: {
+      const int side = 1 << log_hilbert_side(p.tiles_m, p.tiles_n);
+      const int longer = std::max(p.tiles_m, p.tiles_n);
+      how = text(longer <= side ? ", one square" : ", several squares",
+                 longer % side == 0 && std::min(p.tiles_m, p.tiles_n) == side ? "" : ", not full");
+      break;
+    }
+    case TileMap::split_k: {
+      const int share = ceil_div(p.k_steps, p.splits);
+      how = text(p.splits == 1 ? ", one part" : ", several parts",
+                 ceil_div(p.k_steps, share) < p.splits ? ", some empty"
+                 : p.k_steps % p.splits != 0           ? ", uneven"
+                                                       : "");
+      break;
+    }
+    case TileMap::stream_k: {
+      const auto steps = static_cast<std::int64_t>(steps_of(p));
+      how = steps <= p.blocks       ? ", a step a block"
+            : steps % p.blocks == 0 ? ", even shares"
+                                    : ", uneven shares";
+      break;
+    }
+    case TileMap::row_major:
+    case TileMap::horizontal:
+    case TileMap::batched: break;
+  }
+  const bool planes = std::int64_t{p.batch} * p.splits > kMaxGridYZ && p.map != TileMap::stream_k;
+  return text(name_of(p.map), how, planes ? ", several planes a block" : "");
+}
+
 Signature tile_map_signature(const TileMapProblem&) {
   return {{},
           {{.name = "units",

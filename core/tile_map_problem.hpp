@@ -118,6 +118,9 @@ TileMapProblem validated(TileMapProblem problem);
 /// One line: "hilbert, 10 x 6 tiles of 4 k-steps".
 std::string describe(const TileMapProblem& problem);
 
+/// How the map hands out these tiles, in a few words: for the choice of the rungs that do it.
+std::string map_in_words(const TileMapProblem& problem);
+
 /// The arrays: none to `units` [units][6], sorted by block, then by the order in which a block
 /// works. Each (product, tile, k-step) lies in exactly one unit; a block that leaves at once has
 /// none.

@@ -59,6 +59,7 @@ AnyImplementation code_in_library(const std::string& folder, const std::string& 
     code().finish(p, arrays);
   };
   forwarded.tile = [code](const Problem& p) { return code().tile(p); };
+  forwarded.choice = [code](const Problem& p) { return code().choice(p); };
   return forwarded;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/arithmetic.hpp"
+#include "core/device.hpp"
 #include "core/fast_division.hpp"
 #include "core/parallel.hpp"
 #include "core/problem.hpp"
@@ -48,6 +49,21 @@ void check_refusals(const std::vector<Refused<P>>& cases) {
     CHECK(found.find(message) != std::string::npos);
     CHECK(found.find('\n') == std::string::npos);  // one line
   }
+}
+
+/// All problems that the suite gives to a ladder's rungs, in all their forms.
+std::vector<Problem> all_problems(const std::string& ladder) {
+  std::vector<TestProblem> problems = problems_of(ladder);
+  for (auto& more : {rounding_problems(ladder), random_problems(ladder, 20, 1)}) {
+    problems.insert(problems.end(), more.begin(), more.end());
+  }
+  std::vector<Problem> all;
+  for (const TestProblem& problem : problems) {
+    for (const auto& forms : forms_of(problem.problem)) {
+      all.insert(all.end(), forms.begin(), forms.end());
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -403,6 +419,38 @@ TEST_CASE("the rung table: sources, order, ideas and code") {
       CHECK(rung.is_cuda() == rung.name.starts_with("cuda_"));
       CHECK(rung.code_at(Where::cpu).has_value() == !rung.is_cuda());
       below.insert(rung.name);
+    }
+  }
+}
+
+TEST_CASE("choices: one for each problem, always the same, and the suite meets several") {
+  constexpr std::size_t kMost = 64;  // few, so that they tell variants apart, not sizes
+  for (const Ladder& ladder : ladders()) {
+    const std::vector<Problem> problems = all_problems(ladder.name);
+    for (const Rung& rung : ladder.rungs) {
+      for (const Where where : kEverywhere) {
+        // A rung asks its device, e.g. for its multiprocessors.
+        if (!rung.code_at(where) || device_at(where) == nullptr) continue;
+        CAPTURE(rung.name);
+        CAPTURE(name_of(where));
+        const AnyImplementation& code = *rung.code_at(where);
+        std::vector<const Problem*> taken;
+        std::vector<std::string> choices;
+        for (const Problem& problem : problems) {
+          if (code.supports(problem)) continue;
+          taken.push_back(&problem);
+          choices.push_back(code.choice(problem));
+        }
+        const std::set<std::string> different(choices.begin(), choices.end());
+        if (different == std::set<std::string>{""}) continue;  // does the same for all
+        CHECK(!different.contains(""));
+        CHECK(different.size() >= 2);
+        CHECK(different.size() <= kMost);
+        for (std::size_t i = taken.size(); i-- > 0;) {  // the other way round: nothing is kept
+          CAPTURE(describe(*taken[i]));
+          CHECK(code.choice(*taken[i]) == choices[i]);
+        }
+      }
     }
   }
 }

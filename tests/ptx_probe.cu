@@ -2,8 +2,10 @@
 /// @brief The kernels of ptx_probe.hpp: one warp each, or one warpgroup.
 #include <algorithm>
 
+#include "core/cuda/cooperative.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
 #include "tests/ptx_probe.hpp"
 
@@ -213,7 +215,38 @@ Registers registers_of(const DeviceArray<T>& array, std::size_t count) {
   return host;
 }
 
+constexpr int kDeclaredWords = 40 * 1024 / 4;
+
+__global__ void probe_shared_memory(int words, std::uint32_t* out) {
+  __shared__ std::uint32_t declared[kDeclaredWords];
+  std::uint32_t* const dynamic = dynamic_shared<std::uint32_t>();
+  for (int i = lane(); i < kDeclaredWords + words; i += 32) {
+    (i < kDeclaredWords ? declared[i] : dynamic[i - kDeclaredWords]) =
+        static_cast<std::uint32_t>(i);
+  }
+  __syncthreads();  // all stores come before the first load: the two must not overlap
+  for (int i = lane(); i < kDeclaredWords + words; i += 32) {
+    out[i] = i < kDeclaredWords ? declared[i] : dynamic[i - kDeclaredWords];
+  }
+}
+
 }  // namespace
+
+Registers through_shared_memory(LaunchedBy how, std::size_t bytes) {
+  const int words = static_cast<int>(bytes / 4);
+  const DeviceArray<std::uint32_t> out(kDeclaredWords + words);
+  const LaunchConfig config{.grid = 1, .block = 32, .shared_bytes = bytes};
+  switch (how) {
+    case LaunchedBy::launch: launch(probe_shared_memory, config, words, out.data()); break;
+    case LaunchedBy::launch_early:
+      launch_early(probe_shared_memory, config, words, out.data());
+      break;
+    case LaunchedBy::launch_cooperatively:
+      launch_cooperatively(probe_shared_memory, config, words, out.data());
+      break;
+  }
+  return registers_of(out, static_cast<std::size_t>(kDeclaredWords + words));
+}
 
 bool has_tensor_cores() { return compute_capability() >= 80; }
 

@@ -34,6 +34,9 @@ struct WgmmaFactor {
 /// The numbers that tensor cores multiply.
 enum class FactorType { tf32, f16, bf16 };
 
+/// The ways to launch a kernel.
+enum class LaunchedBy { launch, launch_early, launch_cooperatively };
+
 /// Declares the probes of one place.
 #define PTX_PROBES                                                                                 \
   /** Whether the device there has mma.sync in TF32. */                                            \
@@ -54,7 +57,11 @@ enum class FactorType { tf32, f16, bf16 };
   Registers copy_to_barrier(const Registers& rows);                                                \
   /** wgmma m64nN, `steps` times, with factors in `image` and d [128][n / 2]. */                   \
   Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,   \
-                                  const WgmmaFactor& b, int n, int steps, const Registers& d);
+                                  const WgmmaFactor& b, int n, int steps, const Registers& d);     \
+  /** Words 0, 1 ... that a kernel has stored in the 40 KB of shared memory that it declares, and  \
+   */                                                                                              \
+  /** behind them in `bytes` of dynamic shared memory, and then read. */                           \
+  Registers through_shared_memory(LaunchedBy how, std::size_t bytes);
 
 constexpr std::uint32_t kUntouched = 0xdeadbeefu;
 

@@ -28,6 +28,7 @@ struct Probes {
   Registers (*copy_to_barrier)(const Registers&);
   Registers (*multiply_in_warpgroup)(FactorType, const Registers&, const WgmmaFactor&,
                                      const WgmmaFactor&, int, int, const Registers&);
+  Registers (*through_shared_memory)(LaunchedBy, std::size_t);
   bool has_wgmma;
 };
 
@@ -36,13 +37,14 @@ std::vector<Probes> all_probes() {
   std::vector<Probes> probes = {
       {"emulated", emulated::ptx_probe::load_matrices, emulated::ptx_probe::multiply,
        emulated::ptx_probe::round_to_tf32, emulated::ptx_probe::load_box,
-       emulated::ptx_probe::copy_to_barrier, emulated::ptx_probe::multiply_in_warpgroup, true}};
+       emulated::ptx_probe::copy_to_barrier, emulated::ptx_probe::multiply_in_warpgroup,
+       emulated::ptx_probe::through_shared_memory, true}};
 #ifdef CONVLADDER_HAVE_NVCC
   if (device_at(Where::gpu) != nullptr && gpu::ptx_probe::has_tensor_cores()) {
     probes.push_back({"gpu", gpu::ptx_probe::load_matrices, gpu::ptx_probe::multiply,
                       gpu::ptx_probe::round_to_tf32, gpu::ptx_probe::load_box,
                       gpu::ptx_probe::copy_to_barrier, gpu::ptx_probe::multiply_in_warpgroup,
-                      gpu::ptx_probe::has_wgmma()});
+                      gpu::ptx_probe::through_shared_memory, gpu::ptx_probe::has_wgmma()});
   }
 #endif
   return probes;
@@ -127,6 +129,24 @@ Product product_of(FactorType type, Next next) {
 }
 
 }  // namespace
+
+TEST_CASE("launches: what a kernel declares counts beside its dynamic shared memory") {
+  for (const Probes& probes : all_probes()) {
+    CAPTURE(probes.place);
+    for (const LaunchedBy how :
+         {LaunchedBy::launch, LaunchedBy::launch_early, LaunchedBy::launch_cooperatively}) {
+      CAPTURE(static_cast<int>(how));
+      // Together up to 48 KB, more, and more by themselves.
+      for (const std::size_t kilobytes : {0, 4, 8, 9, 20, 48, 49}) {
+        CAPTURE(kilobytes);
+        const Registers words = probes.through_shared_memory(how, kilobytes * 1024);
+        Registers expected(words.size());
+        std::iota(expected.begin(), expected.end(), 0u);
+        CHECK(words == expected);
+      }
+    }
+  }
+}
 
 TEST_CASE("ptx: ldmatrix gives lane l the word l % 4 of row l / 4 of each matrix") {
   Registers rows(128), first(32);

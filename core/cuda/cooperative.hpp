@@ -25,15 +25,7 @@ void launch_cooperatively(void (*kernel)(Parameters...), const LaunchConfig& con
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
-  cudaLaunchConfig_t cuda_config{};
-  cuda_config.gridDim = config.grid;
-  cuda_config.blockDim = config.block;
-  cuda_config.dynamicSmemBytes = config.shared_bytes;
-  cuda_config.stream = config.stream;
-  cuda_config.attrs = &cooperative;
-  cuda_config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...),
-        config.caller);
+  launch_with(&cooperative, kernel, config, std::forward<Values>(arguments)...);
 }
 
 }  // namespace convladder::BACKEND

@@ -20,24 +20,10 @@ void launch_early(void (*kernel)(Parameters...), const LaunchConfig& config,
     launch(kernel, config, std::forward<Values>(arguments)...);
     return;
   }
-  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
-  if (config.shared_bytes > kDefaultSharedBytes) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(config.shared_bytes)),
-          config.caller);
-  }
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t cuda_config{};
-  cuda_config.gridDim = config.grid;
-  cuda_config.blockDim = config.block;
-  cuda_config.dynamicSmemBytes = config.shared_bytes;
-  cuda_config.stream = config.stream;
-  cuda_config.attrs = &early;
-  cuda_config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...),
-        config.caller);
+  launch_with(&early, kernel, config, std::forward<Values>(arguments)...);
 #else
   launch(kernel, config, std::forward<Values>(arguments)...);
 #endif

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <source_location>
 #include <utility>
 
@@ -54,7 +56,7 @@ struct LaunchConfig {
   std::source_location caller = std::source_location::current();
 };
 
-/// Dynamic shared memory that a block gets without asking for more.
+/// Shared memory that a block gets without asking for more, with what its kernel declares.
 constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 /// What it gets at most on compute capability 7.5, the oldest that we build for.
 constexpr std::size_t kMaxSharedBytes = 64 * 1024;
@@ -62,13 +64,28 @@ constexpr std::size_t kMaxSharedBytes = 64 * 1024;
 constexpr std::int64_t kMaxGridX = 2147483647;  ///< Blocks along grid.x.
 constexpr std::int64_t kMaxGridYZ = 65535;      ///< Blocks along grid.y and along grid.z.
 
-/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)` in plain C++, with the error check
-/// that is easily forgotten. A grid without blocks, which CUDA refuses, is no work and no launch.
-/// @throws DeviceError if CUDA refuses the launch.
+/// Bytes that a kernel declares as __shared__. The answer takes microseconds, so each kernel is
+/// asked for once.
+inline std::size_t declared_shared_bytes(const void* kernel) {
+  static std::mutex mutex;
+  static std::map<const void*, std::size_t> known;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(kernel); found != known.end()) return found->second;
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel));
+  return known[kernel] = attributes.sharedSizeBytes;
+}
+
+/// As launch(), with an attribute of CUDA's, or null.
 template <class... Parameters, class... Values>
-void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&... arguments) {
+void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
+                 const LaunchConfig& config, Values&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
-  if (config.shared_bytes > kDefaultSharedBytes) {
+  // What the kernel declares counts, too. It is asked for only where it matters.
+  if (config.shared_bytes > kDefaultSharedBytes ||
+      (config.shared_bytes > 0 &&
+       config.shared_bytes + declared_shared_bytes(reinterpret_cast<const void*>(kernel)) >
+           kDefaultSharedBytes)) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(config.shared_bytes)),
           config.caller);
@@ -78,8 +95,18 @@ void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&.
   cuda_config.blockDim = config.block;
   cuda_config.dynamicSmemBytes = config.shared_bytes;
   cuda_config.stream = config.stream;
+  cuda_config.attrs = attribute;
+  cuda_config.numAttrs = attribute != nullptr ? 1 : 0;
   check(cudaLaunchKernelEx(&cuda_config, kernel, std::forward<Values>(arguments)...),
         config.caller);
+}
+
+/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)` in plain C++, with the error check
+/// that is easily forgotten. A grid without blocks, which CUDA refuses, is no work and no launch.
+/// @throws DeviceError if CUDA refuses the launch.
+template <class... Parameters, class... Values>
+void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&... arguments) {
+  launch_with(nullptr, kernel, config, std::forward<Values>(arguments)...);
 }
 
 /// Blocks of `threads` for `work` items, at most `limit`: with more work than threads in the grid,

@@ -94,8 +94,14 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return conv.stride.w == 1 ? "neighbouring inputs" : "strided inputs";
+}
+
 }  // namespace
 
-Implementation<Conv2dProblem> reordered() { return {.supports = supports, .run = run}; }
+Implementation<Conv2dProblem> reordered() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::cpu_reference::conv2d

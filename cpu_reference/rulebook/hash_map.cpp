@@ -97,8 +97,16 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return book.mode == SparseMode::subm      ? "all rows are given"
+         : book.mode == SparseMode::inverse ? "inputs are found"
+                                            : "outputs are found";
+}
+
 }  // namespace
 
-Implementation<RulebookProblem> hash_map() { return {.supports = supports, .run = run}; }
+Implementation<RulebookProblem> hash_map() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::cpu_reference::rulebook

@@ -30,6 +30,7 @@
 
 #include "core/rung.hpp"
 #include "core/site_errors.hpp"
+#include "core/text.hpp"
 
 namespace convladder::cpu_reference::rulebook {
 namespace {
@@ -160,8 +161,20 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   if (orders_of(book.form) > 0) create_order(book, M, nbr, arrays);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(book.mode == SparseMode::subm      ? "all rows are given, "
+              : book.mode == SparseMode::inverse ? "inputs are found, "
+                                                 : "outputs are found, ",
+              book.form == RulebookForm::pairs ? "then pairs"
+              : book.form == RulebookForm::table
+                  ? "a table"
+                  : "then " + how_many(orders_of(book.form), "order"));
+}
+
 }  // namespace
 
-Implementation<RulebookProblem> neighbour_table() { return {.run = run}; }
+Implementation<RulebookProblem> neighbour_table() {
+  return {.run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::cpu_reference::rulebook

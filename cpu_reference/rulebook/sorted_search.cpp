@@ -115,8 +115,16 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return book.mode == SparseMode::subm      ? "all rows are given"
+         : book.mode == SparseMode::inverse ? "inputs are found"
+                                            : "outputs are found";
+}
+
 }  // namespace
 
-Implementation<RulebookProblem> sorted_search() { return {.supports = supports, .run = run}; }
+Implementation<RulebookProblem> sorted_search() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::cpu_reference::rulebook

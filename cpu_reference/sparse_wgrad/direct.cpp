@@ -51,8 +51,10 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) { return dtype_name(conv); }
+
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.run = run}; }
+Implementation<SparseConvProblem> direct() { return {.run = run, .choice = choice_in_words}; }
 
 }  // namespace convladder::cpu_reference::sparse_wgrad

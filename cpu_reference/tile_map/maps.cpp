@@ -196,8 +196,10 @@ void run(const TileMapProblem& map, const Arguments& arrays) {
   std::copy(rows.begin(), rows.end(), arrays.create<std::int32_t>("units", {count, kUnitColumns}));
 }
 
+std::string choice_in_words(const TileMapProblem& map) { return map_in_words(map); }
+
 }  // namespace
 
-Implementation<TileMapProblem> maps() { return {.run = run}; }
+Implementation<TileMapProblem> maps() { return {.run = run, .choice = choice_in_words}; }
 
 }  // namespace convladder::cpu_reference::tile_map

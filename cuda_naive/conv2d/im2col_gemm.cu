@@ -132,10 +132,19 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   launch_activate(conv, y);
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return text(columns_are_x(conv) ? "x as its own columns, all images at once"
+                                  : "columns, an image at a time",
+              conv.activation == Activation::none ? "" : ", then the activation");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> im2col_gemm() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d

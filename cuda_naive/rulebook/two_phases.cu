@@ -169,10 +169,17 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
          grid, offsets.data(), pairs);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return book.mode == SparseMode::inverse ? "inputs are found" : "outputs are found";
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> two_phases() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_naive::rulebook

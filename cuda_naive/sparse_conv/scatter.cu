@@ -65,8 +65,14 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   launch_activate(conv.M, conv.Cout, conv.activation, y);
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return conv.activation == Activation::none ? "sums" : "sums, then the activation";
+}
+
 }  // namespace
 
-Implementation<SparseConvProblem> scatter() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> scatter() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_conv

@@ -168,6 +168,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
 using Kernel = void (*)(Im2colProblem, Vectors, const float*, float*);
 
+/// The kernel for any filter.
+Kernel any_filter(int stride) {
+  switch (stride) {
+    case 1: return col2im_vectors<1, 0, 0>;
+    case 2: return col2im_vectors<2, 0, 0>;
+    case 3: return col2im_vectors<3, 0, 0>;
+    default: return col2im_vectors<4, 0, 0>;
+  }
+}
+
 /// Common filters without dilation have kernels whose loops are unrolled, so that all loads of a
 /// piece are under way at the same time.
 Kernel kernel_for(const Im2colProblem& problem) {
@@ -180,23 +190,15 @@ Kernel kernel_for(const Im2colProblem& problem) {
     if (width.stride == 2 && width.kernel == 3) return col2im_vectors<2, 3, 2>;
     if (width.stride == 2 && width.kernel == 7) return col2im_vectors<2, 7, 4>;
   }
-  switch (width.stride) {
-    case 1: return col2im_vectors<1, 0, 0>;
-    case 2: return col2im_vectors<2, 0, 0>;
-    case 3: return col2im_vectors<3, 0, 0>;
-    default: return col2im_vectors<4, 0, 0>;
-  }
+  return any_filter(width.stride);
 }
 
-/// Whether rows of col and x begin and end at multiples of 16 bytes, and no tap leads past the
-/// neighbouring four.
-bool made_of_vectors(const Im2colProblem& problem, const float* col, const float* x) {
+/// Whether rows of col and x begin and end at multiples of 16 bytes, if the arrays do, and no tap
+/// leads past the neighbouring four.
+bool made_of_vectors(const Im2colProblem& problem) {
   const WindowAxis& width = problem.width;
-  const auto aligned = [](const float* array) {
-    return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
-  };
-  return aligned(col) && aligned(x) && width.out % 4 == 0 && width.size % 4 == 0 &&
-         width.stride <= kMaxStride && width.pad_before <= 4 * width.stride &&
+  return width.out % 4 == 0 && width.size % 4 == 0 && width.stride <= kMaxStride &&
+         width.pad_before <= 4 * width.stride &&
          (width.kernel - 1) * std::int64_t{width.dilation} - width.pad_before <= 4 * width.stride;
 }
 
@@ -210,7 +212,12 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
   const float* col = arrays.in<float>("col");
   float* x = arrays.out<float>("x");
   if (problem.request == Request::none) return;
-  if (!made_of_vectors(problem, col, x)) return launch_col2im_strided_steps(problem, col, x);
+  const auto aligned = [](const float* array) {
+    return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
+  };
+  if (!made_of_vectors(problem) || !aligned(col) || !aligned(x)) {
+    return launch_col2im_strided_steps(problem, col, x);
+  }
 
   const WindowAxis &height = problem.height, &width = problem.width;
   // Enough for the pixels of a row, and for its windows: with wide padding there are more of these.
@@ -234,8 +241,20 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Im2colProblem& problem) {
+  if (problem.request == Request::none) return "nothing to do";
+  if (!made_of_vectors(problem)) return "single floats";
+  const int stride = problem.width.stride;
+  return text("in fours, stride ", stride, ", ",
+              kernel_for(problem) == any_filter(stride)
+                  ? "any filter"
+                  : text(problem.width.kernel, " x ", problem.width.kernel, " unrolled"));
+}
+
 }  // namespace
 
-Implementation<Im2colProblem> col2im_vectorized() { return {.supports = supports, .run = run}; }
+Implementation<Im2colProblem> col2im_vectorized() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::col2im

@@ -204,14 +204,21 @@ OutputTile tile_of(const Conv2dProblem& problem) {
 
 using Kernel = void (*)(Conv2dProblem, PlanePlan, const float*, const float*, const float*, float*);
 
+/// A kernel, and for which filter it is.
+struct Choice {
+  Kernel kernel;
+  int taps;  ///< 0: any filter.
+  Pairs pairs;
+};
+
 template <int kTaps, int kStride>
-Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
-  if (!pairs) return depthwise<kTaps, kStride, Pairs::none>;
-  if (conv.pad.left % 2 == 0) return depthwise<kTaps, kStride, Pairs::even>;
-  return depthwise<kTaps, kStride, Pairs::odd>;
+Choice kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return {depthwise<kTaps, kStride, Pairs::none>, kTaps, Pairs::none};
+  if (conv.pad.left % 2 == 0) return {depthwise<kTaps, kStride, Pairs::even>, kTaps, Pairs::even};
+  return {depthwise<kTaps, kStride, Pairs::odd>, kTaps, Pairs::odd};
 }
 
-Kernel choose(const Conv2dProblem& conv, bool pairs) {
+Choice choose(const Conv2dProblem& conv, bool pairs) {
   if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
       conv.dilation.w == 1) {
     if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv, pairs);
@@ -219,29 +226,40 @@ Kernel choose(const Conv2dProblem& conv, bool pairs) {
     if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv, pairs);
     if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv, pairs);
   }
-  return depthwise<0, 0, Pairs::none>;
+  return {depthwise<0, 0, Pairs::none>, 0, Pairs::none};
 }
+
+/// Whether all rows of x and y begin at multiples of 8 bytes, if the first ones do.
+bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const PlanePlan plan = plan_of(conv).value();
   const float* x = arrays.in<float>("x");
   float* y = arrays.out<float>("y");
-  // Whether all rows of x and y begin at multiples of 8 bytes.
   const bool pairs =
-      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      rows_in_pairs(conv) &&
       (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % 8 == 0;
   const dim3 grid(blocks_for(std::int64_t{conv.N} * conv.C, plan.planes),
                   blocks_for(conv.P, plan.rows, kMaxGridYZ));
-  launch(choose(conv, pairs),
+  launch(choose(conv, pairs).kernel,
          {grid, static_cast<unsigned>(plan.threads()), static_cast<std::size_t>(plan.bytes())},
          conv, plan, x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
+}
+
+std::string choice_in_words(const Conv2dProblem& problem) {
+  const Conv2dProblem conv = without_idle_strides(problem);
+  const Choice choice = choose(conv, rows_in_pairs(conv));
+  const std::string kernel = choice.taps == 0 ? "any filter"
+                                              : text(choice.taps, " x ", choice.taps, ", stride ",
+                                                     conv.stride.h, ", ", in_words(choice.pairs));
+  return text(kernel, ", ", in_words(plan_of(conv).value()), idle_strides_in_words(problem));
 }
 
 }  // namespace
 
 Implementation<Conv2dProblem> depthwise() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -156,10 +156,22 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& problem) {
+  const Conv2dProblem conv = without_idle_strides(problem);
+  const PieceSize piece = piece_size(conv);
+  return text(kernel_for(conv) == conv2d_constant_weights<0, 0>
+                  ? "any filter"
+                  : text(conv.R, " x ", conv.S, " unrolled"),
+              piece.filters >= conv.K                  ? ", weights in one piece"
+              : piece.channels == conv.C / conv.groups ? ", in pieces of whole filters"
+                                                       : ", in pieces of a filter's channels",
+              idle_strides_in_words(problem));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> direct_constant_weights() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -113,9 +113,12 @@ struct Tile {
   static constexpr int kStageFloats = kChannels * (kInFloats + kWarpsF * kWeightFloats);
   static constexpr int kPassFloats = kWarps * kRows * kPixels * kPassPitch;  ///< For the stores.
 
+  /// Places that are used: no more than there are chunks of channels.
+  static int places(const Conv2dProblem& conv) {
+    return std::min(ceil_div(conv.C / conv.groups, kChannels), kStages);
+  }
   static std::int64_t shared_bytes(const Conv2dProblem& conv) {
-    const int chunks = ceil_div(conv.C / conv.groups, kChannels);
-    return std::int64_t{4} * (std::min(chunks, kStages) * kStageFloats + kPassFloats);
+    return std::int64_t{4} * (places(conv) * kStageFloats + kPassFloats);
   }
 };
 
@@ -527,14 +530,15 @@ using TileKernel = void (*)(Conv2dProblem, int, bool, const float*, const float*
 /// A kernel of conv2d_cp_async, and what a launch must know of its tile.
 struct Choice {
   TileKernel kernel;
-  int threads, columns, rows, filters, stride;
+  int threads, columns, rows, filters, stride, stages;
+  int (*places)(const Conv2dProblem&);
   std::int64_t (*shared_bytes)(const Conv2dProblem&);
 };
 
 template <class T>
 Choice choice() {
-  return {conv2d_cp_async<T>, T::kThreads, T::kColumns,    T::kBlockRows,
-          T::kBlockFilters,   T::kStride,  T::shared_bytes};
+  return {conv2d_cp_async<T>, T::kThreads, T::kColumns, T::kBlockRows,  T::kBlockFilters,
+          T::kStride,         T::kStages,  T::places,   T::shared_bytes};
 }
 
 /// Stride 1: few filters and large tiles of pixels, or many filters of fewer pixels.
@@ -573,6 +577,30 @@ std::optional<Choice> choose(const Conv2dProblem& conv) {
   return {};
 }
 
+/// What a block of conv2d_cp_async_any() computes.
+struct AnyChoice {
+  int filters;
+  OutputTile tile;
+};
+
+/// As many filters as there is room for; nothing where not even one fits.
+std::optional<AnyChoice> choose_any(const Conv2dProblem& conv) {
+  if (conv.K / conv.groups > 1) {
+    if (const auto tile = any_tile<8>(conv)) return AnyChoice{8, *tile};
+  }
+  if (const auto tile = any_tile<1>(conv)) return AnyChoice{1, *tile};
+  return {};
+}
+
+/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
+
+/// Columns left of y at which the first tile begins: then its column of x is a multiple of 4, at or
+/// before -pad.left.
+int shift_of(const Conv2dProblem& conv, const Choice& choice) {
+  return choice.stride == 1 ? (4 - conv.pad.left % 4) % 4 : 0;
+}
+
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
@@ -585,7 +613,8 @@ Declined supports(const Conv2dProblem& conv) {
 OutputTile tile_of(const Conv2dProblem& problem) {
   const Conv2dProblem conv = without_idle_strides(problem);
   if (const auto choice = choose(conv)) return {choice->rows, choice->columns};
-  return any_tile<8>(conv).value_or(any_tile<1>(conv).value_or(kSmallestTile));
+  const auto any = choose_any(conv);
+  return any ? any->tile : kSmallestTile;
 }
 
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
@@ -600,9 +629,8 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
   };
   if (const auto choice = choose(conv)) {
     const bool aligned =
-        reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && conv.W % 4 == 0;
-    // The first tile's column of x is a multiple of 4, at or before -pad.left.
-    const int shift = choice->stride == 1 ? (4 - conv.pad.left % 4) % 4 : 0;
+        reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && rows_are_vectors(conv);
+    const int shift = shift_of(conv, *choice);
     const dim3 grid(blocks_for(std::int64_t{conv.Q} + shift, choice->columns),
                     blocks_for(conv.P, choice->rows, kMaxGridYZ),
                     blocks_for(tiles_of_filters(choice->filters), 1, kMaxGridYZ));
@@ -612,22 +640,35 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
            conv, shift, aligned, x, weights, bias, y);
     return;
   }
-  const auto tile_8 = group_k > 1 ? any_tile<8>(conv) : std::nullopt;
-  const OutputTile tile = tile_8 ? *tile_8 : any_tile<1>(conv).value();
+  const auto [filters, tile] = choose_any(conv).value();
   const InputTile in = input_of(conv, tile);
   const int pixels = std::min(tile.rows * tile.columns, kAnyThreads);
   const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
-                  blocks_for(tiles_of_filters(tile_8 ? 8 : 1), 1, kMaxGridYZ));
-  launch(tile_8 ? conv2d_cp_async_any<8> : conv2d_cp_async_any<1>,
+                  blocks_for(tiles_of_filters(filters), 1, kMaxGridYZ));
+  launch(filters == 8 ? conv2d_cp_async_any<8> : conv2d_cp_async_any<1>,
          {grid, static_cast<unsigned>(ceil_div(pixels, 32) * 32),
-          static_cast<std::size_t>(tile_8 ? any_bytes<8>(conv, tile) : any_bytes<1>(conv, tile))},
+          static_cast<std::size_t>(filters == 8 ? any_bytes<8>(conv, tile)
+                                                : any_bytes<1>(conv, tile))},
          conv, tile, static_cast<int>(in.rows), static_cast<int>(in.columns), x, weights, bias, y);
+}
+
+std::string choice_in_words(const Conv2dProblem& problem) {
+  const Conv2dProblem conv = without_idle_strides(problem);
+  if (const auto choice = choose(conv)) {
+    return text(conv.R, " x ", conv.S, ", stride ", choice->stride, ", ", choice->filters,
+                " filters a block",
+                choice->places(conv) < choice->stages ? ", fewer channels than places" : "",
+                choice->stride == 1 && rows_are_vectors(conv) ? ", rows of x in fours" : "",
+                shift_of(conv, *choice) > 0 ? ", shifted" : "", idle_strides_in_words(problem));
+  }
+  return text("any filter, ", how_many(choose_any(conv).value().filters, "filter"), " a block",
+              idle_strides_in_words(problem));
 }
 
 }  // namespace
 
 Implementation<Conv2dProblem> direct_cp_async() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

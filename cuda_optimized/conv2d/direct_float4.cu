@@ -224,6 +224,7 @@ struct Choice {
                  float*);
   OutputTile tile;
   std::int64_t bytes;
+  bool unrolled;  ///< Over the filter's taps.
 };
 
 template <int kFilters>
@@ -231,7 +232,8 @@ std::optional<Choice> kernel_with(const Conv2dProblem& conv) {
   const auto tile = fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes<kFilters>);
   if (!tile) return {};
   const auto with = [&](auto kernel) {
-    return Choice{kFilters, kernel, *tile, shared_bytes<kFilters>(conv, *tile)};
+    return Choice{kFilters, kernel, *tile, shared_bytes<kFilters>(conv, *tile),
+                  kernel != conv2d_float4<0, 0, kFilters>};
   };
   const bool shared_column = conv.R == conv.S && conv.stride.h == 1 && conv.dilation.h == 1;
   switch (shared_column ? conv.R : 0) {
@@ -273,13 +275,17 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
+/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
+
 void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const Choice choice = choose(conv).value();
   const OutputTile tile = choice.tile;
   const InputTile in = input_of(conv, tile);
   const float* x = arrays.in<float>("x");
-  const bool aligned = reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && conv.W % 4 == 0;
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && rows_are_vectors(conv);
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows / kPixels));
   const int filter_tiles = conv.groups * ceil_div(conv.K / conv.groups, choice.filters);
   const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
@@ -289,10 +295,18 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
          arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
 }
 
+std::string choice_in_words(const Conv2dProblem& problem) {
+  const Conv2dProblem conv = without_idle_strides(problem);
+  const Choice choice = choose(conv).value();
+  return text(choice.unrolled ? text(conv.R, " x ", conv.S, " unrolled") : "any filter", ", ",
+              choice.filters, choice.filters == 1 ? " filter a thread" : " filters a thread",
+              rows_are_vectors(conv) ? ", rows of x in fours" : "", idle_strides_in_words(problem));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> direct_float4() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -541,11 +541,14 @@ std::optional<Tiling> tile_with(const Conv2dProblem& conv, int width, bool direc
   return best;
 }
 
+/// Shared memory of a block, where an SM holds kBlocksPerSm; `most` is that of one alone.
+std::int64_t shared_bytes_each(std::int64_t most) { return (most + 1024) / kBlocksPerSm - 1024; }
+
 /// Two blocks an SM if possible, else one; as many filters a block as possible.
 std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool direct) {
   const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int filters = conv.K / conv.groups;
-  for (const std::int64_t limit : {(most + 1024) / kBlocksPerSm - 1024, most}) {
+  for (const std::int64_t limit : {shared_bytes_each(most), most}) {
     if (filters > 32) {
       if (const auto tiling = tile_with<Wide>(conv, width, direct, limit)) return tiling;
     }
@@ -555,6 +558,16 @@ std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool direct) 
     if (const auto tiling = tile_with<Narrow>(conv, width, direct, limit)) return tiling;
   }
   return {};
+}
+
+/// Whether all rows of x, or of y, begin at multiples of 16 bytes, if the first one does.
+bool rows_of_x_in_fours(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
+bool rows_of_y_in_fours(const Conv2dProblem& conv) { return conv.Q % 4 == 0; }
+
+/// The same, where x and y may be copied in fours: copies of single floats where there is no room.
+Tiling tiling_of(const Conv2dProblem& conv, bool in_fours, bool out_fours) {
+  const auto tiling = choose(conv, in_fours ? 4 : 1, out_fours);
+  return tiling ? *tiling : choose(conv, 1, false).value();
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -583,11 +596,9 @@ Declined supports(const Conv2dProblem& conv) {
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
   float* y = arrays.out<float>("y");
-  const bool in_fours = conv.W % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
-  const bool out_fours = conv.Q % 4 == 0 && reinterpret_cast<std::uintptr_t>(y) % 16 == 0;
-  std::optional<Tiling> choice = choose(conv, in_fours ? 4 : 1, out_fours);
-  if (!choice) choice = choose(conv, 1, false);
-  const Tiling tiling = choice.value();
+  const Tiling tiling =
+      tiling_of(conv, rows_of_x_in_fours(conv) && reinterpret_cast<std::uintptr_t>(x) % 16 == 0,
+                rows_of_y_in_fours(conv) && reinterpret_cast<std::uintptr_t>(y) % 16 == 0);
   const int tiles = conv.N * tiling.tiles_down * tiling.tiles_across;
   const std::int64_t parts =
       std::int64_t{conv.groups} * ceil_div(tiling.filters, 16 * tiling.filter_tiles);
@@ -603,15 +614,24 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 }
 
 OutputTile tile_of(const Conv2dProblem& conv) {
-  auto tiling = choose(conv, conv.W % 4 == 0 ? 4 : 1, conv.Q % 4 == 0);
-  if (!tiling) tiling = choose(conv, 1, false);
-  return {tiling->rows, tiling->across * 16};
+  const Tiling tiling = tiling_of(conv, rows_of_x_in_fours(conv), rows_of_y_in_fours(conv));
+  return {tiling.rows, tiling.across * 16};
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Tiling tiling = tiling_of(conv, rows_of_x_in_fours(conv), rows_of_y_in_fours(conv));
+  const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  return text(16 * tiling.filter_tiles, " filters a block", tiling.width == 4 ? ", x in fours" : "",
+              tiling.draft_floats == 0 ? ", y in fours" : "",
+              tiling.floats() * std::int64_t{sizeof(float)} > shared_bytes_each(most)
+                  ? ", one block an SM"
+                  : "");
 }
 
 }  // namespace
 
 Implementation<Conv2dProblem> direct_mma_tf32() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -31,6 +31,12 @@ inline Conv2dProblem without_idle_strides(Conv2dProblem conv) {
   return conv;
 }
 
+/// For a rung's choice: whether without_idle_strides() has changed something.
+inline const char* idle_strides_in_words(const Conv2dProblem& conv) {
+  const Step stride = without_idle_strides(conv).stride;
+  return stride.h == conv.stride.h && stride.w == conv.stride.w ? "" : ", without an idle stride";
+}
+
 /// The inputs of a tile of outputs.
 inline InputTile input_of(const Conv2dProblem& conv, OutputTile tile) {
   const auto inputs = [](std::int64_t outputs, int taps, int stride, int dilation) {
@@ -92,16 +98,26 @@ HOST_DEVICE constexpr Activation activation_of(const Conv2dProblem& conv,
   return piece.c_end == conv.C / conv.groups ? conv.activation : Activation::none;
 }
 
+/// The size of a WeightPiece.
+struct PieceSize {
+  std::int64_t filters, channels;  ///< At most; all channels, or a part of one filter's.
+};
+
+/// As much as fits into constant memory. Needs R * S <= kConstantFloats.
+inline PieceSize piece_size(const Conv2dProblem& conv) {
+  const std::int64_t group_c = conv.C / conv.groups;
+  // Filter-channels that fit; a piece takes all channels, or one filter.
+  const std::int64_t fitting = kConstantFloats / (std::int64_t{conv.R} * conv.S);
+  return {std::max<std::int64_t>(1, fitting / group_c), std::min(group_c, fitting)};
+}
+
 /// Calls body(piece) for pieces that together are all the weights. If one filter is larger than
 /// constant memory, its channels are cut too: then these pieces follow one another, c ascending,
 /// and all but the first add to what y holds. Needs R * S <= kConstantFloats.
 template <class Body>
 void for_each_piece(const Conv2dProblem& conv, const Body& body) {
   const std::int64_t group_c = conv.C / conv.groups;
-  // Filter-channels that fit; a piece takes all channels, or one filter.
-  const std::int64_t fitting = kConstantFloats / (std::int64_t{conv.R} * conv.S);
-  const std::int64_t piece_filters = std::max<std::int64_t>(1, fitting / group_c);
-  const std::int64_t piece_channels = std::min(group_c, fitting);
+  const auto [piece_filters, piece_channels] = piece_size(conv);
 
   for (std::int64_t k = 0; k < conv.K; k += piece_filters) {
     const std::int64_t k_end = std::min<std::int64_t>(k + piece_filters, conv.K);

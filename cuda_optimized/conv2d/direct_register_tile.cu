@@ -203,6 +203,7 @@ struct Choice {
                  float*);
   OutputTile tile;
   std::int64_t bytes;
+  bool unrolled;  ///< Over the filter's taps.
 };
 
 template <int kFilters>
@@ -210,7 +211,8 @@ std::optional<Choice> kernel_with(const Conv2dProblem& conv) {
   const auto tile = fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes<kFilters>);
   if (!tile) return {};
   const auto with = [&](auto kernel) {
-    return Choice{kFilters, kernel, *tile, shared_bytes<kFilters>(conv, *tile)};
+    return Choice{kFilters, kernel, *tile, shared_bytes<kFilters>(conv, *tile),
+                  kernel != conv2d_register_tile<0, 0, kFilters>};
   };
   const bool shared_column = conv.R == conv.S && conv.stride.h == 1 && conv.dilation.h == 1;
   switch (shared_column ? conv.R : 0) {
@@ -266,10 +268,18 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
          arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
 }
 
+std::string choice_in_words(const Conv2dProblem& problem) {
+  const Conv2dProblem conv = without_idle_strides(problem);
+  const Choice choice = choose(conv).value();
+  return text(choice.unrolled ? text(conv.R, " x ", conv.S, " unrolled") : "any filter", ", ",
+              choice.filters, choice.filters == 1 ? " filter a thread" : " filters a thread",
+              idle_strides_in_words(problem));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> direct_register_tile() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

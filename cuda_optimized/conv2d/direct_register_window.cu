@@ -264,6 +264,8 @@ struct Choice {
   Kernel kernel;
   int filters, rows;
   std::int64_t bytes;
+  Pairs load;
+  bool store_pairs;
 };
 
 template <int kFilters, int kRows>
@@ -271,19 +273,18 @@ std::optional<Choice> with_filters(const Conv2dProblem& conv, bool load_pairs, b
   const std::int64_t bytes = (std::int64_t{conv.C / conv.groups} * kWeights<kFilters> + kFilters) *
                              std::int64_t{sizeof(float)};
   if (bytes > std::int64_t{kMaxSharedBytes}) return {};
-  const auto with = [&](auto one_by_one, auto together) {
-    return Choice{store_pairs ? together : one_by_one, kFilters, kRows, bytes};
+  const auto with = [&]<Pairs kLoad>() {
+    return Choice{store_pairs ? conv2d_register_window<kFilters, kRows, kLoad, true>
+                              : conv2d_register_window<kFilters, kRows, kLoad, false>,
+                  kFilters,
+                  kRows,
+                  bytes,
+                  kLoad,
+                  store_pairs};
   };
-  if (!load_pairs) {
-    return with(conv2d_register_window<kFilters, kRows, Pairs::none, false>,
-                conv2d_register_window<kFilters, kRows, Pairs::none, true>);
-  }
-  if (conv.pad.left % 2 == 0) {
-    return with(conv2d_register_window<kFilters, kRows, Pairs::even, false>,
-                conv2d_register_window<kFilters, kRows, Pairs::even, true>);
-  }
-  return with(conv2d_register_window<kFilters, kRows, Pairs::odd, false>,
-              conv2d_register_window<kFilters, kRows, Pairs::odd, true>);
+  if (!load_pairs) return with.template operator()<Pairs::none>();
+  if (conv.pad.left % 2 == 0) return with.template operator()<Pairs::even>();
+  return with.template operator()<Pairs::odd>();
 }
 
 /// As many filters a thread as there are, up to 4, or 1 if the weights of more do not fit.
@@ -297,6 +298,10 @@ std::optional<Choice> choose(const Conv2dProblem& conv, bool load_pairs, bool st
   }
   return choice ? choice : with_filters<1, 4>(conv, load_pairs, store_pairs);
 }
+
+/// Whether all rows of x, or of y, begin at multiples of 8 bytes, if the first one does.
+bool rows_of_x_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0; }
+bool rows_of_y_in_pairs(const Conv2dProblem& conv) { return conv.Q % 2 == 0; }
 
 std::int64_t tile_count(const Conv2dProblem& conv, const Choice& choice) {
   return std::int64_t{conv.N} * ceil_div(conv.P, kWarps * choice.rows) * ceil_div(conv.Q, kColumns);
@@ -325,9 +330,8 @@ OutputTile tile_of(const Conv2dProblem& conv) {
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
   float* y = arrays.out<float>("y");
-  // Whether all rows of x, or of y, begin at multiples of 8 bytes.
-  const bool load_pairs = conv.W % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
-  const bool store_pairs = conv.Q % 2 == 0 && reinterpret_cast<std::uintptr_t>(y) % 8 == 0;
+  const bool load_pairs = rows_of_x_in_pairs(conv) && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  const bool store_pairs = rows_of_y_in_pairs(conv) && reinterpret_cast<std::uintptr_t>(y) % 8 == 0;
   const Choice choice = choose(conv, load_pairs, store_pairs).value();
   const Tiles tiles{static_cast<int>(tile_count(conv, choice)),
                     FastDivision(ceil_div(conv.Q, kColumns)),
@@ -339,10 +343,16 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
          arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Choice choice = choose(conv, rows_of_x_in_pairs(conv), rows_of_y_in_pairs(conv)).value();
+  return text(choice.filters, choice.filters == 1 ? " filter" : " filters", " a thread, ",
+              in_words(choice.load), choice.store_pairs ? ", pairs stored" : "");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> direct_register_window() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

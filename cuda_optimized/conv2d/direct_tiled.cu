@@ -127,10 +127,14 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
          arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return text("a thread an output", idle_strides_in_words(conv));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> direct_tiled() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -427,6 +427,7 @@ void launch_shape(const GatheredGemm& product, bool in_fours, int splits, std::i
 /// How a product is computed.
 struct GatheredPlan {
   decltype(&launch_shape<SmallGathered>) launch;  ///< the shape
+  int pixels, filters;                            ///< of a tile
   int splits;                                     ///< parts of each sum
   double seconds;                                 ///< estimated
 };
@@ -450,7 +451,7 @@ GatheredPlan plan_shape(const GatheredGemm& product, int most_splits, double eff
                              ceil_div(product.filters, S::N) * product.groups;
   const int steps = ceil_div(product.R * product.S * product.channels, kMmaStep);
   const int sms = multiprocessors();
-  GatheredPlan best{launch_shape<S>, 1, 1e300};
+  GatheredPlan best{launch_shape<S>, S::M, S::N, 1, 1e300};
   for (int splits = 1; splits <= std::max(1, std::min(most_splits, steps)); ++splits) {
     // Of the SM with most blocks. When fewer than fit at a time are left, they go a little faster;
     // when several fit, one stores its sums while others multiply.
@@ -465,7 +466,7 @@ GatheredPlan plan_shape(const GatheredGemm& product, int most_splits, double eff
       const double sums = static_cast<double>(product.pixels()) * product.out_channels;
       seconds += (2.0 * splits + 1) * sums * sizeof(float) / Model::kBytes + Model::kLaunch;
     }
-    if (seconds < best.seconds) best = {launch_shape<S>, splits, seconds};
+    if (seconds < best.seconds) best = {launch_shape<S>, S::M, S::N, splits, seconds};
   }
   return best;
 }
@@ -486,6 +487,16 @@ inline GatheredPlan plan_gathered(const GatheredGemm& product, bool may_split) {
   consider(MediumGathered{}, 0.95);
   consider(LargeGathered{}, 1);
   return best;
+}
+
+/// Whether channels are copied in fours, if the source begins at a multiple of 16 bytes.
+inline bool channels_in_fours(const GatheredGemm& product) { return product.channels % 4 == 0; }
+
+/// For a rung's choice.
+inline std::string in_words(const GatheredGemm& product, const GatheredPlan& plan) {
+  return text(
+      plan.pixels, " x ", plan.filters, ", ", how_many(plan.splits, "part"),
+      channels_in_fours(product) && product.fits_ints(plan.pixels) ? ", channels in fours" : "");
 }
 
 /// Computes the product as planned.

@@ -185,6 +185,11 @@ struct BlockPlace {
   int split;  ///< which part of the steps along k
 };
 
+/// Whether four pixels of a tile are four neighbours, and aligned if the output is.
+inline bool pixels_in_fours(const GatheredProduct& product) {
+  return product.image_pixels() % 4 == 0;
+}
+
 /// Writes the sums to out [images][channels][rows][columns], with a bias, and activated: while they
 /// are still in registers, which costs no pass over out.
 struct StoreImages {
@@ -197,7 +202,7 @@ struct StoreImages {
   StoreImages(const GatheredProduct& product, float* out_, const float* bias_,
               Activation activation_ = Activation::none)
       : out(out_), bias(bias_), activation(activation_),
-        fours(product.image_pixels() % 4 == 0 &&
+        fours(pixels_in_fours(product) &&
               reinterpret_cast<std::uintptr_t>(out_) % sizeof(float4) == 0) {}
 
   /// Writes a block's sums, without those of the tile behind the last channel or pixel.

@@ -113,10 +113,22 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Chunk chunk = chunk_of(conv);
+  return text(chunk.rows < conv.P      ? "some rows of an image"
+              : chunk.images >= conv.N ? "all images"
+              : chunk.images == 1      ? "an image"
+                                       : "some images",
+              " at a time, ", im2col::im2col_vectorized_in_words(columns_of_images(conv, 1)));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> im2col_gemm_chunks() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -98,6 +98,13 @@ enum class TileShape {
   small   ///< 32 x 32, where larger ones would be mostly empty, or too few
 };
 
+/// For a rung's choice.
+inline const char* in_words(TileShape shape) {
+  return shape == TileShape::large  ? "128 x 128"
+         : shape == TileShape::half ? "64 x 128"
+                                    : "32 x 32";
+}
+
 /// The shape that suits products of that many filters of a group, and pixels of all images.
 inline TileShape shape_for(int filters, std::int64_t pixels, int groups) {
   constexpr std::int64_t kFewTiles = 64;  // an H200 has 132 SMs: most of them would be idle

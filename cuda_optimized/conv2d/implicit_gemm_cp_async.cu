@@ -82,10 +82,20 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return with_tile(forward_product(conv), [&](auto tag) {
+    const GatheredProduct product = planned_for(tag, forward_product(conv));
+    return text(in_words(tag, product.table), pixels_in_fours(product) ? ", pixels in fours" : "");
+  });
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_cp_async() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

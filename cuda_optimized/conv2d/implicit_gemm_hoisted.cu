@@ -183,10 +183,15 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) { return in_words(shape_for(conv)); }
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_hoisted() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -134,16 +134,24 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   float* const rounded = arrays.workspace<float>();
   launch(round_weights, {blocks_for(weights_of(conv), kFlatThreads, kMaxFlatBlocks), kFlatThreads},
          weights_of(conv), arrays.in<float>("weights"), rounded);
-  const bool in_fours = product.channels % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
+  const bool in_fours = channels_in_fours(product) && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
   launch_gathered(product, plan_gathered(product, true), in_fours, x, rounded,
                   arrays.in_or_null<float>("bias"), rounded + padded_weights_of(conv),
                   outputs_of(conv), arrays.out<float>("y"));
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const GatheredGemm product = product_of(conv);
+  return in_words(product, plan_gathered(product, true));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -174,10 +174,12 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) { return in_words(shape_for(conv)); }
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_register_tile() {
-  return {.supports = why_no_product_row_by_row, .run = run};
+  return {.supports = why_no_product_row_by_row, .run = run, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

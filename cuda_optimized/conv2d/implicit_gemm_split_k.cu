@@ -112,7 +112,7 @@ double estimated_seconds(const GatheredProduct& product, int splits, double effi
 /// Calls body(TileTag<T>, product planned for T, splits) for the tile and the number of parts that
 /// the model thinks best.
 template <class Body>
-std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
+auto with_plan(const Conv2dProblem& conv, const Body& body) {
   const GatheredProduct product = forward_product(conv);
   const int sms = multiprocessors();
   double best = 1e300;
@@ -181,10 +181,20 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return with_plan(conv, [&](auto tag, const GatheredProduct& product, int splits) {
+    return text(in_words(tag, product.table), ", ", how_many(splits, "part"),
+                splits == 1 && pixels_in_fours(product) ? ", pixels in fours" : "");
+  });
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_split_k() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -30,6 +30,12 @@ auto with_tile(const GatheredProduct& product, const Body& body) {
   return body(TileTag<Tile128>{});
 }
 
+/// For a rung's choice: the tile, and the order of the steps.
+template <class T>
+std::string in_words(TileTag<T>, bool table) {
+  return text(T::kBlockM, " x ", T::kBlockN, table ? ", a table of taps" : ", tap by tap");
+}
+
 /// The product planned for T, with a table where one is due.
 template <class T>
 GatheredProduct planned_for(TileTag<T>, const GatheredProduct& product) {

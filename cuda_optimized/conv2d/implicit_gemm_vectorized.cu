@@ -148,10 +148,19 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return with_tile(conv, [&](auto, const GatheredProduct& product) {
+    return text(in_words(shape_for(conv)), pixels_in_fours(product) ? ", pixels in fours" : "");
+  });
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_vectorized() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -140,10 +140,20 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   launch_windows(windows, product);
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  Windows windows = windows_of(conv);
+  if (!repacks(conv)) return in_words(windows, conv.layout, conv.layout);
+  windows.group_c = padded_channels(windows.group_c);
+  return text("repacked, ", in_words(windows, Layout::nhwc, Layout::nhwc));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_wgmma_tf32() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

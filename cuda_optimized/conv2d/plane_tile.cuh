@@ -27,14 +27,15 @@ HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count
 
 /// What a block computes at once.
 struct PlanePlan {
-  bool whole;      ///< Whole planes, in and out, with room for all their rows; else bands of rows.
-  int planes;      ///< Channels' planes, one behind the other; more than one only as a whole.
-  int rows;        ///< Rows of each output plane.
-  int multiplier;  ///< K/C: planes of y for each one of x.
-  int rounds;      ///< One after the other: all K/C planes at once, or one in each round.
-  int in_floats;   ///< Room for the inputs of a round, a multiple of 4.
-  int out_floats;  ///< Room for the outputs.
-  int segments;    ///< Threads along a row; the block is [planes][rows][segments] threads.
+  bool whole;       ///< Whole planes, in and out, with room for all their rows; else bands of rows.
+  int planes;       ///< Channels' planes, one behind the other; more than one only as a whole.
+  int rows;         ///< Rows of each output plane.
+  int multiplier;   ///< K/C: planes of y for each one of x.
+  int rounds;       ///< One after the other: all K/C planes at once, or one in each round.
+  int in_floats;    ///< Room for the inputs of a round, a multiple of 4.
+  int out_floats;   ///< Room for the outputs.
+  int segments;     ///< Threads along a row; the block is [planes][rows][segments] threads.
+  bool goes_round;  ///< A row is longer than its threads' segments.
   FastDivision by_segments, by_rows, by_channels;  ///< For a thread's place.
 
   /// Of a block, in whole warps.
@@ -96,6 +97,7 @@ std::optional<PlanePlan> plan_planes(const Conv2dProblem& conv, Planes in, Plane
         .in_floats = floats(in, whole ? in.rows : std::min<std::int64_t>(in.rows, in_rows(rows))),
         .out_floats = floats(out, rows),
         .segments = std::min(ceil_div(out.columns, columns), kMaxSegments),
+        .goes_round = ceil_div(out.columns, columns) > kMaxSegments,
         .by_segments = {},
         .by_rows = FastDivision(rows),
         .by_channels = FastDivision(conv.C)};
@@ -116,6 +118,17 @@ std::optional<PlanePlan> plan_planes(const Conv2dProblem& conv, Planes in, Plane
     if (const auto plan = plan_with(1, rows, false); fits(plan)) return plan;
   }
   return plan_with(1, 1, false);
+}
+
+/// For a rung's choice.
+inline std::string in_words(const PlanePlan& plan) {
+  return text(!plan.whole        ? "bands of a plane"
+              : plan.planes == 1 ? "a whole plane"
+                                 : "several whole planes",
+              plan.goes_round ? ", rows go round" : "",
+              plan.multiplier == 1 ? ""
+              : plan.rounds == 1   ? ", several filters together"
+                                   : ", several rounds");
 }
 
 /// Why such a rung declines a problem, where plan_planes() has nothing to do with it.

@@ -13,6 +13,11 @@ enum class Pairs {
   odd,   ///< They do; the segment begins one float behind.
 };
 
+/// For a rung's choice.
+inline const char* in_words(Pairs pairs) {
+  return pairs == Pairs::none ? "single floats" : pairs == Pairs::even ? "even pairs" : "odd pairs";
+}
+
 /// The columns w0 ... w0 + kCount - 1 of a row of W floats; zeros for those that are not in it.
 /// With pairs, W is even and `row` a multiple of 8 bytes: a pair is in the row as a whole, or not.
 template <Pairs kPairs, int kCount>

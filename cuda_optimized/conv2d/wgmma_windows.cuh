@@ -282,6 +282,12 @@ inline bool fits_the_copy_engine(const Windows& windows) {
               windows.dilation.w);
 }
 
+/// Whether it can read arrays that lie in memory so, if they begin at multiples of 16 bytes.
+inline bool takes_the_copy_engine(const Windows& windows, Layout source, Layout weights) {
+  return fits_the_copy_engine(windows) && windows.group_c % 4 == 0 && source == Layout::nhwc &&
+         weights == Layout::nhwc;
+}
+
 /// Why the shape does not suit the kernel, if so: pixels of an image are counted by an int; and a
 /// step is 32 channels of one tap, however few there are, so that a filter of one channel as large
 /// as an image would be multiplied by zeros for minutes.
@@ -397,6 +403,24 @@ inline std::int64_t part_floats(const Windows& windows) {
   return splits > 1 ? splits * windows.out_size() : 0;
 }
 
+/// Whether two neighbouring filters are stored at once, if the output begins at a multiple of 8
+/// bytes and lies in nhwc.
+inline bool filters_in_pairs(const Windows& windows) { return windows.group_k() % 2 == 0; }
+
+/// For a rung's choice: how launch_windows() computes them.
+inline std::string in_words(const Windows& windows, Layout source, Layout weights) {
+  if (windows.pixels() == 0) return "nothing to do";
+  const Plan plan = plan_of(windows);
+  const bool engine = takes_the_copy_engine(windows, source, weights);
+  const char* const shape = !engine || plan.shape == Plan::narrow ? "128 x 64"
+                            : plan.shape == Plan::tall            ? "256 x 64"
+                            : plan.shape == Plan::medium          ? "128 x 128"
+                                                                  : "128 x 256";
+  return text(
+      shape, ", ", how_many(plan.splits, "part"), engine ? ", by the copy engine" : ", by a warp",
+      windows.layout == Layout::nhwc && filters_in_pairs(windows) ? ", filters in pairs" : "");
+}
+
 /// The arrays of a product of windows.
 struct WindowArrays {
   const float *source, *weights, *bias;  ///< bias or null
@@ -421,12 +445,11 @@ void launch_windows_as(const Windows& windows, int splits, const WindowArrays& a
       .filters = filters,
       .part = windows.out_size(),
       .dense = windows.P == windows.out_H && windows.Q == windows.out_W,
-      .pairs = windows.group_k() % 2 == 0 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0};
+      .pairs = filters_in_pairs(windows) && reinterpret_cast<std::uintptr_t>(to) % 8 == 0};
   const auto is_aligned = [](const float* data) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   };
-  if (fits_the_copy_engine(windows) && windows.group_c % 4 == 0 &&
-      arrays.source_layout == Layout::nhwc && arrays.weights_layout == Layout::nhwc &&
+  if (takes_the_copy_engine(windows, arrays.source_layout, arrays.weights_layout) &&
       is_aligned(arrays.source) && is_aligned(arrays.weights)) {
     const std::int64_t taps = std::int64_t{windows.R} * windows.S, channels = windows.group_c;
     const Im2colMap map = {

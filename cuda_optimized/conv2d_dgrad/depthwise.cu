@@ -239,25 +239,37 @@ OutputTile tile_of(const Conv2dProblem& conv) {
 
 using Kernel = void (*)(Conv2dProblem, PlanePlan, const float*, const float*, float*);
 
+/// A kernel, and for which filter it is.
+struct Choice {
+  Kernel kernel;
+  int taps;  ///< 0: any filter.
+  Pairs pairs;
+};
+
 template <int kTaps>
-Kernel with_stride_1(const Conv2dProblem& conv, bool pairs) {
-  if (!pairs) return depthwise_dgrad<kTaps, 1, 0, Pairs::none>;
-  if ((conv.pad.left + kTaps - 1) % 2 == 0) return depthwise_dgrad<kTaps, 1, 0, Pairs::even>;
-  return depthwise_dgrad<kTaps, 1, 0, Pairs::odd>;
+Choice with_stride_1(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return {depthwise_dgrad<kTaps, 1, 0, Pairs::none>, kTaps, Pairs::none};
+  if ((conv.pad.left + kTaps - 1) % 2 == 0) {
+    return {depthwise_dgrad<kTaps, 1, 0, Pairs::even>, kTaps, Pairs::even};
+  }
+  return {depthwise_dgrad<kTaps, 1, 0, Pairs::odd>, kTaps, Pairs::odd};
 }
 
 /// Here pairs are stored, but not loaded: a thread's outputs begin at a multiple of 7 columns.
 template <int kTaps>
-Kernel with_stride_2(const Conv2dProblem& conv, bool pairs) {
+Choice with_stride_2(const Conv2dProblem& conv, bool pairs) {
+  const Pairs stored = pairs ? Pairs::even : Pairs::none;
   if (conv.pad.left % 2 == 0) {
-    return pairs ? depthwise_dgrad<kTaps, 2, 0, Pairs::even>
-                 : depthwise_dgrad<kTaps, 2, 0, Pairs::none>;
+    return {pairs ? depthwise_dgrad<kTaps, 2, 0, Pairs::even>
+                  : depthwise_dgrad<kTaps, 2, 0, Pairs::none>,
+            kTaps, stored};
   }
-  return pairs ? depthwise_dgrad<kTaps, 2, 1, Pairs::even>
-               : depthwise_dgrad<kTaps, 2, 1, Pairs::none>;
+  return {
+      pairs ? depthwise_dgrad<kTaps, 2, 1, Pairs::even> : depthwise_dgrad<kTaps, 2, 1, Pairs::none>,
+      kTaps, stored};
 }
 
-Kernel choose(const Conv2dProblem& conv, bool pairs) {
+Choice choose(const Conv2dProblem& conv, bool pairs) {
   if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
       conv.dilation.w == 1) {
     if (conv.R == 3 && conv.stride.h == 1) return with_stride_1<3>(conv, pairs);
@@ -265,28 +277,41 @@ Kernel choose(const Conv2dProblem& conv, bool pairs) {
     if (conv.R == 5 && conv.stride.h == 1) return with_stride_1<5>(conv, pairs);
     if (conv.R == 5 && conv.stride.h == 2) return with_stride_2<5>(conv, pairs);
   }
-  return depthwise_dgrad<0, 1, 0, Pairs::none>;
+  return {depthwise_dgrad<0, 1, 0, Pairs::none>, 0, Pairs::none};
 }
+
+/// Whether all rows of dy and dx begin at multiples of 8 bytes, if the first ones do.
+bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const PlanePlan plan = plan_of(conv).value();
   const float* dy = arrays.in<float>("dy");
   float* dx = arrays.out<float>("dx");
-  // Whether all rows of dy and dx begin at multiples of 8 bytes.
   const bool pairs =
-      conv.W % 2 == 0 && conv.Q % 2 == 0 &&
+      rows_in_pairs(conv) &&
       (reinterpret_cast<std::uintptr_t>(dy) | reinterpret_cast<std::uintptr_t>(dx)) % 8 == 0;
   const dim3 grid(blocks_for(std::int64_t{conv.N} * conv.C, plan.planes),
                   blocks_for(conv.H, plan.rows, kMaxGridYZ));
-  launch(choose(conv, pairs),
+  launch(choose(conv, pairs).kernel,
          {grid, static_cast<unsigned>(plan.threads()), static_cast<std::size_t>(plan.bytes())},
          conv, plan, dy, arrays.in<float>("weights"), dx);
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Choice choice = choose(conv, rows_in_pairs(conv));
+  const std::string kernel =
+      choice.taps == 0
+          ? "any filter"
+          : text(choice.taps, " x ", choice.taps, ", stride ", conv.stride.h,
+                 conv.stride.h == 2 && conv.pad.left % 2 == 1 ? ", odd padding, " : ", ",
+                 in_words(choice.pairs));
+  return text(kernel, ", ", in_words(plan_of(conv).value()));
 }
 
 }  // namespace
 
 Implementation<Conv2dProblem> depthwise() {
-  return {.supports = supports, .run = run, .tile = tile_of};
+  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -76,10 +76,15 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) { return images_in_words(conv); }
+
 }  // namespace
 
 Implementation<Conv2dProblem> gemm_col2im() {
-  return {.supports = supports, .workspace_bytes = column_workspace, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = column_workspace,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -138,9 +138,13 @@ void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const Resid
          arrays.in<float>("weights"));
 }
 
+conv2d::TileShape shape_of(const conv2d::GatheredProduct& product) {
+  return conv2d::shape_for(product.group_m, product.pixels(), product.groups);
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& product) {
-    switch (conv2d::shape_for(product.group_m, product.pixels(), product.groups)) {
+    switch (shape_of(product)) {
       case conv2d::TileShape::large: return launch_with<Large>(conv, arrays, residue, product);
       case conv2d::TileShape::half: return launch_with<Half>(conv, arrays, residue, product);
       case conv2d::TileShape::small: return launch_with<Small>(conv, arrays, residue, product);
@@ -148,8 +152,22 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  std::string first;
+  bool all_alike = true;
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+    const std::string shape = in_words(shape_of(product));
+    if (first.empty()) first = shape;
+    all_alike = all_alike && shape == first;
+  });
+  return text(first, all_alike ? "" : " and smaller", ", ", classes_in_words(conv, 1),
+              pixels_in_fours(conv) ? ", pixels in fours" : "");
+}
+
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm() { return {.supports = why_no_product, .run = run}; }
+Implementation<Conv2dProblem> implicit_gemm() {
+  return {.supports = why_no_product, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

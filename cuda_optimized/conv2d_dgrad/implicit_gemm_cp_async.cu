@@ -79,10 +79,20 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                     [&](auto tag) { run_with<typename decltype(tag)::Tile>(conv, arrays); });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return conv2d::with_tile(largest_class(conv), [&]<class T>(conv2d::TileTag<T> tag) {
+    return text(in_words(tag, all_take_table<T>(conv)), ", ", classes_in_words(conv, kClasses),
+                pixels_in_fours(conv) ? ", pixels in fours" : "");
+  });
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_cp_async() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -174,10 +174,17 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                 packed);
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return planned_product(conv).table ? "a table of taps" : "tap by tap";
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_few_channels() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -164,18 +164,37 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
        .to_row = channels,
        .padded = channels},
       arrays.in<float>("weights"), turned);
-  const bool in_fours = channels % 4 == 0 && reinterpret_cast<std::uintptr_t>(dy) % 16 == 0;
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(dy) % 16 == 0;
   for_each_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
+    const bool in_fours = channels_in_fours(product) && is_aligned;
     conv2d::launch_gathered(product, plan, in_fours, dy, turned, nullptr,
                             turned + padded_weights_of(conv), outputs_of(conv),
                             arrays.out<float>("dx"));
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  std::string first;
+  bool all_alike = true, without_taps = false;
+  for_each_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
+    const std::string words = in_words(product, plan);
+    if (first.empty()) first = words;
+    all_alike = all_alike && words == first;
+    without_taps = without_taps || product.R * product.S == 0;
+  });
+  return text(first, all_alike ? "" : ", classes differ", without_taps ? ", some without taps" : "",
+              std::min(conv.stride.h, conv.H) * std::min(conv.stride.w, conv.W) == 1
+                  ? ", one class"
+                  : ", several classes");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -155,7 +155,7 @@ double estimated_seconds(const Conv2dProblem& conv, const Work& work, int splits
 
 /// Calls body(TileTag<T>, splits) for the tile and the number of parts that the model thinks best.
 template <class Body>
-std::size_t with_plan(const Conv2dProblem& conv, const Body& body) {
+auto with_plan(const Conv2dProblem& conv, const Body& body) {
   const int sms = multiprocessors();
   double best = 1e300;
   int best_tile = 0, best_splits = 1, tile = 0;
@@ -263,10 +263,21 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return with_plan(conv, [&]<class T>(conv2d::TileTag<T> tag, int splits) {
+    return text(in_words(tag, all_take_table<T>(conv)), ", ", how_many(splits, "part"), ", ",
+                classes_in_words(conv, kClasses),
+                splits == 1 && pixels_in_fours(conv) ? ", pixels in fours" : "");
+  });
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_split_k() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

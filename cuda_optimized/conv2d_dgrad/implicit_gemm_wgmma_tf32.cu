@@ -205,10 +205,31 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Plan plan = plan_of(conv);
+  if (plan.classes.empty()) return "zeros";
+  std::string first;
+  bool all_alike = true;
+  for (const Class& part : plan.classes) {
+    Windows windows = part.windows;
+    if (plan.packs) windows.group_c = conv2d::padded_channels(windows.group_c);
+    const std::string words =
+        in_words(windows, plan.packs ? Layout::nhwc : conv.layout, Layout::nhwc);
+    if (first.empty()) first = words;
+    all_alike = all_alike && words == first;
+  }
+  return text(plan.packs ? "repacked, " : "", first, all_alike ? "" : ", classes differ",
+              plan.classes.size() == 1 ? ", one class" : ", several classes",
+              plan.all_pixels ? "" : ", zeros between them");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_wgmma_tf32() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -81,6 +81,19 @@ void for_each_class(const Conv2dProblem& conv, const Body& body) {
   }
 }
 
+/// For a rung's choice. `at_once` of them are in one launch.
+inline std::string classes_in_words(const Conv2dProblem& conv, std::int64_t at_once) {
+  std::int64_t count = 0;
+  bool without_taps = false;
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct&) {
+    ++count;
+    without_taps = without_taps || residue.h.taps == 0 || residue.w.taps == 0;
+  });
+  return text(count == 1 ? "one class" : "several classes",
+              count > at_once ? ", several launches" : "",
+              without_taps ? ", some without taps" : "");
+}
+
 /// Why a problem's gradient is no product of float32 matrices in NCHW whose sizes fit 31 bits.
 inline Declined why_no_product(const Conv2dProblem& conv) {
   constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach behind the last one
@@ -102,6 +115,12 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   return conv2d::why_no_padded_product(conv.K / conv.groups, std::int64_t{conv.R} * conv.S);
 }
 
+/// Whether there is one class of all pixels, of which four of a tile are four neighbours, aligned
+/// if dx is.
+inline bool pixels_in_fours(const Conv2dProblem& conv) {
+  return conv.stride.h == 1 && conv.stride.w == 1 && std::int64_t{conv.H} * conv.W % 4 == 0;
+}
+
 /// Writes the sums to dx [images][channels][height][width], at the pixels of a residue class.
 struct StoreClass {
   float* dx;          ///< [images][channels][height][width]
@@ -112,7 +131,7 @@ struct StoreClass {
   /// To dx_, the input gradient of that problem.
   StoreClass(const Conv2dProblem& conv, float* dx_)
       : dx(dx_), height(conv.H), width(conv.W), stride(conv.stride),
-        fours(conv.stride.h == 1 && conv.stride.w == 1 && std::int64_t{conv.H} * conv.W % 4 == 0 &&
+        fours(pixels_in_fours(conv) &&
               reinterpret_cast<std::uintptr_t>(dx_) % sizeof(float4) == 0) {}
 
   /// Writes a block's sums, without those of the tile behind the last channel or pixel.

@@ -419,15 +419,23 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 
 using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*, float*, float*);
 
+/// A kernel, and for which filter it is.
+struct Choice {
+  Kernel kernel;
+  int taps;  ///< 0: any filter, and each thread has one tap.
+  Pairs pairs;
+};
+
 template <int kTaps, int kStride>
-Kernel kernel_with(const Conv2dProblem& conv, bool pairs) {
-  if (!pairs) return depthwise_wgrad<kTaps, kStride, Pairs::none>;
-  if (conv.pad.left % 2 == 0) return depthwise_wgrad<kTaps, kStride, Pairs::even>;
-  return depthwise_wgrad<kTaps, kStride, Pairs::odd>;
+Choice kernel_with(const Conv2dProblem& conv, bool pairs) {
+  if (!pairs) return {depthwise_wgrad<kTaps, kStride, Pairs::none>, kTaps, Pairs::none};
+  if (conv.pad.left % 2 == 0) {
+    return {depthwise_wgrad<kTaps, kStride, Pairs::even>, kTaps, Pairs::even};
+  }
+  return {depthwise_wgrad<kTaps, kStride, Pairs::odd>, kTaps, Pairs::odd};
 }
 
-/// The kernel for the problem's filter; nothing where each thread has one tap.
-std::optional<Kernel> choose(const Conv2dProblem& conv, bool pairs) {
+Choice choose(const Conv2dProblem& conv, bool pairs) {
   if (conv.R == conv.S && conv.stride.h == conv.stride.w && conv.dilation.h == 1 &&
       conv.dilation.w == 1) {
     if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv, pairs);
@@ -435,7 +443,23 @@ std::optional<Kernel> choose(const Conv2dProblem& conv, bool pairs) {
     if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv, pairs);
     if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv, pairs);
   }
-  return {};
+  return {depthwise_wgrad<0, 0, Pairs::none>, 0, Pairs::none};
+}
+
+int threads_of(const Choice& choice, const Plan& plan) {
+  return choice.taps > 0 ? plan.threads() : kThreads;
+}
+
+/// Whether all rows of x and dy begin at multiples of 8 bytes, if the first ones do.
+bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
+
+/// Whether whole planes come, of vectors, with at most a vector a thread; they are aligned if x and
+/// dy are.
+bool planes_of_vectors(const Conv2dProblem& conv, const Plan& plan, int threads) {
+  const std::int64_t x_floats = std::int64_t{conv.H} * conv.W;
+  const std::int64_t dy_floats = std::int64_t{conv.P} * conv.Q;
+  return plan.rows == conv.P && x_floats <= plan.x_floats && x_floats % 4 == 0 &&
+         dy_floats % 4 == 0 && std::max(x_floats, dy_floats) <= 4 * threads;
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
@@ -443,36 +467,23 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
   const float* dy = arrays.in<float>("dy");
   const auto bits = reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy);
-  // Whether all rows of x and dy begin at multiples of 8 bytes.
-  const bool pairs = conv.W % 2 == 0 && conv.Q % 2 == 0 && bits % 8 == 0;
-  const auto kernel = choose(conv, pairs);
-  const int threads = kernel ? plan.threads() : kThreads;
-  // Whether whole planes come, all at multiples of 16 bytes, with at most a vector a thread.
-  const std::int64_t x_floats = std::int64_t{conv.H} * conv.W;
-  const std::int64_t dy_floats = std::int64_t{conv.P} * conv.Q;
-  if (plan.rows == conv.P && x_floats <= plan.x_floats && x_floats % 4 == 0 && dy_floats % 4 == 0 &&
-      bits % 16 == 0 && std::max(x_floats, dy_floats) <= 4 * threads) {
-    plan.x_vectors = static_cast<int>(x_floats / 4);
-    plan.dy_vectors = static_cast<int>(dy_floats / 4);
+  const Choice choice = choose(conv, rows_in_pairs(conv) && bits % 8 == 0);
+  const int threads = threads_of(choice, plan);
+  if (planes_of_vectors(conv, plan, threads) && bits % 16 == 0) {
+    plan.x_vectors = conv.H * conv.W / 4;
+    plan.dy_vectors = conv.P * conv.Q / 4;
     plan.by_x_vectors = FastDivision(plan.x_vectors);
     plan.by_dy_vectors = FastDivision(plan.dy_vectors);
   }
-  const int column_tiles = kernel ? 1 : ceil_div(plan.columns, kThreads);
+  const int column_tiles = choice.taps > 0 ? 1 : ceil_div(plan.columns, kThreads);
   float* dw = arrays.out<float>("dw");
   float* db = arrays.out<float>("db");
   float* parts = arrays.workspace<float>();
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
-  const Kernel any_filter = depthwise_wgrad<0, 0, Pairs::none>;
-  const Kernel chosen = kernel.value_or(any_filter);
-  // launch() asks for what is dynamic and more than 48 KB; here what the kernel declares counts,
-  // too.
-  if (plan.bytes() > std::int64_t{kDefaultSharedBytes} - kDeclaredBytes) {
-    check(cudaFuncSetAttribute(chosen, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(plan.bytes())));
-  }
-  launch(chosen, {grid, static_cast<unsigned>(threads), static_cast<std::size_t>(plan.bytes())},
-         conv, plan, x, dy, dw, db, parts);
+  launch(choice.kernel,
+         {grid, static_cast<unsigned>(threads), static_cast<std::size_t>(plan.bytes())}, conv, plan,
+         x, dy, dw, db, parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
     launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,
@@ -480,10 +491,30 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Plan plan = plan_of(conv).value();
+  const Choice choice = choose(conv, rows_in_pairs(conv));
+  const std::string kernel =
+      choice.taps == 0
+          ? text("any filter", plan.columns > kThreads ? ", more taps than threads" : "")
+          : text(choice.taps, " x ", choice.taps, ", stride ", conv.stride.h, ", ",
+                 in_words(choice.pairs));
+  return text(kernel,
+              plan.images > 1       ? ", several images"
+              : plan.rows == conv.P ? ", an image"
+                                    : ", bands of an image",
+              planes_of_vectors(conv, plan, threads_of(choice, plan)) ? " in fours" : "", ", ",
+              how_many(plan.parts_each, "part"), " a block",
+              plan.splits > 1 ? ", several blocks a filter" : "");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> depthwise() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -107,10 +107,15 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
          arrays.out<float>("db"));
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) { return images_in_words(conv); }
+
 }  // namespace
 
 Implementation<Conv2dProblem> im2col_gemm() {
-  return {.supports = supports, .workspace_bytes = column_workspace, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = column_workspace,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -190,8 +190,12 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
          arrays.out<float>("db"));
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) { return in_words(choose(conv).shape); }
+
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+Implementation<Conv2dProblem> implicit_gemm() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -299,9 +299,12 @@ Choice choice_of(bool one_tap, double teraflops) {
                   : wgrad_cp_async<kTileM, kTileN, kLanesM, kBlocks, false>};
 }
 
+/// Whether 64 columns from a multiple of 64 on are channels of the same tap.
+bool has_one_tap(const Conv2dProblem& conv) { return conv.C / conv.groups % 64 == 0; }
+
 /// The kernel with the least estimated time.
 std::pair<Choice, EvenPlan> choose(const Conv2dProblem& conv) {
-  const bool one_tap = conv.C / conv.groups % 64 == 0;
+  const bool one_tap = has_one_tap(conv);
   const Choice choices[] = {
       choice_of<64, 64, 4, 6>(one_tap, one_tap ? 40 : 28),
       choice_of<128, 64, 4, 3>(one_tap, one_tap ? 42 : 36),
@@ -345,10 +348,21 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   launch_add_parts(product, sums, true, arrays);
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const auto [choice, plan] = choose(conv);
+  const bool whole_tiles = plan.shares.across * plan.product.splits == plan.shares.blocks;
+  return text(in_words(choice.shape), has_one_tap(conv) ? ", one tap at a time" : "", ", ",
+              parts_in_words(plan.product), whole_tiles ? "" : ", shares of several tiles",
+              conv.R * conv.S == 1 ? ", a single tap" : "");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_cp_async() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -530,12 +530,20 @@ struct Choice {
   void (*one_by_one)(Product, const float*, const float*, float*);
   void (*add_few)(Product, const float*, float*, float*);
   void (*add_many)(Product, const float*, float*, float*);
+  int filters, columns;  ///< Of a tile.
 };
 
 template <class S>
 Choice choice_of(const Conv2dProblem& conv) {
-  return {product_with<S>(conv), S::kPart,        S::kSharedBytes, wgrad_mma_tf32<S, 16>,
-          wgrad_mma_tf32<S, 4>,  add_parts<S, 1>, add_parts<S, 8>};
+  return {product_with<S>(conv),
+          S::kPart,
+          S::kSharedBytes,
+          wgrad_mma_tf32<S, 16>,
+          wgrad_mma_tf32<S, 4>,
+          add_parts<S, 1>,
+          add_parts<S, 8>,
+          S::M,
+          S::N};
 }
 
 Choice choose(const Conv2dProblem& conv) {
@@ -577,6 +585,14 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
+/// Whether channels and filters are copied in fours, if x and dy begin at multiples of 16 bytes.
+bool channels_in_fours(const Conv2dProblem& conv) {
+  return conv.K / conv.groups % 4 == 0 && conv.C / conv.groups % 4 == 0;
+}
+
+/// Whether there are so many parts that threads share them.
+bool has_many_parts(const Product& product) { return product.blocks / kManyParts >= product.tiles; }
+
 constexpr std::size_t kAlignment = 16;  ///< Bytes; of the parts.
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
@@ -598,12 +614,12 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const auto space = reinterpret_cast<std::uintptr_t>(arrays.workspace<float>());
   auto* const parts = reinterpret_cast<float*>(ceil_div(space, kAlignment) * kAlignment);
   const bool in_fours =
-      conv.K / conv.groups % 4 == 0 && conv.C / conv.groups % 4 == 0 &&
+      channels_in_fours(conv) &&
       (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 16 == 0;
   launch(in_fours ? choice.in_fours : choice.one_by_one,
          {static_cast<unsigned>(product.blocks), kThreads, choice.shared_bytes}, product, x, dy,
          parts);
-  const bool many = product.blocks / kManyParts >= product.tiles;
+  const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1;
   launch(many ? choice.add_many : choice.add_few,
          {blocks_for(std::int64_t{product.tiles} * ceil_div(choice.part / 4, kAddThreads / shares),
@@ -612,10 +628,25 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
          product, parts, arrays.out<float>("dw"), arrays.out<float>("db"));
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Choice choice = choose(conv);
+  const Product& product = choice.product;
+  return text(choice.filters, " x ", choice.columns, channels_in_fours(conv) ? ", in fours" : "",
+              product.blocks == 0                   ? ", nothing to do"
+              : has_many_parts(product)             ? ", many parts"
+              : product.blocks == product.tiles     ? ", one part"
+              : product.blocks % product.tiles == 0 ? ", several parts"
+                                                    : ", parts of several tiles",
+              product.rest != 0 ? ", uneven" : "");
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

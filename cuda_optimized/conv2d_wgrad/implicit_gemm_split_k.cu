@@ -198,10 +198,18 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   launch_add_parts(product, parts, false, arrays);
 }
 
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const auto [choice, product] = choose(conv);
+  return text(in_words(choice.shape), ", ", parts_in_words(product));
+}
+
 }  // namespace
 
 Implementation<Conv2dProblem> implicit_gemm_split_k() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

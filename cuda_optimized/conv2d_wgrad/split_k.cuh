@@ -23,6 +23,11 @@ struct TileShape {
   constexpr int threads() const { return filters * columns / 64; }
 };
 
+/// For a rung's choice.
+inline std::string in_words(const TileShape& shape) {
+  return text(shape.filters, " x ", shape.columns);
+}
+
 /// The product dw = dy * col^T of each group, and how it is handed out to blocks.
 struct SplitProduct {
   Conv2dProblem conv;            ///< The convolution whose weight gradient it is.
@@ -228,6 +233,14 @@ static __global__ void __launch_bounds__(kReducingThreads)
   }
 }
 
+/// Whether there are so many parts that threads share them.
+inline bool has_many_parts(const SplitProduct& product) { return product.splits >= kManyParts; }
+
+/// For a rung's choice: "one part", "several parts", "many parts".
+inline std::string parts_in_words(const SplitProduct& product) {
+  return has_many_parts(product) ? "many parts" : how_many(product.splits, "part");
+}
+
 constexpr int kTurnedWeights = 1024;  ///< That a block of add_turned_parts() turns at a time.
 
 /// The same for parts whose columns are in the order [r][s][c]; dw has [c][r][s]. A block takes
@@ -299,7 +312,7 @@ static inline void launch_add_parts(const SplitProduct& product, const Sums& par
   if (product.splits == 1) return;
   // Few parts: a thread adds up all of a weight's. Many: eight threads do, else there were too few
   // loads under way (a dw that has many parts is small).
-  const bool many = product.splits >= kManyParts;
+  const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1, across = kReducingThreads / shares;
   const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));
   float* const dw = arrays.out<float>("dw");

@@ -88,4 +88,11 @@ inline bool rows_are_aligned(const Product& product) {
          aligned(product.c);
 }
 
+/// For a rung's choice: what holds if the matrices begin at multiples of 16 bytes, as null does.
+inline const char* rows_in_words(const GemmProblem& gemm) {
+  return rows_are_aligned({gemm.M, gemm.N, gemm.K, nullptr, nullptr, nullptr})
+             ? "rows in fours"
+             : "rows of any length";
+}
+
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -207,13 +207,16 @@ Declined supports(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 
+/// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
+bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
+
 template <class S, bool kAllFour>
 void run_with(const GemmProblem& gemm, const Arguments& arrays) {
   const float* a = arrays.in<float>("a");
   const float* b = arrays.in<float>("b");
   const TileMapProblem tiles = tiles_of(gemm, {S::M, S::N});
   const bool in_fours =
-      gemm.K % 4 == 0 && gemm.N % 4 == 0 &&
+      rows_in_fours(gemm) &&
       (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
   launch(in_fours ? gemm_mma_3xtf32<S, 16, kAllFour> : gemm_mma_3xtf32<S, 4, kAllFour>,
          {tile_map::launch_grid(tiles), S::kThreads, S::kSharedBytes}, gemm, tiles, a, b,
@@ -228,10 +231,15 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
   run_shape(gemm, arrays);
 }
 
+std::string choice_in_words(const GemmProblem& gemm) {
+  return text(rows_in_fours(gemm) ? "rows in fours" : "rows of any length",
+              is_short(gemm) ? ", all four products" : "");
+}
+
 }  // namespace
 
 Implementation<GemmProblem> mma_3xtf32() {
-  return {.supports = supports, .run = run, .tile = tile};
+  return {.supports = supports, .run = run, .tile = tile, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

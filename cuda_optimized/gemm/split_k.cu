@@ -124,6 +124,13 @@ TileMapProblem split_tiles(const GemmProblem& gemm, TileShape shape) {
   return tiles;
 }
 
+/// Parts that are not empty: shares are rounded up, so that nothing may be left for the last ones.
+int filled_parts(const GemmProblem& gemm, int splits) {
+  const int k_steps = ceil_div(gemm.K, kBlockK);
+  const int count = ceil_div(k_steps, ceil_div(k_steps, splits));
+  return count;
+}
+
 /// Floats from a part to the next: whole float4.
 std::int64_t part_floats(const GemmProblem& gemm) {
   return ceil_div(std::int64_t{gemm.M} * gemm.N, std::int64_t{4}) * 4;
@@ -164,9 +171,7 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
     case TileShape::small: launch_with<Small>(gemm, product, parts); break;
   }
   if (splits == 1) return;
-  // Shares are rounded up, so that the last parts may be empty.
-  const int k_steps = ceil_div(gemm.K, kBlockK);
-  const int count = ceil_div(k_steps, ceil_div(k_steps, splits));
+  const int count = filled_parts(gemm, splits);
   const std::int64_t floats = std::int64_t{gemm.M} * gemm.N;
   launch(sum_parts, {dim3(blocks_for(floats, kSumThreads)), dim3(kSumThreads)}, parts, count,
          part_floats(gemm), product.c, floats);
@@ -174,10 +179,22 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
 
 OutputTile tile(const GemmProblem& gemm) { return extents_of(shape_of(gemm)); }
 
+std::string choice_in_words(const GemmProblem& gemm) {
+  const int splits = splits_of(gemm);
+  return text(rows_in_words(gemm), ", ", how_many(splits, "part"),
+              filled_parts(gemm, splits) < splits       ? ", some empty"
+              : ceil_div(gemm.K, kBlockK) % splits != 0 ? ", uneven"
+                                                        : "");
+}
+
 }  // namespace
 
 Implementation<GemmProblem> split_k() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .tile = tile};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .tile = tile,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

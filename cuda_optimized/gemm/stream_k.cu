@@ -195,10 +195,23 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const GemmProblem& gemm) {
+  const TileMapProblem tiles = shares_of(gemm);
+  const std::int64_t steps = std::int64_t{tiles.tiles_m} * tiles.tiles_n * tiles.k_steps;
+  return text(rows_in_words(gemm), ", ",
+              tiles.blocks == 1                      ? "one share"
+              : tiles.blocks == steps / kFewestSteps ? "small shares"
+                                                     : "a share for each block that runs");
+}
+
 }  // namespace
 
 Implementation<GemmProblem> stream_k() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .tile = tile};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .tile = tile,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -110,10 +110,13 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const GemmProblem& gemm) { return rows_in_words(gemm); }
+
 }  // namespace
 
 Implementation<GemmProblem> vectorized() {
-  return {.supports = supports_whole_tiles, .run = run, .tile = tile_for};
+  return {
+      .supports = supports_whole_tiles, .run = run, .tile = tile_for, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

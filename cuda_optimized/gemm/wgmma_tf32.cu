@@ -194,14 +194,19 @@ std::size_t workspace_bytes(const GemmProblem& gemm) {
   return static_cast<std::size_t>(gemm.N * pitch_of(gemm)) * sizeof(float);
 }
 
+/// Whether all rows of a begin at multiples of 16 bytes, and those of c at multiples of 8, if the
+/// first ones do.
+bool rows_of_a_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0; }
+bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
+
 template <class Shape>
 void run_with(const GemmProblem& gemm, const Arguments& arrays) {
   const float *a = arrays.in<float>("a"), *b = arrays.in<float>("b");
   float* c = arrays.out<float>("c");
   const WgmmaWork work = work_of<Shape>(gemm);
-  const RowMajor<Shape> result = {c, gemm.M, gemm.N,
-                                  reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && gemm.N % 2 == 0};
-  if (reinterpret_cast<std::uintptr_t>(a) % 16 != 0 || gemm.K % 4 != 0) {
+  const RowMajor<Shape> result = {
+      c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && columns_in_pairs(gemm)};
+  if (reinterpret_cast<std::uintptr_t>(a) % 16 != 0 || !rows_of_a_in_fours(gemm)) {
     launch_wgmma<Shape>(GatheredSource<Shape>{a, b, gemm}, work, result);
     return;
   }
@@ -225,10 +230,21 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
   with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape>(gemm, arrays); });
 }
 
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return text(Shape::M, " x ", Shape::N,
+                rows_of_a_in_fours(gemm) ? ", by the copy engine" : ", by a warp",
+                columns_in_pairs(gemm) ? ", columns in pairs" : "");
+  });
+}
+
 }  // namespace
 
 Implementation<GemmProblem> wgmma_tf32() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

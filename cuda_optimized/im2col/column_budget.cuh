@@ -36,6 +36,14 @@ inline int images_at_a_time(const Conv2dProblem& conv) {
   return static_cast<int>(std::min<std::int64_t>(conv.N, fitting));
 }
 
+/// For a rung's choice.
+inline const char* images_in_words(const Conv2dProblem& conv) {
+  const int images = images_at_a_time(conv);
+  return images == conv.N ? "all images at a time"
+         : images == 1    ? "an image at a time"
+                          : "some images at a time";
+}
+
 /// The workspace for their columns.
 inline std::size_t column_workspace(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(

@@ -180,6 +180,11 @@ Kernel kernel_for(const WindowAxis& width, bool aligned) {
   return im2col_vectors<kWidth, 0, 0, -1>;
 }
 
+/// Neighbouring windows of a thread, and whether all rows of x consist of vectors: if the arrays
+/// begin at multiples of 16 bytes.
+int windows_together(const Im2colProblem& problem) { return problem.width.out % 4 == 0 ? 4 : 1; }
+bool rows_are_vectors(const Im2colProblem& problem) { return problem.width.size % 4 == 0; }
+
 Declined supports(const Im2colProblem& problem) {
   if (problem.layout != Layout::nchw) return "layout nchw only";
   if (problem.dtype != DType::f32) return "float32 only";
@@ -204,8 +209,8 @@ void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, floa
   const auto aligned = [](const float* array) {
     return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
   };
-  const int vector = aligned(col) && width.out % 4 == 0 ? 4 : 1;
-  const bool aligned_rows = aligned(x) && width.size % 4 == 0;
+  const int vector = aligned(col) ? windows_together(problem) : 1;
+  const bool aligned_rows = aligned(x) && rows_are_vectors(problem);
   const int channel_threads = static_cast<int>(problem.columns() / vector);
   Vectors vectors{.by_channel = FastDivision(channel_threads),
                   .by_row = FastDivision(width.out / vector),
@@ -225,6 +230,21 @@ void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, floa
   }
 }
 
-Implementation<Im2colProblem> im2col_vectorized() { return {.supports = supports, .run = run}; }
+std::string im2col_vectorized_in_words(const Im2colProblem& problem) {
+  if (problem.request == Request::none) return "nothing to do";
+  const WindowAxis& width = problem.width;
+  const bool four = windows_together(problem) == 4, vectors = four && rows_are_vectors(problem);
+  const Kernel kernel = four ? kernel_for<4>(width, vectors) : kernel_for<1>(width, false);
+  const Kernel any = four ? im2col_vectors<4, 0, 0, -1> : im2col_vectors<1, 0, 0, -1>;
+  return text(four ? "four windows" : "a window", " a thread, ",
+              kernel == any ? "any taps"
+                            : text(width.kernel, width.kernel == 1 ? " tap" : " taps",
+                                   " and stride ", width.stride, " unrolled"),
+              vectors && kernel != kernel_for<4>(width, false) ? ", x in fours" : "");
+}
+
+Implementation<Im2colProblem> im2col_vectorized() {
+  return {.supports = supports, .run = run, .choice = im2col_vectorized_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::im2col

@@ -13,6 +13,9 @@ namespace convladder::BACKEND::cuda_optimized::im2col {
 void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, float* col,
                               bool streaming);
 
+/// What it chooses for a problem, in a few words.
+std::string im2col_vectorized_in_words(const Im2colProblem& problem);
+
 /// Why it takes a problem not.
 Declined too_large_for_im2col_vectorized(const Im2colProblem& problem);
 

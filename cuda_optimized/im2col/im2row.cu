@@ -116,12 +116,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// Whether channels are four at a time, if the arrays begin at multiples of 16 bytes.
+bool channels_in_fours(const Im2colProblem& problem) { return problem.C % 4 == 0; }
+
 /// True if channels can be copied four at a time.
 bool in_fours(const Im2colProblem& problem, const float* x, const float* col) {
   const auto aligned = [](const float* array) {
     return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
   };
-  return problem.C % 4 == 0 && aligned(x) && aligned(col);
+  return channels_in_fours(problem) && aligned(x) && aligned(col);
 }
 
 /// Runs of windows of a line.
@@ -185,8 +188,15 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const Im2colProblem& problem) {
+  if (problem.request == Request::none) return "nothing to do";
+  return channels_in_fours(problem) ? "four channels a thread" : "a channel a thread";
+}
+
 }  // namespace
 
-Implementation<Im2colProblem> im2row() { return {.supports = supports, .run = run}; }
+Implementation<Im2colProblem> im2row() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::im2col

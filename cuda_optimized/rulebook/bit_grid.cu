@@ -270,10 +270,19 @@ void finish(const RulebookProblem& book, const Arguments& arrays) {
                             &arrays.workspace<State>()->bad);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(runs::kernel_in_words(book), ", ", how_many(tile_count(book), "tile"), ", ",
+              form_in_words(book));
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> bit_grid() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .finish = finish,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -263,6 +263,19 @@ struct BitIndex {
 
 namespace bit_grid {
 
+/// For a rung's choice: scan_tiles() takes kThreads * kTilesEach of them in a round.
+inline const char* tiles_in_words(std::int64_t tiles) {
+  return tiles == 1                       ? "one tile"
+         : tiles <= kThreads * kTilesEach ? "several tiles"
+                                          : "tiles in several rounds";
+}
+
+/// For a rung's choice: whose rows are found, and in how many tiles.
+inline std::string found_in_words(const RulebookProblem& book) {
+  return text(book.mode == SparseMode::inverse ? "inputs found in " : "outputs found in ",
+              tiles_in_words(tiles_for(key_count(book, book.out_shape))));
+}
+
 // What bit_grid_of_outputs.cu, which explains it, and one_output_each.cu have in common: all but
 // the walk from an input to its outputs.
 

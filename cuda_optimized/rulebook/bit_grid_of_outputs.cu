@@ -71,10 +71,17 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   create_form(book, table.M, table.nbr, table.mask, arrays);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(bit_grid::found_in_words(book), ", ", form_in_words(book));
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> bit_grid_of_outputs() {
-  return {.supports = supports, .workspace_bytes = bit_grid::workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = bit_grid::workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -274,10 +274,20 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(fill_pairs, {grid, kThreads}, book, chunks, found, counts, totals, pairs);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  const Chunks chunks = chunks_of(book);
+  return text(book.ndim, book.ndim == 1 ? " axis, " : " axes, ", how_many(chunks.count, "chunk"),
+              chunks.tiles > 1 ? " of several tiles" : "",
+              book.KV > kTapsAtOnce ? ", taps in several rounds" : "");
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> count_scan_fill() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

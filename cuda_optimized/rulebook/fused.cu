@@ -170,10 +170,20 @@ void finish(const RulebookProblem& book, const Arguments& arrays) {
                             &arrays.workspace<State>()->bad);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  if (book.sites == 0) return text("no sites, ", form_in_words(book));
+  return text(runs::kernel_in_words(book), ", ", runs::index_in_words(book), ", ",
+              form_in_words(book));
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> fused() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .finish = finish,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

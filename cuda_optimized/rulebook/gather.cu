@@ -436,10 +436,23 @@ void finish(const RulebookProblem& book, const Arguments& arrays) {
     report_site_errors(book, arrays.in<std::int32_t>("coords"));
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  const Lattice lattice(book);
+  return text(bit_grid::found_in_words(book), ", ",
+              has_sides_of(lattice, 3)   ? "27 taps, "
+              : has_sides_of(lattice, 2) ? "8 taps, "
+                                         : "any taps, ",
+              form_in_words(book));
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> gather() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .finish = finish,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

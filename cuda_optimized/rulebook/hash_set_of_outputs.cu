@@ -231,10 +231,18 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   create_form(book, M, nbr, mask, arrays);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(book.mode == SparseMode::inverse ? "inputs are found, " : "outputs are found, ",
+              form_in_words(book));
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> hash_set_of_outputs() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -411,10 +411,20 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(write_lists, of_lists, given, found, inverse, tiles, work.counts, work.totals, pairs);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(bit_grid::found_in_words(book), ", numbered in ",
+              bit_grid::tiles_in_words(workspace_at(book, nullptr).tiles), ", ",
+              how_many(site_tiles(book), "tile"), " of sites",
+              site_tiles(book) > kSumThreads ? " summed in several rounds" : "");
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> lists_of_inputs() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -386,10 +386,20 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   (cube ? run_kernels<true> : run_kernels<false>)(book, coords, out_coords, arrays);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  if (book.sites == 0) return "no sites";
+  return text(runs::kernel_in_words(book), ", ", runs::index_in_words(book), ", ",
+              how_many(tiles_of(book), "tile"),
+              tiles_of(book) > kSumThreads ? " summed in several rounds" : "");
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> mirrored_lists() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -204,8 +204,17 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   create_form(book, M, nbr, mask, arrays);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(book.mode == SparseMode::subm      ? "all rows are given, "
+              : book.mode == SparseMode::inverse ? "inputs are found, "
+                                                 : "outputs are found, ",
+              form_in_words(book));
+}
+
 }  // namespace
 
-Implementation<RulebookProblem> neighbour_table() { return {.supports = supports, .run = run}; }
+Implementation<RulebookProblem> neighbour_table() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -89,4 +89,9 @@ inline RunGrid run_grid_in(unsigned char* memory, std::int64_t groups) {
   return {words, reinterpret_cast<std::int32_t*>(words + groups * 4)};
 }
 
+/// For a rung's choice: where sites that are in order are looked up.
+inline const char* index_in_words(const RulebookProblem& book) {
+  return group_count(book) > 0 ? "a grid of runs" : "a table of runs";
+}
+
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook::runs

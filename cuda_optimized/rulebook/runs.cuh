@@ -228,6 +228,11 @@ inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const 
   return true;
 }
 
+/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+inline const char* kernel_in_words(const RulebookProblem& book) {
+  return is_cube_of_3(book, nullptr, nullptr) ? "27 taps" : "any taps";
+}
+
 inline constexpr int kPlanes = 3, kPlaneLines = 3, kPlaneTaps = 9;  ///< Of a 3^3 kernel's row.
 
 /// Looks up 9 of 27 taps: as look_up(), with the loads of three lines in flight together.

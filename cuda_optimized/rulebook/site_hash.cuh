@@ -382,12 +382,17 @@ void finish(const RulebookProblem& book, const Arguments& arrays) {
 }
 
 /// The rung, with a filter or without.
+inline std::string choice_in_words(const RulebookProblem& book) {
+  return text(book.ndim, book.ndim == 1 ? " axis, " : " axes, ", form_in_words(book));
+}
+
 template <bool kFiltered>
 Implementation<RulebookProblem> rung() {
   return {.supports = supports,
           .workspace_bytes = workspace_bytes<kFiltered>,
           .run = run<kFiltered>,
-          .finish = finish<kFiltered>};
+          .finish = finish<kFiltered>,
+          .choice = choice_in_words};
 }
 
 }  // namespace site_hash

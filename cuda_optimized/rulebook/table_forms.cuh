@@ -122,4 +122,15 @@ inline void create_form(const RulebookProblem& book, std::int64_t M, const std::
   }
 }
 
+/// For a rung's choice: what it makes of a table.
+inline std::string form_in_words(const RulebookProblem& book) {
+  const int parts = orders_of(book.form);
+  const bool several_rounds = parts > 0 && first_tap(book.KV, parts, 1) > 32;
+  return text(book.form == RulebookForm::pairs   ? "then pairs"
+              : book.form == RulebookForm::table ? "a table"
+                                                 : text("then ", how_many(parts, "order")),
+              several_rounds ? " in several rounds" : "",
+              mask_words(book.KV) > 1 ? ", masks of several words" : "");
+}
+
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

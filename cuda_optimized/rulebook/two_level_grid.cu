@@ -327,10 +327,22 @@ void finish(const RulebookProblem& book, const Arguments& arrays) {
                             &workspace_in(book, arrays).state->bad);
 }
 
+std::string choice_in_words(const RulebookProblem& book) {
+  if (book.sites == 0) return text("no sites, ", form_in_words(book));
+  return text(
+      runs::kernel_in_words(book), ", ",
+      workspace_at(book, nullptr).most_blocks < book.sites ? "fewer blocks than sites, " : "",
+      form_in_words(book));
+}
+
 }  // namespace
 
 Implementation<RulebookProblem> two_level_grid() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run, .finish = finish};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .finish = finish,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

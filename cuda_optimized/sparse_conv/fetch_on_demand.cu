@@ -218,8 +218,8 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
                     .features = arrays.in<float>("features"),
                     .weights = arrays.in<float>("weights"),
                     .y = y};
-  const bool aligned = conv.Cin % 4 == 0 && conv.Cout % 4 == 0 && is_aligned(fetch.features) &&
-                       is_aligned(fetch.weights) && is_aligned(y);
+  const bool aligned = channels_in_fours(conv.Cin) && channels_in_fours(conv.Cout) &&
+                       is_aligned(fetch.features) && is_aligned(fetch.weights) && is_aligned(y);
   if (conv.pairs > 0) {
     with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
       const auto kernel =
@@ -234,8 +234,17 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   launch_activate(conv.M, conv.Cout, conv.activation, y);
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return text(
+      conv.pairs == 0 ? "no pairs" : tile_in_words(conv.pairs, conv),
+      channels_in_fours(conv.Cin) && channels_in_fours(conv.Cout) ? ", channels in fours" : "",
+      conv.activation == Activation::none ? "" : ", then the activation");
+}
+
 }  // namespace
 
-Implementation<SparseConvProblem> fetch_on_demand() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> fetch_on_demand() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -137,7 +137,7 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 void launch_for_rows(void (*fours)(Tap, std::int64_t, const float4*, float4*),
                      void (*floats)(Tap, std::int64_t, const float*, float*), Tap tap,
                      std::int64_t most_rows, int channels, const float* from, float* to) {
-  if (channels % 4 == 0 && is_aligned(from) && is_aligned(to)) {
+  if (channels_in_fours(channels) && is_aligned(from) && is_aligned(to)) {
     const dim3 block = row_block(channels / 4);
     launch(fours, {row_grid(most_rows, block), block}, tap, channels / 4,
            reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to));
@@ -150,7 +150,8 @@ void launch_for_rows(void (*fours)(Tap, std::int64_t, const float4*, float4*),
 /// See multiply_rows(); product.M is the most rows that there may be.
 void launch_multiply_rows(const SparseConvProblem& conv, const gemm::Product& product,
                           std::int64_t usual_rows, const std::int32_t* offset, const float* bias) {
-  const bool aligned = product.N % 4 == 0 && is_aligned(product.b) && is_aligned(product.c);
+  const bool aligned =
+      channels_in_fours(product.N) && is_aligned(product.b) && is_aligned(product.c);
   with_tile(usual_rows, conv, [&]<class Tile>(const Tile&) {
     const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
     const std::int64_t tiles =
@@ -161,6 +162,15 @@ void launch_multiply_rows(const SparseConvProblem& conv, const gemm::Product& pr
            product, offset, bias);
   });
 }
+
+/// The centre of `subm`, or -1. There rows meet themselves: nothing to gather, and y is written
+/// first.
+int centre_of(const SparseConvProblem& conv) {
+  return conv.book.mode == SparseMode::subm ? conv.book.KV / 2 : -1;
+}
+
+/// Of a tap, on average.
+std::int64_t usual_pairs(const SparseConvProblem& conv) { return conv.pairs / conv.book.KV; }
 
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
@@ -175,8 +185,7 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 
   const int KV = conv.book.KV;
   const auto weights_of = [&](int k) { return weights + std::int64_t{k} * conv.Cin * conv.Cout; };
-  // At the centre of `subm` rows meet themselves: nothing to gather, and y is written first there.
-  const int centre = conv.book.mode == SparseMode::subm ? KV / 2 : -1;
+  const int centre = centre_of(conv);
   if (centre >= 0) {
     launch_multiply_rows(conv, {conv.M, conv.Cout, conv.Cin, features, weights_of(centre), y},
                          conv.M, nullptr, bias);
@@ -191,17 +200,28 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
     launch_multiply_rows(
         conv,
         {static_cast<int>(conv.most_pairs), conv.Cout, conv.Cin, gathered, weights_of(k), product},
-        conv.pairs / KV, offsets + k, nullptr);
+        usual_pairs(conv), offsets + k, nullptr);
     launch_for_rows(scatter_add_rows<float4>, scatter_add_rows<float>, tap, conv.most_pairs,
                     conv.Cout, product, y);
   }
   launch_activate(conv.M, conv.Cout, conv.activation, y);
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return text(centre_of(conv) >= 0 ? text("the centre ", tile_in_words(conv.M, conv), ", ") : "",
+              conv.pairs == 0 ? "no pairs" : text("taps ", tile_in_words(usual_pairs(conv), conv)),
+              channels_in_fours(conv.Cin) ? ", inputs in fours" : "",
+              channels_in_fours(conv.Cout) ? ", outputs in fours" : "",
+              conv.activation == Activation::none ? "" : ", then the activation");
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> gather_gemm_scatter() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

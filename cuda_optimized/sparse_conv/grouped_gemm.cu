@@ -214,14 +214,14 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   auto* place = reinterpret_cast<std::int32_t*>(gathered + parts.place);
   const float* weights = arrays.in<float>("weights");
 
-  if (conv.Cin % 4 == 0 && is_aligned(arrays.in<float>("features"))) {
+  if (channels_in_fours(conv.Cin) && is_aligned(arrays.in<float>("features"))) {
     gather_as<float4>(conv, arrays, gathered, place);
   } else {
     gather_as<float>(conv, arrays, gathered, place);
   }
   if (conv.pairs > 0) {
     with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
-      const auto kernel = conv.Cout % 4 == 0 && is_aligned(weights)
+      const auto kernel = channels_in_fours(conv.Cout) && is_aligned(weights)
                               ? multiply_all_rows<Tile, true>
                               : multiply_all_rows<Tile, false>;
       const std::int64_t tiles =
@@ -232,7 +232,7 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
              conv, arrays.in<std::int32_t>("offsets"), gathered, weights, products);
     });
   }
-  if (conv.Cout % 4 == 0 && is_aligned(arrays.out<float>("y")) &&
+  if (channels_in_fours(conv.Cout) && is_aligned(arrays.out<float>("y")) &&
       is_aligned(arrays.in_or_null<float>("bias"))) {
     collect_as<float4>(conv, arrays, products, place);
   } else {
@@ -240,10 +240,19 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return text(conv.pairs == 0 ? "no pairs" : tile_in_words(conv.pairs, conv),
+              channels_in_fours(conv.Cin) ? ", inputs in fours" : "",
+              channels_in_fours(conv.Cout) ? ", outputs in fours" : "");
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> grouped_gemm() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -123,16 +123,28 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   launch_implicit_gemm(implicit_gemm_of(conv, arrays));
 }
 
+bool takes_narrow(int channels) { return channels <= Narrow::kBlockN; }
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return implicit_gemm_in_words(conv.Cout);
+}
+
 }  // namespace
 
 void launch_implicit_gemm(const ImplicitGemm& conv) {
-  if (conv.channels <= Narrow::kBlockN) {
+  if (takes_narrow(conv.channels)) {
     launch_with<Narrow>(conv);
   } else {
     launch_with<Wide>(conv);
   }
 }
 
-Implementation<SparseConvProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+std::string implicit_gemm_in_words(int channels) {
+  return text(kRows, " x ", takes_narrow(channels) ? Narrow::kBlockN : Wide::kBlockN);
+}
+
+Implementation<SparseConvProblem> implicit_gemm() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -35,6 +35,9 @@ struct ImplicitGemm {
 /// fixed.
 void launch_implicit_gemm(const ImplicitGemm& conv);
 
+/// What it chooses for so many channels, in a few words.
+std::string implicit_gemm_in_words(int channels);
+
 /// A forward pass over all taps, rows as they are.
 inline ImplicitGemm implicit_gemm_of(const SparseConvProblem& conv, const Arguments& arrays) {
   return {.taps = conv.book.KV,

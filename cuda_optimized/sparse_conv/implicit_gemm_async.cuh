@@ -32,6 +32,9 @@ int async_tile_rows(std::int64_t rows, int channels);
 /// number, and rows, tiles and bytes of a row are counted by 32 bits.
 Declined supports_listed_taps(const SparseConvProblem& conv);
 
+/// What launch_implicit_gemm_async() chooses for a problem's halves, in a few words.
+std::string implicit_gemm_async_in_words(const SparseConvProblem& conv);
+
 /// The shape of a block's work, and its shared memory: first the stages, then the rest.
 /// @tparam Tile_ a gemm::ThreadTile: rows x channels of the output, and how deep a step is
 /// @tparam kStages_ steps whose tiles are in shared memory, or on their way; at least 2
@@ -329,6 +332,11 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
 
 inline constexpr std::int64_t kMaxTileBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
 
+/// Whether rows and weights consist of float4, if they begin at multiples of 16 bytes.
+inline bool channels_in_fours(int summed, int channels) {
+  return summed % 4 == 0 && channels % 4 == 0;
+}
+
 /// Computes all of `to` in one launch.
 /// @tparam kBlocks of them an SM runs at once: bounds registers
 /// @param queue of tiles with the shape's rows, or none
@@ -338,7 +346,7 @@ void launch_async_rows(const ImplicitGemm& conv, const TileQueue& queue) {
   const auto at_16 = [](const float* data) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   };
-  const bool aligned = conv.summed % 4 == 0 && conv.channels % 4 == 0 && at_16(conv.from) &&
+  const bool aligned = channels_in_fours(conv.summed, conv.channels) && at_16(conv.from) &&
                        at_16(conv.weights) && at_16(conv.to);
   const std::int64_t tiles =
       ceil_div<std::int64_t>(conv.rows, Tile::kBlockM) * ceil_div(conv.channels, Tile::kBlockN);

@@ -86,6 +86,20 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
     launch_implicit_gemm_async(half_of_implicit_gemm(conv, arrays, half));
 }
 
+/// Calls body.operator()<shape, blocks that shall fit an SM>().
+template <class Body>
+void with_shape(std::int64_t rows, int channels, const Body& body) {
+  if (channels > Medium::Tile::kBlockN) {
+    body.template operator()<Wide, 3>();
+  } else if (channels > Narrow::Tile::kBlockN) {
+    body.template operator()<Medium, 4>();
+  } else if (!has_many_rows(rows)) {
+    body.template operator()<Narrow, 6>();
+  } else {
+    body.template operator()<NarrowTall, 4>();
+  }
+}
+
 }  // namespace
 
 Declined supports_listed_taps(const SparseConvProblem& conv) {
@@ -111,19 +125,21 @@ int async_tile_rows(std::int64_t rows, int channels) {
 }
 
 void launch_implicit_gemm_async(const ImplicitGemm& conv, const TileQueue& queue) {
-  if (conv.channels > Medium::Tile::kBlockN) {
-    launch_async_rows<Wide, 3>(conv, queue);
-  } else if (conv.channels > Narrow::Tile::kBlockN) {
-    launch_async_rows<Medium, 4>(conv, queue);
-  } else if (!has_many_rows(conv.rows)) {
-    launch_async_rows<Narrow, 6>(conv, queue);
-  } else {
-    launch_async_rows<NarrowTall, 4>(conv, queue);
-  }
+  with_shape(conv.rows, conv.channels,
+             [&]<class Shape, int kBlocks>() { launch_async_rows<Shape, kBlocks>(conv, queue); });
+}
+
+std::string implicit_gemm_async_in_words(const SparseConvProblem& conv) {
+  std::string words;
+  with_shape(conv.M, conv.Cout, [&]<class Shape, int kBlocks>() {
+    words = text(Shape::Tile::kBlockM, " x ", Shape::Tile::kBlockN,
+                 channels_in_fours(conv.Cin, conv.Cout) ? ", channels in fours" : "");
+  });
+  return words;
 }
 
 Implementation<SparseConvProblem> implicit_gemm_cp_async() {
-  return {.supports = supports_listed_taps, .run = run};
+  return {.supports = supports_listed_taps, .run = run, .choice = implicit_gemm_async_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

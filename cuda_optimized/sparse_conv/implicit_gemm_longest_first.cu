@@ -113,11 +113,18 @@ void run_in_queues(const SparseConvProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return text(implicit_gemm_async_in_words(conv),
+              has_many_rows(conv.M) ? ", tiles in their order" : ", tiles in queues");
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> implicit_gemm_longest_first() {
-  return {
-      .supports = supports_listed_taps, .workspace_bytes = workspace_bytes, .run = run_in_queues};
+  return {.supports = supports_listed_taps,
+          .workspace_bytes = workspace_bytes,
+          .run = run_in_queues,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

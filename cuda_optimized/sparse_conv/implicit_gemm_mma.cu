@@ -136,8 +136,24 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
+template <class T>
+std::string words_as(const SparseConvProblem& conv) {
+  std::string words;
+  with_shape<T>(conv, would_consist_of_pieces<T>(conv.Cin, conv.Cout), [&]<class Shape>(Shape) {
+    words = text(dtype_name(conv), ", ", Shape::M, " x ", Shape::N,
+                 Shape::kTaps > 1 ? ", two taps a stage" : "", Shape::kPieces ? ", in pieces" : "");
+  });
+  return words;
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return with_type(conv.dtype, [&]<class T>(T) { return words_as<T>(conv); });
+}
+
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_mma() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> implicit_gemm_mma() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -557,6 +557,15 @@ bool consists_of_pieces(const GatheredRows<T>& conv) {
          begins_at_piece(conv.weights) && begins_at_piece(conv.to);
 }
 
+/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+template <class T>
+bool would_consist_of_pieces(int summed, int channels) {
+  GatheredRows<T> conv{};
+  conv.summed = summed;
+  conv.channels = channels;
+  return consists_of_pieces(conv);
+}
+
 /// A forward pass with the rows in the order of their masks, as it was given.
 template <class T>
 GatheredRows<T> gathered_rows(const SparseConvProblem& problem, const Arguments& arrays) {

@@ -586,6 +586,17 @@ void with_shape(std::int64_t rows, int summed, int channels, const Body& body) {
       Shapes<T>{});
 }
 
+/// Whether gathered rows, or those of the result, consist of pieces, if the first one begins at a
+/// multiple of 16 bytes.
+template <class Shape>
+bool rows_are_pieces(int summed) {
+  return summed % Shape::kCount == 0;
+}
+template <class Shape>
+bool result_is_pieces(int channels) {
+  return channels % (2 * kExchanged<Shape>) == 0;
+}
+
 /// Where things lie in the workspace, in bytes; each begins at a multiple of 256.
 struct Layout {
   std::int64_t blocks,  ///< Of weights.
@@ -634,6 +645,22 @@ std::size_t producers_workspace_bytes(int taps, std::int64_t rows, std::int64_t 
   return static_cast<std::size_t>(bytes);
 }
 
+/// What it chooses, in a few words.
+/// @param rows of `to`
+inline std::string producers_in_words(const SparseConvProblem& conv, std::int64_t rows, int summed,
+                                      int channels) {
+  std::string words;
+  with_type(conv.dtype, [&]<class T>(T) {
+    producers::with_shape<T>(rows, summed, channels, [&]<class Shape>(Shape) {
+      words =
+          text(dtype_name(conv), ", ", Shape::kTaps, " x ", Shape::kTapBytes, " bytes, ", Shape::N,
+               " channels", producers::rows_are_pieces<Shape>(summed) ? ", rows in pieces" : "",
+               producers::result_is_pieces<Shape>(channels) ? ", result in pieces" : "");
+    });
+  });
+  return words;
+}
+
 /// Two launches: weights as wgmma takes them, and rows, if they need it; then the product.
 /// @tparam kAlongK whether rows of conv.weights lie along k: [taps][channels][summed]
 /// @param sources rows of conv.from
@@ -642,7 +669,7 @@ void multiply_by_producers(const GatheredRows<T>& conv, std::int64_t sources, ch
   using namespace producers;
   const auto with = [&]<class Shape>(Shape shape) {
     const Layout layout = Layout::of(shape, conv.taps, sources, conv.summed, conv.channels);
-    const bool by_pieces = conv.summed % Shape::kCount == 0 && begins_at_piece(conv.from);
+    const bool by_pieces = rows_are_pieces<Shape>(conv.summed) && begins_at_piece(conv.from);
     const bool copied = std::is_same_v<T, float> || !by_pieces;
     Preparation<T> preparation = {.taps = conv.taps,
                                   .summed = conv.summed,
@@ -676,7 +703,7 @@ void multiply_by_producers(const GatheredRows<T>& conv, std::int64_t sources, ch
     pass.conv.weights = preparation.blocks;
     if (copied) pass.conv.from = preparation.copy;
     const bool pieces_of_result =
-        conv.channels % (2 * kExchanged<Shape>) == 0 && begins_at_piece(conv.to);
+        result_is_pieces<Shape>(conv.channels) && begins_at_piece(conv.to);
     launch_early(gather_and_multiply<Shape>,
                  {blocks_for(pass.tiles, 1, std::int64_t{multiprocessors()} * Shape::kBlocks),
                   kBlockThreads, Shape::kSharedBytes},

@@ -42,10 +42,14 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   launch_implicit_gemm(product);
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return implicit_gemm_in_words(conv.Cout);
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> implicit_gemm_sorted() {
-  return {.supports = supports, .run = run};
+  return {.supports = supports, .run = run, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -40,10 +40,14 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   }
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return implicit_gemm_in_words(conv.Cout);
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> implicit_gemm_split() {
-  return {.supports = supports, .run = run};
+  return {.supports = supports, .run = run, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

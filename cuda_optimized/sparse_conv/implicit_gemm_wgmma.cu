@@ -136,6 +136,18 @@ void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
   launch_tiles<Shape>(wgmma_rows<Shape>, conv);
 }
 
+/// Calls body(shape).
+template <class T, class Body>
+void with_shape(bool pieces, int channels, const Body& body) {
+  if (!pieces) {
+    body(WgmmaRows<T, 64, 2, false>{});
+  } else if (channels <= 64) {
+    body(WgmmaRows<T, 64, 2, true>{});
+  } else {
+    body(WgmmaRows<T, 128, 2, true>{});
+  }
+}
+
 template <class T>
 void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
   T* const transposed = arrays.workspace<T>();
@@ -151,23 +163,33 @@ void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
            conv.from, rounded);
     conv.from = rounded;
   }
-  if (!consists_of_pieces(conv)) {
-    launch_shape<WgmmaRows<T, 64, 2, false>>(conv);
-  } else if (conv.channels <= 64) {
-    launch_shape<WgmmaRows<T, 64, 2, true>>(conv);
-  } else {
-    launch_shape<WgmmaRows<T, 128, 2, true>>(conv);
-  }
+  with_shape<T>(consists_of_pieces(conv), conv.channels,
+                [&]<class Shape>(Shape) { launch_shape<Shape>(conv); });
 }
 
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
   with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  std::string words;
+  with_type(conv.dtype, [&]<class T>(T) {
+    with_shape<T>(would_consist_of_pieces<T>(conv.Cin, conv.Cout), conv.Cout,
+                  [&]<class Shape>(Shape) {
+                    words = text(dtype_name(conv), ", ", Shape::M, " x ", Shape::N,
+                                 Shape::kPieces ? ", in pieces" : "");
+                  });
+  });
+  return words;
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> implicit_gemm_wgmma() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

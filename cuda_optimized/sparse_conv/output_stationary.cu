@@ -81,18 +81,35 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
                             .activation = conv.activation});
 }
 
+/// Threads along the channels: a power of two, so that it divides kThreads.
+int width_for(int channels) {
+  int width = 1;
+  while (width < channels && width < kWidest) width *= 2;
+  return width;
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return output_stationary_in_words(conv.Cout);
+}
+
 }  // namespace
 
 void launch_output_stationary(const OutputStationary& conv) {
-  int width = 1;  // threads along the channels: a power of two, so that it divides kThreads
-  while (width < conv.channels && width < kWidest) width *= 2;
-  const int height = kThreads / width;
+  const int width = width_for(conv.channels), height = kThreads / width;
   const dim3 grid(blocks_for(conv.rows, height, kMaxBlocks),
                   blocks_for(conv.channels, width, kMaxGridYZ));
   launch(output_stationary_rows,
          {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, conv);
 }
 
-Implementation<SparseConvProblem> output_stationary() { return {.supports = supports, .run = run}; }
+std::string output_stationary_in_words(int channels) {
+  const int width = width_for(channels);
+  return text(width, width == 1 ? " thread a row" : " threads a row",
+              channels > width ? ", more channels than threads" : "");
+}
+
+Implementation<SparseConvProblem> output_stationary() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

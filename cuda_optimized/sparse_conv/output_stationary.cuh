@@ -25,4 +25,7 @@ struct OutputStationary {
 /// Computes all of `to` in one launch; the order of every sum is fixed.
 void launch_output_stationary(const OutputStationary& conv);
 
+/// What it chooses for so many channels, in a few words.
+std::string output_stationary_in_words(int channels);
+
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -41,6 +41,10 @@ inline bool is_aligned(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) % sizeof(float4) == 0;
 }
 
+/// Whether rows of so many channels consist of float4, if the first one begins at a multiple of 16
+/// bytes.
+inline bool channels_in_fours(int channels) { return channels % 4 == 0; }
+
 /// A block for rows of `pieces`: a power of two of threads along a row, the others down.
 inline dim3 row_block(int pieces) {
   int across = 1;
@@ -84,6 +88,15 @@ void with_tile(std::int64_t rows, const SparseConvProblem& conv, const Body& bod
   } else {
     body(ThreadTile<128, 128, 16, 8, 8, 4>(0));
   }
+}
+
+/// For a rung's choice: the tile that with_tile() takes.
+inline std::string tile_in_words(std::int64_t rows, const SparseConvProblem& conv) {
+  std::string words;
+  with_tile(rows, conv, [&]<class Tile>(const Tile&) {
+    words = text(Tile::kBlockM, " x ", Tile::kBlockN, Tile::kBlockK > 16 ? " in deep steps" : "");
+  });
+  return words;
 }
 
 // --- Tiles of all taps in one launch.

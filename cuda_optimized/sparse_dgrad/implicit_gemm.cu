@@ -225,6 +225,29 @@ bool rows_are_aligned(const ImplicitGemm& gemm) {
   return (gemm.Cin | gemm.Cout) % 4 == 0 && address % 16 == 0;
 }
 
+/// A type as a value.
+template <class T>
+struct Tag {};
+
+/// Calls body(Tag<Tile>) for the tile that suits so many rows and channels of dx.
+template <class Body>
+void with_tile(int rows, int Cin, const Body& body) {
+  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
+  // the large tiles, too.
+  if (ceil_div(rows, Medium::kBlockM) < std::min(kEnoughTiles, max_strided_blocks)) {
+    body(Tag<Small>{});
+  } else if (Cin <= 32) {
+    body(Tag<Narrow>{});
+  } else if (Cin <= 64) {
+    body(Tag<Medium>{});
+  } else {
+    body(Tag<Wide>{});
+  }
+}
+
+/// Where the second half of the taps begins.
+int middle_tap(int KV) { return first_tap(KV, 2, 1); }
+
 template <class Tile>
 void launch_with(const ImplicitGemm& gemm) {
   const auto kernel = rows_are_aligned(gemm) ? sparse_dgrad_implicit_gemm<Tile, true>
@@ -232,7 +255,7 @@ void launch_with(const ImplicitGemm& gemm) {
   const LaunchConfig config = {dim3(blocks_for(gemm.rows, Tile::kBlockM, kMaxGridYZ),
                                     static_cast<unsigned>(ceil_div(gemm.Cin, Tile::kBlockN))),
                                dim3(Tile::kThreads), sizeof(Shared<Tile>)};
-  const int middle = first_tap(gemm.KV, 2, 1);
+  const int middle = middle_tap(gemm.KV);
   launch(kernel, config, gemm, Half{0, middle, gemm.orders, false});
   if (middle == gemm.KV) return;  // one tap has no second half
   launch(kernel, config, gemm, Half{middle, gemm.KV, gemm.orders + gemm.rows, true});
@@ -255,22 +278,31 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
                         .dx = arrays.out<float>("dx")});
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return implicit_gemm_in_words(conv, conv.N);
+}
+
 }  // namespace
 
 void launch_implicit_gemm(const ImplicitGemm& gemm) {
-  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
-  // the large tiles, too.
-  if (ceil_div(gemm.rows, Medium::kBlockM) < std::min(kEnoughTiles, max_strided_blocks)) {
-    launch_with<Small>(gemm);
-  } else if (gemm.Cin <= 32) {
-    launch_with<Narrow>(gemm);
-  } else if (gemm.Cin <= 64) {
-    launch_with<Medium>(gemm);
-  } else {
-    launch_with<Wide>(gemm);
-  }
+  with_tile(gemm.rows, gemm.Cin, [&]<class Tile>(Tag<Tile>) { launch_with<Tile>(gemm); });
 }
 
-Implementation<SparseConvProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+std::string implicit_gemm_in_words(const SparseConvProblem& conv, int rows) {
+  ImplicitGemm gemm{};  // its arrays are null: aligned
+  gemm.Cin = conv.Cin;
+  gemm.Cout = conv.Cout;
+  std::string words;
+  with_tile(rows, conv.Cin, [&]<class Tile>(Tag<Tile>) {
+    words = text(Tile::kBlockM, " x ", Tile::kBlockN,
+                 rows_are_aligned(gemm) ? ", channels in fours" : "",
+                 middle_tap(conv.book.KV) == conv.book.KV ? ", one half" : "");
+  });
+  return words;
+}
+
+Implementation<SparseConvProblem> implicit_gemm() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -27,6 +27,9 @@ struct ImplicitGemm {
 /// Computes all of dx in two launches, one a half of the taps; the order of every sum is fixed.
 void launch_implicit_gemm(const ImplicitGemm& gemm);
 
+/// What it chooses for so many rows of dx, in a few words.
+std::string implicit_gemm_in_words(const SparseConvProblem& conv, int rows);
+
 /// Why a problem cannot be taken, or nothing.
 inline Declined declined_by_implicit_gemm(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";

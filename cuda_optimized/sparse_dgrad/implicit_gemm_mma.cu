@@ -280,6 +280,25 @@ bool rows_are_aligned(const Gradient<T>& gradient) {
   return (gradient.Cin | gradient.Cout) * sizeof(T) % 16 == 0 && address % 16 == 0;
 }
 
+/// Calls body.operator()<shape, aligned>() for the shape that suits the problem.
+template <class T, class Body>
+void with_shape(bool aligned, const SparseConvProblem& conv, const Body& body) {
+  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
+  // the large tiles, too.
+  const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
+  if (!aligned) {
+    body.template operator()<Small, false>();
+  } else if (ceil_div(conv.N, Medium::kM) < enough) {
+    body.template operator()<Small, true>();
+  } else if (conv.Cin <= 32) {
+    body.template operator()<Narrow, true>();
+  } else if (conv.Cin <= 64 || max_shared_bytes() < sizeof(Shared<T, Wide>)) {
+    body.template operator()<Medium, true>();
+  } else {
+    body.template operator()<Wide, true>();
+  }
+}
+
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and order, dx [N][Cin].
 template <class T>
 void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
@@ -293,20 +312,20 @@ void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
                                 .dy = arrays.in<T>("dy"),
                                 .weights = arrays.in<T>("weights"),
                                 .dx = arrays.out<T>("dx")};
-  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
-  // the large tiles, too.
-  const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
-  if (!rows_are_aligned(gradient)) {
-    launch_with<T, Small, false>(gradient);
-  } else if (ceil_div(gradient.rows, Medium::kM) < enough) {
-    launch_with<T, Small, true>(gradient);
-  } else if (gradient.Cin <= 32) {
-    launch_with<T, Narrow, true>(gradient);
-  } else if (gradient.Cin <= 64 || max_shared_bytes() < sizeof(Shared<T, Wide>)) {
-    launch_with<T, Medium, true>(gradient);
-  } else {
-    launch_with<T, Wide, true>(gradient);
-  }
+  with_shape<T>(rows_are_aligned(gradient), conv,
+                [&]<class S, bool kAligned>() { launch_with<T, S, kAligned>(gradient); });
+}
+
+template <class T>
+std::string words_in(const SparseConvProblem& conv) {
+  Gradient<T> gradient{};  // its arrays are null: aligned
+  gradient.Cin = conv.Cin;
+  gradient.Cout = conv.Cout;
+  std::string words;
+  with_shape<T>(rows_are_aligned(gradient), conv, [&]<class S, bool kAligned>() {
+    words = text(dtype_name(conv), ", ", S::kM, " x ", S::kN, kAligned ? ", in pieces" : "");
+  });
+  return words;
 }
 
 Declined supports(const SparseConvProblem& conv) {
@@ -322,8 +341,14 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return with_type(conv.dtype, [&]<class T>(T) { return words_in<T>(conv); });
+}
+
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_mma() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> implicit_gemm_mma() {
+  return {.supports = supports, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -60,10 +60,17 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   });
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return sparse_conv::producers_in_words(conv, conv.N, conv.Cout, conv.Cin);
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> implicit_gemm_producers() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -56,10 +56,14 @@ void run_mirrored(const SparseConvProblem& conv, const Arguments& arrays) {
                         .dx = arrays.out<float>("dx")});
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return implicit_gemm_in_words(conv, conv.M);
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> mirrored_table() {
-  return {.supports = supports_mirror, .run = run_mirrored};
+  return {.supports = supports_mirror, .run = run_mirrored, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

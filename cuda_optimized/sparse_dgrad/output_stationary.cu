@@ -70,10 +70,17 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
                                          .to = arrays.out<float>("dx")});
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return sparse_conv::output_stationary_in_words(conv.Cin);
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> output_stationary() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

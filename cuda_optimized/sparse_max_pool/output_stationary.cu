@@ -60,18 +60,31 @@ __global__ void pool_rows(SparsePoolProblem pool, const float* features, const s
   }
 }
 
+/// Threads along the channels: a power of two, so that it divides kThreads.
+int width_for(int channels) {
+  int width = 1;
+  while (width < channels && width < kWidest) width *= 2;
+  return width;
+}
+
 void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  int width = 1;  // threads along the channels: a power of two, so that it divides kThreads
-  while (width < pool.C && width < kWidest) width *= 2;
-  const int height = kThreads / width;
+  const int width = width_for(pool.C), height = kThreads / width;
   const dim3 grid(blocks_for(pool.M, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
   launch(pool_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
          arrays.in<float>("features"), arrays.in<std::int32_t>("nbr"), arrays.out<float>("y"),
          arrays.out<std::int32_t>("argmax"));
 }
 
+std::string choice_in_words(const SparsePoolProblem& pool) {
+  const int width = width_for(pool.C);
+  return text(width, width == 1 ? " thread a row" : " threads a row",
+              pool.C > width ? ", more channels than threads" : "");
+}
+
 }  // namespace
 
-Implementation<SparsePoolProblem> output_stationary() { return {.run = run}; }
+Implementation<SparsePoolProblem> output_stationary() {
+  return {.run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

@@ -83,8 +83,12 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
          features, arrays.in<std::int32_t>("nbr"), y, argmax);
 }
 
+std::string choice_in_words(const SparsePoolProblem& pool) {
+  return vectors_in_words(pool.C, kWidest);
+}
+
 }  // namespace
 
-Implementation<SparsePoolProblem> vectorized() { return {.run = run}; }
+Implementation<SparsePoolProblem> vectorized() { return {.run = run, .choice = choice_in_words}; }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

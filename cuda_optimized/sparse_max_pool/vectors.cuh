@@ -41,4 +41,11 @@ inline int threads_along(int vectors, int most) {
   return width;
 }
 
+/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes.
+inline std::string vectors_in_words(int C, int most) {
+  const int vector = vector_width(C, {}), width = threads_along(C / vector, most);
+  return text("vectors of ", vector, ", ", width, width == 1 ? " thread a row" : " threads a row",
+              C / vector > width ? ", more vectors than threads" : "");
+}
+
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

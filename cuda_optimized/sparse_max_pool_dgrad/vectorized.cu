@@ -84,8 +84,12 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
          dy, argmax, arrays.in<std::int32_t>("nbr_back"), dx);
 }
 
+std::string choice_in_words(const SparsePoolProblem& pool) {
+  return sparse_max_pool::vectors_in_words(pool.C, kWidest);
+}
+
 }  // namespace
 
-Implementation<SparsePoolProblem> vectorized() { return {.run = run}; }
+Implementation<SparsePoolProblem> vectorized() { return {.run = run, .choice = choice_in_words}; }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad

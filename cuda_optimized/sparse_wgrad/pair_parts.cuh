@@ -195,16 +195,33 @@ static __global__ void sum_pair_parts(PairParts parts, const std::int32_t* offse
 
 }  // namespace pair_parts
 
+/// Threads that share the parts of an element: so many that each adds a few parts of an average
+/// tap. They decide over the bits of the sum, and depend on nothing but the problem.
+inline std::int64_t groups_for(const PairParts& parts) {
+  const std::int64_t parts_of_tap = std::int64_t{parts.most_parts} * parts.slabs() / parts.KV;
+  return std::clamp<std::int64_t>(parts_of_tap / 4, 1, pair_parts::kMaxGroups);
+}
+
+/// For a rung's choice. @param shortest, longest as cut_pairs() was told
+inline std::string in_words(const PairParts& parts, int shortest, int longest) {
+  return text(parts.part_pairs <= shortest  ? "shortest parts, "
+              : parts.part_pairs >= longest ? "longest parts, "
+                                            : "parts, ",
+              how_many(parts.slabs(), "slab"));
+}
+
+/// For the choice of a rung whose parts launch_sum_pair_parts() adds up.
+inline std::string groups_in_words(const PairParts& parts) {
+  return text("added by ", how_many(groups_for(parts), "thread"));
+}
+
 /// Adds the parts' sums [slabs][most_parts][floats] to dw [KV][floats], which is wholly written:
 /// zeros for taps without pairs.
 inline void launch_sum_pair_parts(const PairParts& parts, const std::int32_t* offsets,
                                   const float* sums, std::int64_t floats, float* dw) {
   const dim3 grid(blocks_for(floats, pair_parts::kWidth, kMaxGridYZ),
                   blocks_for(parts.KV, 1, kMaxGridYZ));
-  // So many that each adds a few parts of an average tap. They decide over the bits of the sum, and
-  // depend on nothing but the problem.
-  const std::int64_t parts_of_tap = std::int64_t{parts.most_parts} * parts.slabs() / parts.KV;
-  const auto groups = std::clamp<std::int64_t>(parts_of_tap / 4, 1, pair_parts::kMaxGroups);
+  const std::int64_t groups = groups_for(parts);
   launch(pair_parts::sum_pair_parts,
          {grid, dim3(pair_parts::kWidth, static_cast<unsigned>(groups))}, parts, offsets, sums,
          floats, dw);

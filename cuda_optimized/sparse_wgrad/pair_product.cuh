@@ -82,13 +82,15 @@ constexpr std::size_t shared_bytes() {
   return std::size_t{kStages} * kStepPairs * (Tile::kBlockM + Tile::kBlockN) * sizeof(float);
 }
 
+constexpr int kLongestPart = 1 << 16;  ///< Pairs of a part, at most.
+
 /// The parts of a problem: as many as blocks run at once, on an H200.
 inline PairParts pair_parts_of(const SparseConvProblem& conv) {
   const int channels = tile_channels(conv);
   const std::int64_t tiles =
       std::int64_t{ceil_div(conv.Cin, channels)} * ceil_div(conv.Cout, channels);
   const std::int64_t blocks = 132 * (channels == 128 ? 2 : 8);
-  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kStepPairs, 1 << 16);
+  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kStepPairs, kLongestPart);
 }
 
 /// The product, but for the tiles, which depend on the kernel.
@@ -127,6 +129,16 @@ inline Declined too_many_tiles(const SparseConvProblem& conv) {
     return "more than 65535 tiles of 128 x 128 channels";
   }
   return {};
+}
+
+/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+inline std::string pair_product_in_words(const SparseConvProblem& conv) {
+  PairProduct product{};
+  product.Cin = conv.Cin;
+  product.Cout = conv.Cout;
+  const int channels = tile_channels(conv);
+  return text(channels, " x ", channels, rows_are_aligned(product) ? ", channels in fours" : "",
+              ", ", in_words(pair_parts_of(conv), kStepPairs, kLongestPart));
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

@@ -84,10 +84,17 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
                         arrays.out<float>("dw"));
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return text(pair_product_in_words(conv), ", ", groups_in_words(pair_parts_of(conv)));
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> split_k() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

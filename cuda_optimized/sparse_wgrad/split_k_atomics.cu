@@ -93,6 +93,8 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> split_k_atomics() { return {.supports = supports, .run = run}; }
+Implementation<SparseConvProblem> split_k_atomics() {
+  return {.supports = supports, .run = run, .choice = pair_product_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

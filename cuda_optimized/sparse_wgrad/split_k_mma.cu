@@ -197,6 +197,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   }
 }
 
+constexpr int kShortestPart = 64, kLongestPart = 2048;  ///< Pairs.
+
 /// The parts of a problem. Long ones, so that there are few sums to add up, and slabs of them that
 /// are small enough for the L2 cache: about as many as run at once, on an H200.
 PairParts pair_parts_of(const SparseConvProblem& conv) {
@@ -204,7 +206,7 @@ PairParts pair_parts_of(const SparseConvProblem& conv) {
   const std::int64_t tiles =
       std::int64_t{ceil_div(conv.Cin, channels)} * ceil_div(conv.Cout, channels);
   const std::int64_t blocks = 132 * (channels == 128 ? 2 : channels == 64 ? 4 : 8);
-  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), 64, 2048);
+  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kShortestPart, kLongestPart);
 }
 
 template <class T, int kTile, bool kAligned>
@@ -226,6 +228,12 @@ bool rows_are_aligned(const Product<T>& product) {
   return (product.Cin | product.Cout) * sizeof(T) % 16 == 0 && address % 16 == 0;
 }
 
+/// Channels of the tile, 0 where rows are not aligned.
+template <class T>
+int aligned_tile(const Product<T>& product, const SparseConvProblem& conv) {
+  return rows_are_aligned(product) ? tile_channels(conv) : 0;
+}
+
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
 template <class T>
 void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
@@ -238,8 +246,7 @@ void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
                               .pairs = arrays.in<std::int32_t>("pairs"),
                               .offsets = arrays.in<std::int32_t>("offsets")};
   auto* const parts = arrays.workspace<float>();
-  const int channels = rows_are_aligned(product) ? tile_channels(conv) : 0;
-  switch (channels) {
+  switch (aligned_tile(product, conv)) {
     case 128: launch_with<T, 128, true>(product, parts); break;
     case 64: launch_with<T, 64, true>(product, parts); break;
     case 32: launch_with<T, 32, true>(product, parts); break;
@@ -270,10 +277,26 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
 }
 
+std::string choice_in_words(const SparseConvProblem& conv) {
+  const int channels = with_type(conv.dtype, [&]<class T>(T) {
+    Product<T> product{};  // its arrays are null: aligned
+    product.Cin = conv.Cin;
+    product.Cout = conv.Cout;
+    return aligned_tile(product, conv);
+  });
+  const PairParts parts = pair_parts_of(conv);
+  return text(dtype_name(conv), ", ",
+              channels == 0 ? "rows of any length" : text(channels, " x ", channels), ", ",
+              in_words(parts, kShortestPart, kLongestPart), ", ", groups_in_words(parts));
+}
+
 }  // namespace
 
 Implementation<SparseConvProblem> split_k_mma() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

@@ -116,8 +116,12 @@ void run(const TileMapProblem& map, const Arguments& arrays) {
   launch(write_units, {launch_grid(map), dim3(1)}, map, units_up_to, rows);
 }
 
+std::string choice_in_words(const TileMapProblem& map) { return map_in_words(map); }
+
 }  // namespace
 
-Implementation<TileMapProblem> maps() { return {.workspace_bytes = workspace_bytes, .run = run}; }
+Implementation<TileMapProblem> maps() {
+  return {.workspace_bytes = workspace_bytes, .run = run, .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::tile_map

@@ -85,10 +85,13 @@ template <class... Params>
 cudaError_t cudaFuncSetCacheConfig(void (*)(Params...), cudaFuncCache) {
   return cudaSuccess;
 }
-/// Registers, local and static shared memory are not known here and read 0.
+/// Registers and local memory are not known here and read 0.
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  return detail::get_function_attributes(attributes, kernel);
+}
 template <class... Params>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Params...)) {
-  return detail::get_function_attributes(attributes, reinterpret_cast<const void*>(kernel));
+  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
 }
 
 /// Blocks that fit an SM of the model device by threads and dynamic shared memory (registers and
