@@ -183,7 +183,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
     without_taps = without_taps || product.R * product.S == 0;
   });
   return text(first, all_alike ? "" : ", classes differ", without_taps ? ", some without taps" : "",
-              std::min(conv.stride.h, conv.H) * std::min(conv.stride.w, conv.W) == 1
+              std::min(conv.stride.h, conv.H) == 1 && std::min(conv.stride.w, conv.W) == 1
                   ? ", one class"
                   : ", several classes");
 }
