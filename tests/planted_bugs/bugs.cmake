@@ -568,6 +568,29 @@ planted_bug(hash_table_not_cleared
   REPLACE [==[i < hash.capacity() / 4; i += grid_threads)]==]
   TEACHES "a slot that nobody emptied holds what the memory held before")
 
+planted_bug(bucket_behind_the_last_one
+  RUNG cuda_optimized/rulebook/hash_table
+  FILE cuda_optimized/rulebook/site_hash.cuh
+  WITH ${algorithms}
+  FIND [==[return (bucket + 1) & static_cast<std::uint32_t>(capacity() / kSlots - 1);]==]
+  REPLACE [==[return bucket + 1;]==]
+  TEACHES "behind the last bucket comes the first: seldom, unless sites are chosen for it")
+
+planted_bug(place_behind_the_last_one
+  RUNG cuda_optimized/rulebook/hash_of_runs
+  FILE cuda_optimized/rulebook/run_table.cuh
+  WITH ${algorithms}
+  FIND [==[return place + 1 == capacity ? 0 : place + 1;]==]
+  REPLACE [==[return place + 1;]==]
+  TEACHES "the same for a table of runs: what lies behind its last entry is other data")
+
+planted_bug(set_searched_to_its_end
+  RUNG cuda_optimized/rulebook/hash_set_of_outputs
+  WITH ${algorithms}
+  FIND [==[while (slots[slot] != key) slot = (slot + 1) & mask;]==]
+  REPLACE [==[while (slots[slot] != key && slot < mask) ++slot;]==]
+  TEACHES "the same for a set: who looks for a key must go round as who put it in")
+
 planted_bug(filter_word_held_too_long
   RUNG cuda_optimized/rulebook/filtered_hash
   FILE cuda_optimized/rulebook/site_hash.cuh
@@ -974,6 +997,12 @@ planted_bug(next_tile_copied_over_this_one
   FIND [==[__syncthreads();  // separates the last loads of this tile from the first copies of the next]==]
   REPLACE [==[]==]
   TEACHES "blocks that stride over tiles need a barrier between two of them")
+
+planted_bug(alignment_of_the_weights_forgotten
+  RUNG cuda_optimized/sparse_conv/fetch_on_demand
+  FIND [==[is_aligned(fetch.weights) && is_aligned(y);]==]
+  REPLACE [==[is_aligned(y);]==]
+  TEACHES "arrays that are all misaligned, or none, do not ask for each")
 
 planted_bug(row_fetched_before_its_number_is_there
   RUNG cuda_optimized/sparse_conv/fetch_on_demand
