@@ -570,6 +570,31 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
   return list;
 }
 
+std::vector<TestProblem> sparse_rounding_problems(const std::string& ladder) {
+  if (ladder != "sparse_conv" && ladder != "sparse_dgrad" && ladder != "sparse_wgrad") return {};
+  struct Case {
+    int rows;
+    Channels channels;  ///< The sums are over those of the input, or over the rows.
+    std::size_t misalignment = 0;
+  };
+  // Few rows and wide, more rows than tiles for few have, and rows that are copied one by one.
+  constexpr Case kCases[] = {{150, {128, 136}}, {1030, {128, 24}}, {140, {129, 33}, 4}};
+  std::vector<TestProblem> list;
+  Dice dice(128);
+  for (const Case& one : kCases) {
+    // One tap: at the border of a kernel, sums are shorter.
+    const RulebookProblem book = book_of(kSubm, 1, {{2 * one.rows}}, {{1}});
+    Channels channels = one.channels;
+    if (ladder == "sparse_dgrad") std::swap(channels.in, channels.out);
+    list.push_back(sparse_problem(ladder, "rounding, not truncation",
+                                  random_case(book, one.rows, dice),
+                                  {.Cin = channels.in, .Cout = channels.out}));
+    list.back().misalignment = one.misalignment;
+    list.back().equal_sums = true;
+  }
+  return list;
+}
+
 std::vector<TestProblem> random_sparse_problems(const std::string& ladder, int count,
                                                 std::uint64_t seed) {
   // Convolutions do not see where sites are: fewer of them, and fewer taps, make as many tiles.

@@ -1293,6 +1293,13 @@ planted_bug(columns_stored_in_order
   REPLACE [==[slot = 2 * place + next_column]==]
   TEACHES "columns may change places, if loads and stores agree")
 
+planted_bug(gathered_weights_cut_off
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[const std::uint32_t right[2] = {ptx::to_tf32(b0), ptx::to_tf32(b1)};]==]
+  REPLACE [==[const std::uint32_t right[2] = {__float_as_uint(b0), __float_as_uint(b1)};]==]
+  TEACHES "sparse or dense, mma.sync truncates what nobody has rounded")
+
 planted_bug(cut_instead_of_rounded
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
   FIND [==[bits + 0x1000]==]
