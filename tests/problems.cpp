@@ -876,7 +876,7 @@ std::vector<TestProblem> rounding_problems(const std::string& ladder) {
              .problem = validated(Conv2dProblem{.C = 128, .H = 12, .W = 15, .K = 136}),
              .equal_sums = true}};
   }
-  return {};
+  return sparse_rounding_problems(ladder);
 }
 
 std::vector<RejectedProblem> rejected_problems() {

@@ -298,6 +298,7 @@ std::vector<Named> edge_cases() {
                        Size size = Size::small) {
     list.push_back({name, sites, shows, size});
   };
+  add_full_last_places(list);  // early: the tests with planted bugs end with the first that fails
   add_modes(list, dice);
   add_lines_of_words(list, dice);
 
@@ -392,7 +393,6 @@ std::vector<Named> edge_cases() {
   Dice round(32);
   add_round_sizes(list, round);
   add_large_grids(list);
-  add_full_last_places(list);
   add_many_tiles(list);
   return list;
 }
@@ -566,6 +566,31 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
     list.back().rungs = entry.rungs;
     list.back().misalignment =
         entry.misalignment.value_or(kMisalignments[i % kMisalignments.size()]);
+  }
+  return list;
+}
+
+std::vector<TestProblem> sparse_rounding_problems(const std::string& ladder) {
+  if (ladder != "sparse_conv" && ladder != "sparse_dgrad" && ladder != "sparse_wgrad") return {};
+  struct Case {
+    int rows;
+    Channels channels;  ///< The sums are over those of the input, or over the rows.
+    std::size_t misalignment = 0;
+  };
+  // Few rows and wide, more rows than tiles for few have, and rows that are copied one by one.
+  constexpr Case kCases[] = {{150, {128, 136}}, {1030, {128, 24}}, {140, {129, 33}, 4}};
+  std::vector<TestProblem> list;
+  Dice dice(128);
+  for (const Case& one : kCases) {
+    // One tap: at the border of a kernel, sums are shorter.
+    const RulebookProblem book = book_of(kSubm, 1, {{2 * one.rows}}, {{1}});
+    Channels channels = one.channels;
+    if (ladder == "sparse_dgrad") std::swap(channels.in, channels.out);
+    list.push_back(sparse_problem(ladder, "rounding, not truncation",
+                                  random_case(book, one.rows, dice),
+                                  {.Cin = channels.in, .Cout = channels.out}));
+    list.back().misalignment = one.misalignment;
+    list.back().equal_sums = true;
   }
   return list;
 }

@@ -23,6 +23,9 @@ TestProblem sparse_problem(const std::string& ladder, const std::string& name,
 /// As problems_of(): all edge problems of a sparse ladder.
 std::vector<TestProblem> sparse_problems(const std::string& ladder);
 
+/// As rounding_problems(): of the convolutions, and of other sparse ladders none.
+std::vector<TestProblem> sparse_rounding_problems(const std::string& ladder);
+
 /// As random_problems(): random sites, modes and parameters, in 1 to 4 dimensions.
 std::vector<TestProblem> random_sparse_problems(const std::string& ladder, int count,
                                                 std::uint64_t seed);

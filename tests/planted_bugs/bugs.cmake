@@ -568,6 +568,29 @@ planted_bug(hash_table_not_cleared
   REPLACE [==[i < hash.capacity() / 4; i += grid_threads)]==]
   TEACHES "a slot that nobody emptied holds what the memory held before")
 
+planted_bug(bucket_behind_the_last_one
+  RUNG cuda_optimized/rulebook/hash_table
+  FILE cuda_optimized/rulebook/site_hash.cuh
+  WITH ${algorithms}
+  FIND [==[return (bucket + 1) & static_cast<std::uint32_t>(capacity() / kSlots - 1);]==]
+  REPLACE [==[return bucket + 1;]==]
+  TEACHES "behind the last bucket comes the first: seldom, unless sites are chosen for it")
+
+planted_bug(place_behind_the_last_one
+  RUNG cuda_optimized/rulebook/hash_of_runs
+  FILE cuda_optimized/rulebook/run_table.cuh
+  WITH ${algorithms}
+  FIND [==[return place + 1 == capacity ? 0 : place + 1;]==]
+  REPLACE [==[return place + 1;]==]
+  TEACHES "the same for a table of runs: what lies behind its last entry is other data")
+
+planted_bug(set_searched_to_its_end
+  RUNG cuda_optimized/rulebook/hash_set_of_outputs
+  WITH ${algorithms}
+  FIND [==[while (slots[slot] != key) slot = (slot + 1) & mask;]==]
+  REPLACE [==[while (slots[slot] != key && slot < mask) ++slot;]==]
+  TEACHES "the same for a set: who looks for a key must go round as who put it in")
+
 planted_bug(filter_word_held_too_long
   RUNG cuda_optimized/rulebook/filtered_hash
   FILE cuda_optimized/rulebook/site_hash.cuh
@@ -975,6 +998,12 @@ planted_bug(next_tile_copied_over_this_one
   REPLACE [==[]==]
   TEACHES "blocks that stride over tiles need a barrier between two of them")
 
+planted_bug(alignment_of_the_weights_forgotten
+  RUNG cuda_optimized/sparse_conv/fetch_on_demand
+  FIND [==[is_aligned(fetch.weights) && is_aligned(y);]==]
+  REPLACE [==[is_aligned(y);]==]
+  TEACHES "arrays that are all misaligned, or none, do not ask for each")
+
 planted_bug(row_fetched_before_its_number_is_there
   RUNG cuda_optimized/sparse_conv/fetch_on_demand
   FIND [==[__syncthreads();  // separates these stores from the loads below]==]
@@ -1263,6 +1292,13 @@ planted_bug(columns_stored_in_order
   FIND [==[slot = column_slot(2 * place + next_column)]==]
   REPLACE [==[slot = 2 * place + next_column]==]
   TEACHES "columns may change places, if loads and stores agree")
+
+planted_bug(gathered_weights_cut_off
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
+  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FIND [==[const std::uint32_t right[2] = {ptx::to_tf32(b0), ptx::to_tf32(b1)};]==]
+  REPLACE [==[const std::uint32_t right[2] = {__float_as_uint(b0), __float_as_uint(b1)};]==]
+  TEACHES "sparse or dense, mma.sync truncates what nobody has rounded")
 
 planted_bug(cut_instead_of_rounded
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
