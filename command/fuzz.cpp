@@ -41,7 +41,7 @@ using Json = nlohmann::ordered_json;
 constexpr double kWorkOnCpu = 4e5;  // of a problem, as work_of() counts
 constexpr double kWorkOnGpu = 3e7;
 constexpr int kVariations = 6;     // of each problem that is drawn
-constexpr int kMostDraws = 60;        // until a rung takes one
+constexpr int kMostDraws = 60;     // until a rung takes one
 constexpr int kMeetings = 8;       // of each boundary between two choices
 constexpr int kMostFailures = 3;   // of a rung; then it has shown enough
 constexpr int kMostTrials = 1500;  // to make a failing problem simpler
@@ -126,7 +126,7 @@ class Choices {
     std::string words = code.choice(problem);
     const OutputTile tile = code.tile(problem);
     std::set<std::string>& tiles = tiles_[seat.rung->name];
-    if (tile.rows != 0 && tiles.size() <= kFewTiles) {
+    if (tile.rows % 8 == 0 && tile.columns % 8 == 0 && tile.rows != 0 && tiles.size() < kFewTiles) {
       const std::string extents = text("tiles of ", tile.rows, " x ", tile.columns);
       tiles.insert(extents);
       words += (words.empty() ? "" : ", ") + extents;
@@ -135,7 +135,7 @@ class Choices {
   }
 
  private:
-  static constexpr std::size_t kFewTiles = 8;  // more: they follow the problem's extents
+  static constexpr std::size_t kFewTiles = 8;  // more, or odd ones: they follow the problem
 
   std::map<std::string, std::set<std::string>> tiles_;  ///< That were seen, by rung.
 };

@@ -38,6 +38,7 @@ Im2colProblem columns_of_one_image(Conv2dProblem conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  if (conv.N == 0) return 0;  // however large an image would be
   const Im2colProblem columns = columns_of_one_image(conv);
   return static_cast<std::size_t>(
       checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));

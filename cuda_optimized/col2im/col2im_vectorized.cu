@@ -46,6 +46,10 @@ constexpr int kMaxStride = 4;
 /// neighbours.
 constexpr int kOwners = 30;
 
+/// Pieces of one launch, and of a channel times the stride: so that a piece and its first pixel are
+/// ints.
+constexpr std::int64_t kMostPieces = std::int64_t{1} << 29;
+
 /// What the host works out for the kernel.
 struct Vectors {
   Steps steps;
@@ -193,13 +197,22 @@ Kernel kernel_for(const Im2colProblem& problem) {
   return any_filter(width.stride);
 }
 
-/// Whether rows of col and x begin and end at multiples of 16 bytes, if the arrays do, and no tap
-/// leads past the neighbouring four.
+/// Pieces of a row of x: enough for its pixels, and for its windows. With wide padding there are
+/// more of these.
+int row_pieces_of(const Im2colProblem& problem) {
+  const WindowAxis& width = problem.width;
+  return std::max(ceil_div(width.size, 4 * width.stride), width.out / 4);
+}
+
+/// Whether rows of col and x begin and end at multiples of 16 bytes, if the arrays do, no tap leads
+/// past the neighbouring four, and the pieces of a channel are few enough for ints.
 bool made_of_vectors(const Im2colProblem& problem) {
   const WindowAxis& width = problem.width;
+  const std::int64_t rows = std::int64_t{problem.depth.size} * problem.height.size;
   return width.out % 4 == 0 && width.size % 4 == 0 && width.stride <= kMaxStride &&
          width.pad_before <= 4 * width.stride &&
-         (width.kernel - 1) * std::int64_t{width.dilation} - width.pad_before <= 4 * width.stride;
+         (width.kernel - 1) * std::int64_t{width.dilation} - width.pad_before <= 4 * width.stride &&
+         rows <= kMostPieces / width.stride / row_pieces_of(problem);
 }
 
 Declined supports(const Im2colProblem& problem) {
@@ -219,9 +232,8 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
     return launch_col2im_strided_steps(problem, col, x);
   }
 
-  const WindowAxis &height = problem.height, &width = problem.width;
-  // Enough for the pixels of a row, and for its windows: with wide padding there are more of these.
-  const int row_pieces = std::max(ceil_div(width.size, 4 * width.stride), width.out / 4);
+  const WindowAxis& height = problem.height;
+  const int row_pieces = row_pieces_of(problem);
   const int plane_pieces = problem.depth.size * height.size * row_pieces;
   Vectors vectors{.steps = steps_of(problem),
                   .by_plane = FastDivision(plane_pieces),
@@ -231,7 +243,7 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
   // Pieces are numbered by ints: with more of them than that, a launch for some of the channels
   // after the other.
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
-  const std::int64_t step = (std::int64_t{1} << 29) / plane_pieces;
+  const std::int64_t step = kMostPieces / plane_pieces;
   for (; vectors.channel0 < channels; vectors.channel0 += step) {
     const std::int64_t some = std::min(step, channels - vectors.channel0);
     vectors.pieces = static_cast<int>(some * plane_pieces);

@@ -2,6 +2,8 @@
 /// @brief A convolution as a matrix product: what the implicit_gemm rungs have in common.
 #pragma once
 
+#include <algorithm>
+
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 
@@ -28,7 +30,8 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   if (std::int64_t{conv.C / conv.groups} * conv.R * conv.S > kMost) {
     return "a filter has 2^31 weights or more";
   }
-  if (std::int64_t{conv.N} * conv.P * conv.Q > kMost) {
+  // Also of no image: kernels divide by an image's pixels.
+  if (std::int64_t{std::max(1, conv.N)} * conv.P * conv.Q > kMost) {
     return "an output channel of all images has 2^31 pixels or more";
   }
   return {};

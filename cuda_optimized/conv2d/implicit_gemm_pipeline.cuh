@@ -46,7 +46,7 @@ inline constexpr int kMaxTableRows = 2048;
 /// Whether the steps along k are (c, r, s) with a table, rather than (r, s, c): where whole tiles
 /// of channels would be mostly padding.
 inline bool takes_table(const GatheredProduct& product, int block_k) {
-  return product.group_c % block_k != 0 && product.taps_h + product.taps_w <= 32 &&
+  return product.group_c % block_k != 0 && product.taps_h + product.taps_w <= 31 &&
          std::int64_t{product.group_c} * product.taps_h * product.taps_w <=
              kMaxTableRows - block_k &&
          std::int64_t{product.group_c} * product.in_h * product.in_w < 0x40000000;

@@ -3,6 +3,7 @@
 /// cuda_optimized/conv2d_dgrad/implicit_gemm.cu explains it.
 #pragma once
 
+#include <algorithm>
 #include <numeric>
 
 #include "cuda_optimized/conv2d/gathered_product.cuh"
@@ -99,7 +100,7 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach behind the last one
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
-  if (std::int64_t{conv.N} * conv.H * conv.W > kMost) {
+  if (std::int64_t{std::max(1, conv.N)} * conv.H * conv.W > kMost) {
     return "an input channel of all images has 2^31 pixels or more";
   }
   // A filter almost as large as the image: nearly all taps of a pixel lie in dy's padding.
