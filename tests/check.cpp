@@ -230,6 +230,7 @@ CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
   std::vector<TestProblem> chosen;
   std::vector<std::string> left_out;
   for (TestProblem& problem : problems_of(ladder.name)) {
+    if (!problem.rung.empty() && problem.rung != rung.name) continue;
     if (problem.size == Size::huge && (options.largest != Size::huge || where != Where::gpu)) {
       left_out.push_back(title_of(problem) + ": only on a GPU with CONVLADDER_HUGE=1");
     } else if (problem.size <= options.largest) {

@@ -29,6 +29,7 @@ struct TestProblem {
   bool once = false;             ///< Takes long: one run in exact mode is enough.
   Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
   bool equal_sums = false;       ///< One of rounding_problems(): for Data::positive.
+  std::string rung = {};         ///< The one that it is for; empty: all of the ladder.
 };
 
 /// "9 uncovered tail pixels: 1x2x10x10, 3 filters 3x3, stride 3".
