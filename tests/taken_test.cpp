@@ -91,12 +91,17 @@ TEST_CASE("what is written is read back, with few names") {
   CHECK(record.differences("b/rung", {taken("one", {"fp32"})}).empty());
 }
 
-TEST_CASE("problems of the fixed lists have names of their own") {
+TEST_CASE("problems of the fixed lists have names of their own, and those of rungs name such") {
   for (const Ladder& ladder : ladders()) {
-    std::set<std::string> names;
+    std::set<std::string> names, rungs;
+    for (const Rung& rung : ladder.rungs) rungs.insert(rung.name);
     for (const TestProblem& problem : fixed_problems(ladder.name)) {
       CAPTURE(problem.id);
       CHECK(names.insert(problem.id).second);
+      // Of the gradients' rungs a problem may name, each ladder has its own.
+      CHECK((problem.rungs.empty() || std::ranges::any_of(problem.rungs, [&](const auto& name) {
+               return rungs.contains(name);
+             })));
     }
     CHECK(!names.empty());
   }
