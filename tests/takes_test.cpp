@@ -74,7 +74,7 @@ Problem problem_to_ask(const std::string& ladder, Dice& dice) {
   return random_problems(ladder, 1, static_cast<std::uint64_t>(dice(0, 1'000'000))).front().problem;
 }
 
-/// Rungs of sparse ladders do not look at the sites when they are asked, so that sizes without any
+/// Rungs of sparse ladders do not look at the sites when they are asked: sizes that no sites have
 /// will do.
 void vary_sizes(Problem& problem, Dice& dice) {
   if (auto* conv = std::get_if<SparseConvProblem>(&problem)) {
@@ -83,6 +83,8 @@ void vary_sizes(Problem& problem, Dice& dice) {
       conv->Cout = around(dice, 257);
     }
     conv->bias = dice(0, 1) == 0;
+    if (dice(0, 3) == 0) conv->book.KV = around(dice, 257);
+    if (dice(0, 9) == 0) conv->M = 0;
   } else if (auto* pool = std::get_if<SparsePoolProblem>(&problem)) {
     pool->C = around(dice, 257);
   } else if (auto* dense = std::get_if<SparseToDenseProblem>(&problem)) {

@@ -222,7 +222,8 @@ def how_it_ended(code, output):
     cases = re.findall(r"^TEST CASE: +(.*)", output, re.MULTILINE)
     by = LAST_ONES
     if cases:
-        by = "identities" if cases[-1].endswith(".identities") else "problems" if "/" in cases[-1] else LAST_ONES
+        by = ("identities" if cases[-1].endswith(".identities") else "problems" if cases[-1].startswith(FOLDERS)
+              else LAST_ONES)
     error = re.search(r"ERROR: (.*)", output)
     what = error.group(1) if error else output.strip().splitlines()[-1] if output.strip() else ""
     if code > 128 or not error:
@@ -316,7 +317,9 @@ class Judge:
     def verdict(self, place, mutant, drawn_for):
         """What became of it, the rung and the tests that said so, and what they said."""
         others = [rung for rung in self.rungs if mutant.file in rung.files and rung is not drawn_for]
-        others.sort(key=lambda rung: rung.ladder != drawn_for.ladder)  # first its neighbours
+        # First the file's neighbours, and of those the ones that are small: their tests take less time.
+        others.sort(key=lambda rung: (rung.source.rsplit("/", 1)[0] != mutant.file.rsplit("/", 1)[0],
+                                      rung.ladder != drawn_for.ladder, rung.original_object(self.build).stat().st_size))
         made, differs = place.folder / "mutant.o", []
         for rung in [drawn_for, *others]:
             if len(differs) > self.most_others:
@@ -534,7 +537,7 @@ def run_all(judge, sample, equivalents, folder, jobs):
 def options_of(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--rung", default="*", help="only rungs whose names fit, such as '*/gemm/cp_async'")
+    parser.add_argument("--rung", action="append", help="only rungs whose names fit, such as '*/gemm/cp_async'; repeatable")
     parser.add_argument("--ladder", help="only rungs of this ladder")
     parser.add_argument("--file", default="*", help="only changes of files whose paths fit")
     parser.add_argument("--operator", default="*", help="only operators whose names fit")
@@ -553,8 +556,8 @@ def main(arguments):
     options = options_of(arguments)
     build = options.build.resolve()
     everything = rungs_of(build)
-    rungs = [rung for rung in everything if fnmatch.fnmatch(rung.name, options.rung)
-             and options.ladder in (None, rung.ladder)]
+    rungs = [rung for rung in everything if options.ladder in (None, rung.ladder)
+             and any(fnmatch.fnmatch(rung.name, glob) for glob in options.rung or ["*"])]
     if not rungs:
         raise Trouble("no rung is called so")
     files = sorted({file for rung in everything for file in rung.files})

@@ -38,6 +38,7 @@ class Source:
                              found.start(), found.end())
                        for found in _TOKENS.finditer(text) if found.lastgroup not in ("comment", "directive")]
         self.words = [token.text for token in self.tokens] + [""] * 3  # so that the next ones exist
+        self.lines = text.split("\n")
         self.line_begins = [0] + [at + 1 for at, letter in enumerate(text) if letter == "\n"]
         self.match = self._brackets()
         self.fixed = self._left_alone()
@@ -546,11 +547,26 @@ class Mutant:
 
     def __init__(self, file, operator_name, source, span, text):
         self.file, self.operator, self.ordinal = file, operator_name, 1
-        self.mutated = source.text[:span[0]] + text + source.text[span[1]:]
-        self.line_number, last = source.line_of(span[0]), source.line_of(span[1])
-        self.before = source.text.split("\n")[self.line_number - 1:last]
-        end = last + self.mutated.count("\n") - source.text.count("\n")
-        self.after = self.mutated.split("\n")[self.line_number - 1:end]
+        self.source, self.span, self.text = source, span, text
+        self.line_number = source.line_of(span[0])
+
+    @property
+    def mutated(self):
+        """The file's text with the change."""
+        return self.source.text[:self.span[0]] + self.text + self.source.text[self.span[1]:]
+
+    @property
+    def before(self):
+        """The lines of the file that change."""
+        return self.source.lines[self.line_number - 1:self.source.line_of(self.span[1])]
+
+    @property
+    def after(self):
+        """The same lines with the change."""
+        begin = self.source.line_begins[self.line_number - 1]
+        whole = "\n".join(self.before)
+        first, end = (at - begin for at in self.span)
+        return (whole[:first] + self.text + whole[end:]).split("\n")
 
     @property
     def change(self):
@@ -572,7 +588,7 @@ def mutants_of(file, text):
     for name, function in reversed(OPERATORS.items()):
         for span, replacement in function(source):
             mutant = Mutant(file, name, source, span, replacement)
-            if mutant.mutated == text or (span, replacement) in seen:
+            if text[slice(*span)] == replacement or (span, replacement) in seen:
                 continue
             seen.add((span, replacement))
             alike[mutant.change] += 1
