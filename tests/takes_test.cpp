@@ -92,16 +92,39 @@ void vary_sizes(Problem& problem, Dice& dice) {
   }
 }
 
+/// Problems just within a limit of some rung, or just beyond, which dice do not find.
+std::vector<Problem> at_limits(const std::string& ladder) {
+  if (ladder == "conv2d_dgrad") {
+    // 63 of 64 products are of padding.
+    return {validated(Conv2dProblem{.H = 8, .W = 8, .R = 8, .S = 8})};
+  }
+  if (ladder == "rulebook") {
+    // An input, or an output, whose windows reach beyond 2^31.
+    std::vector<Problem> list;
+    for (const SparseMode mode : {SparseMode::strided, SparseMode::transposed}) {
+      const int extent = mode == SparseMode::strided ? 1 << 30 : 1 << 29;
+      list.emplace_back(validated(RulebookProblem{
+          .mode = mode, .ndim = 1, .shape = {{extent}}, .stride = {{2}}, .pad = {{1}}}));
+    }
+    return list;
+  }
+  return {};
+}
+
 std::vector<Problem> forms_to_ask(const std::string& ladder) {
   constexpr int kProblems = 400;
   Dice dice(2026);
   std::vector<Problem> all;
+  const auto add = [&](const Problem& problem) {
+    for (const std::vector<Problem>& forms : forms_of(problem))
+      all.insert(all.end(), forms.begin(), forms.end());
+  };
+  for (const Problem& problem : at_limits(ladder)) add(problem);
   for (int count = 0; count < kProblems;) {
     try {
       Problem problem = problem_to_ask(ladder, dice);
       vary_sizes(problem, dice);
-      for (const std::vector<Problem>& forms : forms_of(problem))
-        all.insert(all.end(), forms.begin(), forms.end());
+      add(problem);
       ++count;
     } catch (const BadInput&) {
       continue;  // a window that does not fit

@@ -5,8 +5,8 @@
 
 A mutant is a rung's source, or a file of the rungs' folders that it includes, with one small change of
 tools/mutation.py. Its unit is compiled as in the build, takes the place of the original in its folder's
-library, and the suite is run on it: the tests of that rung, then of other rungs that include the file, then
-all tests that are no single rung's. It is
+library, and the suite is run on it: the tests of that rung, of rungs that call it, of others that include the
+file, then all tests that are no single rung's, and those of the rung once more so that undefined behaviour shows. It is
 
 - caught     if a test fails, the program ends by a signal, or it takes ten times as long as the original;
 - survived   if everything passes: a hole in the suite, or a change that makes no difference;
@@ -44,6 +44,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 MOST_MEMORY = 6 << 30  # bytes of data of a program under test: a changed size must not take the whole machine
 TIMES_AS_LONG = 10
+# What of ./ladder check sanitize a single unit can have: undefined behaviour ends the program.
+SANITIZED = ("-O1", "-fsanitize=undefined", "-fno-sanitize=vptr", "-fsanitize-undefined-trap-on-error")
 LAST_ONES = "the rest of the suite"
 
 
@@ -177,16 +179,14 @@ class Workplace:
         asked = subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", f"lib/{rung.library}"], check=True,
                                capture_output=True, text=True).stdout
         words = shlex.split(asked.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :"))
-        words[words.index("-o") + 1] = str(libraries / rung.library)
-        objects = [word for word in words if word.endswith(".o")]
+        at = words.index("-o") + 2
+        words[at - 1] = str(libraries / rung.library)
         words.remove(rung.command[rung.command.index("-o") + 1])
-        # First: of functions that several units have, the linker takes the first.
         mutated = [str(made)]
         if rung.where == "emulated":
             begin, end = self.marker_objects(rung)
             mutated = [begin, str(made), end]
-        at = words.index(next(word for word in objects if word in words)) if len(objects) > 1 else len(words)
-        words[at:at] = mutated
+        words[at:at] = mutated  # first: of functions that several units have, the linker takes the first
         linked = subprocess.run(words, cwd=self.build, capture_output=True, text=True)
         return linked.returncode == 0
 
@@ -217,6 +217,8 @@ def how_it_ended(code, output):
         if not re.search(r"test cases: +[1-9]\d* \|", output):
             raise Trouble("no test was run:\n" + output[-2000:])
         return None
+    if code in (2, 125, 126, 127):
+        raise Trouble("the suite does not start:\n" + output[-2000:])
     if code in (124, 128 + 9, 128 + 24):
         return "time", "takes too long"
     cases = re.findall(r"^TEST CASE: +(.*)", output, re.MULTILINE)
@@ -237,14 +239,14 @@ def how_it_ended(code, output):
 class Judge:
     """Decides on mutants, and remembers on disk."""
 
-    def __init__(self, build, rungs, results_file, most_others):
-        self.build, self.rungs, self.most_others = build, rungs, most_others
+    def __init__(self, build, rungs, results_file, most_others, quick):
+        self.build, self.rungs, self.most_others, self.quick = build, rungs, most_others, quick
         self.results_file = results_file
         self.lock = threading.Lock()
         self.controls = collections.defaultdict(threading.Lock)
         # The program finds its libraries beside each other.
         self.tests_stamp = digest(build / "tests/suite", build / "lib/libchecks.so", build / "lib/liboracle.so")
-        self.stamps = {}
+        self.stamps, self.symbols = {}, {}
         self.known = {}
         if results_file.is_file():
             for line in results_file.read_text().splitlines():
@@ -269,33 +271,48 @@ class Judge:
             result = self.known.get(key)
         if not result or result["code"] != self.stamp(rung):
             return None
-        return result if result["verdict"] in ("caught", "invalid") or result["tests"] == self.tests_stamp else None
+        lasts = (result["verdict"] in ("caught", "invalid")
+                 or (result["tests"] == self.tests_stamp and self.quick >= result.get("quick", False)))
+        return result if lasts else None
 
-    def control(self, place, rung, filters=None):
+    def control(self, place, rung, filters=None, flags=()):
         """The seconds that the unchanged rung takes, which must pass."""
-        key = f"unchanged\n{rung.name if filters is None else filters}"
+        key = "\n".join(["unchanged", *([rung.name] if filters is None or flags else []), *(filters or []), *flags])
         with self.controls[key]:
             known = self.remembered(key, rung)
             if known:
                 return known["seconds"]
             made = place.folder / "control.o"
             text = (ROOT / rung.source).read_text()
-            if not place.compile(rung, rung.source, text, made) or not place.link(rung, made):
+            if not place.compile(rung, rung.source, text, made, flags) or not place.link(rung, made):
                 raise Trouble(f"the unchanged {rung.name} does not compile")
-            if digest(made) != self.stamp(rung):
+            if not flags and digest(made) != self.stamp(rung):
                 raise Trouble(f"the unchanged {rung.name} compiles to other code than in the build")
             end, seconds = place.run(filters or self.filters(rung), 600)
             if end:
-                raise Trouble(f"the unchanged {rung.name} does not pass: {': '.join(end)}")
+                raise Trouble(f"the unchanged {rung.name} does not pass: {', '.join(end)}")
             self.remember(key, verdict="passed", seconds=seconds, code=self.stamp(rung), tests=self.tests_stamp)
             return seconds
 
-    @staticmethod
-    def suites_beside(rung):
+    def callers(self, rung):
+        """The rungs that call a function of this rung's unit, such as launch_implicit_gemm()."""
+        with self.lock:
+            if not self.symbols:
+                for each in self.rungs:
+                    listed = subprocess.run(["nm", "--extern-only", each.original_object(self.build)], check=True,
+                                            capture_output=True, text=True).stdout
+                    words = [line.split()[-2:] for line in listed.splitlines()]
+                    self.symbols[each] = tuple({name for kind, name in words if kind == wanted} for wanted in "TU")
+        defined = self.symbols[rung][0]
+        return [each for each in self.rungs if each is not rung and defined & self.symbols[each][1]]
+
+    def suites_beside(self, rung):
         """Doctest's suites that call rungs, beside those with two tests for each rung."""
-        if rung.ladder == "rulebook" or rung.ladder.startswith("sparse"):
-            return "ladders,sparse,sparse pool,takes"
-        return "ladders,defects,takes,tile_maps"
+        suites = "takes,tile_maps"
+        if not self.quick:
+            sparse = rung.ladder == "rulebook" or rung.ladder.startswith("sparse")
+            suites += ",sparse,sparse pool" if sparse else ",defects"
+        return suites
 
     @staticmethod
     def filters(rung):
@@ -312,7 +329,7 @@ class Judge:
                              ladder=drawn_for.ladder, operator=mutant.operator, file=mutant.file,
                              line=mutant.line_number, before=mutant.before, after=mutant.after,
                              seconds=round(time.monotonic() - begin, 2), code=self.stamp(drawn_for),
-                             tests=self.tests_stamp)
+                             tests=self.tests_stamp, quick=self.quick)
 
     def verdict(self, place, mutant, drawn_for):
         """What became of it, the rung and the tests that said so, and what they said."""
@@ -336,18 +353,25 @@ class Judge:
             end, _ = place.run(self.filters(rung), TIMES_AS_LONG * seconds + 2)
             if end:
                 return "caught", rung, *end
+            for caller in self.callers(rung):
+                seconds = self.control(place, caller)
+                if not place.link(rung, made):
+                    raise Trouble("what was linked before cannot be linked again")
+                end, _ = place.run(self.filters(caller), TIMES_AS_LONG * seconds + 2)
+                if end:
+                    return "caught", caller, *end
             differs.append(rung)
         differs = [rung for rung in differs if not self.same_code(place, mutant, rung)]
         if not differs:
             return "equivalent", drawn_for, "compiler", ""
         rung = differs[0]
-        filters = [f"--test-suite={self.suites_beside(rung)}"]
-        seconds = self.control(place, rung, filters)
-        if not place.compile(rung, mutant.file, mutant.mutated, made) or not place.link(rung, made):
-            raise Trouble("what compiled before does not compile again")
-        end, _ = place.run(filters, TIMES_AS_LONG * seconds + 2)
-        if end:
-            return "caught", rung, *end
+        for filters, flags in (([f"--test-suite={self.suites_beside(rung)}"], ()), (self.filters(rung), SANITIZED)):
+            seconds = self.control(place, rung, filters, flags)
+            if not place.compile(rung, mutant.file, mutant.mutated, made, flags) or not place.link(rung, made):
+                raise Trouble("what compiled before does not compile again")
+            end, _ = place.run(filters, TIMES_AS_LONG * seconds + 2)
+            if end:
+                return "caught", rung, "sanitizer" if flags else end[0], end[1]
         return "survived", differs[0], "", ""
 
     def same_code(self, place, mutant, rung):
@@ -537,7 +561,8 @@ def run_all(judge, sample, equivalents, folder, jobs):
 def options_of(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--rung", action="append", help="only rungs whose names fit, such as '*/gemm/cp_async'; repeatable")
+    parser.add_argument("--rung", action="append",
+                        help="only rungs whose names fit, such as '*/gemm/cp_async'; repeatable")
     parser.add_argument("--ladder", help="only rungs of this ladder")
     parser.add_argument("--file", default="*", help="only changes of files whose paths fit")
     parser.add_argument("--operator", default="*", help="only operators whose names fit")
@@ -548,6 +573,8 @@ def options_of(arguments):
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="at once (2)")
     parser.add_argument("--others", type=int, default=4,
                         help="how many more rungs that include the file test a survivor (4)")
+    parser.add_argument("--quick", action="store_true",
+                        help="of the rest of the suite, survivors meet only what takes no time")
     parser.add_argument("--list", action="store_true", help="print the changes, and test nothing")
     return parser.parse_args(arguments)
 
@@ -578,7 +605,7 @@ def main(arguments):
     print(f"{most} of {sum(map(len, mutants.values()))} mutants of {len(rungs)} rungs, seed {options.seed}", flush=True)
     folder = build / "mutants"
     folder.mkdir(exist_ok=True)
-    judge = Judge(build, everything, folder / "results.jsonl", options.others)
+    judge = Judge(build, everything, folder / "results.jsonl", options.others, options.quick)
     sample = Sample(pairs, most, options.seconds)
     run_all(judge, sample, equivalents, folder, options.jobs)
     if sample.trouble:
