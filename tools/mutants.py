@@ -315,8 +315,8 @@ class Judge:
         return suites
 
     @staticmethod
-    def filters(rung):
-        return ["--test-case=" + ",".join(rung.tests)]
+    def filters(*rungs):
+        return ["--test-case=" + ",".join(test for rung in rungs for test in rung.tests)]
 
     def judge(self, place, mutant, drawn_for):
         """The result for a mutant that was drawn for a rung."""
@@ -365,7 +365,8 @@ class Judge:
         if not differs:
             return "equivalent", drawn_for, "compiler", ""
         rung = differs[0]
-        for filters, flags in (([f"--test-suite={self.suites_beside(rung)}"], ()), (self.filters(rung), SANITIZED)):
+        for filters, flags in (([f"--test-suite={self.suites_beside(rung)}"], ()),
+                               (self.filters(rung, *self.callers(rung)), SANITIZED)):
             seconds = self.control(place, rung, filters, flags)
             if not place.compile(rung, mutant.file, mutant.mutated, made, flags) or not place.link(rung, made):
                 raise Trouble("what compiled before does not compile again")
