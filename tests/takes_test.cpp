@@ -111,10 +111,13 @@ std::vector<Problem> at_limits(const std::string& ladder) {
   if (ladder == "sparse_conv" || ladder == "sparse_dgrad" || ladder == "sparse_wgrad") {
     // More tiles of 32 channels than grid.y takes.
     constexpr int kMany = 65535 * 32 + 1;
-    auto many_in = std::get<SparseConvProblem>(random_problems(ladder, 1, 1).front().problem);
-    SparseConvProblem many_out = many_in;
-    many_in.Cin = many_out.Cout = kMany;
-    return {many_in, many_out};
+    std::vector<Problem> list;
+    for (const TestProblem& test : random_problems(ladder, 12, 1)) {  // of all modes
+      auto many_in = std::get<SparseConvProblem>(test.problem), many_out = many_in;
+      many_in.Cin = many_out.Cout = kMany;
+      list.insert(list.end(), {many_in, many_out});
+    }
+    return list;
   }
   return {};
 }
