@@ -12,7 +12,8 @@ file, then all tests that are no single rung's, and those of the rung once more 
 - survived   if everything passes: a hole in the suite, or a change that makes no difference;
 - equivalent if the compiler makes the same code of it, as in the build or with -O2 (Papadakis et al.,
              Trivial Compiler Equivalence, ICSE 2015), or tests/equivalent_mutants.txt says why it is;
-- invalid    if it does not compile. This one and the one before do not count in the score.
+- GPU alone  if that list says that nothing but a GPU shows it: not caught, but known;
+- invalid    if it does not compile. This one and equivalent ones do not count in the score.
 
 The sample is drawn by a seed, from all rungs and from all operators evenly. Results are kept in
 BUILD/mutants/results.jsonl, and a later run goes on from there: what was caught stays so while the rung's
@@ -46,6 +47,8 @@ MOST_MEMORY = 6 << 30  # bytes of data of a program under test: a changed size m
 TIMES_AS_LONG = 10
 # What of ./ladder check sanitize a single unit can have: undefined behaviour ends the program.
 SANITIZED = ("-O1", "-fsanitize=undefined", "-fno-sanitize=vptr", "-fsanitize-undefined-trap-on-error")
+# How reasons in the list of equivalent mutants begin that tell of those which only a GPU shows.
+GPU_ALONE = ("Large: ", "Blocks: ")
 LAST_ONES = "the rest of the suite"
 
 
@@ -465,11 +468,12 @@ def stale_entries(equivalents, mutants):
 
 def table(title, groups):
     """Rows of a table in Markdown: caught of those that are not equivalent."""
-    lines = [f"| {title} | caught | of | score | equivalent |", "|---|---:|---:|---:|---:|"]
+    lines = [f"| {title} | caught | of | score | GPU alone | equivalent |", "|---|---:|---:|---:|---:|---:|"]
     for name, verdicts in groups:
-        caught, survived = verdicts["caught"], verdicts["survived"]
-        score = f"{100 * caught / (caught + survived):.0f} %" if caught + survived else ""
-        lines.append(f"| {name} | {caught} | {caught + survived} | {score} | {verdicts['equivalent']} |")
+        caught, known = verdicts["caught"], verdicts["GPU alone"]
+        count = caught + known + verdicts["survived"]
+        score = f"{100 * caught / count:.0f} %" if count else ""
+        lines.append(f"| {name} | {caught} | {count} | {score} | {known} | {verdicts['equivalent']} |")
     return "\n".join(lines)
 
 
@@ -546,7 +550,8 @@ def run_all(judge, sample, equivalents, folder, jobs):
             rung, mutant = pair
             try:
                 reason = reason_for(mutant.change, equivalents)
-                sample.add({"verdict": "equivalent", "by": "list", "drawn_for": rung.name, "ladder": rung.ladder,
+                listed = "GPU alone" if reason.startswith(GPU_ALONE) else "equivalent"
+                sample.add({"verdict": listed, "by": "list", "drawn_for": rung.name, "ladder": rung.ladder,
                             "operator": mutant.operator, "file": mutant.file, "line": mutant.line_number,
                             "seconds": 0, "what": reason} if reason else judge.judge(place, mutant, rung))
             except Exception as trouble:  # whatever it is: the other threads must not go on

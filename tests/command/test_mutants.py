@@ -155,8 +155,8 @@ class Mutants(unittest.TestCase):
         row = {"drawn_for": "r", "operator": "o", "ladder": "l", "by": "problems", "file": "f", "line": 7, "rung": "r",
                "before": ["a"], "after": ["b"]}
         text = mutants.report([{**row, "verdict": verdict} for verdict in
-                               ("caught", "caught", "caught", "survived", "equivalent")])
-        self.assertIn("| all | 3 | 4 | 75 % | 1 |", text)
+                               ("caught", "caught", "caught", "survived", "equivalent", "GPU alone")])
+        self.assertIn("| all | 3 | 5 | 60 % | 1 | 1 |", text)
         self.assertIn("SURVIVED f:7: o\n  (tests of r)\n- a\n+ b", text)
 
 
