@@ -585,6 +585,14 @@ std::vector<TestProblem> column_problems() {
       {0, "3-D, fours",
        P{.C = 2, .rank = 3, .depth = {3, 2}, .height = {4, 3, 1, 1}, .width = {8, 3, 1, 1}}},
       {0, "1-D, many channels", P{.N = 3, .C = 67, .rank = 1, .width = {9, 3, 1, 1, 1, 1}}},
+      // Of what a kernel for common filters asks, all but one: the axes alike, and no dilation.
+      {0, "2-D, fours, 3x3 dilated along rows alone",
+       P{.C = 2, .height = {7, 3, 1, 1, 1, 1}, .width = {12, 3, 2, 2, 1, 2}}},
+      {0, "2-D, fours, 3x3 dilated along columns alone",
+       P{.C = 2, .height = {7, 3, 1, 1, 1, 2}, .width = {12, 3, 1, 1, 1, 1}}},
+      {0, "2-D, fours, 1x3", P{.C = 2, .height = {7, 1, 0, 0, 1, 1}, .width = {12, 3, 1, 1, 1, 1}}},
+      {0, "2-D, fours, 3x3 with vertical stride 2",
+       P{.C = 2, .height = {7, 3, 1, 1, 2, 1}, .width = {12, 3, 1, 1, 1, 1}}},
   };
   for (const ConvTestProblem& conv : conv_problems()) {
     // The columns do not depend on K.
@@ -722,6 +730,9 @@ std::vector<TestProblem> tile_map_problems() {
   add("wide", {.map = TileMap::row_major, .tiles_n = 70000}, Size::full);
   add("tall", {.map = TileMap::identity1, .tiles_m = 70000}, Size::full);
   add("wide", {.map = TileMap::horizontal, .tiles_n = 70000}, Size::full);
+  // group_rows * tiles_n is beyond an int.
+  add("a super-row far taller than the product",
+      {.map = TileMap::grouped, .tiles_m = 3, .tiles_n = 4, .group_rows = 1 << 30});
   add("as wide as grid.y", {.map = TileMap::identity2, .tiles_n = 2 * 65535}, Size::full);
   return list;
 }
