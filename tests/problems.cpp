@@ -25,6 +25,7 @@ struct ConvTestProblem {
   bool no_gradients = false;  ///< Shows nothing about them, and takes them minutes.
   /// Of the gradients: it shows something to these rungs alone, and takes the others minutes.
   std::vector<std::string> rungs_of_gradients = {};
+  std::string_view only = "";  ///< The one ladder, or rung, that it is for; empty: all.
 };
 
 constexpr Padding pad_all(int h, int w) { return {h, h, w, w}; }
@@ -78,6 +79,97 @@ constexpr std::string_view kForSanitizers[] = {
 Size size_of_small(std::string_view name) {
   return std::ranges::find(kForSanitizers, name) != std::end(kForSanitizers) ? Size::small
                                                                              : Size::full;
+}
+
+/// Problems that a rung's choices turn on: a kernel for this filter, a tile of that size, a copy
+/// that the hardware can or cannot make. Each is just beyond what another problem has.
+std::vector<ConvTestProblem> choice_problems() {
+  using P = Conv2dProblem;
+  std::vector<ConvTestProblem> list;
+  const auto add = [&](const std::string& name, const P& problem, std::string_view only = "",
+                       bool once = false) {
+    list.push_back({0, name, problem, Size::full, 0, true, once});
+    list.back().only = only;
+  };
+  // The columns are not x.
+  add("1x1 filter, stride across", P{.C = 2, .H = 3, .W = 5, .K = 3, .stride = {1, 2}}, "conv2d");
+  for (const Padding pad : {Padding{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}})
+    add("1x1 filter, padding at one side", P{.C = 2, .H = 3, .W = 5, .K = 3, .pad = pad}, "conv2d");
+  // Kernels for square filters of this height.
+  for (const int r : {3, 5, 7})
+    add("stride 2, no square filter",
+        P{.C = 2, .H = 9, .W = 11, .K = 3, .R = r, .S = 2, .stride = {2, 2}}, "conv2d");
+  const P depthwise{.C = 2, .H = 9, .W = 8, .K = 2, .R = 3, .S = 3, .pad = pad_all(1), .groups = 2};
+  P other = depthwise;
+  other.stride = {1, 2};
+  add("depthwise 3x3, stride across", other);
+  other = depthwise;
+  other.dilation = {1, 2};
+  add("depthwise 3x3, dilation across", other);
+  other = depthwise;
+  other.stride = {3, 3};
+  add("depthwise 3x3, stride 3", other);
+  other.R = other.S = 5;
+  add("depthwise 5x5, stride 3", other);
+  // Pairs of floats, from an even column on and from an odd one.
+  other = depthwise;
+  other.pad = {};
+  add("depthwise 3x3, no padding, pairs", other);
+  for (const std::size_t offset : {4u, 8u}) {
+    other.pad = offset == 4 ? Padding{} : pad_all(1);
+    add(text("depthwise 3x3, even rows, arrays at 16 n + ", offset, " bytes"), other);
+    list.back().misalignment = offset;
+  }
+  other.stride = {2, 2};
+  other.pad = {0, 1, 0, 1};
+  add("depthwise 3x3, stride 2, pairs from an even column", other, "conv2d_dgrad");
+  other.pad = pad_all(1);
+  add("depthwise 3x3, stride 2, pairs from an odd column", other, "conv2d_dgrad");
+  add("depthwise, multiplier 2, bands",
+      P{.H = 90, .W = 64, .K = 2, .R = 3, .S = 3, .pad = pad_all(1)},
+      "cuda_optimized/conv2d_dgrad/depthwise");
+  add("depthwise, a row at a time", P{.H = 3, .W = 1700, .R = 3, .S = 3, .pad = pad_all(1)},
+      "cuda_optimized/conv2d_wgrad/depthwise");
+  add("depthwise, rows that no window reads",
+      P{.C = 2, .H = 20, .W = 8, .K = 2, .stride = {8, 1}, .groups = 2}, "conv2d_wgrad");
+  // Planes are summed in more than two parts.
+  add("depthwise, 228 planes of a filter",
+      P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
+      "cuda_optimized/conv2d_wgrad/depthwise", true);
+
+  // What the fields of a tensor copy hold: windows from -128 to 127, and 255 from tap to tap.
+  add("windows begin 260 rows before x",
+      P{.C = 4, .H = 3, .W = 2, .K = 4, .pad = {260, 0, 0, 0}, .stride = {2, 1}}, "conv2d");
+  add("windows begin 130 columns behind x",
+      P{.C = 4, .H = 2, .W = 3, .K = 4, .pad = {0, 0, 0, 130}}, "conv2d");
+  add("the last window begins 130 rows before the end of x",
+      P{.C = 4, .H = 132, .W = 1, .K = 4, .R = 2, .dilation = {130, 1}}, "conv2d");
+  add("taps 256 rows apart",
+      P{.C = 4, .H = 60, .W = 1, .K = 4, .R = 2, .pad = {0, 200, 0, 0}, .dilation = {256, 1}},
+      "conv2d");
+  add("windows of one class begin 127 rows behind dy, of another 128",
+      P{.C = 4, .H = 2, .W = 2, .K = 4, .R = 2, .S = 2, .pad = {255, 0, 0, 0}, .stride = {2, 2}},
+      "conv2d_dgrad");
+  add("padding and strides of 2^15",
+      P{.C = 4, .H = 1, .W = 1, .K = 4, .pad = pad_all(1 << 15), .stride = {1 << 15, 1 << 15}});
+  add("a tall filter of four channels", P{.C = 4, .H = 36, .W = 2, .K = 4, .R = 32});
+
+  // Tiles, and shares of sums.
+  const std::string_view wgrad = "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async";
+  add("20 filters, 1024 pixels", P{.H = 32, .W = 32, .K = 20}, "conv2d");
+  add("128 filters, 1024 pixels", P{.H = 32, .W = 32, .K = 128}, "conv2d", true);
+  add("65 filters, 65 tiles of pixels", P{.H = 91, .W = 91, .K = 65}, "conv2d", true);
+  const std::string_view dgrad = "cuda_optimized/conv2d_dgrad/implicit_gemm";
+  add("65 channels, 65 tiles of pixels", P{.C = 65, .H = 91, .W = 91}, dgrad, true);
+  add("40 channels, 1024 pixels", P{.C = 40, .H = 32, .W = 32}, dgrad, true);
+  add("weights that fit beside inputs one by one, but not in fours",
+      P{.C = 179, .H = 1, .W = 16, .stride = {9, 9}}, "conv2d");
+  add("columns in tiles of 192", P{.N = 1300, .C = 320, .H = 1, .W = 1}, wgrad, true);
+  add("tiles of 128 x 128", P{.C = 1856, .H = 1, .W = 1, .K = 1730},
+      "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k", true);
+  add("shares of sums that end within a tile",
+      P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397}, wgrad, true);
+  return list;
 }
 
 /// The thirty edge shapes, without 18 and 19, and some that the tiles of later rungs ask for.
@@ -330,6 +422,7 @@ std::vector<ConvTestProblem> conv_problems() {
                   P{.C = 8, .H = 4, .W = 13, .K = 8, .pad = {0, 0, 0, 3}}});
   list.push_back({0, "1x1 filter, padding below and on the left, stride 2",
                   P{.C = 5, .H = 6, .W = 7, .K = 3, .pad = {0, 1, 3, 0}, .stride = {2, 2}}});
+  for (ConvTestProblem& choice : choice_problems()) list.push_back(std::move(choice));
   bool bias = true;  // every other problem, so that both branches meet all kinds
   for (ConvTestProblem& entry : list) {
     entry.problem.bias = bias || entry.number == 17;
@@ -470,11 +563,29 @@ std::vector<TestProblem> column_problems() {
       {0, "1-D, more windows than pixels, all in fours",
        P{.C = 3, .rank = 1, .width = {8, 5, 4, 4, 1, 1}}},
       {0, "1-D, fours with a stride", P{.N = 2, .rank = 1, .width = {24, 7, 3, 2, 2, 1}}},
-      {0, "1-D, fours with stride 3", P{.N = 2, .rank = 1, .width = {48, 4, 2, 1, 3, 2}}},
+      {0, "1-D, fours with stride 3", P{.N = 2, .rank = 1, .width = {48, 4, 2, 2, 3, 2}}},
+      {0, "1-D, fours with stride 4", P{.rank = 1, .width = {16, 5, 1, 0, 4, 1}}},
+      {0, "1-D, fours with stride 5", P{.rank = 1, .width = {20, 2, 0, 0, 5, 1}}},
+      {0, "1-D, fours, first tap five pixels before x", P{.rank = 1, .width = {4, 2, 5, 0, 1, 1}}},
       {0, "2-D, fours, dilated",
        P{.N = 2, .C = 9, .height = {9, 3, 2, 2, 1, 2}, .width = {36, 3, 2, 2, 1, 2}}},
       {0, "2-D, fours, 7x7 with stride 2",
        P{.N = 2, .C = 5, .height = {13, 7, 3, 3, 2, 1}, .width = {24, 7, 3, 3, 2, 1}}},
+      {0, "2-D, fours, 1x1", P{.C = 3, .height = {3, 1}, .width = {8, 1}}},
+      {0, "2-D, fours, 2x2", P{.height = {5, 2, 1, 0}, .width = {8, 2, 1, 0}}},
+      {0, "2-D, fours, 2x2 with stride 2",
+       P{.height = {5, 2, 1, 0, 2, 1}, .width = {8, 2, 1, 0, 2, 1}}},
+      {0, "2-D, fours, 3x3 with stride 2",
+       P{.C = 2, .height = {5, 3, 1, 1, 2, 1}, .width = {8, 3, 1, 1, 2, 1}}},
+      {0, "2-D, fours, 3x3 with stride 3",
+       P{.height = {6, 3, 1, 1, 3, 1}, .width = {12, 3, 1, 1, 3, 1}}},
+      {0, "2-D, fours, 5x5", P{.C = 2, .height = {5, 5, 2, 2, 1, 1}, .width = {8, 5, 2, 2, 1, 1}}},
+      {0, "2-D, 7x7 with stride 2", P{.height = {9, 7, 0, 0, 2, 1}, .width = {9, 7, 0, 0, 2, 1}}},
+      {0, "2-D, fours, dilated across",
+       P{.height = {5, 3, 1, 1, 1, 1}, .width = {8, 3, 2, 2, 1, 2}}},
+      {0, "2-D, fours, stride down", P{.height = {5, 3, 1, 1, 2, 1}, .width = {8, 3, 1, 1, 1, 1}}},
+      {0, "3-D, fours",
+       P{.C = 2, .rank = 3, .depth = {3, 2}, .height = {4, 3, 1, 1}, .width = {8, 3, 1, 1}}},
       {0, "1-D, many channels", P{.N = 3, .C = 67, .rank = 1, .width = {9, 3, 1, 1, 1, 1}}},
   };
   for (const ConvTestProblem& conv : conv_problems()) {
@@ -543,6 +654,9 @@ std::vector<TestProblem> gemm_problems() {
       list.back().once = m == 513;
     }
   }
+  // Eight tiles of 128 x 128, four of 128 x 256; more than one step, and sums of several.
+  add("eight large tiles", {.M = 512, .N = 256, .K = 36}, Size::full);
+  list.back().once = true;
   for (const TileMap map : {TileMap::split_k, TileMap::stream_k}) {
     for (const auto& [m, n, k] : {std::array{33, 70, 150}, {5, 9, 700}, {70, 33, 333}}) {
       add("map, long sums", {.M = m, .N = n, .K = k, .map = map});
@@ -722,9 +836,12 @@ std::vector<TestProblem> thought_of_problems(const std::string& ladder) {
     }
     for (const ConvTestProblem& conv : problems) {
       if (conv.no_gradients && ladder != "conv2d") continue;
+      const bool one_rung = conv.only.find("/" + ladder + "/") != std::string_view::npos;
+      if (!conv.only.empty() && conv.only != ladder && !one_rung) continue;
       list.push_back(
           {conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
       if (ladder != "conv2d") list.back().rungs = conv.rungs_of_gradients;
+      if (one_rung) list.back().rungs = {std::string(conv.only)};
     }
     return list;
   }

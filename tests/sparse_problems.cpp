@@ -291,6 +291,33 @@ void add_many_tiles(std::vector<Named>& list) {
   add(kStrided, 1024 * 128 + 1, "cuda_optimized/rulebook/lists_of_inputs");
 }
 
+/// What rungs of the rulebook choose by: the kernel's sides and dilation, the rows' order, and how
+/// many there are. Beside the cases above, which are on the other side.
+void add_choices(std::vector<Named>& list) {
+  Dice dice(27);
+  const auto add = [&](const std::string& name, const SparseCase& sites, Size size = Size::full) {
+    list.push_back({name, sites, kPlaces, size, 0});
+  };
+  RulebookProblem cube = book_of(kSubm, 3, {{3, 4, 32}}, every_axis(3));
+  add("lines of one word, in order",
+      case_where(cube, [](const Site& s) { return (s.at[0] + s.at[1] + s.at[2]) % 3 > 0; }));
+  cube.dilation = every_axis(2);
+  add("a cube of 27 taps, dilated", random_case(cube, 60, dice));
+  RulebookProblem flat = book_of(kStrided, 3, {{6, 5, 7}}, {{3, 3, 5}});
+  flat.pad = every_axis(1);
+  add("kernel 3x3x5", random_case(flat, 60, dice));
+  RulebookProblem apart = book_of(kTransposed, 1, {{30}}, {{3}});
+  apart.dilation = {{17}};
+  add("ascending taps over 35 cells", random_case(apart, 12, dice));
+  add("4 10^9 cells, rows in order",
+      case_of(book_of(kSubm, 3, {{2000, 2000, 1000}}, every_axis(3)),
+              {{0, 0, 0, 0}, {0, 5, 5, 31}, {0, 5, 5, 32}, {0, 5, 6, 32}, {0, 1999, 1999, 999}}));
+  const auto line = [](int cells) { return book_of(kSubm, 1, {{cells}}, {{1}}); };
+  add("more rows than three large blocks have threads", random_case(line(2600), 2400, dice));
+  add("more than 32 tiles of 256 rows", random_case(line(9000), 8300, dice));
+  list.back().once = true;
+}
+
 std::vector<Named> edge_cases() {
   std::vector<Named> list;
   Dice dice(4711);
@@ -394,6 +421,7 @@ std::vector<Named> edge_cases() {
   add_round_sizes(list, round);
   add_large_grids(list);
   add_many_tiles(list);
+  add_choices(list);
   return list;
 }
 

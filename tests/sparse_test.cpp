@@ -308,54 +308,70 @@ TEST_CASE("a single voxel under k3 s2 p1 has two outputs for each odd coordinate
 
 TEST_CASE(
     "defect sparse 5: unusable sites are refused by every rung, with how many and the first") {
-  RulebookProblem book = subm(2, {{6, 7}});
-  book.batch = 2;
   struct Bad {
     std::vector<std::vector<int>> rows;
     std::string says;
   };
-  const std::vector<Bad> all = {
-      {{{0, 1, 1}, {0, 2, 2}, {0, 1, 1}},
-       "1 of 3 rows repeat the site of a row before; the first is row 2"},
-      {{{0, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}},
-       "2 of 4 rows repeat the site of a row before; the first is row 1"},
-      {{{0, 1, 1}, {0, -1, 2}},
-       "1 of 2 rows lie outside of batch 2 and shape 6,7; the first is row 1"},
-      {{{0, 6, 1}, {0, 1, 7}, {0, 0, 0}},
-       "2 of 3 rows lie outside of batch 2 and shape 6,7; the first is row 0"},
-      {{{0, 0, 0}, {2, 1, 1}, {-1, 1, 1}},
-       "2 of 3 rows lie outside of batch 2 and shape 6,7; the first is row 1"},
-      {{{0, 0, 0}, {1, 2147483647, 1}}, "1 of 2 rows lie outside"},
-      {{{0, 0, 0}, {1, -2147483647 - 1, 1}}, "1 of 2 rows lie outside"},
-      {{{0, 0, 7}, {0, 1, 0}}, "1 of 2 rows lie outside"}};  // (0,7) has the key of (1,0)
-  for (const SparseMode mode :
-       {SparseMode::subm, SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
-    book.mode = mode;
-    for (const Bad& bad : all) {
-      const SparseCase sites = case_of(book, bad.rows);
-      const auto said = [&](const auto& run) -> std::string {
-        try {
-          run();
-        } catch (const BadInput& error) {
-          return error.what();
+  const auto outside = [](const std::string& rows, const RulebookProblem& book, int first) {
+    return text(rows, " lie outside of batch 2 and shape ", book.ndim == 3 ? "3," : "",
+                "6,7; the first is row ", first);
+  };
+  const auto all_bad = [&](const RulebookProblem& book) {
+    return std::vector<Bad>{
+        {{{0, 1, 1}, {0, 2, 2}, {0, 1, 1}},
+         "1 of 3 rows repeat the site of a row before; the first is row 2"},
+        {{{0, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+         "2 of 4 rows repeat the site of a row before; the first is row 1"},
+        {{{0, 1, 1}, {0, -1, 2}}, outside("1 of 2 rows", book, 1)},
+        {{{0, 6, 1}, {0, 1, 7}, {0, 0, 0}}, outside("2 of 3 rows", book, 0)},
+        {{{0, 0, 0}, {2, 1, 1}, {-1, 1, 1}}, outside("2 of 3 rows", book, 1)},
+        {{{0, 0, 0}, {1, 2147483647, 1}}, "1 of 2 rows lie outside"},
+        {{{0, 0, 0}, {1, -2147483647 - 1, 1}}, "1 of 2 rows lie outside"},
+        {{{0, 0, 7}, {0, 1, 0}}, "1 of 2 rows lie outside"}};  // (0,7) has the key of (1,0)
+  };
+  const auto said = [](const auto& run) -> std::string {
+    try {
+      run();
+    } catch (const BadInput& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const int ndim : {2, 3}) {
+    // In three dimensions with kernels of their own, in all forms, and the last thread first.
+    RulebookProblem book = subm(ndim, ndim == 3 ? PerAxis{{3, 6, 7}} : PerAxis{{6, 7}});
+    book.batch = 2;
+    set_emulated_thread_order(ndim - 2, settings().seed);
+    for (const SparseMode mode :
+         {SparseMode::subm, SparseMode::strided, SparseMode::transposed, SparseMode::inverse}) {
+      book.mode = mode;
+      for (Bad& bad : all_bad(book)) {
+        if (ndim == 3) {
+          for (std::vector<int>& row : bad.rows) row.insert(row.begin() + 1, 1);
         }
-        return "accepted";
-      };
-      CHECK_MESSAGE(said([&] { rulebook_of(sites); }).find(bad.says) != std::string::npos,
-                    bad.says);
-      for (const Rung& rung : ladder("rulebook").rungs) {
-        for (const Where where : kEverywhere) {
-          const auto& code = rung.code_at(where);
-          if (!code || device_at(where) == nullptr || code->supports(sites.book)) continue;
-          const std::string message = said([&] {
-            run_guarded(ladder("rulebook"), sites.book, {{"coords", sites.coords}}, *code, where);
-          });
-          INFO(rung.name, " (", name_of(where), "), ", name_of(mode), ": ", message);
-          CHECK(message.find(bad.says) != std::string::npos);
+        const SparseCase sites = case_of(book, bad.rows);
+        CHECK_MESSAGE(said([&] { rulebook_of(sites); }).find(bad.says) != std::string::npos,
+                      bad.says);
+        for (const Rung& rung : ladder("rulebook").rungs) {
+          for (const Where where : kEverywhere) {
+            const auto& code = rung.code_at(where);
+            if (!code || device_at(where) == nullptr) continue;
+            for (const std::vector<Problem>& forms : forms_of(sites.book)) {
+              const Problem& form = forms.front();
+              const bool pairs = std::get<RulebookProblem>(form).form == RulebookForm::pairs;
+              if ((ndim == 2 && !pairs) || code->supports(form)) continue;
+              const std::string message = said([&] {
+                run_guarded(ladder("rulebook"), form, {{"coords", sites.coords}}, *code, where);
+              });
+              INFO(rung.name, " (", name_of(where), "), ", describe(form), ": ", message);
+              CHECK(message.find(bad.says) != std::string::npos);
+            }
+          }
         }
       }
     }
   }
+  set_emulated_thread_order(0, settings().seed);
 }
 
 TEST_CASE("identities judge a rung of 16-bit numbers alone") {
