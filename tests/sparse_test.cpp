@@ -374,6 +374,33 @@ TEST_CASE(
   set_emulated_thread_order(0, settings().seed);
 }
 
+TEST_CASE("rows in fours, and each array alone begins elsewhere") {
+  // Problems of the lists misalign arrays in turn; which ones meet such rows is left to chance.
+  const Ladder& convolutions = ladder("sparse_conv");
+  Dice dice(4);
+  const TestProblem test =
+      sparse_problem(convolutions.name, "fours", random_case(subm(2, {{9, 8}}), 40, dice),
+                     {.Cin = 8, .Cout = 16, .bias = true});
+  std::vector<std::string> names;
+  const Signature signature = convolutions.signature(test.problem);
+  for (const auto* specs : {&signature.inputs, &signature.outputs})
+    for (const ArraySpec& spec : *specs) names.push_back(spec.name);
+  const Comparison comparison(convolutions, test.problem, Data::integer, settings().seed,
+                              test.given);
+  for (const Rung& rung : convolutions.rungs) {
+    for (const Where where : kEverywhere) {
+      const auto& code = rung.code_at(where);
+      if (!code || device_at(where) == nullptr || code->supports(test.problem)) continue;
+      for (const std::string& name : names) {
+        const Outcome outcome = comparison.run(rung, where, {.offsets = {{name, 4}}});
+        INFO(rung.name, " (", name_of(where), "), ", name, ": ", outcome.reason);
+        CHECK(outcome.status == Status::agrees);
+        CHECK(outcome.exact);
+      }
+    }
+  }
+}
+
 TEST_CASE("identities judge a rung of 16-bit numbers alone") {
   const auto failures = [](const Rung& rung) {
     const CheckReport report =
