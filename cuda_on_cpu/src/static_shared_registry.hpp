@@ -17,8 +17,8 @@ struct StaticSharedPlace {
 /// none.
 StaticSharedPlace find_static_shared(const void* address);
 
-/// Looks at the guard bands behind the static shared variables that the calling OS thread's block has
-/// used, once it has ended. A sentence without its subject, "wrote behind ...", or nothing.
+/// Looks at the guard bands behind the static shared variables that the calling OS thread's block
+/// has used, once it has ended. A sentence without its subject, "wrote behind ...", or nothing.
 /// @param fill what they were filled with
 std::string check_static_shared_guards(unsigned char fill);
 
