@@ -6,8 +6,11 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import unittest
+
+import numpy as np
 
 from program import AGREE, BAD_INPUT, DIFFER, PROGRAM, ProgramTest, run
 
@@ -105,6 +108,62 @@ class Fuzz(ProgramTest):
         result = self.agree("fuzz", "--problems", "2", "--seed", "1", timeout=300)
         self.assertRegex(result.stdout.splitlines()[-1], LAST_LINE)
         self.assertEqual(len(result.stdout.splitlines()), 15)
+
+
+class Conditions(ProgramTest):
+    """What fuzz's lines need of `compare`."""
+
+    def test_conditions_make_no_difference(self):
+        self.agree("compare", "gemm", "--m", 9, "--n", 33, "--k", 5, "--offset", "a:4,c:12",
+                   "--thread-order", "shuffled", "--most-blocks", 2, "--backend", "emulated")
+
+    def test_a_made_up_bias_is_added(self):
+        small = ("conv2d", "--n", 1, "--c", 1, "--k", 2, "--h", 3, "--w", 3, "--rung", "*/conv2d/direct")
+        out, _, _ = self.save(*small, "--bias")
+        with_bias = np.load(out / "conv2d/cpu_reference.conv2d.direct/cpu/y.npy")
+        self.agree("compare", *small, "--save", self.folder / "without")
+        without = np.load(self.folder / "without/conv2d/cpu_reference.conv2d.direct/cpu/y.npy")
+        for channel in (with_bias - without)[0]:  # one number an output channel
+            self.assertEqual(len(np.unique(channel)), 1)
+        self.assertTrue(np.any(with_bias != without))
+
+    def coords(self, *arguments):
+        out, _, _ = self.save("rulebook", "--rung", "cpu_reference/rulebook/hash_map", *arguments)
+        return np.load(out / "rulebook/cpu_reference.rulebook.hash_map/cpu/out_coords.npy")
+
+    def test_made_up_sites_lie_where_they_shall(self):
+        grid = ("--shape", "30,40", "--batch", 2, "--sites", 20)
+        for places in ("scattered", "cluster", "block", "plane", "line", "corners"):
+            for order in ("drawn", "sorted", "reversed", "innermost"):
+                coords = self.coords(*grid, "--places", places, "--order", order)
+                rows = [tuple(row) for row in coords.tolist()]
+                self.assertEqual(len(rows), len(set(rows)))
+                self.assertTrue(all(b in (0, 1) and 0 <= y < 30 and 0 <= x < 40 for b, y, x in rows))
+                self.assertTrue(places == "corners" and 10 <= len(rows) <= 20 or len(rows) == 20)
+                if places in ("plane", "line"):  # of two axes both are lines
+                    self.assertEqual(min(len(np.unique(coords[:, axis])) for axis in (1, 2)), 1)
+                if places in ("cluster", "block"):
+                    self.assertLessEqual(max(np.ptp(coords[:, axis]) for axis in (1, 2)), 7)
+                expected = {"sorted": sorted(rows), "reversed": sorted(rows, reverse=True),
+                            "innermost": sorted(rows, key=lambda row: (row[2], row))}.get(order, rows)
+                self.assertEqual(rows, expected, (places, order))
+                shutil.rmtree(self.folder / "out")
+
+    def test_bad_input(self):
+        for arguments, words in (
+                (("gemm", "--offset", "3"), "offset = 3: must be a multiple of 4"),
+                (("gemm", "--offset", "q:4"), "offset = q: must be one of a, b, c"),
+                (("gemm", "--offset", "256"), "offset = 256"), (("gemm", "--offset", "a:4,8"), "offset = a:4,8"),
+                (("gemm", "--most-blocks", "0"), "most-blocks = 0: must be at least 1"),
+                (("gemm", "--thread-order", "back"), "thread-order = back"),
+                (("gemm", "--sites", "3"), "sites"),
+                (("sparse_conv", "--sites", "-1"), "sites = -1: must be at least 0"),
+                (("sparse_conv", "--places", "there"), "places = there"),
+                (("sparse_conv", "--lidar", "--sites", "3"), "sites = 3: the sites come from lidar"),
+                (("sparse_conv", "--lidar", "--order", "sorted"), "order = sorted")):
+            result = run("compare", *arguments)
+            self.assertEqual(result.returncode, BAD_INPUT, arguments)
+            self.assertIn(words, result.stderr)
 
 
 if __name__ == "__main__":
