@@ -46,7 +46,7 @@ constexpr int kMeetings = 8;       // of each boundary between two choices
 constexpr int kMostFailures = 3;   // of a rung; then it has shown enough
 constexpr int kMostTrials = 1500;  // to make a failing problem simpler
 constexpr int kSecondsARun = 60;   // a rung that runs longer than that does not end
-constexpr int kRunsToShrink = 20;  // to make a problem simpler takes as long as so many, at most
+constexpr int kRunsToShrink = 10;  // to make a problem simpler takes as long as so many, at most
 
 /// What the process that compares and the one that waits for it both see.
 struct Shared {

@@ -66,8 +66,10 @@ struct Placement {
 /// @param turn how many placements of one array alone came before
 Placement placement(const TestProblem& problem, std::size_t turn, const Signature& signature,
                     const CheckOptions& options, bool all) {
-  if (problem.misalignment == 0 || all)
-    return {{.misalignment = problem.misalignment, .poison = options.poison}};
+  if (problem.misalignment == 0 || !problem.offsets.empty() || all)
+    return {{.misalignment = problem.misalignment,
+             .offsets = problem.offsets,
+             .poison = options.poison}};
   std::vector<std::string> names;
   for (const auto* specs : {&signature.inputs, &signature.outputs})
     for (const ArraySpec& spec : *specs) names.push_back(spec.name);

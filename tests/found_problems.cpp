@@ -23,8 +23,14 @@ std::vector<TestProblem> found_problems(const std::string& ladder) {
     const command::Options options = command::parse_options(words);
     if (options.ladder != ladder) continue;
     for (command::Task& task : command::read_tasks(options)) {
-      list.push_back(
-          {.name = "found: " + line, .problem = task.problem, .given = std::move(task.given)});
+      // Of its conditions, where arrays lie; the suite runs threads in all orders by itself.
+      const command::InForce conditions(options.conditions, task.ladder->signature(task.problem),
+                                        options.seed);
+      list.push_back({.name = "found: " + line,
+                      .problem = task.problem,
+                      .misalignment = conditions.run_options().misalignment,
+                      .given = std::move(task.given),
+                      .offsets = conditions.run_options().offsets});
     }
   }
   return list;

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,9 @@ struct TestProblem {
   bool once = false;             ///< Takes long: one run in exact mode is enough.
   Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
   bool equal_sums = false;       ///< One of rounding_problems(): for Data::positive.
-  std::string id = {};           ///< Of fixed_problems(): its name, and no other's of the ladder.
+  /// Of single arrays, by name, the bytes that they begin behind a 256-byte boundary.
+  std::map<std::string, std::size_t, std::less<>> offsets = {};
+  std::string id = {};  ///< Of fixed_problems(): its name, and no other's of the ladder.
   /// The rungs, by their full names, to which it shows a limit of theirs. It is large, so that only
   /// these run on it; empty: all do.
   std::vector<std::string> rungs = {};

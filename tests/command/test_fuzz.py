@@ -63,8 +63,8 @@ class Fuzz(ProgramTest):
         self.assertEqual(len(found["failures"]), 3)
 
     def test_a_process_that_ends_is_a_failure(self):
-        found, _ = self.fuzz("crash", "--problems", "20")
-        self.assertEqual(len(found["failures"]), 3)
+        found, _ = self.fuzz("crash", "--seconds", "2")
+        self.assertGreaterEqual(len(found["failures"]), 1)
         for failure in found["failures"]:
             self.assertIn("Aborted", failure["message"])
             self.assertIn("--m 20 ", failure["command"])
@@ -72,7 +72,7 @@ class Fuzz(ProgramTest):
             self.assertLess(self.pasted("crash", failure["command"]), 0)
 
     def test_a_rung_that_does_not_end_is_a_failure(self):
-        found, _ = self.fuzz("hang", "--problems", "30", "--limit", "1")
+        found, _ = self.fuzz("hang", "--seconds", "3", "--limit", "1")
         self.assertGreaterEqual(len(found["failures"]), 1)
         for failure in found["failures"]:
             self.assertIn("does not end within 1 s", failure["message"])
