@@ -9,7 +9,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
-  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`,
+  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
@@ -356,6 +356,20 @@ class Pages:
                 lines.append(f"| {self.link(rung)} | {counts} |")
         return lines
 
+    def non_finite(self):
+        """Which rungs spread NaN and infinity further than the definition."""
+        kinds = {
+            "zeros": "NaN where a zero stands for what is not there",
+            "groups": "the same in outputs of other groups, whose channels share its tile",
+            "nan": "NaN where infinity is right",
+        }
+        record = json.loads((self.root / "tests" / "non_finite.json").read_text())
+        lines = ["| NaN or infinity in | makes | in these rungs |", "|---|---|---|"]
+        for kind, what in kinds.items():
+            for name, rungs in record.get(kind, {}).items():
+                lines.append(f"| {name} | {what} | {', '.join(self.link(rung) for rung in rungs)} |")
+        return lines
+
     def traffic(self):
         """What tools/measure_traffic.py counted, beside the simulator's predictions."""
         run = traffic_tables.newest_run(self.root)
@@ -392,6 +406,7 @@ class Pages:
             "ladders": self.ladder_table,
             "planted bugs": self.planted_bugs,
             "verified": self.verified,
+            "non finite": self.non_finite,
             "traffic": self.traffic,
             "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,

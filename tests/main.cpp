@@ -1,11 +1,13 @@
 /// @file main.cpp
-/// @brief The suite: all of doctest's options, and five of its own.
+/// @brief The suite: all of doctest's options, and six of its own.
 ///
 ///     suite                                  every test
 ///     suite --where gpu --record FILE        the rungs on the GPU; then writes what was verified
 ///     suite --report DIR                     prints what the tests in CTest left in DIR
 ///     suite --record-taken FILE              writes which problems each rung takes (taken.hpp)
-///     suite --gpu-record                     says what was verified on a GPU, if no test did so
+///     suite --record-non-finite FILE         writes how far NaN and infinity reach
+///     (non_finite.hpp) suite --gpu-record                     says what was verified on a GPU, if
+///     no test did so
 ///
 /// The environment (tests/settings.hpp): CONVLADDER_SMALL, CONVLADDER_SEED, CONVLADDER_REQUIRE_GPU,
 /// CONVLADDER_HUGE, CONVLADDER_POISON, CONVLADDER_REPORT_DIR.
@@ -19,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/non_finite.hpp"
 #include "tests/outcome.hpp"
 #include "tests/report.hpp"
 #include "tests/rungs.hpp"
@@ -31,7 +34,7 @@ namespace {
 using namespace convladder::testing;
 
 struct Options {
-  std::string where, record, record_taken, report;
+  std::string where, record, record_taken, record_non_finite, report;
   std::vector<char*> rest;  // for doctest
 };
 
@@ -39,11 +42,12 @@ Options parse(int argc, char** argv) {
   Options options;
   for (int i = 0; i < argc; ++i) {
     const std::string_view word = argv[i];
-    std::string* value = word == "--where"          ? &options.where
-                         : word == "--record"       ? &options.record
-                         : word == "--record-taken" ? &options.record_taken
-                         : word == "--report"       ? &options.report
-                                                    : nullptr;
+    std::string* value = word == "--where"               ? &options.where
+                         : word == "--record"            ? &options.record
+                         : word == "--record-taken"      ? &options.record_taken
+                         : word == "--record-non-finite" ? &options.record_non_finite
+                         : word == "--report"            ? &options.report
+                                                         : nullptr;
     if (value != nullptr && i + 1 < argc) {
       *value = argv[++i];
     } else {
@@ -76,6 +80,8 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   if (!options.report.empty()) return print_report(options.report);
   if (!options.record_taken.empty()) return record_taken(options.record_taken) ? 0 : 1;
+  if (!options.record_non_finite.empty())
+    return record_non_finite(options.record_non_finite) ? 0 : 1;
 
   register_rung_tests();
   doctest::Context context(static_cast<int>(options.rest.size()), options.rest.data());

@@ -11,6 +11,7 @@
 #include "ladders/ladders.hpp"
 #include "tests/check.hpp"
 #include "tests/identities.hpp"
+#include "tests/non_finite.hpp"
 #include "tests/outcome.hpp"
 #include "tests/report.hpp"
 #include "tests/settings.hpp"
@@ -41,15 +42,28 @@ const RungTest& current_test() {
   throw std::logic_error("not a rung's test: " + name);
 }
 
+constexpr std::size_t kMostShown = 5;  ///< Of differences from a record.
+
 /// A rung that declines more than it did fails, see taken.hpp.
 void check_taken(const RungTest& test, const CheckReport& report) {
-  constexpr std::size_t kMostShown = 5;
   const std::vector<std::string> differences =
       TakenRecord(taken_record_file()).differences(test.rung->name, report.fixed);
   for (std::size_t i = 0; i < std::min(differences.size(), kMostShown); ++i)
     FAIL_CHECK(differences[i]);
   if (differences.size() > kMostShown)
     FAIL_CHECK(text("and ", differences.size() - kMostShown, " more"));
+}
+
+/// As does one that lets NaN or infinity reach further than it did, see non_finite.hpp.
+void check_reach(const RungTest& test) {
+  const NonFiniteReport report = check_non_finite(*test.ladder, *test.rung, test.where);
+  const ExcessesByRung recorded = recorded_excesses();
+  const auto of_rung = recorded.find(test.rung->name);
+  std::vector<std::string> failures =
+      excess_differences(of_rung == recorded.end() ? Excesses{} : of_rung->second, report.excesses,
+                         test.where == recorded_place(*test.rung));
+  failures.insert(failures.end(), report.failures.begin(), report.failures.end());
+  for (std::size_t i = 0; i < std::min(failures.size(), kMostShown); ++i) FAIL_CHECK(failures[i]);
 }
 
 void run_rung_test() {
@@ -84,6 +98,7 @@ void run_rung_test() {
             " tests/suite --test-case='", test.name, "'"));
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
   if (!test.identities && test.where == recorded_place(*test.rung)) check_taken(test, report);
+  if (!test.identities && !set.small) check_reach(test);
   CHECK(report.problems > 0);
   CHECK(report.comparisons >= report.problems);
 }

@@ -12,7 +12,7 @@
 namespace convladder::testing {
 namespace {
 
-constexpr const char* kHowToRecord =
+constexpr const char* kHowToRecordTaken =
     "if that is meant, record it: build/cpu/tests/suite --record-taken tests/taken_problems.json";
 
 /// In quotation marks.
@@ -89,7 +89,8 @@ std::vector<std::string> TakenRecord::differences(const std::string& rung,
                                                   const std::vector<FixedProblem>& fixed) const {
   const auto recorded = rungs_.find(rung);
   if (recorded == rungs_.end())
-    return {text("what it takes is not recorded in tests/taken_problems.json; ", kHowToRecord)};
+    return {
+        text("what it takes is not recorded in tests/taken_problems.json; ", kHowToRecordTaken)};
   std::set<std::string> forms, listed;
   for (const auto& [form, names] : recorded->second) forms.insert(form);
   for (const FixedProblem& problem : fixed) {
@@ -107,16 +108,16 @@ std::vector<std::string> TakenRecord::differences(const std::string& rung,
       if (before && !now) {
         found.push_back(text(
             "declines as ", form, ", or takes in another form, what it took: ", problem.title, " (",
-            problem.reasons.empty() ? "no reason" : problem.reasons, "); ", kHowToRecord));
+            problem.reasons.empty() ? "no reason" : problem.reasons, "); ", kHowToRecordTaken));
       } else if (now && !before) {
         found.push_back(text("takes as ", form, " what is recorded as declined: ", problem.title,
-                             "; ", kHowToRecord));
+                             "; ", kHowToRecordTaken));
       }
     }
     for (const std::string& name : names.names) {
       if (!listed.contains(name))
         found.push_back(
-            text("is recorded with a problem that is in no list: ", name, "; ", kHowToRecord));
+            text("is recorded with a problem that is in no list: ", name, "; ", kHowToRecordTaken));
     }
   }
   return found;
