@@ -36,9 +36,13 @@ def page(report):
     lines = ["# Coverage {#coverage}", ""]
     pages = link(FOLDER + "/index.html", "llvm-cov's pages")
     lines += [
-        "What the suite reaches of the rungs, on the CPU: each line with the number of times that it ran, and each"
-        f" condition with both ways, is on {pages}. A line or branch that is"
-        " not reached is named, with the reason, in `tests/not_covered.txt`; otherwise `./ladder check coverage` fails.",
+        "What the suite reaches of the rungs, on the CPU. A line is reached if it ran, a condition if it was both true"
+        " and false, in any instance of a template. What is not reached is named, with the reason, in"
+        " `tests/not_covered.txt`; otherwise `./ladder check coverage` fails.",
+        "",
+        f"How often each line ran, and each condition was true and false, is on {pages}. They lay the instances of a"
+        " template over one another: where `if constexpr` leaves something out of one, what follows it may show 0 there,"
+        " although it ran.",
         "",
         "| ladder | lines | branches |",
         "|---|---:|---:|",
