@@ -381,11 +381,12 @@ void finish(const RulebookProblem& book, const Arguments& arrays) {
                               errors_in<kFiltered>(book, arrays));
 }
 
-/// The rung, with a filter or without.
+/// For a rung's choice.
 inline std::string choice_in_words(const RulebookProblem& book) {
   return text(book.ndim, book.ndim == 1 ? " axis, " : " axes, ", form_in_words(book));
 }
 
+/// The rung, with a filter or without.
 template <bool kFiltered>
 Implementation<RulebookProblem> rung() {
   return {.supports = supports,

@@ -592,6 +592,7 @@ template <class Shape>
 bool rows_are_pieces(int summed) {
   return summed % Shape::kCount == 0;
 }
+/// Whether a row of the result is whole pairs of what two threads exchange.
 template <class Shape>
 bool result_is_pieces(int channels) {
   return channels % (2 * kExchanged<Shape>) == 0;
