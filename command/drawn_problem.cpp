@@ -362,7 +362,7 @@ DrawnProblem Drawer::draw_sparse(const std::string& ladder, double work) {
   const bool subm = mode == std::string("subm");
   const bool huge = book && one_in(25);  // a grid of up to 2^31 cells
   std::vector<int> shape, kernel, stride, pad, dilation, out_padding;
-  double cells = 1, taps = 1;
+  double taps = 1;
   const int most = ndim == 1 ? 4000 : ndim == 2 ? 90 : ndim == 3 ? 40 : 9;
   for (std::size_t i = 0; i < ndim; ++i) {
     shape.push_back(
@@ -374,7 +374,7 @@ DrawnProblem Drawer::draw_sparse(const std::string& ladder, double work) {
     stride.push_back(subm || one_in(2) ? 1 : between(2, one_in(4) ? 7 : 3));
     pad.push_back(subm ? 0 : between(0, one_in(4) ? 9 : 2));
     out_padding.push_back(one_in(2) ? 0 : between(0, std::max(stride.back(), dilation.back()) - 1));
-    cells *= shape.back(), taps *= kernel.back();
+    taps *= kernel.back();
   }
   if (one_in(10)) {  // many taps
     kernel.back() = edge(1, 70) | 1;

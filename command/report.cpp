@@ -94,8 +94,7 @@ std::string compare_json(const std::vector<Report>& reports) {
     for (const Row& row : report.rows) ladder["rungs"].push_back(row_json(row));
     json["ladders"].push_back(std::move(ladder));
   }
-  using Json = nlohmann::ordered_json;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 bool gpu_required() {

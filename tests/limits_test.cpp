@@ -1,8 +1,8 @@
 /// @file limits_test.cpp
 /// @brief Problems that no machine holds, and types that a ladder's arrays have not: rungs are
-/// asked whether they take them, and for how much workspace, but nothing runs. They decline with a
-/// reason, or they take it; their own arithmetic must not overflow on the way (a sanitizer sees
-/// that).
+/// asked whether they take them, for how much workspace, and what they choose, but nothing runs.
+/// They decline with a reason, or they take it; their own arithmetic must not overflow on the way
+/// (a sanitizer sees that).
 #include <doctest/doctest.h>
 
 #include "core/device.hpp"
@@ -125,6 +125,7 @@ TEST_CASE("what no machine holds is declined with a reason, or taken without an 
                 } else {
                   code->workspace_bytes(form);
                   code->tile(form);
+                  if (code->choice) code->choice(form);
                 }
               } catch (const BadInput& error) {
                 CHECK(std::string(error.what()) != "");  // sizes whose product 64 bits do not hold

@@ -137,7 +137,7 @@ TEST_CASE("launches: what a kernel declares counts beside its dynamic shared mem
          {LaunchedBy::launch, LaunchedBy::launch_early, LaunchedBy::launch_cooperatively}) {
       CAPTURE(static_cast<int>(how));
       // Together up to 48 KB, more, and more by themselves.
-      for (const std::size_t kilobytes : {0, 4, 8, 9, 20, 48, 49}) {
+      for (const std::size_t kilobytes : {0u, 4u, 8u, 9u, 20u, 48u, 49u}) {
         CAPTURE(kilobytes);
         const Registers words = probes.through_shared_memory(how, kilobytes * 1024);
         Registers expected(words.size());

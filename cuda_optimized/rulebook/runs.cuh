@@ -78,8 +78,10 @@ struct Cell {
     return line * static_cast<std::uint32_t>(grid.line_runs) +
            static_cast<std::uint32_t>(at[kOuterAxes] / kCells);
   }
-  /// Its place in the run.
-  __device__ int bit() const { return at[kOuterAxes] % kCells; }
+  /// Its place in the run; of a cell outside of the grid, too, some number below kCells.
+  __device__ int bit() const {
+    return static_cast<int>(static_cast<unsigned>(at[kOuterAxes]) % kCells);
+  }
 };
 
 /// Row `row` of coords [sites][1 + ndim]. @tparam kRowsOfFour ndim is 3, and coords is aligned to
@@ -247,8 +249,9 @@ __device__ std::uint32_t look_up_plane(const Problem& grid, const Cell& cell, co
   int aside = 0;
   if (bit == 0 && run_of_line > 0) aside = -1;
   if (bit == kCells - 1 && run_of_line < grid.line_runs - 1) aside = 1;
-  const int z = cell.at[1] + plane - 1;
-  const bool plane_exists = inside && z >= 0 && z < grid.shape[1];
+  // As unsigned numbers: what lies below 0 is beyond every extent, and nothing overflows.
+  const unsigned z = static_cast<unsigned>(cell.at[1]) + static_cast<unsigned>(plane) - 1u;
+  const bool plane_exists = inside && z < static_cast<unsigned>(grid.shape[1]);
   const std::uint32_t centre_run = inside ? cell.run(grid) : 0;
 
   const auto run_at = [&](int line) {
@@ -259,8 +262,8 @@ __device__ std::uint32_t look_up_plane(const Problem& grid, const Cell& cell, co
   typename Index::Answer own_answer[kPlaneLines], aside_answer[kPlaneLines];
 #pragma unroll
   for (int line = 0; line < kPlaneLines; ++line) {
-    const int y = cell.at[2] + line - 1;
-    const bool exists = plane_exists && y >= 0 && y < grid.shape[2];
+    const unsigned y = static_cast<unsigned>(cell.at[2]) + static_cast<unsigned>(line) - 1u;
+    const bool exists = plane_exists && y < static_cast<unsigned>(grid.shape[2]);
     const std::uint32_t run = run_at(line), run_aside = run + static_cast<std::uint32_t>(aside);
     own_answer[line] = aside_answer[line] = {};
     if (exists) own_answer[line] = index.ask(run);
