@@ -632,8 +632,8 @@ inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_
     return "2^30 tiles or more of 128 rows and 128 channels";
   }
   // A copy of the features and the weights beside it: their bytes are counted in 64 bits.
-  if (std::max(std::int64_t{conv.N} * conv.Cin, std::int64_t{conv.M} * conv.Cout) >=
-      std::int64_t{1} << 56) {
+  if (std::max(std::int64_t{conv.N} * conv.Cin, std::int64_t{conv.M} * conv.Cout) >= std::int64_t{1}
+                                                                                         << 56) {
     return "2^56 features or more";
   }
   return gemm::why_no_wgmma();
