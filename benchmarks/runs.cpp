@@ -93,11 +93,22 @@ const Row* row_of(const Run& run, const std::string& ladder, const std::string& 
   return nullptr;
 }
 
-void merge(Run& run, const std::vector<Row>& rows) {
-  std::set<Key> fresh;
-  for (const Row& row : rows) fresh.insert(key_of(row));
+void merge(Run& run, std::vector<Row> rows) {
+  std::map<Key, Row*> fresh;
+  for (Row& row : rows) fresh.emplace(key_of(row), &row);
+  for (const Row& row : run.rows) {
+    const auto found = fresh.find(key_of(row));
+    if (found == fresh.end()) continue;
+    const auto keep = [](const std::map<std::string, double>& before,
+                         std::map<std::string, double>& now) {
+      for (const auto& [name, us] : before)
+        if (name.starts_with(kMeasuredBeside)) now.emplace(name, us);
+    };
+    keep(row.baselines, found->second->baselines);
+    keep(row.limits, found->second->limits);
+  }
   std::erase_if(run.rows, [&](const Row& row) { return fresh.contains(key_of(row)); });
-  run.rows.insert(run.rows.end(), rows.begin(), rows.end());
+  run.rows.insert(run.rows.end(), std::move_iterator(rows.begin()), std::move_iterator(rows.end()));
   std::stable_sort(run.rows.begin(), run.rows.end(),
                    [](const Row& a, const Row& b) { return order_of(a) < order_of(b); });
 }

@@ -40,9 +40,13 @@ const Row* row_of(const Run& run, const std::string& ladder, const std::string& 
                   const std::string& problem, const std::string& dtype, const std::string& layout,
                   const std::string& l2);
 
-/// Replaces the rows of the same rung, problem, dtype, layout and L2 state, and sorts all rows by
-/// the order of the rung table and the table of problems.
-void merge(Run& run, const std::vector<Row>& rows);
+/// What the names of times begin with that another program measures (tools/benchmark_spconv.py).
+inline constexpr const char* kMeasuredBeside = "spconv";
+
+/// Replaces the rows of the same rung, problem, dtype, layout and L2 state, but for the times that
+/// another program has measured. Sorts all rows by the order of the rung table and the table of
+/// problems.
+void merge(Run& run, std::vector<Row> rows);
 
 /// Times all that has no row yet. There must be a GPU.
 /// @returns true if every result was right

@@ -47,6 +47,16 @@ if(NOT PNG_FOUND)
   add_library(PNG::PNG ALIAS png_static)
 endif()
 
+# Pictures. Cairo has no CMake project to download: without it, and in static programs, nothing is
+# drawn, and all else is the same.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND AND NOT CONVLADDER_STATIC)
+  pkg_check_modules(Cairo IMPORTED_TARGET cairo-svg)
+endif()
+if(NOT TARGET PkgConfig::Cairo)
+  message(STATUS "Pictures: no Cairo (libcairo2-dev, pkg-config); nothing will be drawn")
+endif()
+
 if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
   # 2.4.12 is the first that CMake 4 configures.
   FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git GIT_TAG v2.4.12

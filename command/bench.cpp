@@ -200,8 +200,8 @@ std::string ceilings_line(const Run& run) {
   return words;
 }
 
-/// A picture beside a file of rows: run.roofline.png beside run.json. None beside a device or a
-/// pipe.
+/// A picture beside a file of rows: run.roofline.png and run.roofline.svg beside run.json. None
+/// beside a device or a pipe.
 class RooflineFile {
  public:
   /// @param ending of its name
@@ -216,21 +216,24 @@ class RooflineFile {
     path_ = json;
     path_.replace_extension(ending);
     file_.emplace("json", path_);
+    std::filesystem::path svg = path_;
+    svg_.emplace("json", svg.replace_extension(".svg"));
   }
 
   /// @returns a line that says where it is; nothing if there is nothing to draw
   std::optional<std::string> write(const Run& run) const {
-    const std::optional<Image> image = roofline_picture(run, kind_);
-    if (!file_ || !image) return std::nullopt;
-    const std::vector<std::byte> png = png_bytes(image->width(), image->height(), image->rgb());
+    const std::optional<Drawing> drawing = roofline_picture(run, kind_);
+    if (!file_ || !drawing) return std::nullopt;
+    const std::vector<std::byte> png = drawing->png();
     file_->write({reinterpret_cast<const char*>(png.data()), png.size()});
+    svg_->write(drawing->svg());
     return "Roofline: " + printable(path_.string());
   }
 
  private:
   Convolutions kind_;
   std::filesystem::path path_;
-  std::optional<OutputFile> file_;
+  std::optional<OutputFile> file_, svg_;
 };
 
 /// The pictures beside a file of rows.

@@ -51,6 +51,17 @@ ThreadOrder read_thread_order(const std::string& word) {
                              : ThreadOrder::shuffled;
 }
 
+/// "repeated:3", "outside:1".
+RunOptions::Spoilt read_bad_sites(const std::string& value, std::uint64_t seed) {
+  const std::size_t colon = value.find(':');
+  require(colon != std::string::npos, "bad-sites", value,
+          "must be repeated:COUNT or outside:COUNT");
+  const std::string kind = parse_word("bad-sites", value.substr(0, colon), {"repeated", "outside"});
+  const std::int64_t count = parse_whole("bad-sites", value.substr(colon + 1));
+  require(count >= 1, "bad-sites", count, "must be at least 1");
+  return {kind == "repeated" ? BadSite::repeated : BadSite::outside, count, seed};
+}
+
 }  // namespace
 
 void set_condition(Conditions& conditions, const std::string& name, const std::string& value) {
@@ -60,6 +71,8 @@ void set_condition(Conditions& conditions, const std::string& name, const std::s
     conditions.thread_order = value;
   } else if (name == "most-blocks") {
     conditions.most_blocks = value;
+  } else if (name == "bad-sites") {
+    conditions.bad_sites = value;
   } else {
     throw std::logic_error("no condition is called " + name);
   }
@@ -68,6 +81,12 @@ void set_condition(Conditions& conditions, const std::string& name, const std::s
 InForce::InForce(const Conditions& conditions, const Signature& signature, std::uint64_t seed)
     : blocks_before_(max_strided_blocks) {
   if (conditions.offset) read_offsets(*conditions.offset, signature, run_options_);
+  if (conditions.bad_sites) {
+    require(
+        std::ranges::find(signature.inputs, "coords", &ArraySpec::name) != signature.inputs.end(),
+        "bad-sites", *conditions.bad_sites, "goes with rulebook and sparse_to_dense");
+    run_options_.spoilt = read_bad_sites(*conditions.bad_sites, seed);
+  }
   const ThreadOrder order =
       conditions.thread_order ? read_thread_order(*conditions.thread_order) : ThreadOrder::forward;
   std::int64_t most_blocks = blocks_before_;

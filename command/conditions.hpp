@@ -1,5 +1,6 @@
 /// @file conditions.hpp
-/// @brief Under what rungs run, beside their problem: what must make no difference to a result.
+/// @brief Under what rungs run, beside their problem: what must make no difference to a result, and
+/// sites that every rung must refuse.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,14 @@
 
 namespace convladder::command {
 
-/// What `--offset`, `--thread-order` and `--most-blocks` say.
+/// What `--offset`, `--thread-order`, `--most-blocks` and `--bad-sites` say.
 struct Conditions {
-  std::optional<std::string> offset, thread_order, most_blocks;  ///< As given.
+  std::optional<std::string> offset, thread_order, most_blocks, bad_sites;  ///< As given.
 };
 
 /// The names of the options.
-inline const std::vector<std::string> kConditions = {"offset", "thread-order", "most-blocks"};
+inline const std::vector<std::string> kConditions = {"offset", "thread-order", "most-blocks",
+                                                     "bad-sites"};
 
 /// Sets the condition with that name. @throws std::logic_error if there is none
 void set_condition(Conditions& conditions, const std::string& name, const std::string& value);
@@ -28,14 +30,14 @@ void set_condition(Conditions& conditions, const std::string& name, const std::s
 /// Puts conditions into force for as long as it lives, and the defaults back afterwards.
 class InForce {
  public:
-  /// @param seed of threads that run in any order
+  /// @param seed of threads that run in any order, and of bad sites
   /// @throws BadInput for values that make no sense, and for arrays that the problem has not
   InForce(const Conditions& conditions, const Signature& signature, std::uint64_t seed);
   ~InForce();
   InForce(const InForce&) = delete;
   InForce& operator=(const InForce&) = delete;
 
-  /// How the arrays lie in memory.
+  /// How the arrays lie in memory, and which rows of sites are unusable.
   const RunOptions& run_options() const { return run_options_; }
 
  private:

@@ -41,13 +41,6 @@ Colour from_oklab(const Triple& lab) {
           from_linear(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s)};
 }
 
-double distance_to_segment(Point p, Point a, Point b) {
-  const double dx = b.x - a.x, dy = b.y - a.y, squared = dx * dx + dy * dy;
-  const double t =
-      squared == 0 ? 0 : std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / squared, 0.0, 1.0);
-  return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
-}
-
 }  // namespace
 
 Colour between(Colour from, Colour to, double t) {
@@ -76,55 +69,6 @@ void Image::set(int x, int y, Colour colour) {
                          static_cast<std::size_t>(x)) *
                         3;
   rgb_[i] = colour.r, rgb_[i + 1] = colour.g, rgb_[i + 2] = colour.b;
-}
-
-void Image::paste(const Image& other, int x, int y) {
-  for (int v = 0; v < other.height(); ++v) {
-    for (int u = 0; u < other.width(); ++u) set(x + u, y + v, other.at(u, v));
-  }
-}
-
-void Image::fill_rectangle(Point corner, Point opposite, Colour colour) {
-  const int x0 = static_cast<int>(std::floor(corner.x)),
-            x1 = static_cast<int>(std::ceil(opposite.x));
-  const int y0 = static_cast<int>(std::floor(corner.y)),
-            y1 = static_cast<int>(std::ceil(opposite.y));
-  for (int y = y0; y < y1; ++y) {
-    const double rows = std::min(y + 1.0, opposite.y) - std::max(double(y), corner.y);
-    for (int x = x0; x < x1; ++x) {
-      const double columns = std::min(x + 1.0, opposite.x) - std::max(double(x), corner.x);
-      blend(x, y, colour, rows * columns);
-    }
-  }
-}
-
-void Image::line(Point from, Point to, double thickness, Colour colour, double opacity) {
-  const double radius = thickness / 2;
-  const int x0 = static_cast<int>(std::floor(std::min(from.x, to.x) - radius - 1));
-  const int x1 = static_cast<int>(std::ceil(std::max(from.x, to.x) + radius + 1));
-  const int y0 = static_cast<int>(std::floor(std::min(from.y, to.y) - radius - 1));
-  const int y1 = static_cast<int>(std::ceil(std::max(from.y, to.y) + radius + 1));
-  for (int y = y0; y < y1; ++y) {
-    for (int x = x0; x < x1; ++x) {
-      // The part of the pixel that the line covers, from its distance.
-      const double covered = radius + 0.5 - distance_to_segment({x + 0.5, y + 0.5}, from, to);
-      blend(x, y, colour, opacity * std::clamp(covered, 0.0, 1.0));
-    }
-  }
-}
-
-void Image::disc(Point centre, double radius, Colour colour) {
-  line(centre, centre, 2 * radius, colour);
-}
-
-void Image::blend(int x, int y, Colour colour, double coverage) {
-  if (x < 0 || y < 0 || x >= width_ || y >= height_ || coverage <= 0) return;
-  const double a = std::min(coverage, 1.0);
-  const Colour under = at(x, y);
-  const auto mix = [a](std::uint8_t below, std::uint8_t above) {
-    return static_cast<std::uint8_t>(std::lround(below + a * (above - below)));
-  };
-  set(x, y, {mix(under.r, colour.r), mix(under.g, colour.g), mix(under.b, colour.b)});
 }
 
 }  // namespace convladder::command

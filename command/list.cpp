@@ -37,6 +37,7 @@ int list(const Options& options) {
     between = "\n";
     for (const Rung& rung : ladder.rungs) {
       json.push_back({{"ladder", ladder.name},
+                      {"computes", ladder.summary},
                       {"rung", rung.name},
                       {"backend", rung.is_cuda() ? "cuda" : "cpu"},
                       {"idea", rung.idea},

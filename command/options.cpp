@@ -96,6 +96,8 @@ constexpr ProblemOption kProblemOptions[] = {
      kConditionsGroup},
     {"most-blocks", "N", "the most blocks along an axis of a grid over which a kernel strides",
      kConditionsGroup},
+    {"bad-sites", "KIND:N",
+     "N rows of sites repeat another, or lie outside: rungs must refuse them", kConditionsGroup},
 };
 
 constexpr int kMostSeconds = 30 * 24 * 3600;  // of fuzz; also of its problems

@@ -11,6 +11,7 @@ constexpr Colour kWhite = {255, 255, 255}, kShadow = {20, 20, 40};
 constexpr int kMargin = 36;         // around and between exhibits
 constexpr int kCaptionHeight = 58;  // below each
 constexpr int kTitleHeight = 88;    // above them all
+constexpr double kTitleFont = 24, kNameFont = 18, kSmallFont = 15;
 
 // Of one panel with the tiles of a map.
 constexpr int kPanelWidth = 416, kPanelHeight = 312;
@@ -26,47 +27,47 @@ Colour launch_colour(double t) {
 }
 
 /// A line that can be seen on every colour.
-void draw_path(Image& image, Point from, Point to, bool is_jump) {
+void draw_path(Drawing& image, Point from, Point to, bool is_jump) {
   image.line(from, to, is_jump ? 2 : 4, kShadow, is_jump ? 0.12 : 0.3);
   image.line(from, to, is_jump ? 1 : 2, kWhite, is_jump ? 0.4 : 0.95);
 }
 
-void draw_end(Image& image, Point at, Colour inside) {
+void draw_end(Drawing& image, Point at, Colour inside) {
   image.disc(at, 5.5, kWhite);
   image.disc(at, 3.5, inside);
 }
 
 }  // namespace
 
-Image contact_sheet(const std::string& title, const std::string& subtitle,
-                    const std::vector<Exhibit>& exhibits, int columns) {
+Drawing contact_sheet(const std::string& title, const std::string& subtitle,
+                      const std::vector<Exhibit>& exhibits, int columns) {
   int width = 0, height = 0;
   for (const Exhibit& exhibit : exhibits) {
-    width = std::max(width, exhibit.image.width());
-    height = std::max(height, exhibit.image.height());
+    width = std::max(width, exhibit.drawing.width());
+    height = std::max(height, exhibit.drawing.height());
   }
   const int rows = (static_cast<int>(exhibits.size()) + columns - 1) / columns;
-  Image sheet(columns * (width + kMargin) + kMargin,
-              kTitleHeight + rows * (height + kCaptionHeight) + kMargin / 2 + kMargin, kPaper);
-  draw_text(sheet, {kMargin + 2.0, kMargin + 16.0}, 13, kInk, title);
-  draw_text(sheet, {kMargin + 2.0, kMargin + 46.0}, 8.5, kGrey, subtitle);
+  Drawing sheet(columns * (width + kMargin) + kMargin,
+                kTitleHeight + rows * (height + kCaptionHeight) + kMargin / 2 + kMargin, kPaper);
+  sheet.text({kMargin + 2.0, kMargin + 16.0}, kTitleFont, kInk, title);
+  sheet.text({kMargin + 2.0, kMargin + 46.0}, kSmallFont, kGrey, subtitle);
   for (std::size_t i = 0; i < exhibits.size(); ++i) {
-    const Image& image = exhibits[i].image;
+    const Drawing& drawing = exhibits[i].drawing;
     const int x =
-        kMargin + static_cast<int>(i) % columns * (width + kMargin) + (width - image.width()) / 2;
+        kMargin + static_cast<int>(i) % columns * (width + kMargin) + (width - drawing.width()) / 2;
     const int y = kMargin + kTitleHeight - kMargin / 2 +
                   static_cast<int>(i) / columns * (height + kCaptionHeight);
-    sheet.paste(image, x, y + (height - image.height()) / 2);
+    sheet.place(drawing, x, y + (height - drawing.height()) / 2);
     const Point baseline{x + 2.0, y + height + 27.0};
-    draw_text(sheet, baseline, 10, kInk, exhibits[i].name);
-    draw_text(sheet, {baseline.x + text_width(10, exhibits[i].name) + 16, baseline.y}, 8.5, kGrey,
-              exhibits[i].remark);
+    sheet.text(baseline, kNameFont, kInk, exhibits[i].name);
+    sheet.text({baseline.x + text_width(kNameFont, exhibits[i].name) + 16, baseline.y}, kSmallFont,
+               kGrey, exhibits[i].remark);
   }
   return sheet;
 }
 
-Image tile_order_picture(const TileMapProblem& problem, std::span<const std::int32_t> units) {
-  Image image(kPanelWidth, kPanelHeight, kPaper);
+Drawing tile_order_picture(const TileMapProblem& problem, std::span<const std::int32_t> units) {
+  Drawing image(kPanelWidth, kPanelHeight, kPaper);
   const double gap = problem.batch > 1 ? 0.6 : 0;  // between products, in tiles
   const double across = problem.batch * (problem.tiles_n + gap) - gap;
   const double side = std::min(kPanelWidth / across, double{kPanelHeight} / problem.tiles_m);
@@ -147,21 +148,21 @@ Image bird_view(std::span<const std::int32_t> coords, const PerAxis& shape, doub
   return image;
 }
 
-Image tile_order_legend() {
-  Image image(kPanelWidth, kPanelHeight, kPaper);
+Drawing tile_order_legend() {
+  Drawing image(kPanelWidth, kPanelHeight, kPaper);
   constexpr double kBar = 300;
   double y = 60;
   for (int x = 0; x < static_cast<int>(kBar); ++x) {
     image.fill_rectangle({double(x), y}, {x + 1.0, y + 18}, launch_colour(x / kBar));
   }
-  draw_text(image, {2, y - 12}, 8.5, kInk, "first block");
-  draw_text(image, {kBar - text_width(8.5, "last block"), y - 12}, 8.5, kInk, "last block");
+  image.text({2, y - 12}, kSmallFont, kInk, "first block");
+  image.text({kBar - text_width(kSmallFont, "last block"), y - 12}, kSmallFont, kInk, "last block");
   for (const char* line :
        {"A square is an output tile, coloured", "by the turn of the block that takes it.",
         "The line follows the blocks.", "", "Blocks that share a tile share its",
         "k-steps, from left to right."}) {
     y += line[0] == '\0' ? 12 : 26;
-    draw_text(image, {2, y + 26}, 8.5, kGrey, line);
+    image.text({2, y + 26}, kSmallFont, kGrey, line);
   }
   return image;
 }

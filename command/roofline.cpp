@@ -20,8 +20,8 @@ constexpr int kWidth = 1200, kHeight = 690;
 constexpr Point kUpperLeft = {88, 112}, kLowerRight = {1164, 540};  // of the axes
 constexpr Colour kPaper = {250, 249, 246}, kInk = {38, 40, 54}, kGrey = {120, 122, 134};
 constexpr Colour kGrid = {228, 228, 224};
-constexpr double kLetters = 8.5, kSmallLetters = 7.5;  // the height of an x, in pixels
-constexpr int kNameLines = 4;                          // of the problems' names, below the axes
+constexpr double kLetters = 15, kSmallLetters = 13;  // sizes of the font
+constexpr int kNameLines = 4;                        // of the problems' names, below the axes
 
 /// A precision, and the ceiling of its arithmetic.
 struct Precision {
@@ -50,14 +50,14 @@ struct Subject {
 };
 
 const Subject& subject_of(Convolutions kind) {
-  static const Subject dense = {"the fastest rung of each problem under what the gpu reaches",
+  static const Subject dense = {"The fastest rung of each problem under what the GPU reaches",
                                 {{"conv2d", "forward", Shape::disc},
                                  {"conv2d_dgrad", "input gradient", Shape::square},
                                  {"conv2d_wgrad", "weight gradient", Shape::diamond},
                                  {"gemm", "product", Shape::triangle}},
                                 2};
   static const Subject sparse = {
-      "the fastest rung of each sparse problem under what the gpu reaches",
+      "The fastest rung of each sparse problem under what the GPU reaches",
       {{"sparse_conv", "forward", Shape::disc},
        {"sparse_dgrad", "input gradient", Shape::square},
        {"sparse_wgrad", "weight gradient", Shape::diamond}},
@@ -65,22 +65,19 @@ const Subject& subject_of(Convolutions kind) {
   return kind == Convolutions::dense ? dense : sparse;
 }
 
-void draw_shape(Image& image, Point place, Shape shape, Colour colour) {
-  constexpr int kHalf = 6;
-  const Point at = {std::round(place.x), std::round(place.y)};  // whole pixels are not blended
+void draw_shape(Drawing& image, Point at, Shape shape, Colour colour) {
   switch (shape) {
     case Shape::disc: image.disc(at, 5.5, colour); return;
     case Shape::square:
       image.fill_rectangle({at.x - 5, at.y - 5}, {at.x + 5, at.y + 5}, colour);
       return;
     case Shape::diamond:
+      image.fill_polygon({{at.x, at.y - 7}, {at.x + 7, at.y}, {at.x, at.y + 7}, {at.x - 7, at.y}},
+                         colour);
+      return;
     case Shape::triangle:
-      for (int line = -kHalf; line < kHalf; ++line) {
-        const double y = line + 0.5;
-        const double half =
-            shape == Shape::diamond ? kHalf + 1 - std::abs(y) : (y + kHalf) / 2 + 0.5;
-        image.fill_rectangle({at.x - half, at.y + line}, {at.x + half, at.y + line + 1}, colour);
-      }
+      image.fill_polygon({{at.x, at.y - 7}, {at.x + 6.5, at.y + 6}, {at.x - 6.5, at.y + 6}},
+                         colour);
       return;
   }
 }
@@ -139,9 +136,9 @@ struct Axes {
   Point at(double intensity, double tflops) const { return {x(intensity), y(tflops)}; }
 };
 
-void centred_text(Image& image, Point baseline, double height, Colour colour,
+void centred_text(Drawing& image, Point baseline, double size, Colour colour,
                   const std::string& words) {
-  draw_text(image, {baseline.x - text_width(height, words) / 2, baseline.y}, height, colour, words);
+  image.text({baseline.x - text_width(size, words) / 2, baseline.y}, size, colour, words);
 }
 
 std::string number(const char* format, double value) {
@@ -150,7 +147,7 @@ std::string number(const char* format, double value) {
   return digits;
 }
 
-void draw_axes(Image& image, const Axes& axes) {
+void draw_axes(Drawing& image, const Axes& axes) {
   const auto powers = [](Range range) {
     std::vector<double> all;
     for (int power = -12; power <= 12; ++power) {
@@ -163,8 +160,7 @@ void draw_axes(Image& image, const Axes& axes) {
     const double y = axes.y(value);
     image.line({kUpperLeft.x, y}, {kLowerRight.x, y}, 1, kGrid);
     const std::string words = number("%g", value);
-    draw_text(image, {kUpperLeft.x - 12 - text_width(kLetters, words), y + 5}, kLetters, kGrey,
-              words);
+    image.text({kUpperLeft.x - 12 - text_width(kLetters, words), y + 5}, kLetters, kGrey, words);
   }
   for (const double value : powers(axes.x_range)) {
     const double x = axes.x(value);
@@ -173,24 +169,19 @@ void draw_axes(Image& image, const Axes& axes) {
   }
   image.line(kUpperLeft, {kUpperLeft.x, kLowerRight.y}, 1.2, kGrey);
   image.line({kUpperLeft.x, kLowerRight.y}, kLowerRight, 1.2, kGrey);
-  draw_text(image, {kUpperLeft.x + 10, kUpperLeft.y + 16}, kLetters, kGrey, "tflop/s");
-  draw_text(image, {kUpperLeft.x, kHeight - 14.0}, kLetters, kGrey,
-            "operations a byte of the arrays, and which problem has how many");
+  image.text({kUpperLeft.x + 10, kUpperLeft.y + 16}, kLetters, kGrey, "TFLOP/s");
+  image.text({kUpperLeft.x, kHeight - 14.0}, kLetters, kGrey,
+             "Operations a byte of the arrays, and which problem has how many");
 }
 
 /// Traffic limits on the left, arithmetic on the right.
-void draw_roof(Image& image, const Axes& axes, double tb_s, double peak, Colour colour,
+void draw_roof(Drawing& image, const Axes& axes, double tb_s, double peak, Colour colour,
                bool dashed) {
   const auto stretch = [&](Point from, Point to) {
-    const double length = std::hypot(to.x - from.x, to.y - from.y);
-    const double step = dashed ? 14 : length;
-    for (double at = 0; at < length; at += step) {
-      const double end = std::min(length, dashed ? at + 8 : length);
-      const auto along = [&](double way) {
-        return Point{from.x + (to.x - from.x) * way / length,
-                     from.y + (to.y - from.y) * way / length};
-      };
-      image.line(along(at), along(end), 2, colour);
+    if (dashed) {
+      image.dashed_line(from, to, 2, colour, 8, 6);
+    } else {
+      image.line(from, to, 2, colour);
     }
   };
   const double corner = std::clamp(peak / tb_s, axes.x_range.low, axes.x_range.high);
@@ -200,17 +191,17 @@ void draw_roof(Image& image, const Axes& axes, double tb_s, double peak, Colour 
     stretch(axes.at(corner, peak), axes.at(axes.x_range.high, peak));
 }
 
-void draw_legend(Image& image, const Subject& subject, double copy, double copy_l2) {
+void draw_legend(Drawing& image, const Subject& subject, double copy, double copy_l2) {
   const double y = 86;
   double x = kUpperLeft.x;
   image.line({x, y - 4}, {x + 30, y - 4}, 2, kGrey);
   const auto say = [&](double gap, const std::string& words) {
-    draw_text(image, {x + gap, y}, kLetters, kGrey, words);
+    image.text({x + gap, y}, kLetters, kGrey, words);
     x += gap + text_width(kLetters, words) + 26;
   };
-  say(38, text("copy, ", number("%.1f", copy), " tb/s"));
-  for (const int dash : {0, 14}) image.line({x + dash, y - 4}, {x + dash + 8, y - 4}, 2, kGrey);
-  say(32, text("within the l2, ", number("%.1f", copy_l2), " tb/s"));
+  say(38, text("copy, ", number("%.1f", copy), " TB/s"));
+  image.dashed_line({x, y - 4}, {x + 22, y - 4}, 2, kGrey, 8, 6);
+  say(32, text("within the L2, ", number("%.1f", copy_l2), " TB/s"));
   for (const Operation& operation : subject.operations) {
     draw_shape(image, {x + 6, y - 4}, operation.shape, kGrey);
     say(18, operation.words);
@@ -233,7 +224,7 @@ std::string short_name(std::string name) {
 
 /// Each problem once, below its mark of fewest operations a byte, in lines so that neighbours do
 /// not meet.
-void draw_names(Image& image, const Axes& axes, const std::vector<Mark>& marks) {
+void draw_names(Drawing& image, const Axes& axes, const std::vector<Mark>& marks) {
   std::map<std::string, double> intensities;
   for (const Mark& mark : marks) {
     double& least = intensities.emplace(short_name(mark.problem), mark.intensity).first->second;
@@ -258,7 +249,7 @@ void draw_names(Image& image, const Axes& axes, const std::vector<Mark>& marks) 
 
 }  // namespace
 
-std::optional<Image> roofline_picture(const Run& run, Convolutions kind) {
+std::optional<Drawing> roofline_picture(const Run& run, Convolutions kind) {
   const Subject& subject = subject_of(kind);
   const std::vector<Mark> marks = marks_of(run, subject);
   const auto ceiling = [&](const char* name) {
@@ -267,7 +258,8 @@ std::optional<Image> roofline_picture(const Run& run, Convolutions kind) {
   };
   const double copy = ceiling("copy_tb_s"), copy_l2 = ceiling("copy_l2_tb_s");
   const double fma = ceiling("fma_tflops");
-  if (marks.empty() || !(copy > 0) || !(copy_l2 > 0) || !(fma > 0)) return std::nullopt;
+  if (!can_draw() || marks.empty() || !(copy > 0) || !(copy_l2 > 0) || !(fma > 0))
+    return std::nullopt;
 
   Axes axes{{1e30, 0}, {1e30, 0}};
   for (const Mark& mark : marks) {
@@ -279,9 +271,9 @@ std::optional<Image> roofline_picture(const Run& run, Convolutions kind) {
   for (std::size_t i = 0; i < subject.precisions; ++i)
     axes.y_range.high = std::max(axes.y_range.high, 1.6 * ceiling(kPrecisions[i].ceiling));
 
-  Image image(kWidth, kHeight, kPaper);
-  draw_text(image, {kUpperLeft.x, 40}, 12, kInk, subject.title);
-  draw_text(image, {kUpperLeft.x, 64}, kLetters, kGrey, text(run.gpu, ", ", run.date, ", l2 warm"));
+  Drawing image(kWidth, kHeight, kPaper);
+  image.text({kUpperLeft.x, 40}, 21, kInk, subject.title);
+  image.text({kUpperLeft.x, 64}, kLetters, kGrey, text(run.gpu, ", ", run.date, ", L2 warm"));
   draw_legend(image, subject, copy, copy_l2);
   draw_axes(image, axes);
   for (std::size_t i = subject.precisions; i-- > 0;) {
@@ -291,8 +283,8 @@ std::optional<Image> roofline_picture(const Run& run, Convolutions kind) {
     draw_roof(image, axes, copy_l2, peak, colour, true);
     draw_roof(image, axes, copy, peak, colour, false);
     const std::string words = text(dtype, ": ", number("%.0f", peak));
-    draw_text(image, {kLowerRight.x - 8 - text_width(kLetters, words), axes.y(peak) - 8}, kLetters,
-              colour, words);
+    image.text({kLowerRight.x - 8 - text_width(kLetters, words), axes.y(peak) - 8}, kLetters,
+               colour, words);
   }
   for (const Mark& mark : marks)
     draw_shape(image, axes.at(mark.intensity, mark.tflops), mark.shape, mark.precision->colour);

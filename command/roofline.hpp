@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "benchmarks/results.hpp"
-#include "command/image.hpp"
+#include "command/drawing.hpp"
 
 namespace convladder::command {
 
@@ -17,6 +17,6 @@ enum class Convolutions {
 
 /// The fastest rung of each problem and precision, L2 warm, under what the GPU reaches: operations
 /// a second over operations a byte. Nothing if no row has both.
-std::optional<Image> roofline_picture(const benchmarks::Run& run, Convolutions kind);
+std::optional<Drawing> roofline_picture(const benchmarks::Run& run, Convolutions kind);
 
 }  // namespace convladder::command

@@ -24,24 +24,22 @@ std::string file_name(const Problem& problem, const std::string& output) {
   return tiles == nullptr ? output : std::string(name_of(tiles->map));
 }
 
-void stage_image(OutputFolder& folder, const fs::path& file, const Image& image) {
-  write_bytes(folder.parameter(), folder.stage(file),
-              png_bytes(image.width(), image.height(), image.rgb()));
-}
-
 /// The filtered photograph, or the order of the tiles.
 void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task,
                    const Arrays& outputs) {
   if (const auto* tiles = std::get_if<TileMapProblem>(&task.problem)) {
     const fs::path file = place / (file_name(task.problem, "") + ".png");
     const auto units = outputs.find("units");
-    if (units == outputs.end()) return folder.stage_removal(file);
-    stage_image(folder, file, tile_order_picture(*tiles, units->second.as<std::int32_t>()));
+    if (units == outputs.end() || !can_draw()) return folder.stage_removal(file);
+    write_bytes(folder.parameter(), folder.stage(file),
+                tile_order_picture(*tiles, units->second.as<std::int32_t>()).png());
   } else if (task.ladder->name == "conv2d") {
     const fs::path file = place / "y.png";
     const auto y = outputs.find("y");
     if (task.filter == nullptr || y == outputs.end()) return folder.stage_removal(file);
-    stage_image(folder, file, picture_of(*task.filter, y->second, task.sample_bits));
+    const Image image = picture_of(*task.filter, y->second, task.sample_bits);
+    write_bytes(folder.parameter(), folder.stage(file),
+                png_bytes(image.width(), image.height(), image.rgb()));
   }
 }
 

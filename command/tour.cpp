@@ -189,17 +189,17 @@ const Row* painter(const std::vector<Report>& reports, const std::vector<Task>& 
 }
 
 /// A photograph under all filters.
-Image filtered_photographs(const Photograph& photograph, const std::vector<Task>& tasks,
-                           const Row& by, Progress& progress) {
+Drawing filtered_photographs(const Photograph& photograph, const std::vector<Task>& tasks,
+                             const Row& by, Progress& progress) {
   const Samples samples = read_png("image", data_file(photograph.file));
-  std::vector<Exhibit> exhibits = {{picture_of(samples), "input", "the photograph"}};
+  std::vector<Exhibit> exhibits = {{Drawing(picture_of(samples)), "input", "the photograph"}};
   for (const Task& task : tasks) {
     const Filter& filter = *task.filter;
     progress.begin(text("picture: ", photograph.file, ", ", filter.name));
     const RungRun run =
         run_guarded(*task.ladder, task.problem, task.drawn, *by.rung->code_at(by.where), by.where);
-    exhibits.push_back(
-        {picture_of(filter, run.outputs.at("y"), samples.depth), filter.name, filter.what});
+    exhibits.push_back({Drawing(picture_of(filter, run.outputs.at("y"), samples.depth)),
+                        filter.name, filter.what});
     progress.step();
   }
   return contact_sheet(photograph.credit,
@@ -207,7 +207,7 @@ Image filtered_photographs(const Photograph& photograph, const std::vector<Task>
                        3);
 }
 
-Image tile_orders(const std::vector<Report>& reports) {
+Drawing tile_orders(const std::vector<Report>& reports) {
   std::vector<Exhibit> exhibits;
   for (const Report& report : reports) {
     const auto* problem = std::get_if<TileMapProblem>(&report.task.problem);
@@ -225,7 +225,7 @@ Image tile_orders(const std::vector<Report>& reports) {
 
 /// The sites of a sweep from above: before, after a submanifold and after a strided convolution,
 /// and a detail of each.
-Image sweep_from_above(std::uint64_t seed) {
+Drawing sweep_from_above(std::uint64_t seed) {
   const Array sweep = lidar_sweep(kOneTurn, seed);
   const Rulebook same = make_rulebook(sweep_rulebook(SparseMode::subm, sweep), sweep);
   const Rulebook half = make_rulebook(sweep_rulebook(SparseMode::strided, sweep), sweep);
@@ -233,7 +233,7 @@ Image sweep_from_above(std::uint64_t seed) {
   std::vector<Exhibit> exhibits;
   for (const bool detail : {false, true}) {
     const auto view = [&](const Array& coords, const PerAxis& shape) {
-      return bird_view(coords.as<std::int32_t>(), shape, detail ? 0.16 : 1);
+      return Drawing(bird_view(coords.as<std::int32_t>(), shape, detail ? 0.16 : 1));
     };
     const auto remark = [&](const Array& coords) {
       return detail ? std::string("in the middle") : sites(coords);
@@ -336,21 +336,20 @@ int tour(const Options& options) {
       }
       progress.line("");
     }
-    const auto add_picture = [&](const std::string& name, const Image& image) {
-      write_bytes("save", outputs.folder->stage(name),
-                  png_bytes(image.width(), image.height(), image.rgb()));
+    const auto add_picture = [&](const std::string& name, const Drawing& drawing) {
+      write_bytes("save", outputs.folder->stage(name), drawing.png());
       pictures.push_back((outputs.folder->path() / name).string());
     };
     progress.set_work_of_a_step(kWorkOfPictures / static_cast<double>(pictures_steps));
     for (const Photograph& photograph : kPhotographs) {
       const std::vector<Task> tasks = filter_tasks(photograph);
       const Row* by = painter(reports, tasks);
-      if (by == nullptr) continue;
+      if (by == nullptr || !can_draw()) continue;
       add_picture(photograph.file, filtered_photographs(photograph, tasks, *by, progress));
     }
-    if (!selection.seats(ladder("tile_map")).empty())
+    if (can_draw() && !selection.seats(ladder("tile_map")).empty())
       add_picture("tile_maps.png", tile_orders(reports));
-    if (!selection.seats(ladder("rulebook")).empty()) {
+    if (can_draw() && !selection.seats(ladder("rulebook")).empty()) {
       progress.begin("picture: lidar.png");
       add_picture("lidar.png", sweep_from_above(options.seed));
       progress.step();
@@ -366,6 +365,7 @@ int tour(const Options& options) {
                              "emulated: the CUDA file, run on this CPU; that checks its result, "
                              "and its time says nothing of a GPU's")
                           .c_str());
+  if (!can_draw()) std::printf("Pictures: none, this program was built without Cairo\n");
   for (const std::string& picture : pictures) {
     std::printf("%s%s\n", &picture == pictures.data() ? "Pictures: " : "          ",
                 printable(picture).c_str());

@@ -116,27 +116,44 @@ def of(run, **wanted):
     return [row for row in run["rows"] if all(row[key] == value for key, value in wanted.items())]
 
 
-def readme_table(run):
-    """The fastest rung beside the fastest baseline, L2 warm."""
-    lines = [
-        "| | precision | fastest rung | time | of the limit | fastest library, plain arithmetic | its time |",
-        "|---|---|---|---|---|---|---|",
-    ]
+def headlines(run):
+    """(what, the fastest rung's row, the fastest library's (name, microseconds)) of README.md's chart, L2 warm."""
     for ladder, problem in HEADLINES:
         for dtype in DTYPES:
             rows = of(run, ladder=ladder, problem=problem, dtype=dtype, l2="warm")
-            if not rows:
-                continue
-            row = min(rows, key=lambda row: row["median_us"])
             # Any layout's baseline: a reader compares with the best that there is.
             others = [best for best in map(best_baseline, rows) if best]
-            other = min(others, key=lambda best: best[1]) if others else None
-            name = row["rung"].rsplit("/", 1)[1]
-            lines.append(
-                f"| {ladder} {problem}{' (dw and db)' if ladder == 'conv2d_wgrad' else ''} | {dtype} | [{name}]({row['rung']}.cu) | {time_text(row['median_us'])}"
-                f" | {100 * row['roofline']:.0f} % | {other[0] if other else ''} | {time_text(other[1]) if other else ''} |"
-            )
-    return [machine(run) + ", L2 warm:", "", *lines]
+            if others:
+                row = min(rows, key=lambda row: row["median_us"])
+                yield f"{ladder} {problem}, {dtype}", row, min(others, key=lambda best: best[1])
+
+
+def readme_chart(Picture, run):
+    """How many times as fast as the fastest library the fastest rung is: a bar a problem, on a logarithmic axis."""
+    rows = list(headlines(run))
+    left, middle, right, step, top = 250, 500, 760, 24, 46
+    ratios = [best[1] / row["median_us"] for _, row, best in rows]
+    octave = (right - middle) / max(4, max(abs(math.log2(ratio)) for ratio in ratios))
+    picture = Picture(980, top + step * len(rows) + 50)
+    picture.text(middle + 6, 18, "the rung is faster", "small", "start")
+    picture.text(middle - 6, 18, "the library is faster", "small", "end")
+    bottom = top + step * len(rows)
+    for power in range(-3, 5):
+        x = middle + power * octave
+        if left < x <= right + 1:
+            picture.line([(x, 26), (x, bottom)], "var(--line)", 1.5 if power == 0 else 0.7)
+            picture.text(x, 38, f"{2**power:g} x", "small")
+    for i, ((what, row, best), ratio) in enumerate(zip(rows, ratios)):
+        y = top + step * i
+        x = middle + octave * max(math.log2(ratio), (left - middle) / octave)
+        picture.text(left - 10, y + 16, what, "note", "end")
+        picture.rect(min(x, middle), y + 4, abs(x - middle), step - 8, "var(--y)" if ratio >= 1 else "var(--w)", "none")
+        picture.text(right + 12, y + 16, f"{time_text(row['median_us'])} beside {time_text(best[1])}", "note", "start")
+    words = machine(run).rsplit(", commit", 1)[0]
+    picture.text(20, bottom + 22, f"{words}; L2 warm.", "small", "start")
+    picture.text(20, bottom + 40, "The fastest rung beside the fastest library (cuDNN, cuBLAS, spconv), plain arithmetic on both sides.",
+                 "small", "start")
+    return picture
 
 
 def variants(rows):
@@ -236,15 +253,46 @@ def bytes_text(count):
     return f"{count:.0f} B"
 
 
+def filled(text, run, rung, path):
+    """A page in which `{{time PROBLEM [DTYPE [RUNG]]}}` and its like are numbers of the run, L2 warm, the rung's faster
+    layout. `time`: of this rung, or of another; `library`: of the fastest library; `registers` and `limit` (of what is
+    possible, in percent): of the rung."""
+
+    def replace(match):
+        kind, problem, *more = match.group(1).split()
+        other = more[1] if len(more) > 1 else rung
+        rows = of(run, rung=other, problem=problem, l2="warm") if run else []
+        if more:
+            rows = [row for row in rows if row["dtype"] == more[0]]
+        if not rows or len({row["dtype"] for row in rows}) > 1:
+            raise SystemExit(f"{path}: {match.group(0)}: the newest run has {'several types' if rows else 'no such row'}")
+        row = min(rows, key=lambda row: row["median_us"])
+        if kind == "library":
+            best = best_baseline(row)
+            if best is None:
+                raise SystemExit(f"{path}: {match.group(0)}: no library was timed")
+            return f"{time_text(best[1])} ({best[0]})"
+        kinds = {
+            "time": lambda: time_text(row["median_us"]),
+            "registers": lambda: str(row["registers"]),
+            "limit": lambda: f"{100 * row['roofline']:.0f} %",
+        }
+        if kind not in kinds:
+            raise SystemExit(f"{path}: {match.group(0)}: no such macro")
+        return kinds[kind]()
+
+    return re.sub(r"\{\{(.*?)\}\}", replace, text)
+
+
 def counters(run, rung, ladder, named):
-    """What was measured of a rung, a column a problem: those `named` in its header first, then the ladder's
-    usual ones, at most four; L2 warm, each in the rung's faster layout."""
+    """What was measured of a rung on one problem: the first that is `named` in its header, or one of the ladder's usual
+    ones; L2 warm, in the rung's faster layout."""
     fastest = {}
     for row in of(run, rung=rung, l2="warm"):
         if row["problem"] not in fastest or row["median_us"] < fastest[row["problem"]]["median_us"]:
             fastest[row["problem"]] = row
     wanted = list(dict.fromkeys([*named, *CLIMBS.get(ladder, []), *fastest]))
-    rows = [fastest[problem] for problem in wanted if problem in fastest][:4]
+    rows = [fastest[problem] for problem in wanted if problem in fastest][:1]
     if not rows:
         return []
     cold = {

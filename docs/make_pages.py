@@ -4,8 +4,7 @@
     make_pages.py --list LIST.json --hashes HASHES.inc --root ROOT --out DIR
 
 LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
-- pages/rung_*.md: one page a rung: its header comment as prose, its program, and what changed since
-  the rung before;
+- pages/rung_*.md: one page a rung, see rung_page.py;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
@@ -17,8 +16,6 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 """
 
 import argparse
-import difflib
-import html
 import json
 import pathlib
 import re
@@ -28,42 +25,10 @@ import coverage_tables
 import traffic_tables
 import waste_tables
 from draw_pictures import Picture
+from rung_page import RungPages, page_id, short_name
 
 FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
 COLOURS = {"cpu_reference": "#9aa5b1", "cuda_naive": "#e0a34a", "cuda_optimized": "#58a86c"}
-# Below this likeness a diff shows two files, not a change.
-LEAST_LIKENESS = 0.35
-
-
-def page_id(rung):
-    return "rung_" + rung.replace("/", "_")
-
-
-def short_name(rung):
-    """`direct_tiled` of cuda_optimized/conv2d/direct_tiled."""
-    return rung.rsplit("/", 1)[1]
-
-
-def split_source(text):
-    """The leading `///` comment and the rest, as lists of lines."""
-    lines = text.splitlines()
-    end = next((i for i, line in enumerate(lines) if not line.startswith("///")), len(lines))
-    return lines[:end], lines[end:]
-
-
-def strip_slashes(lines):
-    return [line[3:].removeprefix(" ") for line in lines]
-
-
-def brief_and_prose(header):
-    """The text of @brief, which may run over lines, and what follows it."""
-    lines = strip_slashes(header)
-    start = next((i for i, line in enumerate(lines) if line.startswith("@brief")), None)
-    if start is None:
-        return "", lines
-    end = next((i for i in range(start, len(lines)) if not lines[i].strip()), len(lines))
-    brief = " ".join(line.strip() for line in lines[start:end]).removeprefix("@brief").strip()
-    return brief, lines[end:]
 
 
 class Pages:
@@ -86,107 +51,19 @@ class Pages:
     def link(self, rung, text=None):
         return f'\\ref {page_id(rung)} "{text or rung}"'
 
-    def linked(self, prose, folder):
-        """Prose in which the names of rungs' files are links; pictures (indented lines) stay as they are."""
-
-        def replace(match):
-            name = match.group(0)
-            for candidate in (name, f"{folder}/{name}"):
-                if candidate in self.by_source:
-                    return self.link(self.by_source[candidate], name)
-            return name
-
-        lines = []
-        for line in prose:
-            if line.startswith("**") and lines and lines[-1]:
-                lines.append("")  # **Costs.** and its like begin a paragraph
-            in_picture = line.startswith("    ")
-            lines.append(line if in_picture else re.sub(r"[\w/]+\.(?:cuh?|[ch]pp)\b", replace, line))
-        return lines
-
-    def rung_page(self, rung):
-        row = self.rows[rung]
-        ladder = row["ladder"]
-        header, _ = split_source(self.source_text(rung))
-        brief, prose = brief_and_prose(header)
-        previous = row.get("previous")
-
-        number = 1 + [other["rung"] for other in self.ladders[ladder]].index(rung)
-        lines = [f"# {number} · {rung.split('/')[0]} / {short_name(rung)} {{#{page_id(rung)}}}", ""]
-        lines += [f"**{brief}**", ""]
-        lines += ["| | |", "|---|---|"]
-        lines += [f"| Ladder | \\ref ladder_{ladder} \"{ladder}\", rung {number} of {len(self.ladders[ladder])} |"]
-        lines += [f"| Source | `{row['source']}` |"]
-        if not row.get("deterministic", True):
-            lines += ["| Deterministic | no: the order of the result may differ from run to run |"]
-        if self.coverage is not None:
-            lines += [f"| Reached by the suite | {coverage_tables.of_file(self.coverage, row['source'])} |"]
-        lines += [f"| Try it | `./ladder compare {ladder} --rung {rung}` |", ""]
-
-        prose = self.linked(prose, pathlib.PurePosixPath(row["source"]).parent.as_posix())
-        expected, rest = self.split_after_expectation(prose)
-        lines += expected + self.counters(rung, expected) + rest
-        lines += self.all_times(rung)
-        lines += ["", "## The program", "", f"\\include{{lineno}} programs/{row['source']}", ""]
-        if previous:
-            lines += self.change(previous, rung)
-        return "\n".join(lines) + "\n"
-
     def is_stale(self, row):
         return self.hashes.get(row["rung"]) != row["source_hash"]
-
-    def split_after_expectation(self, prose):
-        """A header's prose up to the end of its paragraph **Expect.**, and the rest; all where it has none."""
-        start = next((i for i, line in enumerate(prose) if line.startswith("**Expect.")), None)
-        if start is None:
-            return prose, []
-        # Another paragraph in bold letters ends it.
-        end = next((i for i in range(start + 1, len(prose)) if prose[i].startswith("**")), len(prose))
-        return prose[:end], prose[end:]
-
-    def counters(self, rung, expected):
-        """What was measured, to stand beside what was `expected`."""
-        ladder = self.rows[rung]["ladder"]
-        run = self.benchmarks
-        if run is None or not rung.startswith("cuda_"):
-            return []
-        problems = benchmark_tables.problems_of(run, ladder)
-        if not problems:
-            return ["", f"**Measured.** The benchmarks have no problems of this ladder; what its rungs cost stands on \\ref ladder_{ladder}.", ""]
-        start = next((i for i, line in enumerate(expected) if line.startswith("**Expect.")), len(expected))
-        expectation = "\n".join(expected[start:])
-        named = re.findall(r"\bB\d+\b", expectation)
-        named += [p for p in problems if "-" in p and re.search(rf"(?<![\w-]){re.escape(p)}(?![\w-])", expectation)]
-        # Matrix products are named by their size.
-        named += [p for p in problems if p.startswith("cube-") and p.removeprefix("cube-") in expectation]
-        table = benchmark_tables.counters(run, rung, ladder, named)
-        where = f"\\ref benchmark_run \"{run['gpu']}, {run['date']}\""
-        if not table:
-            return ["", f"**Measured.** Nothing yet: the run ({where}) has no row of this rung.", ""]
-        lines = ["", f"**Measured** ({where}), the problems named above first:", "", *table, ""]
-        if self.stale_rows(rung):
-            lines += ["**Stale**: the rung has changed since; the numbers are those of the earlier version.", ""]
-        timed = {row["problem"] for row in run["rows"] if row["rung"] == rung}
-        missing = [problem for problem in problems if problem not in timed]
-        if missing:
-            lines += [f"Not in the run, mostly because the rung declines them: {', '.join(missing)}.", ""]
-        return lines
 
     def stale_rows(self, rung):
         return [row for row in self.benchmarks["rows"] if row["rung"] == rung and self.is_stale(row)]
 
-    def all_times(self, rung):
-        """The rows of a rung in the newest committed run."""
-        if self.benchmarks is None:
-            return []
-        table = benchmark_tables.rung_table(self.benchmarks, rung)
-        if not table:
-            return []
-        lines = ["", f"## All times {{#{page_id(rung)}_measured}}", "", benchmark_tables.machine(self.benchmarks)]
-        lines[-1] += "; see \\ref benchmarks for how."
-        if self.stale_rows(rung):
-            lines[-1] += " **Stale**: the rung has changed since it was timed."
-        return [*lines, "", *table]
+    def notebook_owner(self, ladder, name):
+        """Of the rungs with that name, the highest has the page docs/ladders/LADDER/NAME.md."""
+        return [row["rung"] for row in self.ladders[ladder] if short_name(row["rung"]) == name][-1]
+
+    def reached(self, rung):
+        """What the suite reaches of it. @pre there is a report"""
+        return "Reached by the suite: " + coverage_tables.of_file(self.coverage, self.rows[rung]["source"])
 
     def draw_benchmarks(self):
         """The benchmarks' pictures as files. @returns their names"""
@@ -218,7 +95,7 @@ class Pages:
         if stale:
             names = ", ".join(self.link(rung) if rung in self.rows else rung for rung in stale)
             lines += [f"**Stale**: changed since they were timed: {names}.", ""]
-        for picture, what in (("run.roofline.png", "dense"), ("run.sparse_roofline.png", "sparse")):
+        for picture, what in (("run.roofline.svg", "dense"), ("run.sparse_roofline.svg", "sparse")):
             if (self.out / "pictures" / picture).exists():
                 lines += [f"![The fastest {what} rungs under the ceilings]({picture})", ""]
 
@@ -253,31 +130,6 @@ class Pages:
                 if table:
                     lines += [f"**L2 {l2}**", "", *table, ""]
         return lines
-
-    def change(self, before, after):
-        """What changed from one rung to the next, if they are alike enough for that to say something."""
-        old = split_source(self.source_text(before))[1]
-        new = split_source(self.source_text(after))[1]
-        if difflib.SequenceMatcher(None, old, new, autojunk=False).ratio() < LEAST_LIKENESS:
-            return []
-        shown = []
-        for line in difflib.unified_diff(old, new, lineterm="", n=3):
-            if line.startswith(("---", "+++")):
-                continue
-            kind = {"+": "added", "-": "removed", "@": "place"}.get(line[0], "same")
-            if kind == "place":
-                line = "" if not shown else "..."
-            shown.append(f'<span class="{kind}">{html.escape(line) or " "}</span>')
-        return [
-            f"## What changed since {short_name(before)} {{#{page_id(after)}_change}}",
-            "",
-            f"Compared with {self.link(before)}, header comments left out:",
-            "",
-            "\\htmlonly[block]",
-            '<pre class="change">' + "\n".join(shown) + "</pre>",
-            "\\endhtmlonly",
-            "",
-        ]
 
     def rung_table(self, ladder):
         lines = ["| | rung | the one idea | improves on |", "|---|---|---|---|"]
@@ -325,13 +177,9 @@ class Pages:
         return lines
 
     def planted_bugs(self):
-        """What the bugs are that the suite must find, from the file that plants them."""
-        text = (self.root / "tests" / "planted_bugs" / "bugs.cmake").read_text()
-        found = re.findall(r'^planted_bug\((\w+)\s+RUNG (\S+).*?TEACHES "(.*?)"\)', text, re.DOTALL | re.MULTILINE)
-        if not found:
-            raise SystemExit("make_pages.py: no planted bug in tests/planted_bugs/bugs.cmake")
+        """What the bugs are that the suite must find."""
         lines = ["| planted in a copy of | the mistake | what finding it takes |", "|---|---|---|"]
-        for name, rung, teaches in found:
+        for name, rung, teaches in planted_bugs(self.root):
             lines.append(f"| {self.link(rung)} | {name.replace('_', ' ')} | {teaches} |")
         return lines
 
@@ -416,11 +264,14 @@ class Pages:
                 page = page.replace(f"<!-- {name} -->", "\n".join(make()))
         return page
 
-    def program(self, rung):
-        """The source as the page shows it: Doxygen leaves out `///` comments but counts their lines, so the
-        header, which is the page's prose, keeps its slashes, and all others lose one."""
-        header, body = split_source(self.source_text(rung))
-        return "\n".join(header + [re.sub(r"///<?", "//", line) for line in body]) + "\n"
+
+def planted_bugs(root):
+    """(name, rung, what it teaches) of each, from the files that plant them."""
+    text = "".join(path.read_text() for path in sorted((root / "tests/planted_bugs/ladders").glob("*.cmake")))
+    found = re.findall(r'^planted_bug\((\w+)\s+RUNG (\S+).*?TEACHES "(.*?)"\)', text, re.DOTALL | re.MULTILINE)
+    if not found:
+        raise SystemExit("make_pages.py: no planted bug in tests/planted_bugs/ladders")
+    return found
 
 
 def write(path, text):
@@ -441,9 +292,9 @@ def main():
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text()))
-    for rung, row in pages.rows.items():
-        write(arguments.out / "pages" / f"{page_id(rung)}.md", pages.rung_page(rung))
-        write(arguments.out / "programs" / row["source"], pages.program(rung))
+    rung_pages = RungPages(pages, planted_bugs(arguments.root))
+    for rung in pages.rows:
+        rung_pages.write(rung, write)
     if pages.coverage is not None:
         write(arguments.out / "pages" / "coverage.md", coverage_tables.page(pages.coverage))
 

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/device.hpp"
 #include "core/rung.hpp"
+#include "oracle/bad_sites.hpp"
 #include "oracle/data.hpp"
 #include "oracle/judge.hpp"
 #include "oracle/reference.hpp"
@@ -59,6 +62,14 @@ struct RunOptions {
   /// Fills outputs, workspaces and guard bands with NaN first. Off only under a tool that looks for
   /// reads of unwritten memory, which the fill would hide.
   bool poison = true;
+  /// Makes some rows of `coords`, where a ladder takes them, unusable: then a rung agrees if it
+  /// refuses them with the reference's words.
+  struct Spoilt {
+    BadSite kind;
+    std::int64_t count;  ///< Of rows, at most.
+    std::uint64_t seed;  ///< Of which rows, and how.
+  };
+  std::optional<Spoilt> spoilt = {};  ///< Likewise.
 };
 
 /// What one run of a rung left behind.

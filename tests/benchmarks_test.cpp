@@ -256,9 +256,14 @@ TEST_CASE("going on with a run: rows of the same sources stay, others are timed 
 
   run.rows[0].source_hash = "of another time";
   CHECK(find(run, kDirect, "B1") == nullptr);
+  run.rows[0].baselines = {{"spconv native", 5}, {"cudnn gone", 6}};
   Row fresh = row_of_rung(kDirect, "B1");
   fresh.median_us = 7;
+  fresh.baselines = {{"cudnn new", 4}};
   merge(run, {fresh});
+  // What another program has measured stays.
+  CHECK(run.rows[0].baselines ==
+        std::map<std::string, double>{{"cudnn new", 4}, {"spconv native", 5}});
   CHECK(run.rows.size() == 4);
   REQUIRE(find(run, kDirect, "B1") != nullptr);
   CHECK(find(run, kDirect, "B1")->median_us == 7);

@@ -6,8 +6,11 @@
 - text files end with a newline and have no tabs, trailing blanks or carriage returns;
 - links in Markdown files lead somewhere;
 - notebooks are committed without outputs;
-- every rung's file stands in the table, and its header has the agreed parts and names files that exist;
-- README.md's table of ladders is the rung table's, and its table of times the newest committed run's (--fix
+- every rung's file stands in the table, and its header has the agreed parts, is short, names files that exist, and
+  says what comes before and after as the table does (--fix writes that);
+- no time that was measured is typed into a rung's file or into its notebook (docs/ladders/LADDER/RUNG.md), whose
+  numbers come from the newest committed run;
+- README.md's table of ladders is the rung table's, and its chart of times the newest committed run's (--fix
   writes them);
 - CITATION.cff is complete, and its version is CMakeLists.txt's and CHANGELOG.md's.
 """
@@ -25,10 +28,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 sys.dont_write_bytecode = True
 import benchmark_tables  # noqa: E402
+from draw_pictures import Picture  # noqa: E402
 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
 NOT_OURS = {"build", "out", "__pycache__"}
+LONGEST_HEADER = 30  # lines of a rung's header
+LONGEST_LINE = 100
+TYPED_TIME = re.compile(r"\d\s?(us|ms|ns|microseconds?|milliseconds?)\b")
 
 problems = []
 
@@ -93,10 +100,11 @@ def read_table(program):
         return json.loads(file.read_text())
 
 
-def check_rungs(rows):
+def check_rungs(rows, fix):
     sources = {row["source"] for row in rows}
     for folder in IMPLEMENTATIONS:
         for path in sorted((ROOT / folder).rglob("*.c[pu]*")):
+            check_times(path)
             if path.suffix not in (".cpp", ".cu"):
                 continue
             name = path.relative_to(ROOT).as_posix()
@@ -104,22 +112,101 @@ def check_rungs(rows):
                 problem(path, 0, "defines a rung that is in no ladder's table")
     for row in rows:
         path = ROOT / row["source"]
+        if "TODO" in row["idea"]:
+            problem(path, 0, "its row in the table still says TODO")
+        check_neighbours(path, row, rows, fix)
         check_rung_header(path)
         # Its hash counts what it includes, but not core/rung.hpp, which includes all problems.
         if path.suffix == ".cu" and not re.search(r'#include "core/\w+_problem\.hpp"', path.read_text()):
             problem(path, 0, "does not include the header of its problem, core/..._problem.hpp")
+    names = {(row["ladder"], row["rung"].rsplit("/", 1)[1]) for row in rows}
+    for path in sorted((ROOT / "docs" / "ladders").glob("*/*.md")):
+        if (path.parent.name, path.stem) not in names:
+            problem(path, 0, "is the notebook of a rung that does not exist")
+        check_times(path)
 
 
-def check_rung_header(path):
+def header_of(path):
+    """The leading comment, as lines without slashes."""
     header = []
     for line in path.read_text().splitlines():
         if not line.startswith("///"):
             break
-        header.append(line[3:].strip())
+        header.append(line[3:].removeprefix(" "))
+    return header
+
+
+def neighbours(row, rows):
+    """The lines of a header that say what comes before and after."""
+    folder = row["source"].rsplit("/", 1)[0]
+
+    def named(sources):
+        return [source.removeprefix(folder + "/") for source in sources]
+
+    sources = {other["rung"]: other["source"] for other in rows}
+    lines = []
+    for word, names in (("Before", named([sources[row["previous"]]] if row["previous"] else [])),
+                        ("After", named([other["source"] for other in rows if other["previous"] == row["rung"]]))):
+        line = f"- {word}:"
+        for i, name in enumerate(names):
+            name = f" {name}" + ("," if i + 1 < len(names) else "")
+            if len("/// " + line + name) > LONGEST_LINE:
+                lines.append(line)
+                line = " "
+            line += name
+        if names:
+            lines.append(line)
+    return lines
+
+
+def check_neighbours(path, row, rows, fix):
+    header = header_of(path)
+    begin = header.index("") if "" in header else len(header)  # behind @file and @brief
+    rest, ours = [], False
+    for line in header[begin + 1:]:
+        ours = bool(re.match(r"- (Before|After):", line)) or (ours and line.startswith("  "))
+        if not ours:
+            rest.append(line)
+    listed = neighbours(row, rows)
+    between = [""] if listed and rest and not rest[0].startswith(("- ", "  ")) and rest[0] else []
+    wanted = header[: begin + 1] + listed + between + rest
+    if wanted == header:
+        return
+    if not fix:
+        problem(path, 0, "the header's lines Before and After are not those of the table: run ./ladder format")
+        return
+    text = path.read_text().splitlines()[len(header):]
+    path.write_text("\n".join([*(f"/// {line}".rstrip() for line in wanted), *text]) + "\n")
+
+
+def check_times(path):
+    """No time that was measured is typed. What is expected may be told in a header."""
+    expected = False
+    markdown = path.suffix == ".md"
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if path.suffix != ".md" and "//" not in line:
+            continue
+        if re.search(r"\*\*\w[\w ]*\.\*\*", line):
+            expected = "**Expect.**" in line
+        if not line.startswith("///") and not markdown:
+            expected = False
+        comment = line if markdown else line.split("//", 1)[1]
+        if TYPED_TIME.search(comment) and not expected:
+            problem(path, number, "a typed time: say it in words, or take it from the run ({{time PROBLEM}} in docs/ladders)")
+        if re.search(r"\bMeasured\b|\(M\)", comment) and not markdown:
+            problem(path, number, "what was measured does not stand in a rung's file")
+
+
+def check_rung_header(path):
+    header = [line.strip() for line in header_of(path)]
     if f"@file {path.name}" not in header:
         problem(path, 0, f"the header does not begin with @file {path.name}")
+    if len(header) > LONGEST_HEADER:
+        problem(path, 0, f"the header has {len(header)} lines; there may be {LONGEST_HEADER}")
     text = "\n".join(header)
-    for part in ("@brief", "**The idea.**", "**Expect.**"):
+    if "TODO" in text:
+        problem(path, 0, "the header still says TODO")
+    for part in ("@brief", "**The idea.**", "**Expect.**", *(("**Costs.**", "**Try.**") if path.suffix == ".cu" else ())):
         if part not in text:
             problem(path, 0, f"the header has no {part}")
     for number, line in enumerate(header, 1):
@@ -131,43 +218,43 @@ def check_rung_header(path):
 
 
 def ladder_table(rows):
-    """README.md's table: a row a ladder, with links to its page and its rungs."""
+    """README.md's table: a row a ladder."""
     ladders = {}
     for row in rows:
         ladders.setdefault(row["ladder"], []).append(row)
-    lines = ["| ladder | CPU | CUDA, naive | CUDA, optimised |", "|---|---|---|---|"]
+    lines = ["| ladder | computes | rungs | from | to |", "|---|---|---:|---|---|"]
     for ladder, rungs in ladders.items():
-        cells = []
-        for folder in IMPLEMENTATIONS:
-            links = [
-                f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})"
-                for rung in rungs
-                if rung["rung"].startswith(folder + "/")
-            ]
-            cells.append(", ".join(links))
-        lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | " + " | ".join(cells) + " |")
+        first, last = (f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})" for rung in (rungs[0], rungs[-1]))
+        lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | {rungs[0]['computes']} | {len(rungs)} | {first} | {last} |")
     return "\n".join(lines)
 
 
 def check_readme(rows, fix):
     path = ROOT / "README.md"
     text = path.read_text()
+    marked = re.compile(r"(<!-- ladders: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
+    if not marked.search(text):
+        problem(path, 0, "the markers of the table of ladders are gone")
+        return
+    fresh = marked.sub(lambda found: found.group(1) + ladder_table(rows) + "\n" + found.group(2), text)
+    check_made(path, fresh, fix)
     run = benchmark_tables.newest_run(ROOT)
-    times = "\n".join(benchmark_tables.readme_table(run)) if run else "No run has been committed yet."
-    for name, table in {"ladders": ladder_table(rows), "times": times}.items():
-        marked = re.compile(rf"(<!-- {name}: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
-        if not marked.search(text):
-            problem(path, 0, f"the markers of the table of {name} are gone")
-            continue
-        fresh = marked.sub(lambda found: found.group(1) + table + "\n" + found.group(2), text)
-        if fresh != text and fix:
-            path.write_text(fresh)
-        elif fresh != text:
-            problem(path, 0, f"the table of {name} is out of date: run ./ladder format")
-        text = fresh
+    if run:
+        chart = benchmark_tables.readme_chart(Picture, run).svg()
+        check_made(ROOT / "docs" / "pictures" / "times.svg", chart, fix)
     for row in rows:
         if not (ROOT / "docs" / "ladders" / f"{row['ladder']}.md").exists():
             problem(ROOT / "docs/ladders", 0, f"there is no page {row['ladder']}.md")
+
+
+def check_made(path, fresh, fix):
+    """A file that a program has made must be as it would make it now."""
+    if path.exists() and path.read_text() == fresh:
+        return
+    if fix:
+        path.write_text(fresh)
+    else:
+        problem(path, 0, "is out of date: run ./ladder format")
 
 
 def check_versions():
@@ -199,7 +286,7 @@ def main(arguments):
         if path.suffix == ".ipynb":
             check_notebook(path, text)
     rows = read_table(program)
-    check_rungs(rows)
+    check_rungs(rows, fix)
     check_readme(rows, fix)
     check_versions()
     for line in problems:

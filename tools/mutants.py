@@ -28,7 +28,6 @@ import itertools
 import json
 import os
 import pathlib
-import random
 import re
 import shlex
 import shutil
@@ -391,8 +390,12 @@ class Judge:
 
 def sequence(rungs, mutants, seed):
     """Pairs (rung, mutant) in the order in which they are drawn: each time for the rung, and then by the operator
-    that have had the fewest."""
-    dice = random.Random(seed)
+    that have had the fewest. An edit of one file leaves the others' mutants where they are, or nearly so, since
+    the order comes from what they say and not from a row of dice."""
+
+    def place(*words):
+        return hashlib.sha1("\n".join(map(str, (seed, *words))).encode()).digest()
+
     left = {}
     for rung in rungs:
         left[rung] = collections.defaultdict(list)
@@ -400,13 +403,14 @@ def sequence(rungs, mutants, seed):
             for mutant in mutants[file]:
                 left[rung][mutant.operator].append(mutant)
         for choices in left[rung].values():
-            dice.shuffle(choices)
+            choices.sort(key=lambda mutant: place(mutant.key))
     drawn = set()
     of_rung, of_operator = collections.Counter(), collections.Counter()
     while left:
-        rung = min(left, key=lambda rung: (of_rung[rung], dice.random()))
+        rung = min(left, key=lambda rung: (of_rung[rung], place(rung.name, of_rung[rung])))
         operators = left[rung]
-        name = min(operators, key=lambda name: (of_operator[name], dice.random()), default=None)
+        name = min(operators, key=lambda name: (of_operator[name], place(rung.name, name, of_operator[name])),
+                   default=None)
         if name is None:
             del left[rung]
             continue

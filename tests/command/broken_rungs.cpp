@@ -6,7 +6,8 @@
 /// - crash: it ends the process where M is 20 or more;
 /// - hang: it does not end where M is 20 or more;
 /// - choice: it tells tall from wide matrices, and is wrong where M is 20 or more, and 1 more than
-/// N.
+/// N;
+/// - blind: cuda_naive/sparse_to_dense/scatter takes sites that cannot be used.
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -16,28 +17,41 @@
 #include "command/interrupt.hpp"
 #include "command/program.hpp"
 #include "core/device.hpp"
+#include "core/error.hpp"
 #include "ladders/ladders.hpp"
 
 namespace convladder {
 namespace {
 
-constexpr const char* kRung = "cuda_naive/gemm/direct";
-
 /// The rung's code where it is emulated. The table is not to be changed, but its rows can be.
-AnyImplementation& code() {
-  for (const Rung& rung : ladder("gemm").rungs) {
-    if (rung.name == kRung) return *const_cast<Rung&>(rung).code[static_cast<int>(Where::emulated)];
+AnyImplementation& code_of(const std::string& in_ladder, const std::string& name) {
+  for (const Rung& rung : ladder(in_ladder).rungs) {
+    if (rung.name == name) return *const_cast<Rung&>(rung).code[static_cast<int>(Where::emulated)];
   }
   std::abort();
 }
 
+void make_blind() {
+  AnyImplementation& code = code_of("sparse_to_dense", "cuda_naive/sparse_to_dense/scatter");
+  for (auto* part : {&code.run, &code.finish}) {
+    *part = [right = *part](const Problem& problem, const Arguments& arrays) {
+      try {
+        right(problem, arrays);
+      } catch (const BadInput&) {
+      }
+    };
+  }
+}
+
 void break_rung(const std::string& how) {
-  const AnyImplementation right = code();
-  code().choice = [=](const Problem& problem) {
+  if (how == "blind") return make_blind();
+  AnyImplementation& code = code_of("gemm", "cuda_naive/gemm/direct");
+  const AnyImplementation right = code;
+  code.choice = [=](const Problem& problem) {
     const auto& p = std::get<GemmProblem>(problem);
     return std::string(p.M > p.N ? "tall" : "wide");
   };
-  code().run = [=](const Problem& problem, const Arguments& arrays) {
+  code.run = [=](const Problem& problem, const Arguments& arrays) {
     const auto& p = std::get<GemmProblem>(problem);
     if (how == "crash" && p.M >= 20) std::raise(SIGABRT);
     while (how == "hang" && p.M >= 20) std::this_thread::yield();

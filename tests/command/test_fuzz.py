@@ -127,6 +127,17 @@ class Conditions(ProgramTest):
             self.assertEqual(len(np.unique(channel)), 1)
         self.assertTrue(np.any(with_bias != without))
 
+    def test_bad_sites_are_refused(self):
+        for ladder in ("rulebook", "sparse_to_dense"):
+            for bad in ("repeated:3", "outside:2"):
+                self.agree("compare", ladder, "--shape", "6,7,8", "--sites", 30, "--bad-sites", bad)
+        command = ["compare", "sparse_to_dense", "--backend", "emulated", "--rung", "*naive*", "--bad-sites",
+                   "repeated:1"]
+        result = subprocess.run([os.environ["BROKEN_RUNGS"], *command], capture_output=True, text=True,
+                                env={**os.environ, "CONVLADDER_BROKEN": "blind"})
+        self.assertEqual(result.returncode, DIFFER)
+        self.assertIn("takes inputs that it must refuse: coords: 1 of 200 rows repeat", result.stdout)
+
     def coords(self, *arguments):
         out, _, _ = self.save("rulebook", "--rung", "cpu_reference/rulebook/hash_map", *arguments)
         return np.load(out / "rulebook/cpu_reference.rulebook.hash_map/cpu/out_coords.npy")
@@ -156,7 +167,9 @@ class Conditions(ProgramTest):
                 (("gemm", "--offset", "256"), "offset = 256"), (("gemm", "--offset", "a:4,8"), "offset = a:4,8"),
                 (("gemm", "--most-blocks", "0"), "most-blocks = 0: must be at least 1"),
                 (("gemm", "--thread-order", "back"), "thread-order = back"),
-                (("gemm", "--sites", "3"), "sites"),
+                (("gemm", "--sites", "3"), "sites"), (("gemm", "--bad-sites", "outside:1"), "bad-sites"),
+                (("rulebook", "--bad-sites", "3"), "bad-sites = 3: must be repeated:COUNT or"),
+                (("rulebook", "--bad-sites", "outside:0"), "bad-sites = 0: must be at least 1"),
                 (("sparse_conv", "--sites", "-1"), "sites = -1: must be at least 0"),
                 (("sparse_conv", "--places", "there"), "places = there"),
                 (("sparse_conv", "--lidar", "--sites", "3"), "sites = 3: the sites come from lidar"),

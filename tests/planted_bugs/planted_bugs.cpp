@@ -1,6 +1,6 @@
 /// @file planted_bugs.cpp
 /// @brief The tests are tested: the check that guards every rung must find each planted bug
-/// (bugs.cmake), and nothing in copies of the same rungs without one.
+/// (ladders/*.cmake), and nothing in copies of the same rungs without one.
 #define DOCTEST_CONFIG_IMPLEMENT
 #define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // cuda_on_cpu's own handler explains a wrong memory access
 #include <doctest/doctest.h>

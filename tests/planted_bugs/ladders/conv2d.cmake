@@ -1,0 +1,343 @@
+planted_bug(weight_forgets_channel
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[weights[w_at(k, c, r, s)]]==]
+  REPLACE [==[weights[w_at(k, 0, r, s)]]==]
+  TEACHES "data must tell channels apart: a much-read CPU reference has this very index")
+
+planted_bug(swapped_filter_and_channel
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[weights[w_at(k, c, r, s)]]==]
+  REPLACE [==[weights[w_at(c, k, r, s)]]==]
+  TEACHES "C and K must differ: with one channel or as many filters as channels it looks right")
+
+planted_bug(flipped_filter
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[weights[w_at(k, c, r, s)]]==]
+  REPLACE [==[weights[w_at(k, c, conv.R - 1 - r, conv.S - 1 - s)]]==]
+  TEACHES "convolution and cross-correlation differ unless every filter is symmetric")
+
+planted_bug(wrong_sign_of_padding
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[p * conv.stride.h - conv.pad.top]==]
+  REPLACE [==[p * conv.stride.h + conv.pad.top]==]
+  TEACHES "a well-known document prints this sign")
+
+planted_bug(height_for_width
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};]==]
+  REPLACE [==[const LayoutIndex4 x_at{conv.layout, conv.C, conv.W, conv.H};]==]
+  TEACHES "never test only square images")
+
+planted_bug(group_offset_forgotten
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[x + x_at(n, c0 + c, 0, 0)]==]
+  REPLACE [==[x + x_at(n, c, 0, 0)]==]
+  TEACHES "groups need problems of their own")
+
+planted_bug(batch_ignored
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[const int n = static_cast<int>(nk / conv.K), k]==]
+  REPLACE [==[const int n = 0, k]==]
+  TEACHES "never test one image only")
+
+planted_bug(gemm_group_forgotten
+  RUNG cuda_naive/conv2d/im2col_gemm
+  WITH cuda_naive/im2col/im2col.cu
+  FILE cuda_naive/gemm/gemm.cuh
+  FIND [==[product.b.at(image, group, k, column)]==]
+  REPLACE [==[product.b.at(image, 0, k, column)]==]
+  TEACHES "a building block's mistake shows in the rung that uses it")
+
+planted_bug(guard_off_by_one
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[if (q >= conv.Q) return;]==]
+  REPLACE [==[if (q > conv.Q) return;]==]
+  TEACHES "the column after the last is the next row's first, or a write past the end")
+
+planted_bug(last_halo_row_missing
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[i < rows; i += blockDim.y]==]
+  REPLACE [==[i + 1 < rows; i += blockDim.y]==]
+  TEACHES "shared memory starts as NaN, so that what was not loaded shows")
+
+planted_bug(filter_tail_written
+  RUNG cuda_optimized/conv2d/direct_register_tile
+  FIND [==[if (f < filters && j < pixels)
+]==]
+  REPLACE [==[if (j < pixels)
+]==]
+  TEACHES "a thread's tile of filters ends inside of K somewhere: groups, and guard bands behind y")
+
+planted_bug(float4_tail
+  RUNG cuda_optimized/conv2d/direct_float4
+  FIND [==[if (w + e < static_cast<unsigned>(conv.W)) inside |= 1u << e;]==]
+  REPLACE [==[if (w < static_cast<unsigned>(conv.W)) inside |= 1u << e;]==]
+  TEACHES "four columns are not all inside because the first one is: W % 4 != 0")
+
+planted_bug(row_end_off_by_one
+  RUNG cpu_reference/conv2d/reordered
+  FIND [==[(W - 1 - offset) / stride + 1]==]
+  REPLACE [==[(W - offset) / stride + 1]==]
+  TEACHES "the padding's zero is replaced by the next row's first pixel")
+
+planted_bug(dropped_barrier_before_the_reads
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[__syncthreads();  // between these writes and the reads below]==]
+  REPLACE [==[]==]
+  TEACHES "a thread order that the hardware would not choose today")
+
+planted_bug(dropped_barrier_before_the_writes
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[__syncthreads();  // between the reads of the channel before and this channel's writes]==]
+  REPLACE [==[]==]
+  TEACHES "invisible with one channel, and on one warp that happens to stay together")
+
+planted_bug(early_return_above_a_barrier
+  RUNG cuda_optimized/conv2d/direct_tiled
+  FIND [==[const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;]==]
+  REPLACE [==[const int q0 = static_cast<int>(blockIdx.x) * tile_q, q = q0 + tx;
+  if (q >= conv.Q) return;]==]
+  TEACHES "a barrier that some threads never reach, and a tile with holes")
+
+planted_bug(prefetch_into_the_tile_in_use
+  RUNG cuda_optimized/conv2d/direct_double_buffered
+  FIND [==[buffer ^= 1;]==]
+  REPLACE [==[]==]
+  TEACHES "one buffer is not two: the 'prefetch' of a much-read kernel")
+
+planted_bug(last_channel_not_prefetched
+  RUNG cuda_optimized/conv2d/direct_double_buffered
+  FIND [==[if (c + 1 < group_c) {]==]
+  REPLACE [==[if (c + 2 < group_c) {]==]
+  TEACHES "double buffers meet odd and even counts: LeetCUDA's was wrong for odd ones")
+
+planted_bug(grid_stride_forgotten
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z)]==]
+  REPLACE [==[nk < std::int64_t{conv.N} * conv.K; nk += std::int64_t{conv.N} * conv.K)]==]
+  TEACHES "no small problem needs the loop over the grid: tests must force it")
+
+planted_bug(output_left_alone
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  TEACHES "outputs start as NaN: what the run before left cannot help")
+
+planted_bug(nothing_but_nan
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = sum * (0.0f / 0.0f);]==]
+  TEACHES "`if (error > tolerance) fail` accepts this; `if (!(error <= tolerance)) fail` does not")
+
+planted_bug(writes_its_input
+  RUNG cpu_reference/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum), const_cast<float*>(x)[0] += 1.0f;]==]
+  TEACHES "inputs are compared after the run")
+
+planted_bug(bias_twice
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum + (bias ? bias[k] : 0.0f));]==]
+  TEACHES "problems with and without a bias")
+
+planted_bug(channel_pieces_overwrite
+  RUNG cuda_optimized/conv2d/direct_constant_weights
+  FIND [==[if (piece.c_begin > 0 && inside) sum = y[output];]==]
+  REPLACE [==[]==]
+  TEACHES "a filter larger than 64 KB is a branch that only large C * R * S reach")
+
+planted_bug(relu_before_the_bias
+  RUNG cuda_optimized/conv2d/implicit_gemm_register_tile
+  FIND [==[activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i][e])]==]
+  REPLACE [==[(bias ? bias[filter] : 0.0f) + activated(conv.activation, sums[i][e])]==]
+  TEACHES "with ReLU the order of an epilogue matters: a bias below zero must be able to switch an output off")
+
+planted_bug(relu_of_parts
+  RUNG cuda_optimized/conv2d/implicit_gemm_split_k
+  FIND [==[sum += parts[split * count + i];]==]
+  REPLACE [==[sum += activated(activation, parts[split * count + i]);]==]
+  TEACHES "ReLU is not additive: parts of a sum may be negative")
+
+planted_bug(relu_of_the_first_channels
+  RUNG cuda_optimized/conv2d/direct_constant_weights
+  FILE cuda_optimized/conv2d/direct_plan.cuh
+  FIND [==[return piece.c_end == conv.C / conv.groups ? conv.activation : Activation::none;]==]
+  REPLACE [==[return piece.c_end > 0 ? conv.activation : Activation::none;]==]
+  TEACHES "a sum that several launches add up is complete in the last one only")
+
+planted_bug(first_rows_again
+  RUNG cuda_optimized/conv2d/im2col_gemm_chunks
+  WITH cuda_optimized/im2col/im2col_vectorized.cu
+  FIND [==[columns.height.pad_before -= static_cast<int>(p0 * conv.stride.h);]==]
+  REPLACE [==[]==]
+  TEACHES "pieces of an image are needed, also where a test's images are small")
+
+planted_bug(async_copy_not_waited_for
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[ptx::cp_async_wait_group<T::kStages - 2>();]==]
+  REPLACE [==[]==]
+  TEACHES "a barrier waits for threads, not for their copies")
+
+planted_bug(padding_not_zero_filled
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[ptx::cp_async<4>(place, channel + (inside ? offset : 0), inside ? 4 : 0);]==]
+  REPLACE [==[ptx::cp_async<4>(place, channel + (inside ? offset : 0), 4);]==]
+  TEACHES "read_bytes is the padding: with all bytes read, the channel's first pixels stand there")
+
+planted_bug(planes_of_columns_mixed_up
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[u % T::kStride * T::kPlane + u / T::kStride;]==]
+  REPLACE [==[u;]==]
+  TEACHES "who writes and who reads must agree on the layout: with stride 1 they do")
+
+planted_bug(pass_read_too_early
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[__syncwarp();  // between these writes and the reads below]==]
+  REPLACE [==[]==]
+  TEACHES "lanes of a warp need not run together")
+
+planted_bug(phase_of_a_copy_forgotten
+  RUNG cuda_optimized/conv2d/depthwise
+  FIND [==[const float* in = in_room + flat_phase(from);]==]
+  REPLACE [==[const float* in = in_room;]==]
+  TEACHES "planes begin anywhere: the first one's alignment says nothing about the second's")
+
+planted_bug(band_reaches_beyond_its_vector
+  RUNG cuda_optimized/conv2d/depthwise
+  FILE cuda_optimized/conv2d/flat_copy.cuh
+  FIND [==[if (first + e >= 0 && first + e < count) global[first + e] = shared[4 * v + e];]==]
+  REPLACE [==[global[first + e] = shared[4 * v + e];]==]
+  TEACHES "the ends of a piece belong to its neighbours")
+
+planted_bug(weights_of_the_channel_before
+  RUNG cuda_optimized/conv2d/direct_double_buffered
+  FIND [==[float* filter_room = filter_rooms + buffer * filter_floats;]==]
+  REPLACE [==[float* filter_room = filter_rooms;]==]
+  TEACHES "what travels with a tile needs two places too")
+
+planted_bug(tap_pitch_of_the_filters
+  RUNG cuda_optimized/conv2d/direct_float4
+  FILE cuda_optimized/conv2d/filter_tile.cuh
+  FIND [==[return i / kFilters * kTapPitch<kFilters> + i % kFilters; }]==]
+  REPLACE [==[return i; }]==]
+  TEACHES "6 filters lie 8 floats apart, 8 filters do as well: only the first shows who forgot it")
+
+planted_bug(window_refilled_too_early
+  RUNG cuda_optimized/conv2d/direct_register_window
+  FIND [==[        for (int i = 0; i < kWindow; ++i) {
+]==]
+  REPLACE [==[        for (int i = 0; i < kWindow; ++i) {
+          load_row(i);
+]==]
+  TEACHES "a register is free after its last product, not before: the next channel's row is another")
+
+planted_bug(next_tile_looked_at_too_late
+  RUNG cuda_optimized/conv2d/direct_register_window
+  FIND [==[look_at(tile + static_cast<int>(gridDim.x));]==]
+  REPLACE [==[look_at(tile);]==]
+  TEACHES "only a block that takes several tiles shows it: the tests lower the number of blocks")
+
+planted_bug(channel_and_tap_exchanged
+  RUNG cuda_naive/conv2d/implicit_gemm
+  FIND [==[const int c = k / conv.S / conv.R, r = k / conv.S % conv.R, s = k % conv.S;]==]
+  REPLACE [==[const int c = k % (depth / conv.R / conv.S), r = k / (depth / conv.R / conv.S) / conv.S, s = k / (depth / conv.R / conv.S) % conv.S;]==]
+  TEACHES "the steps along k may have any order, but weights and columns must have the same one")
+
+planted_bug(columns_used_before_all_are_gathered
+  RUNG cuda_optimized/conv2d/implicit_gemm_tiled
+  FIND [==[__syncthreads();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "a missing barrier: the thread order shows it without a GPU")
+
+planted_bug(last_filters_of_a_tile_unguarded
+  RUNG cuda_optimized/conv2d/implicit_gemm_register_tile
+  FIND [==[if (m >= filters) break;]==]
+  REPLACE [==[]==]
+  TEACHES "a tile that reaches behind the last filter of a group writes the next group's outputs")
+
+planted_bug(column_bits_on_top_of_row_bits
+  RUNG cuda_optimized/conv2d/implicit_gemm_hoisted
+  FILE cuda_optimized/conv2d/tap_table.cuh
+  FIND [==[missing &= ~(std::uint64_t{1} << (conv.R + s));]==]
+  REPLACE [==[missing &= ~(std::uint64_t{1} << (conv.R + s - 1));]==]
+  TEACHES "two masks in one word: where they overlap, padding is read")
+
+planted_bug(taps_behind_the_last_one_gathered
+  RUNG cuda_optimized/conv2d/implicit_gemm_hoisted
+  FILE cuda_optimized/conv2d/tap_table.cuh
+  FIND [==[table[k] = {0, ~std::uint64_t{0}};]==]
+  REPLACE [==[table[k] = {0, 0};]==]
+  TEACHES "their weights are zero, so the sums are right: but in the padding they read what is not x")
+
+planted_bug(sums_of_a_warp_read_before_they_are_there
+  RUNG cuda_optimized/conv2d/implicit_gemm_vectorized
+  FILE cuda_optimized/conv2d/gathered_product.cuh
+  FIND [==[__syncwarp();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "a warp is not in step of itself: what lanes exchange needs a barrier of the warp")
+
+planted_bug(part_of_the_next_split
+  RUNG cuda_optimized/conv2d/implicit_gemm_split_k
+  FIND [==[for (int split = 0; split < splits; ++split) sum += parts[split * count + i];]==]
+  REPLACE [==[for (int split = 0; split < splits - 1; ++split) sum += parts[split * count + i];]==]
+  TEACHES "a split that is not added is missed only where there are splits")
+
+planted_bug(last_filter_row_taken_for_padding
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[1 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
+  REPLACE [==[0 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
+  TEACHES "a shortcut past the padding must not cut off a row")
+
+planted_bug(window_forgets_columns_of_taps
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[1u << tap.r | 1u << (product_.R + tap.s)]==]
+  REPLACE [==[1u << tap.r]==]
+  TEACHES "left of a row lies the end of the row before: no fault, a wrong number")
+
+planted_bug(weights_left_as_they_are
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FIND [==[out[i] = __uint_as_float(ptx::to_tf32(in[i]));]==]
+  REPLACE [==[out[i] = in[i];]==]
+  TEACHES "rounded once, or never: integers do not tell")
+
+planted_bug(share_of_a_sum_to_its_end
+  RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FIND [==[return {begin, min(begin + share, depth.end)};]==]
+  REPLACE [==[return {begin, depth.end};]==]
+  TEACHES "parts of a sum must not overlap")
+
+planted_bug(patch_rounded_before_it_has_landed
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[ptx::cp_async_wait_group<0>();
+      if (tiling.width == 4) {]==]
+  REPLACE [==[ptx::cp_async_wait_group<1>();
+      if (tiling.width == 4) {]==]
+  TEACHES "the first patch comes with the weights: only a block's second tile shows it")
+
+planted_bug(next_patch_over_the_one_in_use
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[ask_for(tile + blocks, 1 - buffer);]==]
+  REPLACE [==[ask_for(tile + blocks, buffer);]==]
+  TEACHES "two patches are of use only if the copies go to the other one")
+
+planted_bug(patch_left_unrounded
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[line[j] = __uint_as_float(ptx::to_tf32(line[j]));]==]
+  REPLACE [==[line[j] += 0.0f;]==]
+  TEACHES "mma.sync truncates; sums of positive products come out too small")
+
+planted_bug(taps_in_the_order_of_k
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4]]==]
+  REPLACE [==[taps[k]]==]
+  TEACHES "a lane's two steps of k are four apart, not neighbours")
+
+planted_bug(draft_read_before_it_is_written
+  RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FIND [==[__syncwarp();  // separates these stores from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "lanes of a warp need a barrier as well")

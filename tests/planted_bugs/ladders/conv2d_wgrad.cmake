@@ -1,0 +1,99 @@
+planted_bug(dilation_ignored
+  RUNG cuda_naive/conv2d_wgrad/gather
+  FIND [==[- conv.pad.left + s * conv.dilation.w;]==]
+  REPLACE [==[- conv.pad.left + s;]==]
+  TEACHES "a suite without dilation kept a wrong size formula alive for years")
+
+planted_bug(dropped_barrier_in_a_tree
+  RUNG cuda_optimized/conv2d_wgrad/im2col_gemm
+  WITH cuda_optimized/im2col/im2col_batched.cu
+  FIND [==[__syncthreads();  // between the writes of the last step and the reads of this one]==]
+  REPLACE [==[]==]
+  TEACHES "a reduction's levels must not overtake one another")
+
+planted_bug(sums_onto_unwritten_memory
+  RUNG cuda_optimized/conv2d_wgrad/im2col_gemm
+  WITH cuda_optimized/im2col/im2col_batched.cu
+  FIND [==[check(cudaMemsetAsync(dw, 0,]==]
+  REPLACE [==[if (conv.N == 0) check(cudaMemsetAsync(dw, 0,]==]
+  TEACHES "fresh memory is often zero, and then this looks right")
+
+planted_bug(tiles_written_while_read
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm
+  FIND [==[buffer ^= 1;]==]
+  REPLACE [==[]==]
+  TEACHES "with one barrier a step, two buffers are needed")
+
+planted_bug(last_part_as_long_as_the_others
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_split_k
+  FIND [==[const int end = min(product.pixels, begin + product.split_pixels);]==]
+  REPLACE [==[const int end = begin + product.split_pixels;]==]
+  TEACHES "the parts do not divide the sum")
+
+planted_bug(part_forgotten
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_split_k
+  FILE cuda_optimized/conv2d_wgrad/split_k.cuh
+  FIND [==[for (int other = 1; other < kShares; ++other)]==]
+  REPLACE [==[for (int other = 1; other < kShares - 1; ++other)]==]
+  TEACHES "sums in so many parts need long sums")
+
+planted_bug(weights_in_the_order_of_the_parts
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d_wgrad/split_k.cuh
+  FIND [==[sums[share][c * taps + tap] = sum;]==]
+  REPLACE [==[sums[share][i] = sum;]==]
+  TEACHES "invisible with one channel, or one tap")
+
+planted_bug(copies_not_waited_for
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "a copy that has been issued has not landed")
+
+planted_bug(dilated_taps_rounded_down
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FIND [==[by_dilation.quotient(dilation - 1 - at)]==]
+  REPLACE [==[by_dilation.quotient(-at)]==]
+  TEACHES "the first tap inside, with dilation: rounded up")
+
+planted_bug(lanes_keep_the_wrong_half
+  RUNG cuda_optimized/conv2d_wgrad/depthwise
+  FIND [==[__shfl_xor_sync(0xffffffffu, upper ? sums[i] : above, kStep);]==]
+  REPLACE [==[__shfl_xor_sync(0xffffffffu, upper ? above : sums[i], kStep);]==]
+  TEACHES "what a lane gives away is what it does not keep")
+
+planted_bug(splits_not_added
+  RUNG cuda_optimized/conv2d_wgrad/depthwise
+  FIND [==[sum += parts[split * count + i];]==]
+  REPLACE [==[sum += 0.0f * parts[split * count + i];]==]
+  TEACHES "with one image there is one split, and the sum of one is right")
+
+planted_bug(steps_past_the_last_pixel
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[end = min(begin + steps * kStep, product.pixels);]==]
+  REPLACE [==[end = begin + steps * kStep;]==]
+  TEACHES "the steps do not divide the sum")
+
+planted_bug(parts_in_the_same_place
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[(std::int64_t{blockIdx.x} + tile_number)]==]
+  REPLACE [==[std::int64_t{blockIdx.x}]==]
+  TEACHES "a block with shares of two tiles has two parts")
+
+planted_bug(windows_of_another_stage
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[decode(step / kAhead + 1)]==]
+  REPLACE [==[decode(step / kAhead + 2)]==]
+  TEACHES "what is found ahead must lie where it is looked for")
+
+planted_bug(columns_stored_in_order
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[slot = column_slot(2 * place + next_column)]==]
+  REPLACE [==[slot = 2 * place + next_column]==]
+  TEACHES "columns may change places, if loads and stores agree")
+
+planted_bug(cut_instead_of_rounded
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FIND [==[bits + 0x1000]==]
+  REPLACE [==[bits]==]
+  TEACHES "mma.sync truncates: sums of positive products are 6e-4 too small")

@@ -1,0 +1,129 @@
+planted_bug(reads_past_the_end_times_zero
+  RUNG cuda_optimized/gemm/tiled
+  FILE cuda_optimized/gemm/gemm_tiled.cuh
+  FIND [==[k0 + b_k < product.K && n0 + b_n < product.N]==]
+  REPLACE [==[n0 + b_n < product.N]==]
+  TEACHES "garbage times zero is not zero: guard bands of NaN show reads that 'do not matter'")
+
+planted_bug(dropped_barrier_after_the_product
+  RUNG cuda_optimized/gemm/tiled
+  FILE cuda_optimized/gemm/gemm_tiled.cuh
+  FIND [==[__syncthreads();  // separates these loads from the next step's stores]==]
+  REPLACE [==[]==]
+  TEACHES "invisible while K is one tile")
+
+planted_bug(products_cut_off
+  RUNG cpu_reference/gemm/triple_loop
+  FIND [==[sum += a[m * K + k] * b[k * N + n];]==]
+  REPLACE [==[sum += static_cast<float>(static_cast<int>(a[m * K + k] * b[k * N + n] * 2048)) / 2048;]==]
+  TEACHES "small integers do not notice a coarse format: real mode does, element by element")
+
+planted_bug(rows_stored_side_by_side
+  RUNG cuda_optimized/gemm/register_tile
+  FIND [==[const std::int64_t m = m0 + ty + i * kSide, n]==]
+  REPLACE [==[const std::int64_t m = m0 + ty * kElementsM + i, n]==]
+  TEACHES "a thread's rows lie 16 apart, also where it stores them")
+
+planted_bug(vector_store_past_the_row
+  RUNG cuda_optimized/gemm/vectorized
+  FILE cuda_optimized/gemm/four.cuh
+  FIND [==[if (column + 3 < columns) to[3] = four.w;]==]
+  REPLACE [==[to[3] = four.w;]==]
+  TEACHES "four columns are not all inside because the first one is: the next row, or the guard band")
+
+planted_bug(alignment_of_one_matrix_only
+  RUNG cuda_optimized/gemm/vectorized
+  FILE cuda_optimized/gemm/gemm_plan.cuh
+  FIND [==[return product.K % 4 == 0 && product.N % 4 == 0 &&]==]
+  REPLACE [==[return product.N % 4 == 0 &&]==]
+  TEACHES "a's rows are K long and b's are N long: both decide whether vectors may be used")
+
+planted_bug(one_tile_is_not_two
+  RUNG cuda_optimized/gemm/warp_tiles
+  FIND [==[buffer ^= 1;]==]
+  REPLACE [==[]==]
+  TEACHES "with one barrier a step, the next tiles must not go where others still read")
+
+planted_bug(waits_for_one_group_too_few
+  RUNG cuda_optimized/gemm/cp_async
+  FILE cuda_optimized/gemm/async_tiles.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "what has not been waited for may be there in time on a GPU, and mostly is")
+
+planted_bug(no_zeros_beyond_k
+  RUNG cuda_optimized/gemm/cp_async
+  FILE cuda_optimized/gemm/async_tiles.cuh
+  FIND [==[const bool exists = b_row() + k < left;]==]
+  REPLACE [==[const bool exists = true;]==]
+  TEACHES "a step that K does not fill needs zeros: what lies behind b is not a number")
+
+planted_bug(empty_parts_added
+  RUNG cuda_optimized/gemm/split_k
+  FIND [==[const int count = ceil_div(k_steps, ceil_div(k_steps, splits));]==]
+  REPLACE [==[const int count = splits;]==]
+  TEACHES "parts are rounded up, so that the last ones may be empty: nobody has written them")
+
+planted_bug(last_piece_lost
+  RUNG cuda_optimized/gemm/stream_k
+  FIND [==[block <= last; ++block)]==]
+  REPLACE [==[block < last; ++block)]==]
+  TEACHES "shares begin and end inside of tiles")
+
+planted_bug(next_unit_before_the_last_is_done
+  RUNG cuda_optimized/gemm/stream_k
+  FIND [==[__syncthreads();  // separates the loads of the unit before from this one's copies]==]
+  REPLACE [==[]==]
+  TEACHES "a loop around a loop with barriers needs one of its own")
+
+planted_bug(second_axis_of_the_grid_forgotten
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[places.walk.tile_at(place % places.walk.plane, &tile)]==]
+  REPLACE [==[places.walk.tile_at(place % places.walk.row, &tile)]==]
+  TEACHES "a map in a loop: identity<N> and horizontal go on along the grid's y")
+
+planted_bug(as_many_places_as_tiles
+  RUNG cuda_optimized/gemm/wgmma_tf32
+  FILE cuda_optimized/gemm/wgmma_tile.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[: std::int64_t{walk.plane} * work.products * work.splits]==]
+  REPLACE [==[: work.items()]==]
+  TEACHES "a map in a loop: places without a tile lie between those with one")
+
+
+set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)
+
+planted_bug(stage_multiplied_before_it_has_landed
+  RUNG cuda_optimized/gemm/mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "on a GPU the copies have mostly landed anyway; here they land when waited for")
+
+planted_bug(stored_without_the_permutation
+  RUNG cuda_optimized/gemm/mma_tf32
+  FIND [==[a_tile + S::Stages::A::at(i, a_k)]==]
+  REPLACE [==[a_tile + i * kMmaStep + a_k]==]
+  TEACHES "who stores and who loads must permute alike")
+
+planted_bug(quarters_of_a_fragment_exchanged
+  RUNG cuda_optimized/gemm/mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[Tile::at(lane % 16, k0 + lane / 16 * 4)]==]
+  REPLACE [==[Tile::at(lane % 8 + lane / 16 * 8, k0 + lane / 8 % 2 * 4)]==]
+  TEACHES "the order that fits b's fragments, used for a's: the wrapper's layout is the hardware's")
+
+planted_bug(truncated_factors
+  RUNG cuda_optimized/gemm/mma_tf32
+  FILE cuda_optimized/gemm/mma_tile.cuh
+  FIND [==[b[j][e] = ptx::to_tf32(__uint_as_float(b[j][e]));]==]
+  REPLACE [==[b[j][e] += 0;]==]
+  TEACHES "integers are exact without cvt.rna; sums of positive products are 6e-4 too small")
+
+planted_bug(big_parts_alone
+  RUNG cuda_optimized/gemm/mma_3xtf32
+  FIND [==[return ptx::to_tf32(value - __uint_as_float(factor));]==]
+  REPLACE [==[return 0;]==]
+  TEACHES "TF32 where the problem asks for fp32")

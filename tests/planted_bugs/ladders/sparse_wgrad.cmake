@@ -1,0 +1,51 @@
+planted_bug(last_chunk_as_long_as_the_others
+  RUNG cuda_optimized/sparse_wgrad/output_stationary
+  FIND [==[const int count = left < kChunk ? static_cast<int>(left) : kChunk;]==]
+  REPLACE [==[const int count = kChunk; static_cast<void>(left);]==]
+  TEACHES "pairs of the next tap, or memory behind the last pair, flow into the sum")
+
+planted_bug(chunk_read_before_it_is_there
+  RUNG cuda_optimized/sparse_wgrad/output_stationary
+  FIND [==[__syncthreads();  // the chunk is complete before anybody reads it]==]
+  REPLACE [==[]==]
+  TEACHES "a missing barrier: the thread order shows it without a GPU")
+
+planted_bug(dw_not_zeroed_before_atomics
+  RUNG cuda_optimized/sparse_wgrad/split_k_atomics
+  FIND [==[check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));]==]
+  REPLACE [==[static_cast<void>(weights);]==]
+  TEACHES "what adds needs a zero to start from")
+
+planted_bug(pairs_of_the_next_part
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FILE cuda_optimized/sparse_wgrad/row_gather.cuh
+  FIND [==[rows_[j] = pair < left_ ? pair_[pair * kPairColumns] : -1;]==]
+  REPLACE [==[rows_[j] = left_ > 0 ? pair_[pair * kPairColumns] : -1;]==]
+  TEACHES "parts end where their tap ends, not at a whole step")
+
+planted_bug(rows_of_pairs_not_waited_for
+  RUNG cuda_optimized/sparse_wgrad/split_k
+  FILE cuda_optimized/sparse_wgrad/pair_product.cuh
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "on a GPU the copies have mostly landed anyway; here they land when waited for")
+
+planted_bug(last_group_of_parts_not_added
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FIND [==[for (int part = group; part < count[slab]; part += groups)]==]
+  REPLACE [==[for (int part = group; part < count[slab] - 1; part += groups)]==]
+  TEACHES "the last part of a tap is shorter than the others, and counts all the same")
+
+planted_bug(sum_over_lanes_without_the_taps_before
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FIND [==[index -= __shfl_sync(0xFFFFFFFF, sum, 31);]==]
+  REPLACE [==[index -= __shfl_sync(0xFFFFFFFF, sum, 30);]==]
+  TEACHES "a warp sees 32 taps at a time: kernels with more of them need the sum of all 32")
+
+planted_bug(fragments_of_the_wrong_half
+  RUNG cuda_optimized/sparse_wgrad/split_k_mma
+  FIND [==[fragments[f + e / 2][e % 2] = four[e];]==]
+  REPLACE [==[fragments[f + e % 2][e / 2] = four[e];]==]
+  TEACHES "four matrices of a load: which of them are further pairs, and which further channels")

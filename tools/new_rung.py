@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Writes the skeleton of a new rung: a copy of the one before it, to be changed.
+
+    new_rung.py LADDER NAME --after RUNG      (./ladder new-rung ...)
+
+RUNG is a rung of the ladder, cuda_optimized/gemm/tiled or just tiled where one rung is called so. The new file lies
+beside it; after a rung of cuda_naive, in cuda_optimized. It is a copy with a header to be filled in, so that it compiles
+and gives right results from the first minute on, and the difference to its neighbour is what you change. A row of the
+ladder's table names it. `./ladder check files` fails until nothing in it says TODO.
+"""
+import argparse
+import pathlib
+import re
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HEADER = """\
+/// @file {file}
+/// @brief {ladder}, TODO: the one idea, in a line.
+///
+/// **The idea.** TODO: two to eight sentences, in the order in which a reader needs them.
+///
+///     TODO: a small picture
+///
+/// **Expect.** TODO: the prediction. Loads, bytes, registers; what a profiler would show, and why.
+/// **Costs.** TODO: memory, launches, what it declines and why.
+/// **Try.** TODO: one exercise.
+"""
+
+
+class Trouble(Exception):
+    """What was asked for cannot be done."""
+
+
+def named(table, ladder, name):
+    """The folder and the name of the ladder's rung that is called so."""
+    rungs = re.findall(r"C(?:PU|UDA)_ROW\(\s*(\w+),\s*\w+,\s*(\w+),", table)
+    found = [rung for rung in rungs if name in (rung[1], f"{rung[0]}/{ladder}/{rung[1]}")]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{folder}/{ladder}/{rung}" for folder, rung in (found or rungs))
+    raise Trouble(f"after = {name}: must be {'one' if found else 'a rung'} of {known}")
+
+
+def skeleton(text, ladder, old, new):
+    """The text of the new file. @param old, new (folder, name)"""
+    lines = text.splitlines(keepends=True)
+    header = next(i for i, line in enumerate(lines) if not line.startswith("///"))
+    code = "".join(lines[header:])
+    suffix = re.search(r"@file \S+\.(\w+)", text).group(1)
+    declared = re.search(rf"^(Implementation<\w+> ){old[1]}\(\)", code, re.MULTILINE)
+    if not declared:
+        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: has no function {old[1]}() in the usual form; copy it by hand")
+    public = code[code.rindex("}  // namespace\n", 0, declared.start()):declared.start()] if "namespace {" in code else ""
+    if re.search(r"^\w.*\) \{", public, re.MULTILINE):
+        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: defines functions for other files, too; copy it by hand")
+    code = code[:declared.start()] + declared.group(1) + f"{new[1]}()" + code[declared.end():]
+    code = re.sub(rf"\b{old[0]}::{ladder} \{{", f"{new[0]}::{ladder} {{", code)
+    code = re.sub(rf"(namespace .*){old[0]}::{ladder}$", rf"\g<1>{new[0]}::{ladder}", code, flags=re.MULTILINE)
+    return HEADER.format(file=f"{new[1]}.{suffix}", ladder=ladder) + code, suffix
+
+
+def with_row(table, ladder, old, new, cuda):
+    """The ladder's table with a row behind that of the old rung."""
+    kind = "CUDA" if cuda else "CPU"
+    problem = re.search(rf"C(?:PU|UDA)_RUNG\((\w+), {old[0]}, {ladder}, {old[1]}\)\n", table)
+    at = problem.end()
+    table = table[:at] + f"{kind}_RUNG({problem.group(1)}, {new[0]}, {ladder}, {new[1]})\n" + table[at:]
+    row = re.search(rf"( *)C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},(?:[^\"()]|\"[^\"]*\")*\),?", table)
+    indent = row.group(1)
+    fresh = f'{indent}{kind}_ROW({new[0]}, {ladder}, {new[1]}, "{old[0]}/{ladder}/{old[1]}",\n{indent}         "TODO: the one idea, in a line"),'
+    before = row.group(0) if row.group(0).endswith(",") else row.group(0) + ","
+    return table[:row.start()] + before + "\n" + fresh + table[row.end():]
+
+
+def write_rung(root, ladder, name, after):
+    """Writes the file and the row. Returns both paths."""
+    tables = root / "ladders"
+    path = tables / f"{ladder}.cpp"
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise Trouble(f"name = {name}: must be small letters, digits and _, a letter first")
+    if ladder in ("ladders", "rung_libraries") or not path.is_file():
+        known = sorted(p.stem for p in tables.glob("*.cpp") if p.stem not in ("ladders", "rung_libraries"))
+        raise Trouble(f"ladder = {ladder}: must be one of {', '.join(known)}")
+    table = path.read_text()
+    old = named(table, ladder, after)
+    new = ("cuda_optimized" if old[0] == "cuda_naive" else old[0], name)
+    source = next(p for p in (root / old[0] / ladder).glob(f"{old[1]}.*") if p.suffix in (".cpp", ".cu"))
+    file = root / new[0] / ladder / (name + source.suffix)
+    if re.search(rf"_ROW\(\s*{new[0]},\s*{ladder},\s*{name},", table) or file.exists():
+        raise Trouble(f"name = {name}: {new[0]}/{ladder}/{name} is there already")
+    text, _ = skeleton(source.read_text(), ladder, old, new)
+    table = with_row(table, ladder, old, new, source.suffix == ".cu")
+    file.write_text(text)
+    path.write_text(table)
+    return file, path
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./ladder new-rung", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ladder")
+    parser.add_argument("name")
+    parser.add_argument("--after", required=True, metavar="RUNG")
+    options = parser.parse_args()
+    try:
+        file, table = write_rung(ROOT, options.ladder, options.name, options.after)
+    except Trouble as trouble:
+        print(f"new-rung: {trouble}", file=sys.stderr)
+        return 2
+    file, table = file.relative_to(ROOT), table.relative_to(ROOT)
+    print(textwrap.dedent(f"""\
+        {file}: a copy of the rung before it; its header says TODO where you write
+        {table}: its row, with the idea to be told
+
+        ./ladder compare {options.ladder} --rung {file.with_suffix('')}     is it right?
+        ./ladder test -R {file.with_suffix('')}     its own tests
+        ./ladder format && ./ladder check files     what is still missing
+        CONTRIBUTING.md has the checklist."""))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
