@@ -1,7 +1,6 @@
 /// @file direct.cpp
 /// @brief conv2d, rung 1: the definition, one loop for each letter of the formula.
 ///
-/// - After: reordered.cpp (the same sums with the innermost loop along memory)
 /// - On the GPU: cuda_naive/conv2d/direct.cu
 ///
 /// **The idea.** There is none yet: every output is the sum of its window's products, written down

@@ -1,8 +1,6 @@
 /// @file im2col_gemm.cpp
 /// @brief conv2d, rung 3: windows become columns, and the convolution one matrix product.
 ///
-/// - Before: reordered.cpp (loops over the input itself)
-/// - After:  implicit_gemm.cpp (the same product without the copy)
 /// - On the GPU: cuda_naive/conv2d/im2col_gemm.cu
 ///
 /// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are

@@ -1,8 +1,6 @@
 /// @file reordered.cpp
 /// @brief conv2d, rung 2: the loops reordered, so that the innermost one runs along memory.
 ///
-/// - Before: direct.cpp (the innermost loops run over one small window)
-/// - After:  im2col_gemm.cpp (the same products, as one large matrix product)
 /// - On the GPU: cuda_naive/conv2d/direct.cu, where neighbouring threads are the innermost loop
 ///
 /// **The idea.** The seven loops may stand in any order. With q innermost, one weight meets a whole

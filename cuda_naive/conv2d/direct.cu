@@ -1,8 +1,6 @@
 /// @file direct.cu
 /// @brief conv2d, first on the GPU: one thread computes one output.
 ///
-/// - Before: cpu_reference/conv2d/direct.cpp (the same sums, one after the other)
-/// - After:  cuda_optimized/conv2d/direct_tiled.cu (a block shares the input that its threads read)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** All outputs are independent, so each becomes a thread. The four outer loops of the
@@ -16,7 +14,10 @@
 /// lines, its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an
 /// SM issues one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the
 /// arithmetic peak.
-/// **Costs.** Declines other layouts than NCHW and other types than float32.
+/// **Costs.** Every input is loaded again for each output that reads it. Declines other layouts
+/// than NCHW and other types than float32.
+/// **Try.** Make the block 8 x 32 threads instead of 32 x 8 (kBlockQ = 8, kBlockP = 32). How many
+/// rows of x does a warp read at once then, and how many sectors of 32 bytes does a store touch?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"

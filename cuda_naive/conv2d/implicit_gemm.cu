@@ -1,13 +1,12 @@
 /// @file implicit_gemm.cu
 /// @brief conv2d as a matrix product, first on the GPU: one thread a sum, every index decoded.
 ///
-/// - Before: cuda_naive/conv2d/im2col_gemm.cu (writes the columns to memory, then multiplies)
-/// - After:  cuda_optimized/conv2d/implicit_gemm_tiled.cu (a block shares what its threads gather)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The columns of im2col are copies of x, so the product can read x itself. A thread
 /// computes one element of the product: filter m, pixel j. For every step k of its sum it takes k
-/// apart into channel and tap, and looks where in x that tap of its window lies.
+/// apart into channel and tap, and looks where in x that tap of its window lies. Neighbouring
+/// threads have neighbouring q, as in direct.cu, and so their loads and stores are neighbours.
 ///
 ///     weights [M][k]                  x, seen as [k][j]                 y [M][j]
 ///
@@ -18,16 +17,13 @@
 ///
 ///     M = K / groups filters, j = 0 ... N * P * Q - 1, k = 0 ... C / groups * R * S - 1
 ///
-/// Neighbouring threads have neighbouring q, as in direct.cu: their loads of x and their stores of
-/// y are neighbours too.
-///
-/// **Expect.** The loads of direct.cu, two for each multiply-add, and on top of them the price of
-/// decoding: two divisions with remainder, some 40 instructions, for one multiply-add. At 128
-/// multiply-adds or other instructions a cycle an SM cannot pass 1/60 of what the multiply-adds
-/// alone would allow: about 1.2 TFLOP/s on an H200, 200 ms for B10 (64x512x28x28, 512 filters 3x3),
-/// some three times slower than direct.cu, which does the same sums by counting up.
+/// **Expect.** The two loads of direct.cu for each multiply-add, and the price of decoding: two
+/// divisions with remainder, some 40 instructions, besides 20 for addresses and bounds. An SM
+/// starts 128 multiply-adds or other instructions a cycle: at most 1/60 of the peak, about 1.2
+/// TFLOP/s on an H200, 200 ms for B10 (64x512x28x28, 512 filters 3x3), some three times slower than
+/// direct.cu, which does the same sums by counting up.
 /// **Costs.** No workspace. Declines other layouts than NCHW, other types than float32, and filters
-/// of 2^31 weights.
+/// of 2^31 weights and more.
 /// **Try.** Replace the two divisions by counters for c, r and s that the loop moves on. What is
 /// left of the difference to direct.cu?
 #include "core/conv2d_problem.hpp"

@@ -1,15 +1,13 @@
 /// @file depthwise.cu
-/// @brief conv2d with one input channel a group: whole planes or bands of rows, each one piece of
-/// memory.
+/// @brief conv2d with one input channel a group: planes or bands of rows, each one piece of memory.
 ///
-/// - Before: direct_cp_async.cu (sums over channels that arrive one after the other)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** With C = groups a filter reads one channel, and there is no sum over channels that
-/// would reuse what was loaded. The rung is a copy that happens to multiply: what counts is that
-/// every byte moves once, in vectors of 16. In NCHW a channel's image is one piece of memory, small
-/// ones lie one behind the other, and so do the outputs. A block takes as many whole planes as fit
-/// (or, of a large plane, a band of rows with its halo), and neither rows nor alignment count:
+/// **The idea.** With C = groups a filter reads one channel, and no sum over channels reuses what
+/// was loaded. The rung is a copy that happens to multiply: every byte should move once, in vectors
+/// of 16 bytes. In NCHW a channel's plane is one piece of memory, planes lie one behind the other,
+/// and so do the outputs. A block takes several whole planes (or, of a large plane, a band of rows
+/// with its halo), and where rows begin does not matter to the copy:
 ///
 ///     x  [ plane 0 | plane 1 | ... | plane 7 ]      14 x 14: 196 floats each, 49 vectors
 ///          | cp.async, 16 bytes each                rows of 14 floats are not multiples of 16
@@ -19,21 +17,12 @@
 ///          | float4 stores
 ///     y  [ plane 0 | plane 1 | ... | plane 7 ]
 ///
-/// The padding is not stored anywhere: a thread knows which of its columns are inside. It reads its
-/// columns of kTaps rows in pairs (float2: 16 threads, 14 floats apart, meet no bank twice), and
-/// uses each value for up to kTaps outputs.
-///
-/// **Expect.** Problem B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads
-/// and 126 multiply-adds for 14 outputs. 8.3 us on an H200 (M), where a copy of as many bytes takes
-/// 4.4 and cuDNN 27. With so little arithmetic it is the *instructions* that count, not the bytes:
-/// a thread a column, with a load and a comparison for each value, took 9.5 us in a sketch with all
-/// sizes compiled in, a thread a row 6.8. So a thread finds its place by multiplications with
-/// numbers that the host has prepared (FastDivision).
-/// **Costs.** The outputs pass through shared memory a second time. Other filters than 3 x 3 and
-/// 5 x 5, dilation, and other strides than 1 and 2 load R * S values an output. Declined: more than
-/// one input channel a group, more than 8 filters a channel, and rows so long that the inputs of a
-/// single row of outputs do not fit into shared memory.
-///
+/// **Expect.** B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads of pairs
+/// and 126 multiply-adds for 14 outputs. With so little arithmetic the *instructions* count, not
+/// the bytes: so a thread takes a whole row, and finds its place by multiplications (FastDivision).
+/// **Costs.** The outputs pass through shared memory as well. Only 3 x 3 and 5 x 5 with stride 1 or
+/// 2 are compiled in; all others load R * S values an output. Declined: more than one input channel
+/// a group, more than 8 filters a channel, rows too long for shared memory.
 /// **Try.** Let the threads store straight to y, without the second pass. How many sectors does a
 /// warp's store touch when rows have 14 floats, and how many vectors would it be?
 #include "core/conv2d_problem.hpp"
@@ -47,7 +36,7 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-[[maybe_unused]] constexpr int kBlocks = 8;  ///< That shall fit an SM, with a 3 x 3 filter.
+[[maybe_unused]] constexpr int kBlocks = 8;  ///< Of an SM, at least, with a 3 x 3 filter.
 
 /// Outputs that a thread computes, neighbours in a row, from the columns w0 ... of x: filter kTaps
 /// x kTaps, stride kStride, no dilation. Rows 0 ... rows - 1 of the input are there, all others are
@@ -105,7 +94,7 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
   const int multiplier = plan.multiplier, together = plan.together();
   const int plane0 = static_cast<int>(blockIdx.x) * plan.planes;
   const int tile_planes = min(plan.planes, conv.N * conv.C - plane0);
-  // Whose filter it is, where the filter's size is known.
+  // What this thread computes, where the filter's size is compiled in.
   const auto [plane, row, segment, channel] = plane_place(plan, plane0, thread);
   const int k0 = channel * multiplier;
 

@@ -1,30 +1,29 @@
 /// @file direct_constant_weights.cu
 /// @brief conv2d, weights come from constant memory; common filter sizes are compiled in.
 ///
-/// - Before: direct_tiled.cu (x from shared memory, weights through the L1 cache)
-/// - After:  direct_register_tile.cu (a thread computes many outputs)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** All threads of a block multiply by the same weight at the same time. Constant
-/// memory is made for that: its cache hands one value to a whole warp, and beside the path of the
+/// memory is made for that: its cache hands one value to a whole warp, and not by the path of the
 /// other loads. It holds 64 KB, so the weights come in pieces, each followed by a launch that uses
 /// it.
 ///
 ///     weights [K][C][R][S] -- piece 0 --> constant memory --> launch: y for the filters of piece 0
 ///                          -- piece 1 --> constant memory --> launch: y for the filters of piece 1
 ///
-/// A filter that is larger than 64 KB alone comes in several pieces of its channels; all but the
-/// first add to y. With R and S known when compiling, the loop over s unrolls, and the place of
-/// each of its weights becomes a part of an instruction.
+/// A single filter of more than 64 KB comes in several pieces of its channels; all but the first
+/// add to y. With R and S known when compiling, the loop over s unrolls, and the place of each of
+/// its weights becomes a part of an instruction.
 ///
 /// **Expect.** One load from shared memory for each multiply-add instead of two loads: about twice
-/// the speed of direct_tiled. More than a quarter of the arithmetic peak cannot come of it, because
-/// an SM issues one warp-wide load a cycle, but four warp-wide multiply-adds. 32 registers a
-/// thread.
-/// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. The constant
-/// memory is one for all launches of this rung in the process: runs must follow one another in one
-/// stream. Declined are filters of more than 16384 taps and windows larger than shared memory; also
+/// the speed of direct_tiled, and at most a quarter of the arithmetic peak, because an SM issues
+/// one warp-wide load a cycle, but four warp-wide multiply-adds.
+/// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. All launches
+/// of this rung in the process share the one constant memory: runs must follow one another in one
+/// stream. Declined: filters of more than 16384 taps and windows larger than shared memory; also
 /// other layouts than NCHW and other types than float32.
+/// **Try.** B7 (32x512x7x7, 512 filters 3x3) has 2.4 million weights. How many launches is that,
+/// how many blocks has each of them, and how many could the GPU hold?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"

@@ -1,51 +1,29 @@
 /// @file direct_cp_async.cu
 /// @brief conv2d, inputs and weights arrive in shared memory by themselves, several channels ahead.
 ///
-/// - Before: direct_double_buffered.cu (the next channel waits in registers)
-/// - After:  direct_register_window.cu (few channels: without shared memory), depthwise.cu (the
-///   other extreme: nothing to sum up, all is copying)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** `cp.async` copies from global to shared memory without passing through registers:
-/// a thread starts the copy, goes on, and waits much later. What lies in the padding is not read
-/// and becomes zero (`read_bytes` = 0), so padding costs no branch. Copies are closed into groups,
-/// one a channel, and a ring of places holds several of them:
+/// a thread starts the copy, goes on, and waits much later. Padding is not read and becomes zero
+/// (`read_bytes` = 0), without a branch. A channel's copies are one group, and a ring of places
+/// holds several groups:
 ///
-///     place 0 | c0 arrives | c0 computed | c3 arrives ...           time ->
-///     place 1 | c1 arrives . . . . . . . | c1 computed | c4 ...
-///     place 2 | c2 arrives . . . . . . . . . . . . . . | c2 computed |
-///                          wait for c0; barrier; start the next copies; compute
+///     place 0 | c0 arrives | c0 computed | c3 arrives . . . . . . .  | c3 computed    time ->
+///     place 1 | c1 arrives . . . . . . . | c1 computed | c4 arrives . . . . . . .
+///     place 2              | c2 arrives . . . . . . .  | c2 computed | c5 arrives
+///                          wait for c0; barrier; start c2; compute c0
 ///
-/// The registers that are free now hold outputs: 4 pixels of a row times 2 rows times up to 8
-/// filters. Four pixels are a float4, which 8 threads read from all 32 banks at once (8 pixels a
-/// thread would meet in the same banks). With stride 2 a row lies in shared memory as its even
-/// columns and behind them its odd ones, so that neighbouring pixels still read neighbouring
-/// floats. The weights come the same way, filters innermost: a warp reads the weights of a tap with
-/// one or two broadcasts, and no launch has to wait for an upload to constant memory.
+/// The registers that this frees hold outputs: 4 pixels of a row times 2 rows times up to 8
+/// filters. Four pixels are a float4, which 8 threads read from all 32 banks at once. With stride 2
+/// a row lies in shared memory as its even columns and behind them its odd ones (0 2 4 6 | 1 3 5
+/// 7), so that neighbouring pixels still read neighbouring floats.
 ///
-///     row of x     0 1 2 3 4 5 6 7          a warp's pixels, 3 taps, stride 2:
-///     in shared    0 2 4 6 | 1 3 5 7        tap 0: 0 2 4 6    tap 1: 1 3 5 7    tap 2: 2 4 6 8
-///
-/// A vector of 16 bytes is in x as a whole, or not at all, if W and its column are multiples of 4.
-/// So the first tile begins up to 3 columns left of y, where its inputs are aligned. Rows of y
-/// begin anywhere: each warp passes its outputs through shared memory, and stores 32 neighbours at
-/// a time.
-///
-/// **Expect.** Problem B1 (1x6x768x512, 6 filters 6x6): 48 sums a thread, some 80 shared loads of 8
-/// or 16 bytes for 1728 multiply-adds a channel; 168 registers, 384 blocks of 128 threads, three an
-/// SM, all at once. Measured on an H200 (M): 26 us, where the multiply-adds alone take 15 and cuDNN
-/// takes 244. What lies between: 19.3 million warp instructions for 15.9 million multiply-adds, and
-/// in 23 % of the cycles none starts, although data and instructions are there ("dispatch stall":
-/// operands that meet at the ports of the register file, we suppose). Problem B2 (1x3x1920x2400, 3
-/// filters 3x3): 45 us (M), of which a copy of the bytes takes 28; problem B11 (16x1x161x700, 32
-/// filters 5x20, stride 2): 87 us (M), cuDNN 145; problem B3 (32x3x224x224, 64 filters 7x7, stride
-/// 2): 205 us (M), cuDNN 370.
-/// **Costs.** One block computes few filters: with many channels and filters the input is read
-/// K / 32 times, and a matrix product (implicit_gemm) is faster. Filters, strides and dilations
-/// that are not compiled in take conv2d_cp_async_any(), which loads once for each tap and pixel.
-/// Without compute capability 8.0 the copies are ordinary loads and stores. Declined: filters of
-/// which two channels do not fit into shared memory.
-///
+/// **Expect.** B1 (1x6x768x512, 6 filters 6x6): 21 loads of x and at least 54 of weights from
+/// shared memory for 1728 multiply-adds a channel; 384 blocks, three an SM, all at once. At 67
+/// TFLOP/s its arithmetic takes 15 us, that of B11 41, of B3 113; B2's 110 MB take 28 us at 4 TB/s.
+/// **Costs.** With many channels and filters x is read K / 32 times, and implicit_gemm_cp_async.cu
+/// is faster. What is not compiled in takes conv2d_cp_async_any(): a load for each tap and pixel.
+/// Declined: NHWC, other types, windows and filters too large for shared memory.
 /// **Try.** Let each thread have 8 pixels of one row instead of 4 of two. Which banks do the
 /// threads 0 to 7 read then, and what does a profiler say about wavefronts?
 #include <optional>
@@ -79,7 +57,7 @@ struct Tile {
   static constexpr int kWarpsY = kWarpsY_, kWarpsF = kWarpsF_;
   static constexpr int kChannels = kChannels_;    ///< That arrive together.
   static constexpr int kStages = kStages_;        ///< Places for them.
-  static constexpr int kMinBlocks = kMinBlocks_;  ///< That shall fit an SM.
+  static constexpr int kMinBlocks = kMinBlocks_;  ///< Of an SM, at least.
 
   static constexpr int kWarps = kWarpsY * kWarpsF, kThreads = 32 * kWarps;
   static constexpr int kBlockFilters = kFilters * kWarpsF;

@@ -1,32 +1,27 @@
 /// @file direct_double_buffered.cu
 /// @brief conv2d, the next channel's tile is on its way while the current one is computed.
 ///
-/// - Before: direct_float4.cu (copies a channel, waits, computes it, waits)
-/// - After:  direct_cp_async.cu (copies that pass by the registers, several channels ahead)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** A load only asks for its value; the thread waits where it first uses it. So the
 /// loads of the next channel go out before the arithmetic of this one, into registers, and are
-/// written to shared memory after it. With two tiles in shared memory, nobody reads where they are
-/// written, and one barrier a channel is enough:
+/// written to shared memory after it. With two tiles in shared memory, no thread reads the tile
+/// that others write, and one barrier a channel is enough:
 ///
 ///     registers -> shared   A: c0 |           B: c1 |           A: c2 |
 ///     global -> registers         | c1 . . . .      | c2 . . . .      |        time ->
 ///     arithmetic                  | A =========     | B =========     | A =========
 ///                                 the one barrier of each channel
 ///
-/// Issuing the load *after* the arithmetic into the same tile, as is often seen under the name of
-/// prefetching, hides nothing and races.
-///
-/// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the arithmetic,
-/// where before other blocks of the SM hid it in part. 168 registers a thread at 6 x 6 with 6
-/// output channels (nvcc 13.0, sm_90): three blocks an SM. 30 us on an H200 for problem B1 (M), 74
-/// for B2, where three channels leave little to overlap.
-/// **Costs.** 30 registers and a second tile in shared memory. With one channel a group (depthwise)
-/// there is no next channel, and direct_float4 is the better rung. Tiles of more than 4 vectors a
-/// thread, as with strides of 2 and more, fetch the rest without overlap, and so do filters of more
-/// than 2 weights a thread. All else as in
-/// direct_float4.
+/// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the block's own
+/// arithmetic; before, only the other blocks of the SM hid a part of it. Three blocks an SM still
+/// fit, with at most 168 registers a thread (B1). The three channels of B2 leave little to overlap.
+/// **Costs.** 30 registers: four vectors, their places, two weights. A second tile in shared
+/// memory. With one channel a group (depthwise) there is no next channel, and direct_float4 is the
+/// better rung. A thread fetches at most 4 vectors and 2 weights ahead; what larger tiles (strides
+/// of 2 and more) and filters need beyond that comes without overlap. All else as in direct_float4.
+/// **Try.** Move the loads of the next channel behind multiply(). The result stays right. What
+/// hides the wait now, and what does a profiler say about "long scoreboard" stalls?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
@@ -40,7 +35,7 @@ constexpr int kPixels = 8;                     ///< Outputs of a thread, one bel
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
-[[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
+[[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 constexpr unsigned kFetched = 4;  ///< Vectors of the next channel that a thread holds in registers.
 constexpr int kFetchedWeights = 2;  ///< And so many of its weights.
 
@@ -175,8 +170,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int filter_tile = static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
-    // The group's last tile may have fewer filters. In place of those that are not there, the
-    // thread multiplies by whatever stands in shared memory, and does not store the sums.
+    // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
+    // whatever stands in shared memory, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
@@ -232,9 +227,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         load_filters<kFilters>(channel_weights, kFetchedWeights * static_cast<int>(threads),
                                static_cast<int>(thread), static_cast<int>(threads), filter_room);
         load_rest(conv, channel, h0, aligned_w0, rows, row_vectors, aligned, tile);
-        // The one barrier: between these writes and the reads below. It also stands between the
-        // reads of this tile two channels ago and these writes: who writes here has passed it once
-        // since, and so had all threads finished those reads.
+        // The one barrier: between these writes and the reads below. It also separates the reads
+        // of this tile two channels ago from these writes: a thread that writes here has passed the
+        // barrier of the channel in between, which all threads reach only after those reads.
         __syncthreads();
         if (c + 1 < group_c) {
           channel += channel_size;

@@ -1,32 +1,28 @@
 /// @file direct_float4.cu
 /// @brief conv2d, the input tile is copied four floats at a time.
 ///
-/// - Before: direct_register_tile.cu (a load, two checks and a store for each float of the tile)
-/// - After:  direct_double_buffered.cu (the copy overlaps the arithmetic)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes
-/// or 16. A float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every
-/// row begins at such an address. So the tile begins at the multiple of 4 at or before the first
-/// column that is needed:
+/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes or
+/// 16. A float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every row
+/// begins at such an address. So the tile begins at the multiple of 4 at or before the first column
+/// that is needed:
 ///
 ///     column of x      -4 . . .  0 . . .  4 . . .  8 . . .
 ///     needed                  o  o o o o  o o           first column -1, after the left padding
 ///     copied            0 0 0 0  x x x x  x x x x       3 columns early, whole vectors
 ///
-/// And because W is a multiple of 4 too, no vector straddles the end of a row: one comparison says
-/// whether all four are in x or all four padding. Where x or W is not that even (the dispatch), the
-/// four floats are loaded and checked one by one; the tile in shared memory looks the same.
+/// And because W is a multiple of 4, no vector straddles the end of a row: all four floats are in
+/// x, or all four are padding. Otherwise, which run() decides once for the launch, the four floats
+/// are loaded and checked one by one; the tile in shared memory looks the same.
 ///
-/// **Expect.** At 6 x 6 a thread waits for 3 loads a channel instead of 20, and 2 of weights,
-/// beside 1728 multiply-adds. Counting vectors instead of rows and columns also leaves no lane idle
-/// at the end of a row. 37 us on an H200 for problem B1 (M), 87 for B2.
-///
-/// Reads of the tile stay single floats: 32 neighbouring lanes, 32 banks, no conflict at any pitch.
-/// Stores stay single floats too: a warp's 32 neighbours fill whole lines of y already, for any Q.
-/// Four pixels side by side in a thread would allow float4 stores where Q is a multiple of 4, but
-/// elsewhere, as at Q = 507, would write each line in four parts.
-/// **Costs.** Up to 3 columns of the tile are not used. The rest as in direct_register_tile.
+/// **Expect.** At 6 x 6 (B1) a thread waits for 3 loads of x a channel instead of 20, and 2 of
+/// weights, beside 1728 multiply-adds. B2 (1x3x1920x2400, 3 filters 3x3) has an eighth of these
+/// multiply-adds for almost as many loads, and gains more. Counting vectors instead of rows and
+/// columns also leaves no lane idle at the end of a row.
+/// **Costs.** Three to six columns of the tile are not used. The rest as in direct_register_tile.
+/// **Try.** Time a problem with W = 510 instead of 512. Which loads does the rung use then, and how
+/// much of its gain over direct_register_tile is left?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
@@ -40,7 +36,7 @@ constexpr int kPixels = 8;                     ///< Outputs of a thread, one bel
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
-[[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
+[[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 
 /// Where four neighbouring columns of x lie.
 struct Four {
@@ -168,8 +164,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int filter_tile = static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
-    // The group's last tile may have fewer filters. In place of those that are not there, the
-    // thread multiplies by whatever stands in shared memory, and does not store the sums.
+    // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
+    // whatever stands in shared memory, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;

@@ -1,15 +1,13 @@
 /// @file direct_mma_tf32.cu
 /// @brief conv2d of few channels on the tensor cores: they read windows out of a staged patch.
 ///
-/// - Before: implicit_gemm_mma_tf32.cu (gathers each window's elements from global memory)
-/// - After:  nothing yet: wgmma could take the pixels from registers in the same way
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With few channels, windows overlap, but hardly anything of them lies side by side:
-/// an implicit GEMM copies each element of x R * S / stride^2 times, 4 bytes at a time. Here a
-/// block copies the patch of x under its tile of y once, as the direct rungs do, with zeros for the
-/// padding. The product's factor is never stored, not even in shared memory: a lane reads its
-/// elements of a fragment where they lie in the patch. Where is the sum of two numbers:
+/// an implicit GEMM copies each value of x R * S / stride^2 times, 4 bytes at a time. Here a block
+/// copies the patch of x under its tile of y once, with zeros for the padding. The product's factor
+/// is never stored: a lane reads its elements of a fragment where they lie in the patch, at the sum
+/// of two numbers:
 ///
 ///     patch, 3 channels       y: filters x pixels      += weights: filters x k   * x: k x pixels
 ///     + - - - - - - - - +
@@ -18,38 +16,14 @@
 ///     |  . . . .        |     base[pixel]: the first tap of its window, in a register
 ///     + - - - - - - - - +
 ///
-/// Eight pixels and four taps are 32 lanes. Taps of one row of the filter read a few neighbouring
-/// floats, many lanes the same one: no bank has two. Where the four go on in the filter's next row,
-/// that row should lie in the banks behind: the patch's pitch is chosen so, as far as copies of 16
-/// bytes let it.
-///
-/// Which pixels make up a fragment is free as well. Two fragments have 16 pixels, the first one 0 1
-/// 4 5 8 9 12 13: so the sums that a lane holds of both are four neighbours, and it stores them as
-/// one vector. Where rows of y begin anywhere, a warp passes eight filters at a time through shared
-/// memory and stores 32 neighbours, because half sectors, written one by one, are slow.
-///
-/// All weights of up to 64 filters stay in shared memory, in the order of the fragments: a lane
-/// loads its four of 16 x 8 at once. Both factors are rounded in shared memory, once, each by the
-/// thread that copied it: it needs no barrier to see its own copies. Blocks stay and take tile
-/// after tile; the next patch is on its way while one is multiplied.
+/// A block keeps its weights and takes tile after tile, while the next patch is on its way.
 ///
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 3.8 million mma of 16 x 8 x 8, at 160
-/// TFLOP/s 49 us; a step of k is 16 mma a warp, for which 8 loads of x, 4 of 16 bytes of weights
-/// and one of taps take 26 of the cycles of shared memory: 29 us; y's 103 MB take 26 us. All
-/// three at once: predicted 60 to 70 us. B11 (16x1x161x700, 32 filters 5x20, stride 2): predicted
-/// 30 us.
-/// Measured on one H200: 74 us, where cuDNN takes 204 in NHWC and 309 in NCHW; B11 40 us, and 145
-/// in cuDNN. Tensor cores are busy a third of the time. Half of the warps' time goes to the
-/// products, a sixth to copying and rounding patches, an eighth to the barrier.
-/// What lost: warps of 64 filters x 48 or 64 pixels, which load fewer weights, but are too few to
-/// hide anything (80 and 82 us where this took 76); two steps of k in the loop (the same time);
-/// tiles of 4 rows instead of 2 (78 us: a sixth fewer instructions, but 896 tiles for 264 blocks);
-/// narrow tiles, whose lines leave most lanes of a copy idle (110 us); for B11, stores of single
-/// floats without the way through shared memory (81 us, with slower indices as well).
-/// **Costs.** Filters are computed 16 at a time: with 3 or 6 (B2, B1), most of that is empty, and
-/// direct_cp_async.cu is faster in plain float. More than 64 filters read x several times.
-/// Declined: fp32 problems, NHWC, GPUs before compute capability 8.0, patches and weights that do
-/// not fit shared memory, outputs of 2^30 groups of pixels.
+/// TFLOP/s 49 us; each 16 of them need 26 cycles of shared memory (8 loads of x, 4 of weights, one
+/// of taps): 29 us; y's 103 MB take 26 us. All at once, 60 to 70 us. B11 (16x1x161x700, 32 filters
+/// 5x20, stride 2): 30 us.
+/// **Costs.** Filters come 16 at a time: with 3 or 6 (B2, B1) direct_cp_async.cu is faster.
+/// Declined: fp32, NHWC, compute capability below 8.0, what is too large for shared memory.
 /// **Try.** Give the patch the pitch of a plain array. How many cycles does the load of x then take
 /// for taps in one row, and in two?
 #include <algorithm>
@@ -436,8 +410,8 @@ std::int64_t at_bank(std::int64_t floats, std::int64_t bank, int banks) {
   return floats + ((bank - floats) % banks + banks) % banks;
 }
 
-/// Bytes of shared memory of a tiling with tiles of rows x 8 across pixels; the patch's sizes are
-/// filled in unless the bytes are more than `limit`.
+/// Bytes of shared memory of a tiling with tiles of rows x 16 * across pixels; the patch's sizes
+/// are filled in unless the bytes are more than `limit`.
 std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit, Tiling* tiling) {
   const std::int64_t extent_w = window_extent(conv.S, conv.dilation.w);
   const std::int64_t in_rows =
@@ -564,7 +538,8 @@ std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool direct) 
 bool rows_of_x_in_fours(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 bool rows_of_y_in_fours(const Conv2dProblem& conv) { return conv.Q % 4 == 0; }
 
-/// The same, where x and y may be copied in fours: copies of single floats where there is no room.
+/// What choose() finds, with copies of four floats where x and y allow them, or of single floats
+/// where there is no room.
 Tiling tiling_of(const Conv2dProblem& conv, bool in_fours, bool out_fours) {
   const auto tiling = choose(conv, in_fours ? 4 : 1, out_fours);
   return tiling ? *tiling : choose(conv, 1, false).value();

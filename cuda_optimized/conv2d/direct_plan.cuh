@@ -79,7 +79,7 @@ inline Declined too_large_for_shared_memory(const Conv2dProblem& conv, OutputTil
 /// Constant memory: 64 KB for each .cu file.
 inline constexpr int kConstantFloats = 64 * 1024 / sizeof(float);
 
-/// Why a problem is declined of whose filters not even one channel fits into constant memory.
+/// Why a problem is declined if not even one channel of a filter fits into constant memory.
 inline Declined too_large_for_constant_memory(const Conv2dProblem& conv) {
   return text("a filter of ", conv.R, " x ", conv.S, " weights does not fit into the ",
               kConstantFloats * sizeof(float) / 1024, " KB of constant memory");

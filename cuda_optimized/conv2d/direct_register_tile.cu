@@ -1,14 +1,12 @@
 /// @file direct_register_tile.cu
 /// @brief conv2d, a thread computes a column of pixels for several output channels.
 ///
-/// - Before: direct_constant_weights.cu (a thread computes one output)
-/// - After:  direct_float4.cu (the tile is copied in vectors)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** A value in a register can take part in many products; one in shared memory has to
-/// be loaded for each. So a thread keeps 8 pixels, one below the other, times up to 8 output
-/// channels as sums in registers. Each value that it loads serves all of its output channels, and
-/// with vertical stride and dilation 1 also up to R of its pixels:
+/// be loaded for each. So a thread keeps the sums of 8 pixels, one below the other, for up to 8
+/// output channels. Each value that it loads serves all of these channels, and with vertical stride
+/// and dilation 1 also up to R of the pixels:
 ///
 ///            tx                    one thread, one column of the window, R = 3:
 ///          . o . .   pixel 0        v0   pixel 0 = v0 v1 v2   . w0 w1 w2
@@ -16,29 +14,16 @@
 ///          . o . .   ...            ...  ...
 ///          . o . .   pixel 7        v9   10 loads for 8 * 3 products of each output channel
 ///
-/// The lanes of a warp stay neighbours along q: their loads from shared memory touch 32 different
-/// banks, their stores whole lines of y. Pixels side by side in a thread would spoil both.
+/// A weight now serves 8 products as well, so it leaves constant memory with its uploads and
+/// pieces: the block copies its filters' weights beside the tile (filter_tile.cuh).
 ///
-/// A weight now takes part in 8 products as well, so it need no longer come for free: it leaves
-/// constant memory, and with that go the upload before each launch and the launches for each piece
-/// of 64 KB. The block copies the weights of its filters beside the tile, filters innermost, and a
-/// warp reads four of them at once from one address (filter_tile.cuh).
-///
-/// **Expect.** At 6 x 6 and 6 output channels, 13 loads of x from shared memory and 12 of weights
-/// for 288 multiply-adds: the loop's loads are no longer the limit. Global memory is read once for
-/// all output channels of a thread, not once for each. What is left is the wait for the copy: 22
-/// loads a thread and channel. Measured on an H200 (M): problem B1 (1x6x768x512, 6 filters 6x6) 56
-/// us, 58 with constant memory; problem B7 (32x512x7x7, 512 filters 3x3) 4.6 ms, 120 with constant
-/// memory: there 2.4 million weights came in 192 pieces, each with 8 copies of its own and a launch
-/// of 32 small blocks, one after the other.
-/// **Costs.** 64 sums take registers, and a block computes 32 x 32 pixels. The tile is halved until
-/// it is not twice as large as the image, but small images still leave threads idle: 7 x 7 outputs
-/// are a block of 8 threads. x is read again for each 8 output channels. Other filters than 1, 3,
-/// 5, 6, 7 and 11 squared, vertical strides and dilations have no values to share along the column:
-/// they load 8 for 8 products of each output channel. A horizontal stride of 2 or more makes bank
-/// conflicts. Declined are problems of which 8 rows of outputs and a filter's weights for a channel
-/// need more than 64 KB; also other layouts than NCHW and other types than float32.
-///
+/// **Expect.** At 6 x 6 and 6 output channels (B1), 13 loads of x from shared memory and 12 of
+/// weights for 288 multiply-adds: these loads are no longer the limit. What is left is the wait for
+/// the copy, 22 loads a thread and channel. B7 needs one launch instead of 171.
+/// **Costs.** 7 x 7 outputs are a block of only 8 threads. x is read again for each 8 output
+/// channels. Only square filters of 1, 3, 5, 6, 7 and 11 share values along the column. A
+/// horizontal stride makes bank conflicts. Declined: over 64 KB for the inputs of 8 outputs and a
+/// filter's weights of a channel; NHWC; other types than float32.
 /// **Try.** Read the weights from global memory, all threads of a warp from one address. How many
 /// loads is that for 288 multiply-adds, and what does it do to the time?
 #include "core/conv2d_problem.hpp"
@@ -54,7 +39,7 @@ constexpr int kPixels = 8;                     ///< Outputs of a thread, one bel
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
-[[maybe_unused]] constexpr int kBlocks = 3;        ///< That shall fit an SM: up to 168 registers.
+[[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 
 /// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
 /// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
@@ -150,8 +135,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int filter_tile = static_cast<int>(z % filter_tiles);
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
-    // The group's last tile may have fewer filters. In place of those that are not there, the
-    // thread multiplies by whatever stands in shared memory, and does not store the sums.
+    // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
+    // whatever stands in shared memory, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;

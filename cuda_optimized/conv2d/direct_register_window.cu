@@ -1,48 +1,29 @@
 /// @file direct_register_window.cu
-/// @brief conv2d, x goes straight into registers, which are refilled as soon as they have been
-/// used.
+/// @brief conv2d, x goes straight into registers, which are refilled as soon as they are free.
 ///
-/// - Before: direct_cp_async.cu (x waits in shared memory until it is needed)
-/// - After:  depthwise.cu (nothing to sum up at all)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With a 3 x 3 filter and few channels the problem is a copy with some arithmetic,
-/// and the way through shared memory costs more than it saves: a copy, a barrier and a load for
-/// each value, although only neighbouring threads share it. Here a thread loads its window itself.
-/// What its neighbours have loaded too comes from the L1 cache:
+/// and shared memory costs more than it saves: a copy, a barrier and a load for each value. Here a
+/// thread loads its own window; what its neighbours have loaded, too, comes from the L1 cache:
 ///
 ///     lane 0    x x x x                  two outputs a lane and row: two loads of 8 bytes, the
 ///     lane 1        x x x x              second one in L1 already
 ///     lane 2            x x x x          stores: 32 lanes, 256 bytes without a gap
 ///
-/// Nobody waits for anybody: there is no barrier in the loop. What remains is the wait for memory,
-/// and the thread hides it itself. As soon as a row of the window has taken part in all its
-/// products, its registers are free, and the same row of the next channel, or of the block's next
-/// tile, is asked for. It arrives while the other rows are computed:
+/// No thread waits for another: the loop has no barrier. A thread hides its own wait for memory:
+/// once a row of the window has taken part in all its products, its registers take the same row of
+/// the next channel, or of the block's next tile, while the other rows are computed:
 ///
 ///     row 0   | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ | products | load ~ ~      time ->
 ///     row 1              | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~  | products |
-///     row 2                         | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~  |
 ///              channel 0                                channel 1
 ///
-/// So that there is a next tile, the grid has only as many blocks as run at once, and each takes
-/// several tiles. The weights of all channels stay in shared memory meanwhile.
-///
-/// **Expect.** Problem B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters a
-/// thread, 24 loads of 8 bytes and 7 of weights for 432 multiply-adds a channel; 128 registers, 16
-/// warps an SM with 3 KB each under way: enough for DRAM (some 40 KB). 34 us on an H200 (M), where
-/// a copy of the bytes takes 28, the multiply-adds alone 12, direct_cp_async 45 and cuDNN 542; 38
-/// with one row of padding, where a pair's inputs come in three loads. A sketch with all sizes but
-/// H and W compiled in took 32.6. What
-/// lost: without refilling, and with a block a tile, 35 to 38 us; float4 loads, whose stores are
-/// not contiguous or go through shared memory, 36 to 39; a strip that slides down the image with
-/// the weights of all channels in registers 43 to 61, for lack of warps.
-/// **Costs.** Neighbouring tiles read their halo again, 18/16 of the rows and 17/16 of the columns
-/// here, so it must be small: only 3 x 3 with stride 1 and dilation 1. x is read again for each
-/// tile of filters: with many of them, or with images narrower than 128 columns, other rungs are
-/// faster. Declined are also other layouts than NCHW, other types than float32, and so many
-/// channels that a filter's weights do not fit into shared memory.
-///
+/// **Expect.** B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters a thread, 24
+/// loads of 8 bytes and 7 of weights for 432 multiply-adds a channel; 128 registers, 16 warps an
+/// SM, each with 3 KB under way: DRAM needs some 40 KB. The 110 MB take 28 us at 4 TB/s.
+/// **Costs.** Only 3 x 3, stride 1, dilation 1: neighbouring tiles read their halo again. x is read
+/// again for each tile of filters. Declined: NHWC, other types, weights too many for shared memory.
 /// **Try.** Load the next rows at the end of the channel instead of one by one. What does a
 /// profiler say about "long scoreboard" stalls?
 #include <optional>
@@ -64,7 +45,7 @@ constexpr int kPairs = 2;                    ///< Pairs of neighbouring outputs 
 constexpr int kApart = 64;                   ///< so many columns apart: a warp's pairs lie between.
 constexpr int kColumns = kPairs * kApart;    ///< Of a tile.
 constexpr int kWidth = 2 + kTaps - 1;        ///< Inputs of a pair.
-[[maybe_unused]] constexpr int kBlocks = 4;  ///< That shall fit an SM: up to 128 registers.
+[[maybe_unused]] constexpr int kBlocks = 4;  ///< Of an SM, at least: up to 128 registers.
 
 template <int kFilters>
 constexpr int kWeights = (kTaps * kTaps * kFilters + 3) / 4 * 4;  ///< Floats of a channel.

@@ -1,12 +1,10 @@
 /// @file direct_tiled.cu
 /// @brief conv2d, a block stages its input tile, with halo, in shared memory.
 ///
-/// - Before: cuda_naive/conv2d/direct.cu (every thread reads its own R x S window)
-/// - After:  direct_constant_weights.cu (weights leave the load path)
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** Neighbouring outputs share inputs: 8 x 32 outputs of a 3 x 3 filter need 10 x 34
-/// inputs, not 8*32*9. The block copies them to shared memory once, then every thread reads its
+/// inputs, not 8 * 32 * 9. The block copies them to shared memory once, then every thread reads its
 /// window there.
 ///
 ///     o o o o # #     3 x 3 filter, stride 1: o outputs of this block,
@@ -14,17 +12,19 @@
 ///     # # # # # #
 ///     # # # # # #     channel after channel: copy, barrier, multiply, barrier
 ///
-/// Padding is a select while copying: outside of x the tile holds zeros, and the multiply loop has
-/// no branch left.
+/// Padding is a select while copying: where the tile lies outside of x it holds zeros, and the
+/// multiply loop has no branch left.
 ///
-/// **Expect.** Global loads of x an output and channel fall from R*S to (7 + R)(31 + S) / 256, at
-/// 6 x 6 from 36 to 1.9. Yet the loop gains little: it still issues two loads for each
+/// **Expect.** Global loads of x for an output and channel fall from R * S to (7 + R)(31 + S) /
+/// 256, at 6 x 6 from 36 to 1.9. Yet the loop gains little: it still issues two loads for each
 /// multiply-add, x from shared memory and the weight through the L1 cache, and an SM issues one
-/// warp-wide load a cycle of either kind. What is gained are the bounds checks. Shared memory alone
+/// warp-wide load a cycle of either kind. Only the bounds checks are saved. Shared memory alone
 /// does not pay.
-/// **Costs.** Two barriers a channel. The block's tile is halved until its inputs fit into 64 KB;
-/// declined is only a window that is larger alone. Declines other layouts than NCHW and other types
-/// than float32.
+/// **Costs.** Two barriers a channel. The tile is halved until its inputs fit into 64 KB; declined
+/// is only a window that does not fit alone. Declines other layouts than NCHW and other types than
+/// float32.
+/// **Try.** Let the largest tile be 1 x 256 outputs. How many global loads is that for an output
+/// and channel at 6 x 6, and does the time follow them?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"

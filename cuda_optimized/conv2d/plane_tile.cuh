@@ -1,9 +1,9 @@
 /// @file plane_tile.cuh
 /// @brief How the depthwise rungs cut planes: several whole ones a block, or a band of rows of one.
 ///
-/// A channel's plane of outputs depends on that channel's inputs alone: forward one plane of x on
-/// the way to K/C planes of y, backward K/C planes of dy on the way to one of dx. Planes lie one
-/// behind the other, so that as many as fit come, and go, as one piece of memory.
+/// A channel's plane of outputs depends on that channel's inputs alone: forward, one plane of x
+/// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one behind the
+/// other, so that as many as fit are loaded, and stored, as one piece of memory.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// Columns of the wider of the two planes that a thread steps over: a row of 14, 28, 56 ....
+/// Columns that a thread covers of the wider of the two planes, whose rows have 14, 28, 56 ...
 inline constexpr int kSegment = 14;
 inline constexpr int kPlaneThreads = 128;  ///< Of a block, at most.
-/// More filters a channel are a sum over filters, not a copy: other rungs' business.
+/// With more filters a channel the work is no longer like a copy: other rungs take these.
 inline constexpr int kMaxMultiplier = 8;
 
 /// Floats of shared memory for a copy of `count` by flat_load(), wherever it begins: a multiple
@@ -57,7 +57,7 @@ struct PlanePlace {
 /// The thread's place; the block begins with plane `plane0` of N * C.
 __device__ inline PlanePlace plane_place(const PlanePlan& plan, int plane0, int thread) {
   const int line = plan.by_segments.quotient(thread), plane = plan.by_rows.quotient(line);
-  // A thread behind the last plane has no channel, but its number must be one.
+  // A thread behind the last plane computes nothing, but its channel must still be a valid number.
   const int n = plan.by_channels.quotient(plane0 + plane);
   return {plane, plan.by_rows.remainder(line, plane), plan.by_segments.remainder(thread, line),
           plan.by_channels.remainder(plane0 + plane, n)};
@@ -75,7 +75,7 @@ struct Planes {
 template <class InRows>
 std::optional<PlanePlan> plan_planes(const Conv2dProblem& conv, Planes in, Planes out, int columns,
                                      const InRows& in_rows) {
-  constexpr std::int64_t kBlockBytes = 13 * 1024;  // of shared memory: 16 blocks of an SM
+  constexpr std::int64_t kBlockBytes = 13 * 1024;  // of shared memory: an SM holds 16 blocks
   constexpr std::int64_t kEnoughBlocks = 512;      // more planes a block only if so many remain
   constexpr int kMaxSegments = 16;                 // longer rows go round
   const int multiplier = conv.K / conv.C;

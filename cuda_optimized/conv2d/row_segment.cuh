@@ -10,7 +10,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 enum class Pairs {
   none,  ///< Rows do not begin at multiples of 8 bytes.
   even,  ///< They do, and so does the segment.
-  odd,   ///< They do; the segment begins one float behind.
+  odd,   ///< They do; the segment begins one float after such a multiple.
 };
 
 /// For a rung's choice.
