@@ -21,8 +21,8 @@
 ///
 /// **Expect.** As many iterations as terms: for stride 1 and dilation d, d times fewer for each
 /// axis. The divisions are by numbers that the host knows, hence multiplications, and a fixed
-/// number of them a pixel. The bytes of B3 or B4 take 61 us, but loads have 4 bytes, and each sum
-/// waits for its load: several times as long.
+/// number of them a pixel. A copy of the bytes of B3 or B4 takes 61 us; this takes several times as
+/// long, as loads have 4 bytes, and each sum waits for its load.
 /// **Costs.** A dozen constants. Declines NHWC, other types, and 2^31 or more pixels in a channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
 #include "core/im2col_problem.hpp"

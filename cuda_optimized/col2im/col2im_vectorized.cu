@@ -31,10 +31,10 @@ namespace convladder::BACKEND::cuda_optimized::col2im {
 namespace {
 
 constexpr int kThreads = 256;
-/// Of them an SM shall hold: up to 64 registers a thread. With twice as many registers all loads of
-/// a piece are under way at once, but half of the threads wait for them: that was slower.
+/// Blocks that an SM must hold at once: up to 64 registers a thread. With twice as many registers
+/// all loads of a piece are under way at once, but an SM holds half as many threads: slower.
 [[maybe_unused]] constexpr int kBlocks = 4;
-/// So many that a thread has one piece of work, in order: more of them stride.
+/// So many that a warp usually has one piece of work; with more work than that, warps stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 constexpr int kMaxStride = 4;
 /// Lanes of a warp that have pixels of their own; the first and the last only help their
@@ -50,7 +50,7 @@ struct Vectors {
   Steps steps;
   FastDivision by_plane, by_row, by_height;  ///< By the pieces of a channel, of a row; by H.
   std::int64_t channel0 = 0;                 ///< The first channel, counted over all images.
-  int pieces = 0;  ///< Of all these channels: 4 * stride neighbours of a row of x each.
+  int pieces = 0;  ///< In all these channels: 4 * stride neighbours of a row of x each.
   int row_pieces = 0;
 };
 

@@ -41,8 +41,8 @@ struct Tiles {
   static constexpr int kThread = kThread_;  ///< kThread filters x kThread pixels
   static constexpr int kThreadsN = kTileN / kThread;
   static constexpr int kThreads = kTileM / kThread * kThreadsN;
-  static constexpr int kBlocks = kBlocks_;                    ///< That shall fit an SM.
-  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Of a thread, for a tile.
+  static constexpr int kBlocks = kBlocks_;                    ///< Blocks that an SM must hold.
+  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Loads of a thread for a tile.
   static constexpr int kLoadsN = kTileN * kTileK / kThreads;
   static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
 

@@ -34,7 +34,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kMostSplits = 32;
-[[maybe_unused]] constexpr int kThreads = 256;  ///< Of a block that adds parts.
+[[maybe_unused]] constexpr int kThreads = 256;  ///< Threads of a block that adds parts.
 
 /// Writes the sums of a part to parts [splits][channels][pitch(): pixels, rounded up to 4].
 struct StoreParts {
@@ -57,8 +57,7 @@ struct StoreParts {
 };
 
 /// out [images][channels][rows][columns] = bias + parts, activated: no block could do that before,
-/// for none knew a whole sum. Grid <= ceil(channels * pitch / 256),
-/// block 256.
+/// because none had a whole sum. Grid <= ceil(channels * pitch / 256), block 256.
 __global__ void __launch_bounds__(kThreads)
     conv2d_add_parts(GatheredProduct product, int splits, const float* parts, const float* bias,
                      Activation activation, float* out) {
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// What the model needs to know of a GPU, and of a tile on it: an H200's numbers, measured. Another
+/// What the model needs to know of a GPU, and of a tile on it: numbers fitted to an H200. Another
 /// GPU has others, but the choice depends on their ratios only.
 struct Model {
   static constexpr double kSmFlops = 65e12 / 132;  ///< an SM, multiply-adds alone

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kTile = 32;                   ///< Filters, pixels and steps of k of a tile.
 constexpr int kThreadRows = 8;              ///< Rows of threads of a block.
-constexpr int kSums = kTile / kThreadRows;  ///< Of a thread, one below the other.
+constexpr int kSums = kTile / kThreadRows;  ///< Sums of a thread, kThreadRows rows apart.
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(pixels/32), <= ceil(filters/32), <= groups), block (32, 8).

@@ -33,7 +33,7 @@ namespace convladder::BACKEND::cuda_optimized::im2col {
 namespace {
 
 constexpr int kThreads = 256;
-/// So many that a thread has one piece of work, in order: more of them stride.
+/// So many that a thread usually has one piece of work; with more work than that, threads stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 
 /// What the host works out for the kernel.

@@ -35,7 +35,7 @@ constexpr int kThreads = 256;
 /// Windows of a thread: the fewer bytes each has, the more of them share a decoding.
 template <class Vector>
 constexpr int kRun = sizeof(Vector) == sizeof(float) ? 8 : 4;
-/// So many that a thread has one piece of work, in order: more of them stride.
+/// So many that a thread usually has one piece of work; with more work than that, threads stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxImageThreads = (std::int64_t{1} << 30) - 1;
 
@@ -43,7 +43,7 @@ constexpr std::int64_t kMaxImageThreads = (std::int64_t{1} << 30) - 1;
 struct Rows {
   FastDivision by_row, by_pieces, by_height, by_depth;  ///< Vectors of a row; runs of a line; P; O.
   FastDivision by_channels, by_width_taps, by_height_taps;  ///< Vectors of a pixel; S; R.
-  int vectors, channels;                                    ///< Of a row; of a pixel.
+  int vectors, channels;                                    ///< In a row; in a pixel.
   std::int64_t image0;                                      ///< The first image of this launch.
   int threads;                                              ///< Threads that have work.
 };
@@ -125,7 +125,7 @@ int line_pieces(const Im2colProblem& problem) {
   return ceil_div(problem.width.out, kRun<Vector>);
 }
 
-/// Those of an image.
+/// Runs of windows of an image.
 template <class Vector>
 std::int64_t image_pieces(const Im2colProblem& problem) {
   return std::int64_t{problem.depth.out} * problem.height.out * line_pieces<Vector>(problem);
