@@ -1,7 +1,6 @@
 /// @file maps.cpp
-/// @brief tile_map, rung 1: every map written as what it is, a way to walk over the tiles.
+/// @brief tile_map: every map written as what it is, a way to walk over the tiles.
 ///
-/// - After: cuda_naive/tile_map/row_major.cu (each block finds its own tile)
 /// - On the GPU: cuda_optimized/tile_map/maps.cu (the same walks as closed formulas)
 ///
 /// **The idea.** A GPU starts a grid's blocks in the order of their index (x fastest; observed, not

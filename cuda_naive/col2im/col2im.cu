@@ -1,8 +1,6 @@
 /// @file col2im.cu
 /// @brief col2im, first on the GPU: one thread a pixel gathers its terms; one launch an image.
 ///
-/// - Before: cpu_reference/col2im/col2im.cpp (scatters: adds each column element to its pixel)
-/// - After:  cuda_optimized/col2im/col2im_batched.cu (all images in one launch)
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** Threads that scatter would add to the same pixel at the same time and need
@@ -17,14 +15,14 @@
 ///             [window2]                    last:   5 / 2 = 2
 ///
 /// A dilated window has gaps: it reads the pixel only if at - start is a multiple of the dilation.
+/// A pixel that no window covers takes the same path, with an empty sum: `add` leaves it as it was.
 ///
-/// **Expect.** Up to ceil(extent / stride) windows an axis are tried; with gaps, some have no
-/// term. With stride 1 the loads of a warp are neighbours in a row of col.
-/// **Costs.** Two divisions for each window that is tried. N launches, as in im2col.
-///
-/// Every pixel takes the same path to one store at the end, also one that no window covers.
-/// (MXNet's kernel for 1-D and 3-D leaves early there and writes a 0 whatever was requested: with
-/// `add` it erases what had been accumulated.)
+/// **Expect.** Up to ceil(extent / stride) windows an axis are tried; with gaps, some have no term.
+/// With stride 1 the loads of a warp are neighbours in a row of col.
+/// **Costs.** Two divisions for each window that is tried, and N launches. Declines layouts other
+/// than NCHW, and types other than float32.
+/// **Try.** Let the loops begin at window 0, and let tap_at() refuse taps outside of the filter,
+/// too. How many windows are then tried for a pixel of B4?
 #include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_naive/col2im/col2im.cuh"

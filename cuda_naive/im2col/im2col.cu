@@ -1,8 +1,6 @@
 /// @file im2col.cu
 /// @brief im2col, first on the GPU: one thread a channel and window, one launch an image.
 ///
-/// - Before: cpu_reference/im2col/im2col.cpp (one element after the other)
-/// - After:  cuda_optimized/im2col/im2col_batched.cu (all images in one launch)
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** A thread copies one window of one channel: a column of col, as far as that
@@ -15,14 +13,16 @@
 ///     row c, tap 1     v  v  v  v
 ///
 /// Items and offsets are 64-bit. In 32 bits `i += grid size` overflows for more than 2^30 items,
-/// and offsets into col sooner still, because col has R * S elements an item (Caffe and MXNet count
-/// in 32 bits).
+/// and offsets into col overflow even sooner, because col has R * S elements an item (Caffe and
+/// MXNet count in 32 bits).
 ///
-/// **Expect.** One load and one store a column element. Stores are coalesced; loads are too where
-/// the stride is 1. The 64-bit divisions that decode an item take some hundred instructions, but
-/// only once a window.
+/// **Expect.** One load and one store for each element of col. Stores are coalesced; loads are too
+/// where the stride is 1. The 64-bit divisions that decode an item take some hundred instructions,
+/// but only once a window.
 /// **Costs.** A launch takes some microseconds, there are N of them, and a small image does not
-/// fill the GPU.
+/// fill the GPU. Declines layouts other than NCHW, and types other than float32.
+/// **Try.** Let neighbouring threads take neighbouring channels of one window. Which bytes does a
+/// warp's store of a tap then touch?
 #include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_naive/im2col/im2col.cuh"

@@ -1,8 +1,6 @@
 /// @file row_major.cu
 /// @brief tile_map, first on the GPU: a block finds its tile by a division.
 ///
-/// - Before: cpu_reference/tile_map/maps.cpp (one loop hands out the tiles)
-/// - After:  cuda_optimized/tile_map/maps.cu (the same for every map)
 /// - The same maths: cpu_reference/tile_map/maps.cpp
 ///
 /// **The idea.** On a GPU nobody hands out tiles: a block knows its index, and must find out by
@@ -16,6 +14,8 @@
 /// The map itself is a poor one: P blocks that run at once span P / tiles_n tile rows but all tile
 /// columns.
 /// **Costs.** Knows row_major alone; the other maps are declined.
+/// **Try.** Exchange the roles of m and n, so that neighbouring blocks go down a column. For which
+/// shapes do the blocks that run at once then need fewer tile rows and columns together?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/tile_map_problem.hpp"

@@ -1,8 +1,6 @@
 /// @file col2im_batched.cu
-/// @brief col2im, rung 3: all images in one launch.
+/// @brief col2im with all images in one launch.
 ///
-/// - Before: cuda_naive/col2im/col2im.cu (one launch an image)
-/// - After:  col2im_strided_steps.cu (only windows that read the pixel are visited)
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** As for im2col: no window crosses an image or a channel, so N images of C channels
@@ -13,6 +11,9 @@
 ///
 /// **Expect.** Loads, divisions and stores as before, but 1 launch instead of N.
 /// **Costs.** The columns of all images must be there at once: N * C * R * S * P * Q floats.
+/// Declines layouts other than NCHW, and types other than float32.
+/// **Try.** The grid ends at 2048 blocks, and threads go on to further pixels. Give each pixel a
+/// thread of its own instead: is B9 faster then, or slower, and why?
 #include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"

@@ -1,31 +1,26 @@
 /// @file col2im_vectorized.cu
-/// @brief col2im, rung 5: col is read in vectors of four, and sums are shifted between lanes.
+/// @brief col2im: col is read in vectors of four, and sums are shifted between lanes.
 ///
-/// - Before: col2im_strided_steps.cu (each load has 4 bytes)
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** A thread sums up 4 neighbouring pixels (with stride 2, 8), so that it could read 4
 /// neighbours of a row of col at once. But the tap before or after the centre reads one element
 /// further left or right, which is no aligned vector. So every lane reads the aligned vector of its
 /// own place from each row that it needs, adds those of one tap up, and only then the sums move:
-/// what belongs to the next lane's pixels goes there by a shuffle.
+/// what belongs to the next lane's pixels goes there by a shuffle. The first and the last lane of a
+/// warp only help: they have a neighbour that they cannot ask. So 30 lanes have pixels of their
+/// own, and warps overlap by two.
 ///
 ///     3 taps, padding 1       lane 5: q = 20 21 22 23     lane 6: q = 24 25 26 27
 ///     tap 0: pixel q - 1      20 -> pixel 19 (lane 4)     24 -> pixel 23 (lane 5)
 ///     tap 1: pixel q          all stay
 ///     tap 2: pixel q + 1      23 -> pixel 24 (lane 6)     27 -> pixel 28 (lane 7)
 ///
-/// The first and the last lane of a warp have a neighbour that they cannot ask. They only help:
-/// a warp has 30 lanes with pixels of their own, and the warps overlap by two.
-///
 /// **Expect.** col is read once from memory, in aligned vectors; a fifteenth more from L1. Bytes as
-/// for im2col: 61 us for B4 at the speed of a copy. One pixel a thread with all its loads unrolled
-/// reached 0.6 of a copy (measured), limited by the number of 4-byte loads; vectors with
-/// shuffles, written for 3 x 3 alone, 1.03. Measured on an H200 (2026-11-21): B3 67 us, 0.91 of a
-/// copy; B4 70 (0.87), B9 523 (0.94), B10 267 (0.92); col2im_strided_steps 191, 167, 1302 and 658.
-/// **Costs.** Rows of col and x must be aligned vectors (Q % 4 = 0, W % 4 = 0), strides up to 4,
+/// for im2col: at the speed of a copy, 61 us for B3 and B4, 490 for B9 and 245 for B10.
+/// **Costs.** Rows of col and x must be aligned vectors (Q % 4 = 0, W % 4 = 0), strides at most 4,
 /// and no tap may lead past the neighbouring four; all else goes to the kernel of
-/// col2im_strided_steps. Declined: 2^31 or more pixels in an image's channel.
+/// col2im_strided_steps. Declines what that declines.
 /// **Try.** Without the helping lanes, lanes 0 and 31 could load what they miss themselves. How
 /// many loads more does a warp issue then, and how many bytes less?
 #include "core/im2col_problem.hpp"
@@ -36,10 +31,10 @@ namespace convladder::BACKEND::cuda_optimized::col2im {
 namespace {
 
 constexpr int kThreads = 256;
-/// Of them an SM shall hold: up to 64 registers a thread. With twice as many registers all loads of
-/// a piece are under way at once, but half of the threads wait for them: that was slower.
+/// Blocks that an SM must hold at once: up to 64 registers a thread. With twice as many registers
+/// all loads of a piece are under way at once, but an SM holds half as many threads: slower.
 [[maybe_unused]] constexpr int kBlocks = 4;
-/// So many that a thread has one piece of work, in order: more of them stride.
+/// So many that a warp usually has one piece of work; with more work than that, warps stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 constexpr int kMaxStride = 4;
 /// Lanes of a warp that have pixels of their own; the first and the last only help their
@@ -55,7 +50,7 @@ struct Vectors {
   Steps steps;
   FastDivision by_plane, by_row, by_height;  ///< By the pieces of a channel, of a row; by H.
   std::int64_t channel0 = 0;                 ///< The first channel, counted over all images.
-  int pieces = 0;  ///< Of all these channels: 4 * stride neighbours of a row of x each.
+  int pieces = 0;  ///< In all these channels: 4 * stride neighbours of a row of x each.
   int row_pieces = 0;
 };
 

@@ -17,9 +17,9 @@ namespace convladder::BACKEND::cuda_optimized::col2im {
 /// Along one axis: the windows that read one pixel, in steps that are the same for every pixel.
 struct WindowSteps {
   int window_step;  ///< From such a window to the next: dilation / gcd(stride, dilation).
-  int tap_step;     ///< So many taps earlier the next one reads the pixel: stride / gcd.
+  int tap_step;     ///< From its tap back to that of the next window: stride / gcd.
   int inverse;      ///< tap_step * inverse = 1 modulo window_step
-  int extent;       ///< What a window covers.
+  int extent;       ///< Positions from a window's first tap to its last.
   FastDivision gcd, stride, dilation, modulus;  ///< Division by these; modulus is window_step.
 };
 
@@ -61,7 +61,7 @@ __device__ inline Readers readers_of(const WindowAxis& axis, const WindowSteps& 
   const auto modulo = [&](int n) { return steps.modulus.remainder(n, steps.modulus.quotient(n)); };
   const int over_gcd = steps.gcd.quotient(at);
   if (steps.gcd.remainder(at, over_gcd) != 0) return {0, 0, 0};  // in the gaps of all windows
-  // The windows that cover the pixel, as ever.
+  // The windows that cover the pixel, as in col2im_batched.cu.
   int window = at < steps.extent ? 0 : steps.stride.quotient(at - steps.extent) + 1;
   const int end = min(steps.stride.quotient(at) + 1, axis.out);
   // The first of them that has a tap there.
@@ -99,7 +99,7 @@ inline Steps steps_of(const Im2colProblem& problem) {
           .col_width = apart(by_width, 1, 1)};
 }
 
-inline constexpr int kStridedThreads = 256;  ///< Of a block of col2im_strided.
+inline constexpr int kStridedThreads = 256;  ///< Threads of a block of col2im_strided.
 /// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
 inline constexpr std::int64_t kMaxStridedBlocks = 2048;
 
@@ -147,7 +147,7 @@ static inline void launch_col2im_strided_steps(const Im2colProblem& problem, con
          problem, steps_of(problem), col, x);
 }
 
-/// Why it takes a problem not.
+/// Why it does not take a problem.
 inline Declined too_large_for_steps(const Im2colProblem& problem) {
   if (problem.channel_size() > std::numeric_limits<int>::max()) {
     return "2^31 or more pixels in an image's channel";

@@ -69,12 +69,12 @@ inline bool GatheredGemm::fits_ints(int tile_pixels) const {
 constexpr std::int64_t kMaxDepth = 2147483647 - 8 * kMmaStep;
 
 /// The sizes of a kernel: a block's tile and a warp's (pixels x filters), stages of cp.async, and
-/// blocks that shall fit an SM.
+/// blocks that an SM must hold at once.
 template <int kM, int kN, int kWarpM, int kWarpN, int kStages, int kBlocksPerSm>
 struct GatheredShape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;  ///< of block; of warp
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;     ///< of a block
-  static constexpr int kBlocks = kBlocksPerSm;                          ///< that shall fit an SM
+  static constexpr int kBlocks = kBlocksPerSm;                          ///< that an SM must hold
   /// A stage: M pixels and N filters, kMmaStep steps of k each.
   using Stages = gemm::MmaStages<TileOrder::along_k, kM, TileOrder::along_k, kN, kStages>;
   /// Bytes of a row of the table of windows.
@@ -149,8 +149,8 @@ struct GatheredTile {
 /// A thread copies the same 4 steps of k of every kRows-th pixel and filter. All that depends on
 /// the pixel is found once, before the first stage, and kept in two registers a pixel: where its
 /// window begins, from the tile's first image on, and a bit for each row and each column of taps
-/// that lies inside of the source. Of a stage, a thread decodes its k; then a copy is a test of two
-/// bits, an addition, and cp.async itself.
+/// that lies inside of the source. In each stage, a thread decodes its k once; then a copy is a
+/// test of two bits, an addition, and cp.async itself.
 template <class S>
 class FourAtATime {
  public:
@@ -432,7 +432,7 @@ struct GatheredPlan {
   double seconds;                                 ///< estimated
 };
 
-/// What the model of plan_gathered() knows of a GPU: an H200's numbers, measured. Another GPU has
+/// What the model of plan_gathered() knows of a GPU: numbers fitted to an H200. Another GPU has
 /// others, but the choice depends on their ratios only.
 struct GatheredModel {
   static constexpr double kSmProducts = 110e12 / 132;  ///< a second: a busy SM, large tiles
@@ -453,7 +453,7 @@ GatheredPlan plan_shape(const GatheredGemm& product, int most_splits, double eff
   const int sms = multiprocessors();
   GatheredPlan best{launch_shape<S>, S::M, S::N, 1, 1e300};
   for (int splits = 1; splits <= std::max(1, std::min(most_splits, steps)); ++splits) {
-    // Of the SM with most blocks. When fewer than fit at a time are left, they go a little faster;
+    // Blocks of the busiest SM. When fewer are left than fit at a time, they go a little faster;
     // when several fit, one stores its sums while others multiply.
     const std::int64_t blocks = ceil_div<std::int64_t>(tiles * splits, sms);
     const double rounds = static_cast<double>(blocks / S::kBlocks) +

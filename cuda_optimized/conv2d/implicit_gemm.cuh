@@ -16,7 +16,7 @@ struct ProductSizes {
   int image_pixels;     ///< P * Q
   std::int64_t pixels;  ///< j: columns of x and y, N * P * Q, counted through all images
 
-  /// Of a problem that why_no_product() does not decline.
+  /// The sizes for a problem that why_no_product() does not decline.
   HOST_DEVICE explicit ProductSizes(const Conv2dProblem& conv)
       : filters(conv.K / conv.groups), depth(conv.C / conv.groups * conv.R * conv.S),
         image_pixels(conv.P * conv.Q), pixels(std::int64_t{conv.N} * conv.P * conv.Q) {}
@@ -45,7 +45,7 @@ inline Declined why_no_product_row_by_row(const Conv2dProblem& conv) {
   return why_no_product(conv);
 }
 
-inline constexpr std::size_t kAlignment = 16;  ///< Bytes that aligned() may skip, and one more.
+inline constexpr std::size_t kAlignment = 16;  ///< Extra bytes of a workspace for aligned().
 
 /// The first address of a workspace that is a multiple of 16; at most 15 bytes further on.
 template <class T>
@@ -67,14 +67,14 @@ __device__ inline Divided divided(int n, int divisor) {
   return {quotient, n - quotient * divisor};
 }
 
-/// The tile of a block, in a grid of all tiles. Those of the same pixels are neighbours: what one
-/// of them gathers is in the L2 cache for the others.
+/// The tile of a block, in a grid of all tiles. Blocks with the same pixels are neighbours: what
+/// one of them gathers is in the L2 cache for the others.
 struct TileOfBlock {
   int group;   ///< which group of filters
   int filter;  ///< the first one, counted within the group
   int pixel;   ///< the first one
 
-  /// Of this block. T::kTileM x T::kTileN are a tile's filters and pixels.
+  /// The tile of this block. T::kTileM x T::kTileN are a tile's filters and pixels.
   template <class T>
   __device__ static TileOfBlock find(const ProductSizes& sizes) {
     const int m_tiles = ceil_div(sizes.filters, T::kTileM);

@@ -1,47 +1,31 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief conv2d as a matrix product: copies of three stages are in flight during the arithmetic.
+/// @brief conv2d as a matrix product: the copies of two steps are in flight during the arithmetic.
 ///
-/// - Before: implicit_gemm_vectorized.cu (copies a step, waits, computes it, waits)
-/// - After:  implicit_gemm_split_k.cu (several blocks share the sums of a tile)
+/// - The kernel: implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** cp.async copies from global to shared memory without a register in between, and
-/// without waiting. With three tiles of each factor in shared memory, a block starts the copies of
-/// the step after next, waits for those that it started two steps ago, and computes:
+/// **The idea.** cp.async copies from global to shared memory without waiting. With three stages, a
+/// block starts the copies for the step after next, and computes the step whose copies it started
+/// two steps ago. The copy also pads: told to read 0 bytes, it writes zeros. And the weights are
+/// packed with the channel as the fastest index, k = (r, s, c) instead of (c, r, s): a step of 16
+/// products is then 16 channels of *one* tap. Where that tap lies, and whether in the padding, is
+/// found once for C / 16 steps; in between, an address moves on by H * W for each channel.
 ///
 ///     stage 0   copy 0 . . . . | compute 0    | copy 3 . . . . . . . . . . | compute 3
 ///     stage 1     copy 1 . . . . . . . . . .  | compute 1   | copy 4 . . . . . . . . .
 ///     stage 2                  | copy 2 . . . . . . . . . . | compute 2    | copy 5 ...
-///                              one barrier a step: before a stage is read, and before it is left
+///                              one barrier a step: before a stage is read, and another overwritten
 ///
-/// The copy can also write fewer bytes than it is long, and zeros for the rest: with 0 bytes for a
-/// tap in the padding, the hardware pads. And as the weights are packed anyway, they are packed
-/// with the channel as the fastest index: (r, s, c) instead of (c, r, s). A step of 16 products is
-/// then 16 channels of *one* tap. Whether that lies in the padding, and where, is found once for C
-/// / 16 steps; from a step to the next a thread adds 16 * H * W to its address, and that is all:
-///
-///     k = (r, s, c):   tap 0: c = 0 ... 15 | 16 ... 31 | ...   tap 1: c = 0 ... 15 | ...
-///
-/// If C / groups is no multiple of the step, whole tiles of channels would be mostly padding (B3
-/// has 3 channels). Then k stays (c, r, s), with a table of offsets in shared memory and a bit for
-/// each row and column of taps, as in implicit_gemm_hoisted.cu.
-///
-/// **Expect.** At 128 x 64 sums and 16 products a step, a thread computes 1024 multiply-adds
-/// between two barriers, loads 64 vectors from shared memory, and starts 12 copies, which take some
-/// 30 instructions. 128 registers and 36 KB of shared memory: four blocks an SM. Measured on an
-/// H200: 5.0 ms for B10 (64x512x28x28, 512 filters 3x3), 47.6 TFLOP/s, where cuBLAS reaches 51 for
-/// a plain product; 178 us for B4 (32x64x56x56, 64 filters 3x3), 41.5 TFLOP/s. 87 % of the
-/// instructions are multiply-adds; what is left is mostly their operands in the same register bank.
-/// Tried and not kept: 128 x 128 sums a block (3 % slower for B10, 7 % for B8, as fewer blocks hide
-/// each other's waiting), 128 x 256 (2 % faster for B10, slower elsewhere), 8 products a step (6 %
-/// slower), and a number of bytes that is computed instead of chosen (the compiler then corrects
-/// each address).
-/// **Costs.** Problems with few tiles leave SMs idle: B7 (32x512x7x7) has 100 tiles for 132 SMs.
-/// The sums of the real data differ in the last bits from those of the rungs before, as k has
-/// another order. Declines what implicit_gemm_vectorized.cu declines, but for R + S; of
-/// the tile maps, those that hand out less than whole tiles.
-/// **Try.** Set kStages to 2, and to 5. What does the second barrier protect in the first case,
-/// that is missing then? What does shared memory allow in the second?
+/// **Expect.** With 128 x 64 sums and 16 products a step, a thread has 1024 multiply-adds between
+/// two barriers, loads 64 vectors, and starts 12 copies with some 30 instructions: 58 TFLOP/s at
+/// best on an H200, 4.1 ms for B10 (64x512x28x28, 512 filters 3x3), 0.13 ms for B4 (32x64x56x56, 64
+/// filters 3x3). 128 registers a thread and 36 KB: four blocks an SM.
+/// **Costs.** Few tiles leave SMs idle: B7 (32x512x7x7) has 100 for 132 SMs. If C / groups is no
+/// multiple of the step (B3), k stays (c, r, s), with a table as in implicit_gemm_hoisted.cu.
+/// Declines NHWC, other types, the maps split_k and stream_k, and images too large for 32-bit
+/// offsets.
+/// **Try.** Set the stages in implicit_gemm_tiles.cuh to 2, and to 5. How long may a copy take in
+/// each case, and how many blocks does shared memory leave for an SM?
 #include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
 

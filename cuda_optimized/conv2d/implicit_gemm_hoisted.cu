@@ -1,43 +1,28 @@
 /// @file implicit_gemm_hoisted.cu
-/// @brief conv2d as a matrix product: nothing is decoded inside of the loop over k.
+/// @brief conv2d as a matrix product: nothing is decoded inside the loop over k.
 ///
-/// - Before: implicit_gemm_register_tile.cu (four divisions for each gathered element)
-/// - After:  implicit_gemm_vectorized.cu (packed weights, warp tiles, vector loads and stores)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** An element of the columns lies at an offset of its pixel plus an offset of its k,
 /// and neither depends on the other. A thread gathers for one pixel only, whose offset it finds
-/// once. The offsets of all k are the same for all pixels: a small kernel writes them into a table
-/// first (cuDNN names such a product "precomp"). Whether the tap lies in the padding depends on
-/// both, but row and column apart from each other: R + S bits of the pixel.
+/// once. The offsets of all k are the same for every pixel: a small kernel writes them into a table
+/// first. Whether a tap lies in the padding depends on both, but row and column can be tested
+/// apart: R + S bits of the pixel say which rows and columns of taps lie in x.
 ///
-///     pixel (once a thread)                       k (once a launch, in a table)
-///     n, p, q -> offset of (h0, w0)               c, r, s -> offset c*H*W + r*dilation*W + ...
-///             -> bits: rows r that lie in x               -> bits: row r and column s
-///                      columns s that lie in x
-///
-///     in x?  needed bits & ~pixel's bits == 0                    address = offset + offset
+///     pixel (once a thread):  n, p, q -> an offset, and R + S bits
+///     k (once a launch):      c, r, s -> an offset, and the two bits that it needs
 ///
 ///             r 0 1 2   s 0 1 2
 ///     pixel:    0 1 1     1 1 0      the top right corner, 3 x 3 filter, padding 1
 ///     needs:    1 0 0     0 1 0      tap (0, 1): bit r = 0 is missing, the element is zero
 ///
-/// The divisions that stay, those of pixels and of the table, are by numbers known at the launch:
-/// FastDivision makes three instructions of each.
-///
-/// **Expect.** A gathered element costs one load from the table (the whole warp reads the same
-/// entry; those behind the last k are of taps that no pixel has, so that tiles need no test), a
-/// test of bits, an addition and its load: some 10 instructions instead of 110. A step is 650
-/// instructions for 512 multiply-adds, 51 TFLOP/s at best on an H200. What limits now is waiting: a
-/// step begins with a load from the table and then one from x, and there are only two blocks an SM
-/// to take turns. With 65 % of the issue slots used that makes 33 TFLOP/s, 7.4 ms for B10
-/// (64x512x28x28, 512 filters 3x3). Measured: 7.0 ms with 64 % of the slots used, and 275 us for B4
-/// (32x64x56x56, 64 filters 3x3). An earlier form, which stored each element inside of the branch
-/// that loaded it, and so waited for one after the other, took 12.8 ms (it had bank conflicts as
-/// well).
+/// **Expect.** A gathered element costs a load from the table (the same entry for the whole warp),
+/// a test of bits, an addition and its load: 10 instructions instead of 110. A step is 650 for 512
+/// multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x, and an SM
+/// has only two blocks to take turns: with 65 % of the issue slots used, 33 TFLOP/s, 7.2 ms for B10
+/// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
 /// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
-/// Declines filters with R + S over 63, which the bits do not hold, and what
-/// why_no_product_row_by_row() names.
+/// Declines filters with R + S over 63, and what implicit_gemm_tiled.cu declines.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
 /// take, and how many instructions in the loop?
 #include "core/conv2d_problem.hpp"
@@ -57,8 +42,8 @@ struct Tiles {
   static constexpr int kThread = kThread_;  ///< kThread filters x kThread pixels
   static constexpr int kThreadsN = kTileN / kThread;
   static constexpr int kThreads = kTileM / kThread * kThreadsN;
-  static constexpr int kBlocks = kBlocks_;                    ///< That shall fit an SM.
-  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Of a thread, for a tile.
+  static constexpr int kBlocks = kBlocks_;                    ///< Blocks that an SM must hold.
+  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Loads of a thread for a tile.
   static constexpr int kLoadsN = kTileN * kTileK / kThreads;
   static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
   static_assert(kThreads % kTileN == 0, "all elements that a thread gathers are of one pixel");

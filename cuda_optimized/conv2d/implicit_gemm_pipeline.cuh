@@ -11,7 +11,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 
 /// A block's tile, and how its threads copy it.
 /// @tparam kStages_ tiles of each factor in shared memory
-/// @tparam kBlocks_ blocks that shall fit an SM
+/// @tparam kBlocks_ blocks that an SM must hold at once
 template <int kBlockM, int kBlockN, int kBlockK, int kThreadM, int kThreadN, int kLanesM,
           int kStages_, int kBlocks_>
 struct PipelineTile : gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThreadN, kLanesM> {
@@ -20,7 +20,7 @@ struct PipelineTile : gemm::ThreadTile<kBlockM, kBlockN, kBlockK, kThreadM, kThr
   using Base::Base;
   using Base::kThreads;
   static constexpr int kStages = kStages_,  ///< tiles of each factor in shared memory
-      kBlocks = kBlocks_;                   ///< that shall fit an SM
+      kBlocks = kBlocks_;                   ///< that an SM must hold at once
 
   /// A thread gathers for kPixels pixels, kThreads apart, every kRowStep-th row of a tile.
   static constexpr int kPixels = kBlockN > kThreads ? kBlockN / kThreads : 1;
@@ -194,7 +194,7 @@ class Gather {
     return missing;
   }
 
-  /// Where tap (r_, s_) of the pixels lies.
+  /// Finds where tap (r_, s_) of the pixels lies.
   __device__ void find_tap(const GatheredProduct& product) {
     const int down = r_ * product.tap_h, across = s_ * product.tap_w;
 #pragma unroll

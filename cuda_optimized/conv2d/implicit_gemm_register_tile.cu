@@ -1,13 +1,12 @@
 /// @file implicit_gemm_register_tile.cu
 /// @brief conv2d as a matrix product: a thread computes 8 x 8 sums in registers.
 ///
-/// - Before: implicit_gemm_tiled.cu (an element of x serves 32 multiply-adds, here 128)
-/// - After:  implicit_gemm_hoisted.cu (decodes pixels once, and taps by a table)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Eight weights and eight elements of x make 64 products. A thread that holds 8 x 8
-/// sums loads 16 values for 64 multiply-adds, one for four instead of one for two. A block of 256
-/// threads then computes 128 filters x 128 pixels, 8 steps of k at a time.
+/// sums loads one value for four multiply-adds, where implicit_gemm_tiled loads one for two. A
+/// block of 256 threads computes 128 filters x 128 pixels, 8 steps of k at a time: a gathered
+/// element now serves 128 multiply-adds.
 ///
 ///                            x: 8 values of a row
 ///                            [ . . . . ]  [ . . . . ]
@@ -15,22 +14,18 @@
 ///       of a column     [.]  | . . . . |  | . . . . |   one step of k: 64 multiply-adds for 16
 ///                       [.]  | . . . . |  | . . . . |   values. Four neighbours are one load; the
 ///                       ...  + - - - - +  + - - - - +   fours of a thread are 64 apart, so that
-///                       [.]  | . . . . |  | . . . . |   those of a warp are neighbours, and lie in
-///                       ...  + - - - - +  + - - - - +   different banks
+///                       [.]  | . . . . |  | . . . . |   those of a warp lie in different banks
 ///
-/// **Expect.** Shared memory is no longer the limit. Decoding is: a thread gathers 4 elements a
-/// step, with four divisions each (the pixel's, and k's), 440 instructions with their tests and
-/// addresses. With all else there are 1050 for 512 multiply-adds: 32 TFLOP/s at best on an H200,
-/// and 22 with 70 % of the issue slots used, as a division is one long chain: 11 ms for B10
-/// (64x512x28x28, 512 filters 3x3). Measured: 10.6 ms with 69 % of the slots used. B4 (32x64x56x56,
-/// 64 filters 3x3) has half as many filters for each element that is decoded: 521 us.
-/// **Costs.** 64 registers for the sums. Where half of a large tile would be empty, or large tiles
-/// are few, tiles are 64 x 128, and small problems use 32 x 32: those decode more for each
-/// multiply-add, but leave fewer threads without work. B7 (32x512x7x7) has 104 tiles of 64 x 128,
-/// for which most of an SM is idle: there the rung before is faster. Declines what
-/// why_no_product_row_by_row() names.
-/// **Try.** Exchange the two loops over i and j around the multiply-adds. Does the compiler care?
-/// And if the loop over k stands inside of both?
+/// **Expect.** Decoding is the limit: a thread gathers 4 elements a step with four divisions each,
+/// 440 instructions. With all else there are 1050 for 512 multiply-adds, 32 TFLOP/s at best on an
+/// H200. A division is one long chain; if 70 % of the issue slots are used, 22 TFLOP/s: 11 ms for
+/// B10 (64x512x28x28, 512 filters 3x3). B4, with 64 filters, decodes twice as much for each.
+/// **Costs.** 64 registers for the sums. Tiles are 64 x 128 where half of a large tile would be
+/// empty or large tiles are few, and 32 x 32 for small problems; those decode more for each
+/// multiply-add. B7 (32x512x7x7) has only 104 tiles of 64 x 128. Declines what
+/// implicit_gemm_tiled.cu declines.
+/// **Try.** Exchange the two loops over i and e around the multiply-adds. Does the compiler care?
+/// And if the loop over k stands inside both?
 #include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm.cuh"
 
@@ -46,8 +41,8 @@ struct Tiles {
   static constexpr int kThread = kThread_;  ///< kThread filters x kThread pixels
   static constexpr int kThreadsN = kTileN / kThread;
   static constexpr int kThreads = kTileM / kThread * kThreadsN;
-  static constexpr int kBlocks = kBlocks_;                    ///< That shall fit an SM.
-  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Of a thread, for a tile.
+  static constexpr int kBlocks = kBlocks_;                    ///< Blocks that an SM must hold.
+  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Loads of a thread for a tile.
   static constexpr int kLoadsN = kTileN * kTileK / kThreads;
   static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
 

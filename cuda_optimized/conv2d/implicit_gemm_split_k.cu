@@ -1,12 +1,15 @@
 /// @file implicit_gemm_split_k.cu
 /// @brief conv2d as a matrix product: several blocks share the sums of a tile.
 ///
-/// - Before: implicit_gemm_cp_async.cu (a block computes a tile's sums from first k to last)
+/// - The kernel: implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Late layers have many channels and few pixels: B7 (32x512x7x7, 512 filters 3x3)
-/// has 4 x 25 tiles of 128 x 64, and an H200 132 SMs. The sums are 4608 products long, though, and
-/// can be cut: 5 blocks compute a fifth of each tile's sums, and a second kernel adds the parts.
+/// has 4 x 25 tiles of 128 x 64, and an H200 has 132 SMs. But its sums are 4608 products long, and
+/// can be cut: five blocks compute a fifth of each tile's sums, and a second kernel adds the parts.
+/// One thread adds the parts of a sum, in their order: the result is the same in every run. A small
+/// model chooses the tile and the number of parts: the blocks of an SM times the time of a block,
+/// plus the time to write and read the parts.
 ///
 ///     100 blocks                   500 blocks, four an SM
 ///     SM 0    ================     SM 0    ==== ==== ==== ====     parts [split][m][pixel]
@@ -14,20 +17,13 @@
 ///     SM 100                       SM 100  ==== ==== ==== ====     y = bias + part 0 + part 1 ...
 ///     SM 131                       SM 131  ==== ==== ====
 ///
-/// The parts are added in their order, by one thread a sum: the result is the same in every run.
-/// (Adding them to y with atomics would save the second kernel, and give other last bits each
-/// time.)
-///
-/// How many parts, and of which tiles? A small model decides: blocks an SM times the time of a
-/// block, plus the time to write and read the parts.
-///
-/// **Expect.** All SMs have work to the end. Measured on an H200: B7 in 186 instead of 262 us, B6
-/// (32x256x14x14) in 174 instead of 239 us; adding the parts of
-/// B7 takes 6 us of that. All others of B3 to B11 are best left whole.
-/// **Costs.** A workspace of as many copies of y as there are parts. Without splits, the same as
-/// implicit_gemm_cp_async.cu, which also says what is declined. Takes the map row_major, where it
-/// chooses the number of parts itself, and split_k, where there are at least two. Declines all
-/// other maps.
+/// **Expect.** All SMs have work to the end, and the blocks of an SM hide each other's waiting,
+/// which a single one cannot. The model expects 182 us for B7 with five parts, 284 without; 170 for
+/// B6 (32x256x14x14, 256 filters 3x3) with two, 284 without. All others of B3 to B11 have more
+/// tiles than the SMs hold at a time, and are best left whole.
+/// **Costs.** A workspace of as many copies of y as there are parts. Takes the map row_major, where
+/// it chooses the number of parts itself, and split_k, where there are at least two. Declines all
+/// other maps, and else what implicit_gemm_cp_async.cu declines.
 /// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"
@@ -38,7 +34,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kMostSplits = 32;
-[[maybe_unused]] constexpr int kThreads = 256;  ///< Of a block that adds parts.
+[[maybe_unused]] constexpr int kThreads = 256;  ///< Threads of a block that adds parts.
 
 /// Writes the sums of a part to parts [splits][channels][pitch(): pixels, rounded up to 4].
 struct StoreParts {
@@ -61,8 +57,7 @@ struct StoreParts {
 };
 
 /// out [images][channels][rows][columns] = bias + parts, activated: no block could do that before,
-/// for none knew a whole sum. Grid <= ceil(channels * pitch / 256),
-/// block 256.
+/// because none had a whole sum. Grid <= ceil(channels * pitch / 256), block 256.
 __global__ void __launch_bounds__(kThreads)
     conv2d_add_parts(GatheredProduct product, int splits, const float* parts, const float* bias,
                      Activation activation, float* out) {
@@ -79,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// What the model needs to know of a GPU, and of a tile on it: an H200's numbers, measured. Another
+/// What the model needs to know of a GPU, and of a tile on it: numbers fitted to an H200. Another
 /// GPU has others, but the choice depends on their ratios only.
 struct Model {
   static constexpr double kSmFlops = 65e12 / 132;  ///< an SM, multiply-adds alone

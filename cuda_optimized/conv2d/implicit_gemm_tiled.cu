@@ -1,12 +1,10 @@
 /// @file implicit_gemm_tiled.cu
 /// @brief conv2d as a matrix product: a block stages tiles of weights and columns.
 ///
-/// - Before: cuda_naive/conv2d/implicit_gemm.cu (every thread reads its own filter and window)
-/// - After:  implicit_gemm_register_tile.cu (a thread computes 8 x 8 sums)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A block computes 32 filters x 32 pixels. Each weight is needed for 32 pixels, and
-/// each gathered element of x by 32 filters: so both wait in shared memory, 32 steps of k at a
+/// each gathered element of x by 32 filters. So both wait in shared memory, 32 steps of k at a
 /// time, and an index is decoded once for 32 multiply-adds. The columns that im2col would write to
 /// memory exist one tile at a time.
 ///
@@ -17,15 +15,15 @@
 ///      m  |weights| next|  |  y  |          256 threads: four loads of each tile, and four sums
 ///         + - - + - - +    + - - +          of a column, 8 rows apart
 ///
-/// **Expect.** Decoding falls 32 times, and is still most of the work: 140 instructions for an
-/// element of x, with four divisions among them, are more than 4 for each of the 32 multiply-adds
-/// that it serves. With those, the loads from shared memory (one for two: of w_tile, the compiler
-/// loads four steps of k at once) and the copies, there are 6.5 instructions for a multiply-add. At
-/// best that is 65 / 6.5 = 10 TFLOP/s on an H200; with four fifths of the issue slots used, 8
-/// TFLOP/s, 30 ms for B10 (64x512x28x28, 512 filters 3x3), 0.95 ms for B4 (32x64x56x56, 64 filters
-/// 3x3). Measured: 30.0 ms with 80 % of the slots used, and 0.96 ms.
-/// **Costs.** Two barriers a step, 8 KB of shared memory. Edges are computed as whole tiles.
-/// Declines what why_no_product_row_by_row() names.
+/// **Expect.** Decoding is still most of the work: an element of x takes 140 instructions with four
+/// divisions, more than 4 for each of the 32 multiply-adds that it serves. With the loads from
+/// shared memory (one for two multiply-adds, as the compiler loads four steps of w_tile at once)
+/// and the copies there are 6.5 instructions for a multiply-add. Of the 65 TFLOP/s of an H200, 10
+/// are left; if four fifths of the issue slots are used, 8: 30 ms for B10 (64x512x28x28, 512
+/// filters 3x3), 0.93 ms for B4 (32x64x56x56, 64 filters 3x3).
+/// **Costs.** Two barriers a step, and 8 KB of shared memory. Edges are computed as whole tiles.
+/// Declines layouts other than NCHW, types other than float32, maps other than row_major, and
+/// products whose sizes do not fit 31 bits.
 /// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and
 /// what does it do to the banks of shared memory?
 #include "core/conv2d_problem.hpp"
@@ -36,7 +34,7 @@ namespace {
 
 constexpr int kTile = 32;                   ///< Filters, pixels and steps of k of a tile.
 constexpr int kThreadRows = 8;              ///< Rows of threads of a block.
-constexpr int kSums = kTile / kThreadRows;  ///< Of a thread, one below the other.
+constexpr int kSums = kTile / kThreadRows;  ///< Sums of a thread, kThreadRows rows apart.
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(pixels/32), <= ceil(filters/32), <= groups), block (32, 8).

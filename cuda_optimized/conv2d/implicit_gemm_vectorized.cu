@@ -1,34 +1,28 @@
 /// @file implicit_gemm_vectorized.cu
 /// @brief conv2d as a matrix product: packed weights, warp tiles, and vectors wherever they fit.
 ///
-/// - Before: implicit_gemm_hoisted.cu (every block turns its weights, one float at a time)
-/// - After:  implicit_gemm_cp_async.cu (the next tiles are on their way during the arithmetic)
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The weights are constant, the block needs them as rows along m, and they lie in
+/// **The idea.** The weights are constant. A block needs them as rows along m, but they lie in
 /// memory as rows along k. A small kernel turns them once, instead of every block again and again,
-/// and pads them with zeros to whole tiles: then their copy is two float4 a thread, without a test
+/// and pads them with zeros to whole tiles. Then a thread copies two float4 a step, without a test
 /// and without a transposition.
 ///
 ///     weights [m][k]  ->  packed [k][m, rounded up]        tile of weights: 16 rows of 128 floats,
 ///                                                          as they lie in memory
 ///
-/// The gathered elements stay single floats: 32 pixels of a warp are neighbours in a row of x, but
-/// with taps and padding they begin anywhere. The sums of a warp form one rectangle
-/// (thread_tile.cuh draws it), so that its loads from shared memory are vectors of neighbours, and
-/// so are its stores to y, where P * Q is a multiple of four and y is aligned. Elsewhere the sums
-/// of a warp change places in shared memory first: 32 single floats of a store are then neighbours
-/// too.
+/// The gathered elements stay single floats: with taps and padding, a row of them begins anywhere.
+/// The sums of a warp form one rectangle (thread_tile.cuh draws it), so that loads from shared
+/// memory are vectors, and so are stores to y, where P * Q is a multiple of four and y is aligned.
+/// Elsewhere the sums change places in shared memory, so that a warp stores 32 neighbours.
 ///
-/// **Expect.** A thread's copies of a step are two vectors of weights instead of eight single ones:
-/// 1220 instructions for 1024 multiply-adds, 16 steps of k. That is 54 TFLOP/s at best on an H200,
-/// little more than before, but there is now room for 16 steps a tile instead of 8, and with them
-/// half as many waits: with 80 % of the issue slots used, 43 TFLOP/s, 5.7 ms for B10 (64x512x28x28,
-/// 512 filters 3x3). Measured: 5.5 ms with 78 % of the slots used, and 205 us for B4 (32x64x56x56,
-/// 64 filters 3x3). With 8 steps it takes 6.6 ms. (implicit_gemm_hoisted.cu gains nothing by 16.)
-/// Up to 128 registers a thread, two blocks of 256 threads or three of 128 an SM.
-/// **Costs.** A second copy of the weights in the workspace, and a launch to make it: 5 us for the
-/// 9 MB of B10. Declines what implicit_gemm_hoisted.cu declines.
+/// **Expect.** 1220 instructions for 1024 multiply-adds, 16 steps of k: 54 TFLOP/s at best on an
+/// H200, little more than before. But a tile now has room for 16 steps instead of 8, and a block
+/// waits half as often: with 80 % of the issue slots used, 43 TFLOP/s, 5.5 ms for B10
+/// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
+/// **Costs.** A second copy of the weights in the workspace, 9 MB for B10, and a launch to make it.
+/// Up to 128 registers a thread (two blocks of 256 an SM) or 168 (three of 128). Declines what
+/// implicit_gemm_hoisted.cu declines, and filters that have 2^31 weights once they are padded.
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
 /// thread_tile.cuh. How many of a warp's loads meet the same bank?
 #include "core/conv2d_problem.hpp"

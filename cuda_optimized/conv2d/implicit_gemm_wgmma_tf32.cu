@@ -1,46 +1,29 @@
 /// @file implicit_gemm_wgmma_tf32.cu
-/// @brief conv2d with Hopper's own instructions: the copy engine finds the windows, wgmma
-/// multiplies.
+/// @brief conv2d with Hopper's instructions: the copy engine finds the windows, wgmma multiplies.
 ///
-/// - Before: implicit_gemm_mma_tf32.cu (a warp's mma.sync; threads find and copy the windows)
+/// - The kernel: wgmma_windows.cuh, cuda_optimized/gemm/wgmma_tile.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The product of \ref rung_cuda_optimized_gemm_wgmma_tf32 "gemm/wgmma_tf32" with
-/// pixels as rows, filters as columns and (r, s, c) along k, all channels of a tap before the next
-/// tap. With the channels of a pixel next to one another in memory (nhwc), 32 of them are a row of
-/// a stage, and the copy engine has a mode for the rest: a box of pixels, which follow one another
-/// along w, then h, then n, as far as windows begin, and an offset, the tap.
+/// **The idea.** The product of \ref rung_cuda_optimized_gemm_wgmma_tf32 "gemm/wgmma_tf32", with
+/// pixels as rows, filters as columns and (r, s, c) along k. In NHWC the channels of a pixel lie
+/// side by side, so 32 of them are a row of a stage. The copy engine has a mode for the rest: it
+/// loads a box of pixels, those where windows begin, along w, then h, then n, shifted by an offset,
+/// the tap. A convolution then needs no index arithmetic after the first pixel of a tile.
 ///
 ///     first windows    -pad .. W + pad - window         one load: 128 pixels, shifted by (r, s)
 ///     + - - - - - +
 ///     | o o o o   |    o: where windows begin,           o->  o->  o->  o->   32 channels each,
 ///     | o o o o   |       `stride` apart                 o->  o->  o->  o->   zeros in the padding
-///     |           |
 ///     + - - - - - +
 ///
-/// So a convolution needs no index arithmetic at all after the first pixel of a tile.
-///
-/// **Expect.** What limits differs: with 64 filters (B4, B9) a byte of x in shared memory serves 64
-/// multiply-adds, and shared memory's 128 bytes a cycle are the limit; with 512 (B10) it is the
-/// tensor cores; 1 x 1 filters (B5, B8) wait for memory; B6 and B7 have fewer tiles than the GPU
-/// has SMs, so plan_of() picks smaller tiles or computes the sums in parts. Predicted: 330 to 390
-/// TFLOP/s for B10. Measured on an H200 in microseconds, cuDNN 9.19 beside it:
-///
-///     B4 41.8 / 42   B5 53 / 41   B6 29 / 28   B7 31.7 / 35   B8 42 / 32   B9 262 / 244
-///     B10 562 / 584
-///
-/// A sketch with fixed sizes took 44 us for B5 and 34 for B8. Where a tile has only 2 to 8 steps,
-/// finding the next one may be what costs; nobody has profiled it.
-///
-/// **Costs.** nchw arrays are transposed into the workspace, channels padded to a multiple of 4: B4
-/// takes 73 us so. Problems outside of the engine's fields (stride over 8, padding over 128,
-/// windows over 256 wide, C / groups not a multiple of 4 in nhwc, arrays that do not begin at 16
-/// bytes) are gathered by the producer warp: right, and slow. With groups, 32 channels are loaded
-/// also where a group has fewer: depthwise convolutions waste 31 of 32. Declined: fp32 problems,
-/// filters of over 1024 taps, the map stream_k, and GPUs other than compute capability 9.0. Under
-/// row_major, the default, the order of the tiles is that of
-/// \ref rung_cuda_optimized_gemm_wgmma_tf32 "gemm/wgmma_tf32", and under split_k there are at least
-/// two parts.
+/// **Expect.** What limits differs. With 64 filters (B4, B9) a value of x in shared memory serves
+/// 64 multiply-adds, and shared memory's 128 bytes a cycle are the limit; with 512 (B10) it is the
+/// tensor cores: 330 to 390 TFLOP/s, 0.6 to 0.7 ms. 1 x 1 filters (B5, B8) wait for memory. B6 and
+/// B7 have fewer large tiles than the GPU has SMs: smaller tiles, or sums in parts.
+/// **Costs.** nchw arrays are transposed first. What the engine cannot take (stride over 8, padding
+/// over 128, channels of a group not in fours) the producer warp gathers: right, and slow. Loads
+/// always bring 32 channels: a depthwise convolution wastes 31. Declined: fp32 problems, filters of
+/// over 1024 taps, the map stream_k, GPUs other than compute capability 9.0.
 /// **Try.** Walk along k with the taps inside and the channels outside. Are there more or fewer
 /// bytes from L2, and is it faster?
 #include "core/conv2d_problem.hpp"

@@ -8,8 +8,8 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-inline constexpr int kFlatThreads = 256;  ///< Of a block of a kernel that goes through an array,
-inline constexpr std::int64_t kMaxFlatBlocks = 1056;  ///< and how many of them at most.
+inline constexpr int kFlatThreads = 256;  ///< Threads of a block that goes through an array.
+inline constexpr std::int64_t kMaxFlatBlocks = 1056;  ///< Such blocks, at most.
 
 /// out [count] = bias + the parts [splits][count] in their order. `bias` [channels] or null: of
 /// element i, bias[i / inner % channels]. Whole sums are activated.

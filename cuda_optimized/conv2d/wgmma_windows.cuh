@@ -282,15 +282,15 @@ inline bool fits_the_copy_engine(const Windows& windows) {
               windows.dilation.w);
 }
 
-/// Whether it can read arrays that lie in memory so, if they begin at multiples of 16 bytes.
+/// Whether the copy engine can read arrays of these layouts, if they are aligned to 16 bytes.
 inline bool takes_the_copy_engine(const Windows& windows, Layout source, Layout weights) {
   return fits_the_copy_engine(windows) && windows.group_c % 4 == 0 && source == Layout::nhwc &&
          weights == Layout::nhwc;
 }
 
 /// Why the shape does not suit the kernel, if so: pixels of an image are counted by an int; and a
-/// step is 32 channels of one tap, however few there are, so that a filter of one channel as large
-/// as an image would be multiplied by zeros for minutes.
+/// step is 32 channels of one tap, however few there are, so that a filter of one channel that is
+/// as large as an image would spend minutes on products with zeros.
 inline Declined why_no_windows(const Conv2dProblem& conv) {
   const std::int64_t pixels =
       std::max(std::int64_t{conv.H} * conv.W, std::int64_t{conv.P} * conv.Q);
@@ -313,7 +313,7 @@ inline std::int64_t packed_source_floats(const Windows& windows) {
          64;
 }
 
-/// Copies an nchw source so.
+/// Copies an nchw source into that form.
 inline void pack_source(const Windows& windows, const float* source, float* packed) {
   const int padded = padded_channels(windows.group_c), image = windows.H * windows.W;
   const std::int64_t pixel = std::int64_t{windows.groups} * padded;
@@ -350,7 +350,7 @@ WgmmaWork work_of(const Windows& windows, int splits) {
           .map = windows.map};
 }
 
-/// The most tiles that a map must have a grid for.
+/// The largest number of tiles for which the map must have a grid: that of the smallest tiles.
 inline TileMapProblem smallest_tiles(const Windows& windows) {
   const WgmmaWork work = work_of<Narrow>(windows, 1);
   return {.map = windows.map,
@@ -360,7 +360,7 @@ inline TileMapProblem smallest_tiles(const Windows& windows) {
 }
 
 /// Estimated cycles: rounds of blocks, in each the steps and the stores, and what adding up the
-/// parts costs. A step's cycles and the bytes a cycle are measured on an H200.
+/// parts costs. A step's cycles and the bytes a cycle are fitted to an H200.
 template <class Shape>
 double cycles(const Windows& windows, int splits, double step_cycles) {
   constexpr double kStoredBytes = 19, kAddedBytes = 1800;  // a cycle: of an SM, of all

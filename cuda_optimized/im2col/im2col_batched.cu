@@ -1,8 +1,6 @@
 /// @file im2col_batched.cu
-/// @brief im2col, rung 3: all images in one launch.
+/// @brief im2col with all images in one launch.
 ///
-/// - Before: cuda_naive/im2col/im2col.cu (one launch an image)
-/// - After:  im2col_vectorized.cu (four columns a thread, stored as vectors)
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** Image and channel are the two outermost axes of x and of col, and no window
@@ -15,7 +13,10 @@
 /// **Expect.** Loads and stores as before, but 1 launch instead of N. That pays where one image is
 /// too small for the GPU: an image of 64 x 14 x 14 has 12544 items, 49 blocks for 132 SMs; 32 of
 /// them have 1568.
-/// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats.
+/// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats. Declines
+/// layouts other than NCHW, and types other than float32.
+/// **Try.** Time images of 64 x 14 x 14, one at first, then twice as many each time. From how many
+/// on does the time grow with them?
 #include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/im2col/im2col_batched.cuh"

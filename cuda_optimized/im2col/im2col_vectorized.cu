@@ -1,15 +1,12 @@
 /// @file im2col_vectorized.cu
-/// @brief im2col, rung 4: a thread makes four neighbouring columns, and stores them as vectors.
+/// @brief im2col: a thread makes four neighbouring columns, and stores them as vectors.
 ///
-/// - Before: im2col_batched.cu (one column a thread, divisions by numbers that only the kernel
-///   knows)
-/// - After:  im2row.cu (NHWC: windows as rows, whose vectors need no shifting)
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
-/// **The idea.** Nearly all of im2col is stores: R * S of them for each load that is not a
-/// repetition. A thread takes windows q ... q + 3 of a row, for all taps, so that each store has 16
-/// bytes. For common filters it first reads what the four windows of a row of taps see, once, in
-/// aligned vectors; the taps are then shifts of these registers.
+/// **The idea.** Nearly all of im2col is stores: R * S of them for each element that is loaded for
+/// the first time. A thread takes windows q ... q + 3 of a row, for all taps, so that each store
+/// has 16 bytes. For common filters it first reads what the four windows of a row of taps see,
+/// once, in aligned vectors; the taps are then shifts of these registers.
 ///
 ///     3 taps, stride 1, padding 1    x: [ . . . a ][ b c d e ][ f . . . ]   3 aligned vectors
 ///                            tap 0:           a    b c d         the same registers,
@@ -21,12 +18,9 @@
 /// (`__stcs`): nobody reads the columns soon, and x keeps its place in the caches.
 ///
 /// **Expect.** The bytes decide: B4 reads 26 MB and writes 231 MB, 61 us at the 4.2 TB/s that a
-/// copy reaches on an H200. Measured (2026-11-21): 67 us, 0.91 of a copy; B3 69 (0.88), B10 273
-/// (0.89), B9 521 (0.94); im2col_batched takes 134, 84, 526 and 1046. A store of four separate
-/// floats a thread, 32 windows apart, did as well; one vector of col a thread, with all taps in
-/// other threads, did worse (0.79): it reads x from L2 for each tap.
+/// copy reaches on an H200. Likewise B3 61 us, B10 245 and B9 490.
 /// **Costs.** Vectors need Q % 4 = 0 and col at a multiple of 16 bytes; otherwise a thread makes
-/// one column. Declined: 2^30 or more windows of a channel.
+/// one column. Declines NHWC, types other than float32, and 2^30 or more windows of a channel.
 /// **Try.** Take the streaming mark away, and time B3 and B4. Which has more to keep in the caches?
 #include <limits>
 
@@ -39,7 +33,7 @@ namespace convladder::BACKEND::cuda_optimized::im2col {
 namespace {
 
 constexpr int kThreads = 256;
-/// So many that a thread has one piece of work, in order: more of them stride.
+/// So many that a thread usually has one piece of work; with more work than that, threads stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 
 /// What the host works out for the kernel.

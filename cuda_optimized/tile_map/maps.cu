@@ -1,15 +1,12 @@
 /// @file maps.cu
-/// @brief tile_map, rung 2 on the GPU: every map in closed form, as kernels use it.
+/// @brief tile_map: every map in closed form, as kernels use it.
 ///
-/// - Before: cuda_naive/tile_map/row_major.cu (one map)
-/// - The same maths: cpu_reference/tile_map/maps.cpp (as walks; here a block must know its place in
-///   the walk without taking it)
-/// - Used by: cuda_optimized/gemm/tiled.cu
+/// - The formulas: tile_map.cuh
+/// - The same maths: cpu_reference/tile_map/maps.cpp (as walks)
 ///
-/// **The idea.** A walk is a nest of loops; the index of a step, taken apart again, gives the
-/// loops' counters. Where loops have fixed lengths that is division and remainder, with powers of
-/// two shift and mask; CUTLASS leaves the outer loops to the grid's axes. tile_map.cuh has all of
-/// it:
+/// **The idea.** A walk is a nest of loops, but a block must know its place without taking the
+/// walk. The index of a step, taken apart again, gives the loops' counters: by division and
+/// remainder where loops have fixed lengths, by shift and mask where these are powers of two.
 ///
 ///     map               grid (x, y)                     tile m                  tile n
 ///     row_major         tiles_m * tiles_n, 1            x / tiles_n             x % tiles_n
@@ -20,21 +17,15 @@
 ///     hilbert           squares * side^2, 1             two bits of x a level, mirrored
 ///     stream_k          min(blocks, all k-steps), 1     from k-step x * share + min(x, remainder)
 ///
-/// with t the width of a super-column, g the rows of a group, group = x / (g * tiles_n) and i the
+/// t is the width of a super-column, g the rows of a group, group = x / (g * tiles_n), i the
 /// remainder, g' the rows of this group (the last may have fewer). z is the product, or with
-/// split_k product * splits + split.
+/// split_k product * splits + split. To show a map as the hardware applies it, this rung launches
+/// its real grid, one thread a block: once to count units, once to write them.
 ///
-/// Grid and kernel must agree on t, so log_tile() is the one place that says it. (A helper of
-/// CUTLASS, get_tile_offset(GemmCoord), goes by the template's N instead: with fewer than N tiles
-/// across it takes x for the tile row, where the grid has super-columns. Of 10 x 6 tiles,
-/// identity<8> then reaches 10.)
-///
-/// To show the map as the hardware applies it, this rung launches its real grid, one thread a
-/// block: once to count each block's units, once to write them behind those of the blocks before.
-///
-/// **Expect.** Three launches; 8 bytes a block of workspace. In a kernel, one evaluation a block
-/// costs tens of instructions (hilbert: some ten a level).
-/// **Costs.** Nothing is declined. The number of units comes back to the host between the launches.
+/// **Expect.** Three launches. A map takes a kernel tens of instructions (hilbert: ten a level).
+/// **Costs.** 8 bytes of workspace a block; the host waits for the number of units.
+/// **Try.** Let every other super-column of identity<N> run upwards. Which formula changes, and
+/// what do the blocks at a turn then share that they did not share before?
 #include "core/rung.hpp"
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"

@@ -56,7 +56,7 @@ __device__ inline void hilbert_point(int log_side, int d, int* x, int* y) {
   }
 }
 
-/// Why a kernel cannot run under the map whose blocks compute one whole tile each, if so.
+/// Why a kernel whose blocks compute one whole tile each cannot run under the map, if so.
 inline Declined why_no_whole_tiles(const TileMapProblem& map) {
   if (map.map == TileMap::split_k || map.map == TileMap::stream_k) {
     return text("the map ", name_of(map.map),
@@ -119,7 +119,7 @@ struct Walk {
   TileMapProblem map;   ///< not stream_k
   unsigned row, plane;  ///< blocks of the map's grid along x, and of a whole plane
 
-  /// Of a map whose grid the caller has asked why_no_grid() about.
+  /// The walk of a map for which why_no_grid() gives no reason.
   explicit Walk(const TileMapProblem& map_) : map(map_) {
     const BlockGrid grid = grid_of(map);
     row = static_cast<unsigned>(grid.x);
