@@ -1,12 +1,12 @@
 /// @file direct.cpp
 /// @brief conv2d_dgrad, rung 1: the definition, the forward loops with the arrow turned round.
 ///
-/// - After: gemm_col2im.cpp (a matrix product and col2im)
 /// - On the GPU: cuda_naive/conv2d_dgrad/gather.cu
 ///
-/// **The idea.** Forward, each product x * w goes into one y. So when y changes by dy, the loss
-/// changes with that x by dy * w: the same seven loops visit the same (x, w, y) triples, and each
-/// adds its dy * w to its dx. Outputs are scattered to; nothing has to be solved for h and w.
+/// **The idea.** Forward, each product x * w is added to one y. If dy says how the loss changes
+/// with that y, then dy * w says how it changes with that x. So the same seven loops visit the same
+/// (x, w, y) triples, and each adds its dy * w to its dx. The products are scattered: p and q give
+/// h and w directly, and no equation has to be solved.
 ///
 ///     forward:   y[n,k,p,q]  += x[n,c,h,w]   * w[k,c,r,s]      h = p * stride - pad + r * dilation
 ///     here:      dx[n,c,h,w] += dy[n,k,p,q]  * w[k,c,r,s]      w likewise

@@ -1,19 +1,19 @@
 /// @file direct.cpp
 /// @brief conv2d_wgrad, rung 1: the definition, one sum for each weight and each bias.
 ///
-/// - After: im2col_gemm.cpp (im2col and a matrix product)
 /// - On the GPU: cuda_naive/conv2d_wgrad/gather.cu
 ///
 /// **The idea.** Forward, weight w[k,c,r,s] multiplies one x for every output (n, p, q) of its
-/// channel k. Its gradient collects exactly these: each dy, times the x beside the weight. The bias
-/// is added to every output of its channel, so its gradient is the plain sum of dy.
+/// channel k. Its gradient collects exactly these: each dy, times the x that met the weight there.
+/// The bias is added to every output of its channel, so its gradient is the plain sum of dy. With
+/// stride 1 and no padding:
 ///
 ///     for k  for c  for r  for s              which weight
 ///       for n  for p  for q                   which product of it
 ///         dw[k,c,r,s] += dy[n,k,p,q] * x[n, c, p + r, q + s]
 ///
 /// **Expect.** Few outputs with long sums: forward has N*K*P*Q sums of C*R*S products, here it is
-/// the other way round. Rounding errors grow with the length of a sum: fp32 suffers here first.
+/// K*C*R*S sums of N*P*Q. Rounding errors grow with the length of a sum: fp32 suffers here first.
 #include "core/arithmetic.hpp"
 #include "core/rung.hpp"
 

@@ -1,25 +1,26 @@
 /// @file gather.cu
 /// @brief conv2d_dgrad, first on the GPU: one thread gathers one element of dx.
 ///
-/// - Before: cpu_reference/conv2d_dgrad/direct.cpp (scatters the products of each dy)
-/// - After:  cuda_optimized/conv2d_dgrad/gemm_col2im.cu (a tiled matrix product and col2im)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** Threads that scatter would add to the same dx at the same time. So each thread
 /// owns one dx and asks which outputs read it. The equation for h has to be solved for p, and that
 /// is an output only if the division leaves no remainder:
 ///
-///     forward:  h = p * stride - pad + r * dilation      here:  p = (h + pad - r * dilation) /
-///     stride
+///     forward:  h = p * stride - pad + r * dilation
+///     here:     p = (h + pad - r * dilation) / stride
 ///
 ///     stride 2, 3 taps, pad 1       h = 0:  r = 1 from p = 0
 ///                                   h = 1:  r = 0 from p = 1, r = 2 from p = 0
 ///                                   h = 2:  r = 1 from p = 1            ... alternating
 ///
 /// **Expect.** Two loads (dy, w) for each multiply-add, as in cuda_naive/conv2d/direct.cu. With
-/// stride 2, a pixel has an output for every second tap along each axis only, and its neighbour
-/// along w for the other ones: half of the warp waits at any tap.
-/// **Costs.** Two divisions a tap and axis, outside of the loop over k.
+/// stride 2 (B3), a pixel has an output for every second tap along each axis only, and its
+/// neighbour along w has one for the other taps: half of the warp waits at any tap.
+/// **Costs.** A division and a remainder for each tap and axis, outside of the loop over k.
+/// Declined: other layouts than NCHW, other types than float32.
+/// **Try.** Give the lanes of a warp pixels with the same remainder, w = residue + stride * lane.
+/// What happens to the loads of dy, and to the stores of dx?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"

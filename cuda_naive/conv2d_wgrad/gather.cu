@@ -1,21 +1,22 @@
 /// @file gather.cu
 /// @brief conv2d_wgrad, first on the GPU: one thread sums up one weight's gradient.
 ///
-/// - Before: cpu_reference/conv2d_wgrad/direct.cpp (the same sums, one after the other)
-/// - After:  cuda_optimized/conv2d_wgrad/im2col_gemm.cu (im2col and a tiled matrix product)
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** All sums are independent, so each becomes a thread: one a weight (k, c, r, s), and
-/// in a second kernel one a bias. The loops over n, p and q stay as they are.
+/// **The idea.** All sums are independent, so each becomes a thread: one for each weight (k, c, r,
+/// s), and in a second kernel one for each bias. The loops over n, p and q stay as they are.
 ///
 ///     item = ((k * C/G + c) * R + r) * S + s      neighbouring threads, neighbouring taps:
 ///                                                 the next x, and the same dy
 ///
-/// **Expect.** Two loads for each multiply-add, and too few threads: 6 filters of 6 x 6 on 6
+/// **Expect.** Two loads for each multiply-add, and too few threads: B1's 6 filters of 6 x 6 on 6
 /// channels are 1296 weights, six blocks on a GPU of 132 SMs, each thread with a chain of N * P * Q
 /// additions. Forward has the opposite shape; parallelism that suits one does not suit the other.
-/// **Costs.** Nothing is declined but other layouts and types. db is slower still: its threads read
-/// different planes, so no load is coalesced.
+/// **Costs.** The threads of db read different planes, so none of their loads is coalesced.
+/// Declined: other layouts than NCHW, other types than float32.
+/// **Try.** Let the 32 lanes of a warp share a weight: each adds up every 32nd output, then
+/// `__shfl_xor_sync` adds up the lanes. Which loads are coalesced now, and how many warps does B1
+/// have?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"

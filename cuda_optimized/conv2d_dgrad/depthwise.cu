@@ -1,42 +1,31 @@
 /// @file depthwise.cu
 /// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
 ///
-/// - Before: gemm_col2im.cu (a product with K/G = 1 is no product: it only fills a workspace)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh,
-///   cuda_optimized/conv2d/plane_tile.cuh, cuda_optimized/conv2d/row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** A channel's dx depends on that channel's dy alone, and with stride 1 it is dy
+/// **The idea.** A channel's dx depends on that channel's dy alone. With stride 1 it is dy
 /// convolved with the filter turned round:
 ///
 ///     forward   y[p]  =  x[p - pad] * w0 + x[p - pad + 1] * w1 + x[p - pad + 2] * w2
 ///     backward  dx[h] = dy[h + pad - 2] * w2 + dy[h + pad - 1] * w1 + dy[h + pad] * w0
 ///
-/// So this is cuda_optimized/conv2d/depthwise.cu with the roles of x and y exchanged: planes come
-/// in and go out as contiguous memory, 16 bytes at a time, and a thread takes 14 columns of a row.
-/// With a channel multiplier, the dy of all its filters add up.
-///
-/// With stride 2 only every other position of the padded row has an output. So the elements of dx
-/// fall into residue classes, each with a smaller filter of stride 1. 3 taps:
+/// So this is cuda_optimized/conv2d/depthwise.cu with x and y exchanged: planes are copied in and
+/// out as contiguous memory, and a thread computes 14 columns of a row. With stride 2, each tap
+/// meets only every other position. So dx falls into residue classes, each with a smaller filter of
+/// stride 1; a thread's columns are of both classes, at places that the compiler knows:
 ///
 ///     position   0    1    2    3    4    5          even: taps 0 and 2 of two neighbouring dy
 ///     dy[0]     w0   w1   w2                         odd:  tap 1 of one
 ///     dy[1]               w0   w1   w2
 ///
-/// Columns of both classes lie in a thread's row, at places that the compiler knows; its row is of
-/// one class, and the thread loads the filter rows of that class alone. No tap is tried in vain.
-///
-/// **Expect.** Problem B12 (32x512x14x14, 3x3): as the forward pass, 25.6 MB moved once: 8.4 us
-/// on an H200 (M), cuDNN 40. im2col and col2im would move nine times as much. 64x64x112x112 with
-/// stride 2: 257 MB, 61 us for a copy, 88 us (M); 1258 us where each element tried all taps and
-/// divided for each.
+/// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB moved once, 4.4 us from and to L2; im2col and
+/// col2im would move nine times as much. As in the forward pass, the instructions that find a place
+/// count for more than the bytes: twice the time of a copy.
 /// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
-/// and element. Declined: more than one input channel a group, more than 8 filters a channel (a sum
-/// over filters: no copy any more), and rows so long that one of them does not fit into shared
-/// memory with the outputs that read it.
-///
-/// **Try.** Stride 3: how many residues are there, and which of the taps of 5 x 5 has each? What in
-/// add_segment() stands in the way?
+/// and element. Declined: more than one input channel a group, more than 8 filters a channel, and
+/// rows too long for shared memory to hold one of dx and those of dy that read it.
+/// **Try.** Stride 3: how many residues are there, and which taps of a 5 x 5 filter does each have?
+/// What in add_segment() stands in the way?
 #include <optional>
 
 #include "core/conv2d_problem.hpp"
@@ -59,18 +48,18 @@ using conv2d::Pairs;
 using conv2d::PlanePlan;
 using conv2d::store_segment;
 
-[[maybe_unused]] constexpr int kBlocks = 8;  ///< That shall fit an SM, with a 3 x 3 filter.
+[[maybe_unused]] constexpr int kBlocks = 8;  ///< Blocks that should fit an SM, with a 3 x 3 filter.
 
 /// Filter rows that read one row of dx: with stride 2 every other one.
 template <int kTaps, int kStride>
 constexpr int kRowTaps = (kTaps + kStride - 1) / kStride;
 
 /// Adds one dy plane's share to the elements of one thread, neighbours in a row of dx: filter kTaps
-/// x kTaps, no dilation. The row is read by outputs of row p, by its filter row 0, and of the rows
-/// above by those below; rows 0 ... rows - 1 of dy are there. Its first element has the position
+/// x kTaps, no dilation. Row t of `weight` is the filter row by which the outputs of row p - t read
+/// the row of dx; rows 0 ... rows - 1 of dy are there. The first element has the position
 /// position0, counted with padding, and with stride 2 its residue is kOdd.
 ///
-/// Output q reads the element j by tap s where q * kStride + s is its position. So with stride 2
+/// Output q reads element j by tap s if q * kStride + s is the element's position. So with stride 2
 /// and 3 taps the elements of one residue have the taps 0 and 2, those of the other tap 1 alone.
 template <int kTaps, int kStride, int kOdd, Pairs kPairs>
 __device__ void add_segment(const float* in, int Q, int rows, int p, int position0,
@@ -133,7 +122,7 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
   const int multiplier = plan.multiplier, together = plan.together();
   const int plane0 = static_cast<int>(blockIdx.x) * plan.planes;
   const int tile_planes = min(plan.planes, conv.N * conv.C - plane0);
-  // Whose filters they are, where the filter's size is known.
+  // What this thread computes, where the filter's size is known.
   const auto [plane, row, segment, channel] = conv2d::plane_place(plan, plane0, thread);
   const int k0 = channel * multiplier;
 

@@ -1,16 +1,12 @@
 /// @file gemm_col2im.cu
 /// @brief conv2d_dgrad by a tiled matrix product and col2im.
 ///
-/// - Before: cuda_naive/conv2d_dgrad/gather.cu (one thread an element of dx)
-/// - After:  implicit_gemm.cu (no columns: a product for each residue class of pixels),
-/// depthwise.cu
-///   (one channel a group, where there is no product)
-/// - Made of: cuda_optimized/gemm/gemm_tiled.cuh, cuda_optimized/col2im/col2im_batched.cu
+/// - The kernels: cuda_optimized/gemm/gemm_tiled.cuh, cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///
 /// **The idea.** The sum over output channels is a matrix product, col = w^T * dy, for each image
 /// and group; the sum over taps is col2im. The product reuses each dy and w that it loads for a
-/// whole tile of col, and what is left for the gather are finished sums: it has no loop over k.
+/// whole tile of col. What is left to gather are finished sums: col2im has no loop over k.
 ///
 ///               K/G                P*Q                    P*Q
 ///     C/G*R*S [ w^T ]   x   K/G [  dy  ]   =   C/G*R*S [  col  ]   -- col2im -->  dx
@@ -20,8 +16,10 @@
 /// **Expect.** Two launches for as many images as the workspace holds. Each element of col is
 /// written and read once, 8 bytes for K/G multiply-adds: with few output channels a group that
 /// dominates.
-/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: 2^31 and
-/// more rows or columns.
+/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: other layouts
+/// than NCHW, other types than float32, 2^31 and more rows or columns.
+/// **Try.** Set kColumnBudget (column_budget.cuh) to 4 MB, then to 1 GB. Which of the two kernels
+/// takes longer now, and why?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"

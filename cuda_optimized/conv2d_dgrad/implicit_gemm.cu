@@ -1,41 +1,31 @@
 /// @file implicit_gemm.cu
 /// @brief conv2d_dgrad as a matrix product without columns: one for each residue class of pixels.
 ///
-/// - Before: gemm_col2im.cu (a matrix product writes columns, col2im adds them up)
-/// - After:  implicit_gemm_cp_async.cu (packed weights, and copies in flight)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With stride 1, the gradient is a convolution of dy with the filter turned round
-/// and padding R - 1 - pad, so everything that is known about implicit products applies to it. With
-/// stride 2, cuda_naive/conv2d_dgrad/gather.cu shows the trouble: an even pixel meets other taps
-/// than an odd one. But all even pixels meet the *same* taps. So dx falls apart into classes, by
-/// the remainders of h and w when divided by the stride, and each class is a convolution with
-/// stride 1 of its own, with those taps that meet it:
+/// **The idea.** With stride 1 the gradient is a convolution of dy with the filter turned round,
+/// and an implicit product computes it. With stride 2 an even pixel meets other taps than an odd
+/// one, but all even pixels meet the *same* taps. So dx falls apart into classes, by the remainders
+/// of h and w when divided by the stride. Each class is a convolution of its own, with stride 1 and
+/// the taps that meet it:
 ///
 ///     stride 2, 3 taps, pad 1           dx   a b a b a      class a (h = 0, 2, ...): tap 1
 ///                                            c d c d c      class d (h = 1, 3, ...): taps 0 and 2
 ///     p = (h + pad - r) / stride             a b a b a
 ///                                            c d c d c      a: 1 tap, b and c: 2, d: 4 of the 9
 ///
-/// No product of a zero, none that is not needed: the classes of a 3 x 3 filter have 9 taps
-/// together, for a quarter of the pixels each. (CUTLASS does the same under the name of strided
-/// dgrad.) A class without taps, as in a 1 x 1 convolution with stride 2, is a class of zeros.
+/// No product is by a zero that the stride put in: the classes of a 3 x 3 filter have 9 taps
+/// together, for a quarter of the pixels each. A class without taps (1 x 1 with stride 2) is zero.
 ///
-/// Within a class, a step takes 16 filters of one tap: the weights' tile is then 16 filters'
-/// weights of that tap, the tile of dy 16 of its channels. The taps run inside of the filters. A
-/// warp's weights of one tap are R * S floats apart, so what comes from memory with them are the
-/// weights of all taps: they are still in the L1 cache when their turn comes. (An earlier form
-/// had the taps outside, 8 filters a step, and a branch around each load: 9.2 ms for B10.)
-///
-/// **Expect.** The work of the forward pass, stride or not. The tiles are filled and used in turn,
-/// as in conv2d's implicit_gemm_vectorized.cu, but without its table, whose entry a gathered
-/// element waits for: 1280 instructions for 1024 multiply-adds, 52 TFLOP/s at best on an H200, and
-/// 42 with 80 % of the issue slots used, 5.9 ms for B10 (64x512x28x28, 512 filters 3x3), 200 us for
-/// B4 (32x64x56x56, 64 filters 3x3). Measured: 5.7 ms and 196 us.
-/// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declines
-/// other layouts than NCHW, other types than float32, and 2^31 pixels.
+/// **Expect.** The work of the forward pass, whatever the stride. A thread executes 1280
+/// instructions for 1024 multiply-adds: on an H200 52 of 65 TFLOP/s at best, and about 40 with four
+/// fifths of the issue slots used. That makes 5.9 ms for B10 (237 GFLOP) and, with 1.5 waves of
+/// blocks, 200 us for B4.
+/// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declined:
+/// other layouts than NCHW, other types than float32, 2^31 pixels, and filters so large that nearly
+/// all products would be by the padding of dy.
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
-/// zeros between its elements. How many of the products are of zeros?
+/// zeros between its elements. How many of the products are by zeros?
 #include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 

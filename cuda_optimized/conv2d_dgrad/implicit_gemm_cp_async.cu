@@ -1,27 +1,26 @@
 /// @file implicit_gemm_cp_async.cu
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
-/// - Before: implicit_gemm.cu (fills its tiles and uses them in turn)
-/// - After:  implicit_gemm_split_k.cu (several blocks share the sums of a tile)
+/// - The kernel: cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the kernel of the forward
-/// pass computes it as it is: cuda_optimized/conv2d/implicit_gemm_cp_async.cu explains it. What is
-/// different is the packing of the weights, and where the sums go:
+/// pass computes it as it is: cuda_optimized/conv2d/implicit_gemm_cp_async.cu explains it. What
+/// differs is the packing of the weights, and where the sums go:
 ///
 ///     forward    packed [r, s, c][k]      from weights [k][c][r][s]     y, all pixels
 ///     here       packed [r, s, k][c]      the taps of the class only    dx, every stride-th pixel
 ///
-/// Up to four classes, all that stride 2 has, are computed by one grid: that of a class alone may
-/// be too small, and its last blocks would leave SMs idle.
+/// One grid computes up to four classes, all that stride 2 has: the grid of a single class may be
+/// too small, and its last blocks would leave SMs idle.
 ///
-/// **Expect.** The forward pass's times. Measured on an H200: B4 (32x64x56x56, 64 filters 3x3) 178
-/// us, 41.5 TFLOP/s; B10 (64x512x28x28, 512 filters 3x3) 5.1 ms, 46.5 TFLOP/s; B8 (1 x 1, stride 2)
-/// 282 us, of which much goes into writing zeros, every second float at a time.
-/// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. With few channels,
-/// most rows of a tile are empty: 2.7 ms for B3, which has 3. Declines what implicit_gemm.cu
-/// declines, and images of 2^29 elements or so.
-/// **Try.** Launch a grid for each class instead, on streams of their own. Which is faster, and
+/// **Expect.** The forward pass's times for the same sizes, as for B4 and B10. B8 (1 x 1, stride 2)
+/// has 103 MB of dx to write, three quarters of it zeros, and every second float at a time: each
+/// sector is written twice.
+/// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. With few channels
+/// most rows of a tile are empty: B3 fills 3 of 32. Declined: what implicit_gemm.cu declines, and a
+/// dy of some 2^29 elements an image.
+/// **Try.** Launch a grid for each class instead, each on a stream of its own. Which is faster, and
 /// why?
 #include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"

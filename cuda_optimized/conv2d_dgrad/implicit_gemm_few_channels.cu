@@ -1,15 +1,14 @@
 /// @file implicit_gemm_few_channels.cu
 /// @brief conv2d_dgrad for few input channels: all residue classes are rows of one product.
 ///
-/// - Before: implicit_gemm_cp_async.cu (a product for each residue class)
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** The first layer of a network has 3 input channels (B3: 32x3x224x224, 64 filters
 /// 7x7, stride 2). The products of its classes have 3 rows: of a tile of 32, 29 would be empty. But
-/// the four classes read nearly the same dy. Pixel (i, j) of each of them, one square of 2 x 2
-/// pixels of dx, meets windows that begin at most one apart, so all four can share one window that
-/// is as large as all together. The rows are then class and channel, 4 * 3 = 12, and where a class
-/// lacks a tap of the common window, its weight is zero:
+/// the four classes read nearly the same dy. Pixel (i, j) of each of them, together one square of
+/// 2 x 2 pixels of dx, meets windows that begin at most one apart. So all four can share one window
+/// that covers them all. The rows are then class and channel, 4 * 3 = 12, and where a class lacks a
+/// tap of the common window, its weight is zero:
 ///
 ///     7 taps, stride 2, pad 3        dy:  i-1  i  i+1 i+2
 ///       even h: taps 5, 3, 1              x    x   x   0
@@ -19,9 +18,9 @@
 /// multiply-adds.
 ///
 /// **Expect.** 9.9 instead of 7.6 GFLOP for B3, at about 35 TFLOP/s: 280 us on an H200.
-/// Measured: 480 us. (Its classes one by one, in tiles of 32 rows, take 2.7 ms.)
-/// **Costs.** Products of zeros: 1.3 times as many as needed for B3; with a stride larger than the
-/// filter, most. Declines more than 12 rows, and what implicit_gemm_cp_async.cu declines.
+/// **Costs.** Products by zeros: 1.3 times as many as needed for B3, and most of them where the
+/// stride is larger than the filter. Declined: more than 12 rows, and what
+/// implicit_gemm_cp_async.cu declines.
 /// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
 /// threads have them?
 #include "core/conv2d_problem.hpp"

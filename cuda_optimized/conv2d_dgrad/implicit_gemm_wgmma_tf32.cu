@@ -1,34 +1,30 @@
 /// @file implicit_gemm_wgmma_tf32.cu
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
 ///
-/// - Before: implicit_gemm_mma_tf32.cu (threads copy the windows; a warp multiplies)
+/// - The kernel: cuda_optimized/conv2d/wgmma_windows.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** dx[h] gets a product from tap r if h = p * stride - pad + r * dilation for some p.
-/// With stride 1 every tap reaches every pixel, and p = h + pad - r * dilation: a forward pass over
-/// dy with the taps in reverse order. With a stride, which taps reach h depends on its residue
-/// alone; so the pixels of one residue are a forward pass of their own, with stride 1 and some of
-/// the taps:
+/// With stride 1 every tap reaches every pixel: a forward pass over dy with the taps in reverse
+/// order. With a stride, which taps reach h depends on its residue alone; so the pixels of one
+/// residue are a forward pass of their own, with stride 1 and some of the taps:
 ///
 ///     stride 2, 3 taps, pad 1   h  0   1   2   3   4   5
 ///     even h: tap 1 alone          1       1       1        dx[2i]     = w1 dy[i]
 ///     odd h:  taps 0 and 2            0 2     0 2     0 2   dx[2i + 1] = w2 dy[i] + w0 dy[i + 1]
 ///
-/// No product is with a zero that the stride put in, and no two blocks add to the same pixel. The
+/// No product is by a zero that the stride put in, and no two blocks add to the same pixel. The
 /// kernel is that of \ref rung_cuda_optimized_conv2d_implicit_gemm_wgmma_tf32 "the forward pass"; a
-/// small one first copies the weights of each class as [c][taps][k].
+/// small one first copies the weights of each residue as [c][taps][k].
 ///
-/// **Expect.** The forward pass's times and 3 to 8 us for the weights. Predicted from those: B4 45
-/// us, B10 590. Measured on an H200 in microseconds, cuDNN 9.19 beside it:
-///
-///     B4 45.1 / 47   B5 41.6 / 37   B6 32.4 / 32   B7 44.6 / 40   B8 61 / 69   B9 263 / 257
-///     B10 607 / 606
-///
-/// **Costs.** As the forward pass; stride_h * stride_w launches. Pixels that no tap reaches (B8:
-/// three of four) are zeroed by a memset of all of dx. Declined: fp32 problems, filters of over
-/// 1024 taps, and GPUs other than compute capability 9.0.
-/// **Try.** For stride 3, dilation 2 and 4 taps, write down the taps of each residue. When have all
-/// residues the same number?
+/// **Expect.** The forward pass's times, and 3 to 8 us for the weights: B4 45 us, B10 590 us. The
+/// limits are the forward pass's, too: shared memory for B4 and B9, the tensor cores for B10,
+/// memory for B5 and B8, and few tiles for B6 and B7.
+/// **Costs.** As the forward pass; two launches for each pair of residues that has taps. Pixels
+/// that no tap reaches (B8: three of four) are zeroed by a memset of all of dx. Declined: fp32
+/// problems, filters of over 1024 taps, and GPUs other than compute capability 9.0.
+/// **Try.** For stride 3, dilation 2 and 4 taps, write down the taps of each residue. When do all
+/// residues have the same number of taps?
 #include <numeric>
 #include <vector>
 
@@ -43,10 +39,10 @@ using conv2d::Windows;
 
 /// Along one axis, the pixels of dx whose number has the same residue modulo the stride.
 struct Residue {
-  int first;             ///< Of those pixels,
-  int count;             ///< and how many there are.
-  int taps;              ///< That reach them: tap, tap + tap_step ...; none if 0.
-  int tap, tap_step;     ///< In w.
+  int first;             ///< The first of those pixels.
+  int count;             ///< How many there are.
+  int taps;              ///< How many taps reach them; may be 0.
+  int tap, tap_step;     ///< The first of these taps in w, and from one to the next.
   int window, dilation;  ///< Where in dy the first pixel's window begins, and its taps' distance.
 };
 
@@ -131,7 +127,7 @@ Plan plan_of(const Conv2dProblem& conv) {
       plan.dy = conv2d::packed_source_floats(windows);
     }
   }
-  // Steps may lead past all pixels: then there is no class, and dx is zero.
+  // Where no tap reaches any pixel there is no class, and dx is zero.
   plan.packs = conv.layout == Layout::nchw && all_fit && !plan.classes.empty();
   if (!plan.packs) plan.dy = 0;
   return plan;
@@ -191,7 +187,8 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   if (plan.packs) conv2d::pack_source(plan.classes.front().windows, dy, packed_dy);
   for (const Class& part : plan.classes) {
     Windows windows = part.windows;
-    // Weights for a dy as it is have its number of channels; what is copied is padded alike.
+    // If dy is read as it is, the weights have its number of channels; if it is copied, both are
+    // padded.
     const int padded = plan.packs ? conv2d::padded_channels(group_k) : group_k;
     windows.group_c = padded;
     pack_weights(conv, part, padded, weights, packed_weights + part.weights);

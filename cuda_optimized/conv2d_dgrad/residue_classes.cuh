@@ -20,7 +20,7 @@ struct ClassAxis {
   int start,                ///< where position 0 meets tap 0, in dy or its padding; 0 without taps
       move;  ///< in dy, from a tap to the next one: -dilation / gcd(stride, dilation)
 
-  /// @param extent of dx, as `taps_`, `pad`, `stride` and `dilation` are those along this axis
+  /// @param extent of dx along this axis; `taps_`, `pad`, `stride` and `dilation` are of it, too
   ClassAxis(int residue, int extent, int taps_, int pad, int stride, int dilation) {
     positions = ceil_div(extent - residue, stride);
     // Output p reads position h as tap r where p * stride = h + pad - r * dilation: the right side
@@ -82,7 +82,7 @@ void for_each_class(const Conv2dProblem& conv, const Body& body) {
   }
 }
 
-/// For a rung's choice. `at_once` of them are in one launch.
+/// For a rung's choice. @param at_once classes of one launch
 inline std::string classes_in_words(const Conv2dProblem& conv, std::int64_t at_once) {
   std::int64_t count = 0;
   bool without_taps = false;
@@ -116,8 +116,8 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   return conv2d::why_no_padded_product(conv.K / conv.groups, std::int64_t{conv.R} * conv.S);
 }
 
-/// Whether there is one class of all pixels, of which four of a tile are four neighbours, aligned
-/// if dx is.
+/// Whether there is a single class, and four pixels of a tile are four neighbours in dx, aligned to
+/// 16 bytes if dx is.
 inline bool pixels_in_fours(const Conv2dProblem& conv) {
   return conv.stride.h == 1 && conv.stride.w == 1 && std::int64_t{conv.H} * conv.W % 4 == 0;
 }
@@ -127,7 +127,7 @@ struct StoreClass {
   float* dx;          ///< [images][channels][height][width]
   int height, width;  ///< of an image of dx
   Step stride;        ///< in dx, from a pixel of the class to the next one
-  bool fours;         ///< one class of all pixels, of which four of a tile are four neighbours
+  bool fours;         ///< four pixels of a tile are four neighbours in dx, aligned to 16 bytes
 
   /// To dx_, the input gradient of that problem.
   StoreClass(const Conv2dProblem& conv, float* dx_)

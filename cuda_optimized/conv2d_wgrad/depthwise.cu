@@ -1,34 +1,28 @@
 /// @file depthwise.cu
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
-/// - Before: im2col_gemm.cu (a product with one row: dw of a group has R * S elements)
-/// - Made of: cuda_optimized/conv2d/flat_copy.cuh,
-///   cuda_optimized/conv2d/plane_tile.cuh, cuda_optimized/conv2d/row_segment.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for
-/// the registers of every thread. A block takes one filter; its x and dy, plane by plane, stream
-/// through shared memory, and each thread adds up its share of the pixels. The shares are added at
+/// the registers of every thread. A block takes one filter. Its x and dy stream through shared
+/// memory, plane by plane, and each thread adds up its share of the pixels. The shares are added at
 /// the end, in an order that does not change: lanes by halving, then warps, then splits.
 ///
 ///     images  0..15   16..31      both under way from the start (cp.async)
 ///     time      |=======|=======|-- lanes -- warps --> dw[k][9], db[k]
 ///                each thread: 9 + 1 sums
 ///
-/// dy's own sum is db: one addition more for each dy. With few channels there are few filters, and
-/// each filter's images are split over several blocks; a second kernel adds up their sums.
+/// The sum of dy itself is db: one more addition for each dy. With few channels there are few
+/// filters, so each filter's images are split over several blocks, and a second kernel adds up
+/// their sums.
 ///
-/// **Expect.** Problem B12 (32x512x14x14, 3x3): 25.7 MB read, once; 512 blocks, 4 an SM, so that
-/// all of them are there at once. 10.1 us on an H200 (M), cuDNN 21. Of 4.9 million warp
-/// instructions only one million are multiply-adds and additions of the sums: a row of 14 is little
-/// work for what it takes to find it. 11.7 us with a warp for each plane's copy, 5 shuffles for
-/// each sum and divisions in the kernel; 11.2 where the compiler took registers for two blocks an
-/// SM only.
+/// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB, read once; 512 blocks, 4 an SM, so that all of
+/// them run at once. One million warp instructions multiply and add. Finding the rows, of 14 pixels
+/// each, takes several times as many: more time than the 4.4 us of a copy.
 /// **Costs.** Workspace for the sums of the splits. Other filters than 3 x 3 and 5 x 5, dilation
 /// and strides above 2 take one thread a tap: two shared loads a multiply-add. Declined: more than
 /// one input channel a group, more than 8 filters a channel, and rows so long that one row of dy
 /// and what it reads of x do not fit into shared memory.
-///
 /// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
 /// `./ladder test` say about the bits?
 #include <optional>
@@ -52,11 +46,11 @@ using conv2d::load_segment;
 using conv2d::Pairs;
 
 constexpr int kThreads = 224;                ///< Of a block, at most: 16 images of 14 rows.
-[[maybe_unused]] constexpr int kBlocks = 4;  ///< That shall fit an SM, with a 3 x 3 filter; else 2.
+[[maybe_unused]] constexpr int kBlocks = 4;  ///< Should fit an SM, with a 3 x 3 filter; else 2.
 constexpr int kStages = 2;                   ///< Parts of the images under way.
 constexpr int kMaxSegments = 16;             ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
-constexpr std::int64_t kEnoughBlocks = 528;      ///< Images are split until so many blocks run.
+constexpr std::int64_t kEnoughBlocks = 528;      ///< With fewer filters, images are split.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
 constexpr int kDeclaredBytes = 1024;             ///< Of __shared__ variables, at most.
 
@@ -73,7 +67,7 @@ struct Plan {
   int segments;  ///< Threads along a row; the block is [images][rows][segments] threads.
   FastDivision by_segments, by_rows;     ///< For a thread's place.
   FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
-  /// Vectors of a plane of x and of dy, if whole planes come and all begin at multiples of 16
+  /// Vectors of a plane of x and of dy, if whole planes are copied and all begin at multiples of 16
   /// bytes; 0 if not.
   int x_vectors = 0, dy_vectors = 0;
   FastDivision by_x_vectors = {}, by_dy_vectors = {};
@@ -144,7 +138,7 @@ __device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Par
                 plan.by_dy_vectors, to + plan.x_floats, room);
     return;
   }
-  // Planes begin anywhere: a warp takes one after the other.
+  // Planes may begin anywhere: a warp copies one after the other.
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   for (int i = warp; i < 2 * part.images; i += static_cast<int>(blockDim.x) / 32) {
     float* image = to + i / 2 * room;
@@ -258,7 +252,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
     int stage = 0;
     for (int index = begin; index < end; ++index) {
       ptx::cp_async_wait_group<kStages - 1>();  // the oldest of kStages groups has landed
-      __syncthreads();  // ... that of the other threads too, before anybody reads it
+      __syncthreads();  // ... and the other threads' copies, too, before any thread reads them
       float* here = ring + stage * plan.part_floats();
       const Part part = part_at(conv, plan, index);
       if constexpr (kTaps > 0) {
@@ -453,8 +447,8 @@ int threads_of(const Choice& choice, const Plan& plan) {
 /// Whether all rows of x and dy begin at multiples of 8 bytes, if the first ones do.
 bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
-/// Whether whole planes come, of vectors, with at most a vector a thread; they are aligned if x and
-/// dy are.
+/// Whether whole planes are copied in vectors, at most one vector a thread; they are aligned if x
+/// and dy are.
 bool planes_of_vectors(const Conv2dProblem& conv, const Plan& plan, int threads) {
   const std::int64_t x_floats = std::int64_t{conv.H} * conv.W;
   const std::int64_t dy_floats = std::int64_t{conv.P} * conv.Q;

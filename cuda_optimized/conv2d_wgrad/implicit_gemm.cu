@@ -1,43 +1,31 @@
 /// @file implicit_gemm.cu
-/// @brief conv2d_wgrad as one matrix product whose columns are found by index arithmetic, 8 x 8
-/// sums a thread.
+/// @brief conv2d_wgrad as one matrix product whose columns are found by index arithmetic.
 ///
-/// - Before: im2col_gemm.cu (the columns are written to memory, and read again)
-/// - After:  implicit_gemm_split_k.cu (several blocks share the sum of a tile)
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** The product of im2col_gemm.cu, but nobody stores the columns. All images together
-/// are one long sum: pixel l is output (p, q) of image n, and column j tap (r, s) of channel c. The
-/// element that they meet in is x[n, c, p * stride - pad + r * dilation, ...], found when a tile is
-/// filled.
+/// **The idea.** The product of im2col_gemm.cu, but no column is stored. All images together are
+/// one long sum: pixel l is output (p, q) of image n, and a column is tap (r, s) of channel c. They
+/// meet in x[n, c, p * stride - pad + r * dilation, ...], which is found when a tile is filled:
 ///
-///                   N*P*Q                     C/G*R*S                 C/G*R*S
-///            [  dy, along l  ->  ]          [    | x,  ]            [         ]
-///       K/G  [                   ]  x  N*P*Q [    v along l ]  =  K/G [   dw    ]
+///                  N*P*Q                       C/G*R*S             C/G*R*S
+///          [ dy, along l -> ]            [ x, along l | ]        [        ]
+///     K/G  [                ]  x  N*P*Q  [            v ]  = K/G [   dw   ]
 ///
-/// Both operands lie *along the sum* in memory: neighbouring pixels are neighbours, neighbouring
-/// filters or columns are far apart. But a thread multiplies 8 filters by 8 columns of one pixel,
-/// and wants those side by side. So tiles are turned on their way into shared memory: [pixel][row].
-/// A warp loads 8 pixels of 4 rows, and stores them as 8 rows of 4; with a pitch of 4 more than a
-/// multiple of 32 floats these go to 32 different banks.
+/// Both operands lie *along the sum* in memory: neighbouring pixels are neighbours, but the rows,
+/// filters of dy and columns of x, are far apart. A thread multiplies 8 filters by 8 columns of one
+/// pixel and needs those side by side. So tiles are turned on their way into shared memory: a warp
+/// loads 8 pixels of 4 rows, and stores [pixel][row]. Where an element lies is found in pieces: a
+/// column's channel and tap once for the block, a pixel's n, p, q once a step for all columns that
+/// the thread loads. db comes for free: the blocks of the first columns add up their tiles of dy.
 ///
-///     lane:   0  1  2 ...  7   pixels of row 0          bank 4 * pixel + row:
-///             8  9 10 ... 15   pixels of row 1    ->    0 4 8 ... 28
-///            16 ...            row 2                    1 5 9 ... 29   ...
-///
-/// What does not change over the sum is found once: a column's channel and tap before the loop, for
-/// the block; a pixel's n, p, q once a step, for all columns that the thread loads. The next step's
-/// elements are on their way to registers while the current ones are multiplied. db comes for free:
-/// the blocks of the first columns add up the dy that they have in shared memory anyway.
-///
-/// **Expect.** For each 64 multiply-adds 4 loads of float4 from shared memory, as in a matrix
-/// product; for each element that is loaded, some ten instructions to find it: a fifth of all. And
-/// few blocks: dw of problem B10 has 144 tiles for 132 SMs, that of B4 nine of 64 x 64, that of B3
-/// three. B10 takes about 10 ms (24 TFLOP/s), B4 longer than with im2col_gemm.
-/// **Costs.** Whole tiles are computed. Declined: 2^31 or more pixels, columns or inputs of a
-/// group.
+/// **Expect.** For each 64 multiply-adds 4 loads of float4, as in a matrix product; for each
+/// element some ten instructions to find it, a fifth of all. And few blocks: B10's dw has 144 tiles
+/// for 132 SMs, B4's nine of 64 x 64, B3's three. So B10 takes some 10 ms, B4 longer than with
+/// im2col_gemm.
+/// **Costs.** Whole tiles are computed. Declined: other layouts than NCHW, other types than
+/// float32, 2^31 pixels, columns or inputs of a group.
 /// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared
-/// memory does a step take now? (It was measured as well: 30 instead of 33 TFLOP/s.)
+/// memory does a step take now?
 #include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"

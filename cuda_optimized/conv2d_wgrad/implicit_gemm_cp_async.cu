@@ -1,49 +1,31 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief conv2d_wgrad: asynchronous copies put each element where it is read, and most of what
-/// finding it takes is done once for the block.
+/// @brief conv2d_wgrad: a block decodes each pixel once and copies elements to their final place.
 ///
-/// - Before: implicit_gemm_split_k.cu (elements pass through registers, each found on its own)
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** `cp.async` copies from global to shared memory without a register in between, and
-/// without waiting. Copies of 4 bytes may land anywhere: each goes straight to its place in the
-/// transposed tile. And an element outside of x is a copy of no bytes, which writes a zero. So
-/// three stages fit: one is multiplied while two are on their way.
+/// **The idea.** `cp.async` copies 4 bytes from global to any place in shared memory, without a
+/// register in between and without waiting: each element goes straight to its place in the
+/// transposed tile. A copy of no bytes writes a zero. One tile is multiplied while two are on their
+/// way. What is left is to find the addresses:
 ///
-/// What is left is to find the addresses. Three things make that cheap:
+///     pixels    16 threads decode the 16 pixels of a step, and leave them in shared memory.
+///     taps      A pixel has a bit for each row and column of its window that is not in x; a tap
+///               has two bits. One AND finds whether it is in x, instead of four comparisons:
+///                 pixel:  0 1 1 0 ... 0 0 1      tap (r, s):  0 1 0 ... 0 0 1 0
+///                         columns      rows                     s         r
+///     channels  Columns are ordered [r][s][c], not [c][r][s] as in dw. Where C / groups is a
+///               multiple of 64, all columns that a warp copies share their tap, and one test.
 ///
-///     pixels    16 threads decode the 16 pixels of a step (n, p, q, and which taps lie outside)
-///               and put them into shared memory; all threads read them there.
-///     taps      A pixel has a word of bits: which rows and which columns of its window are not in
-///               x. A tap has a word, too, and "is it in x?" is one AND instead of four
-///               comparisons.
+/// Tiles have equal parts, or even shares where that takes less time: the steps of all tiles are
+/// cut into one piece for each block that an H200 holds (split_k.cuh, EvenShares).
 ///
-///                  pixel:  0 1 1 0 ... 0 0 1      tap (r, s):  0 1 0 ... 0 0 1 0
-///                          columns      rows                     s         r
-///
-///     channels  Columns are ordered [r][s][c], not [c][r][s] as in dw: neighbours are channels of
-///               one tap. Where C / groups is a multiple of 64, all columns that a warp copies
-///               share their tap, and one test serves for all; their addresses are H * W apart.
-///               add_parts() puts the weights back into dw's order.
-///
-/// And the sums of all tiles are cut into even shares, one for each block that the GPU holds, where
-/// that takes less time than the same number of parts for each tile (split_k.cuh, EvenShares).
-///
-/// **Expect.** Of some 1300 instructions that a thread executes for 1024 multiply-adds, 64 load
-/// operands, 16 to 24 copy, and 150 find addresses. Measured on an H200 (2026-11-21), microseconds,
-/// cuDNN's best plain fp32 for dw alone in brackets: B3, in tiles of 64 x 160, 314 (414); B4 220
-/// (375), B5 125 (188), B6 209 (281), B7 226 (219), B8 189 (275), B9 1549 (2866), B10 5735 (6991).
-/// B7 has 144 tiles, 1.1 waves: 254 with four parts for each tile of 128 x 64, in 2.9 waves. Of the
-/// 226 the products take 205, where their share of B10's rate were 154, as each block begins and
-/// ends twice; adding up the parts takes 22. Without the loop over tiles B3 took 282 and B5 117. A
-/// version in which two warps shared the 16 pixels of a step was up to 10 % faster on all but B6
-/// and B7.
-/// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. Compute capability 8.0
-/// for copies that do not wait; 7.5 copies at once. Declined: R + S over 31 (the bits of a word),
-/// and as by implicit_gemm.
-/// **Try.** Order the columns [c][r][s] again, with one test for each: more of the loads hit the L1
-/// cache, because neighbouring taps overlap. Which counts more? (Compare the two kernels of
-/// choose(): kOneTap = false is 10 % slower on B10.)
+/// **Expect.** Of some 1300 instructions for 1024 multiply-adds of a thread, 64 load operands, 16
+/// to 32 copy and 150 find addresses: at most 51 of 65 TFLOP/s. The model expects, in us: B3 313,
+/// B4 207, B5 103, B6 202, B8 178, B9 1470; B7 220 and B10 5300, whose 144 tiles are shared evenly.
+/// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. GPUs before compute
+/// capability 8.0 wait for each copy. Declined: R + S over 31, and as by implicit_gemm.cu.
+/// **Try.** Order the columns [c][r][s] again: more loads hit the L1 cache, as neighbouring taps
+/// overlap, but each needs its own test. Which counts more?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"

@@ -1,13 +1,10 @@
 /// @file implicit_gemm_mma_tf32.cu
 /// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
 ///
-/// - Before: implicit_gemm_cp_async.cu (float arithmetic, NCHW)
-/// - After:  none; for the idea of mma.sync see cuda_optimized/gemm/mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** dw = dy^T * windows, summed over all pixels of all images: few results, long sums.
-/// In NHWC both factors lie across the sum: a pixel's output channels side by side in dy, its
-/// input's channels in x. Both tiles are staged as they are, a row for each pixel:
+/// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both factors
+/// lie across the sum: a pixel's channels lie side by side. Both tiles are staged as they are:
 ///
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
@@ -18,30 +15,17 @@
 ///
 ///     pixel l % 4:  [ lane 0 | lane 4 | lane 8 | ...            ]   4 floats each, 32 rows of dw
 ///
-/// The sums of all tiles of dw are one long row of steps, cut into as many shares as the GPU holds
-/// blocks, at a tile's end or not: no wave of blocks is cut short. What a block has of a tile is a
-/// part, and a second kernel adds the parts of each tile in order: no atomics, the same bits in
-/// every run on the same GPU.
+/// The steps of all tiles of dw are one long row, cut into about as many even shares as the GPU
+/// holds blocks, whether or not a tile ends there: no wave of blocks is cut short. A second kernel
+/// adds the parts of each tile in order: the same bits in every run on the same GPU.
 ///
-/// **Expect.** Per 8 pixels and warp 32 products, 8 loads, 32 roundings and a quarter of a step's
-/// 16 copies. A product takes a quarter of an SM 6 cycles, which is 322 TFLOP/s at most. Measured
-/// on an H200 (2026-11-21), microseconds, cuDNN's best TF32 for dw alone in brackets: B4 73 (86),
-/// B5 49 (44), B6 71 (58), B7 82 (53), B8 69 (54), B9 433 (573), B10 1432 (1132): 0.9 of its speed
-/// in the geometric mean. B10 runs at 165 TFLOP/s and 53 % of the products' peak, with 6.2 TB/s
-/// from L2 to the SMs. B6 to B8 take 20 to 30 us beyond their share of that rate: the first loads,
-/// 18 to 27 MB of parts written and read again (8 us), two launches.
-///
-/// What was tried, B10 in microseconds: 1946 with fragments a float at a time, cvt.rna and parts of
-/// all of dw. cvt.rna is a comparison and an addition under its condition, some 9 cycles apart,
-/// where stalls on fixed latencies were a third of the time. Two instructions without a condition,
-/// which keep every NaN, 1685; the addition alone, 1527; one instruction, and pointers that move on
-/// instead of addresses found anew, 1432. Tiles of 128 x 256 for eight warps have less traffic from
-/// L2, but twice the stalls at barriers: 1526.
-/// **Costs.** 106 KB of shared memory a block. C/G and K/G that are no multiples of 4 are copied 4
-/// bytes at a time. Declined: fp32 problems, NCHW, GPUs before compute capability 8.0, R + S over
-/// 31 (the bits of a word), what 31 bits do not count.
-/// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What do the stalls
-/// `wait` become?
+/// **Expect.** A warp has 32 products, 8 loads and 32 roundings for 8 pixels. A product takes a
+/// quarter of an SM 6 cycles, so 322 TFLOP/s at most: B4 23 us, B9 184, B10 735; but B10's 7.4 GB
+/// from L2 take 1200 at 6 TB/s, and B5's 128 MB 31. B6, B7, B8 add 6 to 10 us for their parts.
+/// **Costs.** 107 KB of shared memory a block. C/G or K/G not a multiple of 4: copies of 4 bytes.
+/// Declined: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
+/// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What becomes of the
+/// stall reason `wait`?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
@@ -148,9 +132,8 @@ __device__ Pixel pixel_at(const Product& product, const float* x, int pixel, int
 /// Rounds to TF32, as cvt.rna.tf32 does: to nearest, away from zero where two are as near.
 /// mma.sync ignores the low 13 bits, so adding half of the last bit that counts is enough; the
 /// maximum keeps a NaN whose bits run over into the sign. (Not a negative one; arithmetic makes
-/// positive ones.) For cvt.rna.tf32 the compiler would make a comparison and an addition under a
-/// condition, whose result takes some 9 cycles to get there; this is one instruction from compute
-/// capability 9.0 on.
+/// positive ones.) For cvt.rna.tf32 the compiler would make a comparison, and an addition under its
+/// condition, which has to wait for it; this is one instruction from compute capability 9.0 on.
 __device__ std::uint32_t rounded(float value) {
   const std::uint32_t bits = __float_as_uint(value);
   return static_cast<std::uint32_t>(max(static_cast<int>(bits + 0x1000), static_cast<int>(bits)));

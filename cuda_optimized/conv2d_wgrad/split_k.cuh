@@ -57,8 +57,8 @@ inline Declined too_large_for_ints(const Conv2dProblem& conv) {
   return {};
 }
 
-/// An H200, for estimates. The number of parts shall depend on the problem alone, not on the GPU:
-/// then so do the bits of dw.
+/// An H200, for estimates. The number of parts depends on the problem alone, not on the GPU: then
+/// so do the bits of dw.
 constexpr int kSms = 132;
 constexpr double kPartBytes = 4e6;            ///< Of parts moved in a microsecond.
 constexpr double kReductionMicroseconds = 3;  ///< A launch, and the latency of its loads.
@@ -127,7 +127,7 @@ struct EvenShares {
   int across = 1;  ///< So many neighbouring blocks have the same part of different tiles' sums.
   std::int64_t all_steps = 0;  ///< Of all tiles.
 
-  /// Which share a block gets: those that run at the same time shall read the same pixels.
+  /// Which share a block gets: blocks that run at the same time should read the same pixels.
   HOST_DEVICE constexpr int share_of(int block) const {
     return block % across * (blocks / across) + block / across;
   }
@@ -144,12 +144,12 @@ struct EvenShares {
 /// A product in even shares.
 struct EvenPlan {
   SplitProduct product;  ///< What is computed.
-  EvenShares shares;     ///< Who computes what of it.
+  EvenShares shares;     ///< Which block computes what of it.
   double microseconds;   ///< An estimate of its time.
 };
 
 /// As many shares as a multiple of the tiles, which makes the same parts as plan_for() does; or as
-/// the GPU holds blocks: no wave is cut short then, but most blocks begin and end twice.
+/// an H200 holds blocks: no wave is cut short then, but most blocks begin and end twice.
 inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int step,
                               int most_splits) {
   const Plan plan = plan_for(conv, shape, step, most_splits);
@@ -177,7 +177,7 @@ inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int st
   return even;
 }
 
-/// Floats of all parts: [splits][weights], then [splits][K] for db.
+/// Bytes of all parts: floats [splits][weights], then [splits][K] for db.
 inline std::size_t part_bytes(const SplitProduct& product) {
   if (product.splits == 1) return 0;
   return static_cast<std::size_t>(checked_product(
@@ -245,8 +245,8 @@ constexpr int kTurnedWeights = 1024;  ///< That a block of add_turned_parts() tu
 
 /// The same for parts whose columns are in the order [r][s][c]; dw has [c][r][s]. A block takes
 /// some neighbouring channels of a filter, all taps of them: it reads neighbouring channels, tap by
-/// tap, and writes what belongs together in dw. In dw's order a warp would read single sectors of
-/// nine taps, and the parts are what there is most of. Any one-dimensional grid, block
+/// tap, and writes what belongs together in dw. In dw's order the lanes of a warp would read from
+/// different sectors, and the parts are most of the traffic. Any one-dimensional grid, block
 /// (kReducingThreads / kShares, kShares).
 /// @param channels of a block, with all their taps at most kTurnedWeights weights
 template <int kShares>
@@ -310,8 +310,8 @@ static __global__ void __launch_bounds__(kReducingThreads)
 static inline void launch_add_parts(const SplitProduct& product, const Sums& parts, bool turned,
                                     const Arguments& arrays) {
   if (product.splits == 1) return;
-  // Few parts: a thread adds up all of a weight's. Many: eight threads do, else there were too few
-  // loads under way (a dw that has many parts is small).
+  // Few parts: a thread adds up all parts of a weight. Many: eight threads share them, otherwise
+  // too few loads would be under way (a dw that has many parts is small).
   const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1, across = kReducingThreads / shares;
   const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));
