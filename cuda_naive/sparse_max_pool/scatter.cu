@@ -1,5 +1,5 @@
 /// @file scatter.cu
-/// @brief sparse_max_pool, first on the GPU: a thread a pair and channel, and an atomic maximum.
+/// @brief sparse_max_pool, first on the GPU: a thread for each pair and channel, atomic maxima.
 ///
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kSide = 16;  ///< Threads along each axis of a block's tile.
 constexpr int kThreads = kSide * kSide;
-constexpr int kBlockK = 8;  ///< Depth of a step.
+constexpr int kBlockK = 8;                   ///< Depth of a step.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
 /// A tile of 16 kElementsM x 16 kElementsN of c for each block, kElementsM x kElementsN a thread.

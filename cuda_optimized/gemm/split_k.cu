@@ -23,7 +23,7 @@
 /// cp_async: 400.
 /// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. With enough
 /// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Takes the maps
-/// row_major and split_k, under which there are two parts even of fewer steps; declines others.
+/// row_major and split_k, which asks for two parts even if they are shorter; declines all others.
 /// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
 /// must the table of rungs say about it now, and which test would notice if it did not?
 #include "core/gemm_problem.hpp"

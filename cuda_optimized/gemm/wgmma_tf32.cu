@@ -7,7 +7,7 @@
 /// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d
 /// [64][N] += a [64][8] * b [8][N] with N up to 256: its factors lie in shared memory, and it runs
 /// while the warps go on. The copy engine (TMA) brings a box of an array when one thread asks for
-/// it: zeros for what lies outside, factors rounded to TF32. Two kinds of barriers connect the two:
+/// it: zeros for what lies outside, factors rounded to TF32. Barriers connect copies and products:
 ///
 ///     producer (one warp)          stages                    consumers (two warpgroups)
 ///     wait for empty[s]      +--------+--------+--- - -+     wait for full[s]

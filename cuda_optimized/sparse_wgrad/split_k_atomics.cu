@@ -19,7 +19,7 @@
 /// in registers (4 x 4 in the smallest): two rows of 64 floats serve 4096 multiply-adds.
 ///
 /// **Expect.** sweep-64-subm3, 870 thousand pairs: about 1040 blocks, each of which adds 4096 sums:
-/// 4.3 million atomics, where scatter has 3.6 billion. Predicted on an H200: 165 us; the
+/// 4.3 million atomics, where scatter has 3.6 billion. Predicted on an H200: 165 us, of which the
 /// multiply-adds alone would take 110 at the peak.
 /// **Costs.** Not deterministic: atomics come in any order. dw must be zeroed first. Rows that are
 /// not multiples of 16 bytes are copied a float at a time. Declines other types than float32.
