@@ -1,14 +1,13 @@
 /// @file eigen.cpp
 /// @brief gemm, rung 2: the same product by a library, Eigen.
 ///
-/// - Before: triple_loop.cpp (the definition)
 /// - On the GPU: cuda_naive/gemm/direct.cu
 ///
-/// **The idea.** Do not write what is solved: a library's product keeps a block of c in registers,
-/// walks over packed panels of a and b that fit the caches, and multiplies four or eight elements
-/// an instruction (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
-/// 2008). The rungs on the GPU rediscover these three ideas one by one: tiles, register tiles,
-/// vectors.
+/// **The idea.** Do not write what others have solved: a library's product keeps a block of c in
+/// registers, walks over packed panels of a and b that fit the caches, and multiplies four or eight
+/// elements an instruction (Goto and van de Geijn, "Anatomy of high-performance matrix
+/// multiplication", 2008). The rungs on the GPU rediscover these three ideas one by one: tiles,
+/// register tiles, vectors.
 ///
 ///     c  =  a  *  b        Eigen::Map: our arrays as Eigen's matrices, without a copy
 ///

@@ -17,8 +17,8 @@
 /// spconv's does, never becomes negative (traveller59/spconv#754). Pairs are sorted by tap, so that
 /// of equal offers that of the lowest tap is kept.
 ///
-/// **Expect.** pairs * C comparisons, along memory. **Costs.** y and argmax are read and written
-/// again for every pair.
+/// **Expect.** pairs * C comparisons, along memory.
+/// **Costs.** y and argmax are read and written again for every pair.
 #include <algorithm>
 
 #include "core/rung.hpp"

@@ -1,7 +1,6 @@
 /// @file direct.cpp
 /// @brief sparse_max_pool_dgrad, rung 1: every output gives its gradient to the row that it chose.
 ///
-/// - After: gather.cpp (each input collects)
 /// - On the GPU: cuda_naive/sparse_max_pool_dgrad/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///
@@ -14,9 +13,9 @@
 ///
 /// Windows may overlap, and one input may be the largest of several: its gradients add up.
 ///
-/// **Expect.** M * C additions, whatever the number of pairs. **Costs.** argmax is as large as y,
-/// and has to be kept from the forward pass until now. spconv keeps features and y instead, and
-/// compares them again, pair by pair.
+/// **Expect.** M * C additions, whatever the number of pairs.
+/// **Costs.** argmax is as large as y, and has to be kept from the forward pass until now. spconv
+/// keeps features and y instead, and compares them again, pair by pair.
 #include <algorithm>
 
 #include "core/rung.hpp"

@@ -1,7 +1,6 @@
 /// @file gather.cpp
 /// @brief sparse_max_pool_dgrad, rung 2: every input asks its outputs whether they chose it.
 ///
-/// - Before: direct.cpp (outputs give)
 /// - On the GPU: cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu
 ///
 /// **The idea.** The same sum from its other end. nbr_back[k][in] is the output that has `in` as a
@@ -9,13 +8,13 @@
 ///
 ///     dx[in][c] = sum over k of  dy[out][c]  if argmax[out][c] == in,  with out = nbr_back[k][in]
 ///
-/// Each element of dx is written once, by whoever owns it: what costs an order of loops here is
-/// what makes atomics needless on a GPU.
+/// Each element of dx has one owner, which writes it once. Here that is only another order of
+/// loops; on a GPU it makes atomics needless.
 ///
 /// **Expect.** One reading of argmax for each *pair* and channel, where direct.cpp has one for each
-/// output: three times as many in a LiDAR sweep under 3 x 3 x 3 taps with stride 2, but only as
-/// many as there are inputs where windows do not overlap. **Costs.** Needs the mirrored table,
-/// [KV][N].
+/// output: under 3 x 3 x 3 taps with stride 2 three and a half times as many for a LiDAR sweep, and
+/// eight times for its next level. Where windows do not overlap it is only one for each input.
+/// **Costs.** Needs the mirrored table, [KV][N].
 #include "core/rung.hpp"
 
 namespace convladder::cpu_reference::sparse_max_pool_dgrad {

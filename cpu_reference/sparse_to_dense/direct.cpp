@@ -1,7 +1,6 @@
 /// @file direct.cpp
 /// @brief sparse_to_dense, rung 1: zeros everywhere, then each row to its cell.
 ///
-/// - After: row_grid.cpp (each cell fetches its row)
 /// - On the GPU: cuda_naive/sparse_to_dense/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///
@@ -19,8 +18,9 @@
 /// the vertical axis into the channels afterwards (Yan, Mao and Li, "SECOND: Sparsely Embedded
 /// Convolutional Detection", 2018).
 ///
-/// **Expect.** batch * C * cells zeros, then sites * C copies. **Costs.** Each copy lands on a
-/// cache line of its own; cells that hold something are written twice.
+/// **Expect.** batch * C * cells zeros, then sites * C copies.
+/// **Costs.** Each copy lands on a cache line of its own; cells that hold something are written
+/// twice.
 #include <algorithm>
 
 #include "core/rung.hpp"

@@ -1,7 +1,6 @@
 /// @file row_grid.cpp
 /// @brief sparse_to_dense, rung 2: each cell fetches its row, so that x is written once, in order.
 ///
-/// - Before: direct.cpp (rows go to their cells)
 /// - On the GPU: cuda_optimized/sparse_to_dense/row_grid.cu
 ///
 /// **The idea.** Turn the question round: not "where does this row go?", but "which row is here?".
@@ -13,8 +12,8 @@
 /// It is the dense grid of spconv 1.x's rulebooks (cuda_naive/rulebook/dense_grid.cu), used for
 /// what it is best at: asked once for each cell, in order.
 ///
-/// **Expect.** x is written once and never read. **Costs.** The grid, 4 bytes a cell: an additional
-/// channel's worth of memory.
+/// **Expect.** x is written once and never read.
+/// **Costs.** The grid, 4 bytes a cell: an additional channel's worth of memory.
 #include <vector>
 
 #include "core/rung.hpp"

@@ -1,7 +1,6 @@
 /// @file direct.cpp
 /// @brief sparse_wgrad, rung 1: every pair adds one outer product to its tap.
 ///
-/// - After: gather_gemm_scatter.cpp (the pairs of a tap as one matrix product)
 /// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu
 ///
 /// **The idea.** Forward, the weight (k, ci, co) multiplied the value ci of an input row and went
@@ -16,8 +15,8 @@
 ///
 /// A tap without pairs has the gradient zero.
 ///
-/// **Expect.** pairs * Cin * Cout multiply-adds, as forward; here it is KV sums of length pairs /
-/// KV for each ci and co, so few and long ones.
+/// **Expect.** pairs * Cin * Cout multiply-adds, as forward; but here they are KV sums for each ci
+/// and co, each as long as its tap has pairs: few and long ones.
 /// **Costs.** All of dw_k is read and written for every pair. The shorter types are widened, and
 /// summed in float.
 #include <algorithm>

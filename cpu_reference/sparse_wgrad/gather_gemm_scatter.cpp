@@ -1,7 +1,6 @@
 /// @file gather_gemm_scatter.cpp
 /// @brief sparse_wgrad, rung 2: both sides of a tap's pairs gathered, then one matrix product.
 ///
-/// - Before: direct.cpp (one outer product after the other)
 /// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu (without the copies)
 ///
 /// **The idea.** The sum of a tap's outer products is a matrix product whose inner extent is the
@@ -11,7 +10,7 @@
 ///     Cin [ features^T ]  x  pairs [   dy   ]  =  Cin [  dw_k  ]
 ///
 /// There is nothing to scatter, despite the name that this rung shares with its neighbours: each
-/// tap writes its own dw_k, and nobody else does.
+/// tap writes its own dw_k.
 ///
 /// **Expect.** A pair moves 3 (Cin + Cout) floats beside the product. The product is small and its
 /// sum long: Eigen cuts the sum into blocks that fit the caches.

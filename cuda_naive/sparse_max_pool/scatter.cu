@@ -1,15 +1,12 @@
 /// @file scatter.cu
-/// @brief sparse_max_pool, first on the GPU: one thread takes a pair and a channel, and an atomic
-/// maximum of 64 bits finds value and winner together.
+/// @brief sparse_max_pool, first on the GPU: a thread for each pair and channel, atomic maxima.
 ///
-/// - Before: cpu_reference/sparse_max_pool/direct.cpp (pair after pair)
-/// - After:  cuda_optimized/sparse_max_pool/output_stationary.cu (each output looks for itself)
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
-/// **The idea.** Pairs of several taps end in the same output and run at the same time. A maximum
+/// **The idea.** Pairs of several taps lead to the same output and run at the same time. A maximum
 /// can be taken atomically, but of integers only, and argmax must belong to the y beside it. So
 /// both go into one number: above, the feature's bits, made to sort as the features do; below, the
-/// tap, turned round, so that of equal features the lowest tap is the largest number.
+/// tap, turned round, so that of equal features the lowest tap makes the largest number.
 ///
 ///     key   | rank of the feature, 32 bits | 2^32 - 1 - k, 32 bits |
 ///           atomicMax(keys[out][c], key)
@@ -18,14 +15,15 @@
 ///     rank        sign bit set: all bits flipped; else: sign bit set     NaN: all ones
 ///
 /// A second kernel looks up which input the winning tap belongs to, and copies its feature: so the
-/// sign of a zero, and whatever a NaN carries, arrive as they were. A key of 0 was never offered
-/// to.
+/// sign of a zero, and whatever a NaN carries, arrive as they were. A key of 0 has had no offer.
 ///
-/// **Expect.** pairs * C atomics of 8 bytes, done by the L2 cache, on at most KV candidates an
-/// address. In contrast to a sum, a maximum does not mind the order: deterministic, in spite of the
-/// atomics.
+/// **Expect.** pairs * C atomics of 8 bytes, done by the L2 cache; at most KV of them meet at an
+/// address. Unlike a sum, a maximum does not depend on the order: the rung is deterministic, in
+/// spite of its atomics.
 /// **Costs.** Workspace: 8 bytes for each element of y, zeroed, changed and read again. A thread
 /// divides by C to find its pair.
+/// **Try.** Leave the line for NaN out of rank_of(). Which NaN still wins, and which one loses to
+/// every number?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -33,10 +31,10 @@
 namespace convladder::BACKEND::cuda_naive::sparse_max_pool {
 namespace {
 
-using Key = unsigned long long;  ///< Of which CUDA has an atomic maximum.
+using Key = unsigned long long;  ///< CUDA has an atomic maximum of these.
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more pairs, threads stride.
 constexpr std::uint32_t kAllOnes = 0xffffffffu, kSign = 0x80000000u;
 
 /// A number for each feature: rank_of(a) > rank_of(b) if and only if exceeds(a, b). None is 0.

@@ -1,9 +1,6 @@
 /// @file scatter.cu
-/// @brief sparse_max_pool_dgrad, first on the GPU: one thread gives one element of dy to its
-/// winner.
+/// @brief sparse_max_pool_dgrad, first on the GPU: a thread gives one element of dy to its winner.
 ///
-/// - Before: cpu_reference/sparse_max_pool_dgrad/direct.cpp (output after output)
-/// - After:  cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu (each input collects)
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/direct.cpp
 ///
 /// **The idea.** A thread has an output and a channel, reads which input won there, and adds its
@@ -18,8 +15,9 @@
 /// **Expect.** M * C atomics, fewer than any scatter over pairs, and 8 bytes read for each. Loads
 /// are coalesced; neighbouring channels often have the same winner, and then so are the atomics. dx
 /// is zeroed first.
-/// **Costs.** Not deterministic: where three or more gradients meet, their order decides about the
-/// last bits.
+/// **Costs.** Not deterministic: where three or more gradients meet, their order decides the last
+/// bits.
+/// **Try.** Put a plain addition in the place of atomicAdd(). Which tests still pass, and why?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -28,7 +26,7 @@ namespace convladder::BACKEND::cuda_naive::sparse_max_pool_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More outputs than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more outputs, threads stride.
 
 /// dy [M][C], argmax [M][C], dx [N][C], all zero. Any one-dimensional grid.
 __global__ void give_to_winners(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,

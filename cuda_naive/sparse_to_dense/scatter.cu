@@ -1,12 +1,10 @@
 /// @file scatter.cu
 /// @brief sparse_to_dense, first on the GPU: one thread stores one channel of one row.
 ///
-/// - Before: cpu_reference/sparse_to_dense/direct.cpp (row after row)
-/// - After:  cuda_optimized/sparse_to_dense/row_grid.cu (one thread a cell)
 /// - The same maths: cpu_reference/sparse_to_dense/direct.cpp
 ///
 /// **The idea.** x is zeroed, then every element of features is carried to its cell. Neighbouring
-/// threads have neighbouring channels: they read 128 bytes in a row, and write 32 of them, each
+/// threads have neighbouring channels: a warp reads 128 bytes in a row, and writes 32 floats, each
 /// into a plane of its own.
 ///
 ///     thread  (row, c = 0) (row, 1) (row, 2) ...
@@ -14,10 +12,12 @@
 ///     writes    plane 0   plane 1   plane 2   ...         a line each, 4 bytes of it
 ///
 /// **Expect.** Zeroing runs at the speed of memory. Of every sector of 32 bytes that the scatter
-/// writes it fills 4: its traffic is eight times its useful bytes, at least, and in sectors that
-/// memory has to read first. No two threads write the same element: the sites are distinct.
+/// writes it fills 4: its traffic is at least eight times its useful bytes. No two threads write
+/// the same element: the sites are distinct.
 /// **Costs.** Each thread decodes the site of its row again. Where most cells are empty the zeroing
 /// is nearly all there is to do, and this rung is hard to beat.
+/// **Try.** Let neighbouring threads have neighbouring rows instead of channels. Which of the two
+/// sides is in order now, if the sites are sorted? And if they are not?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -26,7 +26,7 @@ namespace convladder::BACKEND::cuda_naive::sparse_to_dense {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More elements than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads stride.
 
 /// features [sites][C], coords [sites][1 + ndim], x [batch][C][cells], all zero.
 /// Any one-dimensional grid.

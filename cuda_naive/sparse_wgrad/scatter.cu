@@ -1,24 +1,24 @@
 /// @file scatter.cu
 /// @brief sparse_wgrad, first on the GPU: one thread takes a pair and an output channel.
 ///
-/// - Before: cpu_reference/sparse_wgrad/direct.cpp (pair after pair)
-/// - After:  cuda_optimized/sparse_wgrad/output_stationary.cu (a block owns a tile of dw)
 /// - The same maths: cpu_reference/sparse_wgrad/direct.cpp
 ///
-/// **The idea.** Pairs become threads, Cout of them each. A thread holds its one value of dy and
-/// goes down the input row: a column of the pair's outer product, added to dw element by element.
+/// **The idea.** Each pair becomes Cout threads. A thread holds its one value of dy and goes down
+/// the input row: a column of the pair's outer product, added to dw element by element.
 ///
 ///     pair (k, in, out):      co = 0   1   2   3         one thread a column
 ///                     ci = 0  [    .   .   .   .  ]      every element an atomicAdd
 ///                     ci = 1  [    .   .   .   .  ]      to dw[k][ci][co]
 ///
-/// Forward, at most KV addends meet in one place. Here all pairs of a tap do, thousands of them:
-/// dw is small, and everybody adds to it.
+/// Forward, at most KV addends meet in one place. Here all pairs of a tap do, thousands of them: dw
+/// is small, and all threads add to it.
 ///
 /// **Expect.** pairs * Cin * Cout atomics: one for each multiply-add, where the forward pass has
 /// one for Cin of them. A warp's atomics are on neighbouring addresses; but the pairs are sorted by
 /// tap, so that most warps that run at the same time queue up for the same few lines of L2.
 /// **Costs.** Not deterministic, and the slowest rung by far. Declines other types than float32.
+/// **Try.** Let neighbouring warps take pairs that are far apart in the list, and so belong to
+/// other taps. How many atomics meet at an address at a time now?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -27,7 +27,7 @@ namespace convladder::BACKEND::cuda_naive::sparse_wgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more pairs, threads stride.
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], dw [KV][Cin][Cout], all zero.
 /// Any one-dimensional grid.

@@ -49,7 +49,7 @@ class AsyncTiles {
   }
 
   /// The same, with the first operands of a step loaded before the last arithmetic of the step
-  /// before: a few per cent faster, where there are registers for it.
+  /// before: it pays where there are registers for it.
   __device__ void add_steps_ahead(const Tile& tile, int step_begin, int step_end,
                                   float (&sums)[Tile::kThreadM][Tile::kThreadN]) {
     start(step_begin, step_end);
@@ -108,7 +108,7 @@ class AsyncTiles {
     const std::int64_t k0 = std::int64_t{step_begin} * kBlockK;
     a_at_ = (m0_ + a_row()) * product_.K + k0 + a_column();
     b_at_ = (k0 + b_row()) * product_.N + n0_ + b_column();
-    // The steps before this one have nothing to do with an edge.
+    // No step before this one meets an edge.
     const bool inside = m0_ + kBlockM <= product_.M && n0_ + kBlockN <= product_.N;
     edge_step_ = inside ? product_.K / kBlockK : 0;
     // A group of copies for every stage, also where there is nothing to copy: so that waiting for
@@ -140,7 +140,7 @@ class AsyncTiles {
     b_at_ += std::int64_t{kBlockK} * product_.N;
   }
 
-  /// Whole tiles: no questions, and as little address arithmetic as possible.
+  /// Whole tiles: no tests, and as little address arithmetic as possible.
   __device__ void copy_inside(float* a_to, float* b_to) const {
     const float* a = product_.a + a_at_;
     const float* b = product_.b + b_at_;

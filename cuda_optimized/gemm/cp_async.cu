@@ -1,14 +1,13 @@
 /// @file cp_async.cu
 /// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
 ///
-/// - Before: warp_tiles.cu (the next step's tiles wait in registers)
-/// - After:  split_k.cu (several blocks share a tile)
+/// - The inner part: async_tiles.cuh (split_k and stream_k are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A thread that loads into registers must come back to store what has arrived.
 /// `cp.async` (Ampere and later) copies from global to shared memory by itself. A thread starts the
-/// copies of a step, closes them as a group, and later waits for all groups but the last few. So
-/// the copies of several steps can be on their way, with a ring of stages in shared memory:
+/// copies of a step, closes them as a group, and later waits for all groups but the last few: the
+/// copies of several steps can be on their way, into a ring of stages in shared memory:
 ///
 ///     stage 0   | copy 0      | compute 0 | copy 3    . . . . . . | compute 3
 ///     stage 1   |   copy 1  . . . . . . . | compute 1 | copy 4    . . . . .        time ->
@@ -16,29 +15,15 @@
 ///                             ^ before each step: wait for its group, one barrier,
 ///                               then start the copies of the step after the next
 ///
-/// A copy cannot transpose, but it may be 4 bytes small: a's elements go one by one to their places
-/// in the transposed tile, eight columns of four rows for each warp; b's rows go in pieces of 16
-/// bytes. Beyond K the copies fill in zeros: cp.async can be told to read nothing. Tiles wholly
-/// inside of the matrices, that is nearly all, ask no questions. The kernel's inner part is in
-/// async_tiles.cuh, because split_k and stream_k are made of it, too.
+/// A copy cannot transpose, but it may be as small as 4 bytes: a's elements go one by one to their
+/// places in the transposed tile, b's rows in pieces of 16 bytes. Past K the copies write zeros.
 ///
-/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies, and
-/// some 60 instructions of everything else. The copies need no registers for data; of 128, 64 are
-/// sums and 32 operands: those of the next step along k are loaded during the arithmetic of this
-/// one, with the large tile also across the barrier. What decides over the last few per cent is not
-/// in the source: a multiply-add waits a cycle if its three registers lie in the same of two banks.
-/// The order of the multiply-adds is what the compiler starts from when it chooses registers; with
-/// those of thread_tile.cuh it finds some without such conflicts (nvcc 13.0, sm_90). Predicted on
-/// an H200: 49 TFLOP/s at 4096 (2.8 ms), cuBLAS has 51. A tuning run had 48.5 without, and 50.0
-/// with operands loaded across the barrier.
-/// **Costs.** 50 KB of shared memory for three stages, which must be asked for beyond 48 KB. Before
-/// sm_80 the copies are loads and stores, one after the other. Declines what register_tile
-/// declines.
-///
-/// What lost, in tuning runs on an H200 at 4096: 16-byte copies of a as it lies, read along k (44
-/// TFLOP/s at best: a thread's fours of a take 32 registers); steps of 8 (47); 16 x 8 elements a
-/// thread (48.5).
-///
+/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies, some
+/// 60 other instructions. The copies take no registers for data. The last few per cent are decided
+/// by which registers the compiler gives the multiply-adds. Predicted on an H200: 49 TFLOP/s at
+/// 4096 (2.8 ms).
+/// **Costs.** 50 KB of shared memory for three stages. Before sm_80 the copies are loads and
+/// stores, one after the other. Declines what register_tile declines.
 /// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
 /// time. What does cuda_on_cpu make of it?
 #include "core/gemm_problem.hpp"

@@ -43,7 +43,7 @@ constexpr OutputTile extents_of(TileShape shape) {
   return {};
 }
 
-/// Tiles that keep a large GPU busy: an H200 has 132 SMs. A few less will do.
+/// Tiles that keep a large GPU busy: an H200 has 132 SMs. A few fewer will do.
 inline constexpr std::int64_t kEnoughTiles = 120;
 
 /// The number of tiles of that shape.
@@ -73,7 +73,8 @@ inline TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile, int blo
           .k_steps = ceil_div(gemm.K, block_k)};
 }
 
-/// Why a rung declines whose blocks compute one whole tile each, of the shape tile_for().
+/// Why a rung whose blocks compute one whole tile each, of the shape tile_for(), declines a
+/// problem, if it does.
 inline Declined supports_whole_tiles(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile_for(gemm), 1, gemm.map));
 }

@@ -1,35 +1,30 @@
 /// @file mma_3xtf32.cu
 /// @brief gemm on the tensor cores with float's accuracy: each factor as the sum of two in TF32.
 ///
-/// - Before: mma_tf32.cu (one product of factors rounded to TF32)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A float has 24 bits of significand, TF32 has 11. So a factor is split into what
 /// TF32 can hold and what that leaves, and the product into four, of which the last is too small to
 /// matter:
 ///
-///     a = big_a + small_a       big_a = TF32(a), small_a = TF32(a - big_a): 22 bits and their
-///     signs a b = big_a big_b + (big_a small_b + small_a big_b) + small_a small_b
+///     a = big_a + small_a     big_a = TF32(a), small_a = TF32(a - big_a): 22 bits and their signs
+///
+///     a b = big_a big_b + (big_a small_b + small_a big_b) + small_a small_b
 ///           1             2^-11                             2^-22: left out
 ///
-/// What is left out is at most 2^-22 of a product, four times float's rounding error. In long sums
-/// that averages out; sums of up to 32 products get the fourth one, too.
+/// Three mma.sync instead of one, the small ones first (CUTLASS calls it 3xTF32). What is left out
+/// is at most 2^-22 of a product, four times float's rounding error. In long sums that averages
+/// out; sums of up to 32 products get the fourth one, too. There is a second loss: a tensor core
+/// truncates when it adds, so that long sums drift towards zero by half a unit of the last place at
+/// every step. Therefore the sums of a stage start at zero, and ordinary additions, which round to
+/// nearest, add them to the totals: one for 12 mma of a fragment.
 ///
-/// Three mma.sync instead of one, the small ones first. (Known from CUTLASS as 3xTF32, and from
-/// Markidis et al., 2018, for half precision.)
-///
-/// There is a second loss: a tensor core truncates when it adds, so long sums drift downwards by
-/// half a unit of the last place at every step. Therefore the sums of a stage start at zero, and
-/// are added to the totals by ordinary additions, which round to nearest: one for 12 mma of a
-/// fragment.
-///
-/// **Expect.** A third of mma_tf32's speed, 55 to 60 TFLOP/s: the tensor cores are the limit now,
-/// while the loads are the same. Above what FMA reaches in practice (46; cuBLAS 51), below what its
-/// peak promises (65).
+/// **Expect.** About a third of mma_tf32's speed, 55 to 60 TFLOP/s: the tensor cores are the limit
+/// now, while the loads are the same. More than FMA reaches in practice, less than its peak
+/// promises.
 /// **Costs.** 128 registers for sums and totals of 64 x 32 elements a warp, so one block of 256
-/// threads an SM. Not quite IEEE: numbers below 2^-115 or so lose their small part, and infinities
-/// become NaN. Declined: GPUs before compute capability 8.0, the maps that hand out less than whole
-/// tiles.
+/// threads an SM. Numbers below 2^-115 or so lose their small part, and infinities become NaN.
+/// Declined: GPUs before compute capability 8.0, the maps that hand out less than whole tiles.
 /// **Try.** Drop end_step(), and find the shortest sum for which the suite notices.
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"

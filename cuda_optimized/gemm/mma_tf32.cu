@@ -1,42 +1,31 @@
 /// @file mma_tf32.cu
 /// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
 ///
-/// - Before: cp_async.cu (a thread multiplies floats)
-/// - After:  mma_3xtf32.cu (float's accuracy from three such products), wgmma_tf32.cu (Hopper)
+/// - The inner part: mma_tile.cuh (convolutions are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** `mma.sync` is a matrix product of a whole warp: c [16][8] += a [16][8] * b [8][8],
-/// 1024 multiply-adds in one instruction, where an FMA does 32. Its matrices are spread over the
-/// lanes' registers in fragments:
+/// 1024 multiply-adds in one instruction, where a warp's FMA does 32. Its matrices are spread over
+/// the lanes' registers in fragments:
 ///
 ///     a [16][8]  lane l holds rows l/4 and l/4 + 8,     b [8][8]  lane l holds column l/4,
 ///                columns l%4 and l%4 + 4                          rows l%4 and l%4 + 4
 ///     c [16][8]  lane l holds rows l/4 and l/4 + 8, columns 2 (l%4) and 2 (l%4) + 1
 ///
-/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 products for 24
+/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 products for 20
 /// loads, so that shared memory can keep up. A block stages 32 steps of k at a time with cp.async,
-/// three stages deep; zeros past the edges cost nothing. `ldmatrix` brings a fragment of a whole in
-/// one instruction, four rows of 16 bytes from each of eight rows; so that those lie in different
-/// banks, the 16-byte pieces of a row are permuted (mma_tile.cuh). b is row-major, its fragments
-/// lie across its rows, and ldmatrix cannot turn 32-bit elements: they are loaded a float at a
-/// time, from rows of 8 floats more than needed, and meet 32 banks.
+/// three stages deep. TF32 has 10 bits of fraction. The hardware would drop a float's other 13, and
+/// sums of positive products would come out about 6e-4 too small, so `cvt.rna` rounds each factor
+/// after its load.
 ///
-/// Factors have 10 bits of fraction in TF32. `cvt.rna` rounds them after the load from shared
-/// memory: left alone, the hardware drops the other 13 bits, and sums of positive products come out
-/// 6e-4 too small.
-///
-/// **Expect.** One `mma` for 32 FMA; of the issue slots 40 % go to mma, the rest to loads and cvt.
-/// mma.sync reaches about 62 % of the 495 TFLOP/s that H200's tensor cores do with wgmma. A block
-/// of 128 x 128 reads 1 KB of L2 a step of k for 16384 multiply-adds: 250 TFLOP/s are 7.6 TB/s from
-/// L2, which is its limit. Predicted: 200 TFLOP/s at 4096.
-/// Measured on one H200: 162 at 4096 (a prototype without edges: 170, without rounding 191).
-/// What lost: fetching the first fragments of the next stage before the last products of this one
-/// took all 255 registers, 148; warps of 64 x 32, 140 in the prototype.
+/// **Expect.** For 32 mma, 20 loads and 32 cvt: about 40 % of the issue slots go to mma. A block of
+/// 128 x 128 reads 1 KB of L2 for each k, for 16384 multiply-adds: 250 TFLOP/s would take 7.8 TB/s,
+/// more than the L2 cache delivers. Predicted on an H200: 200 TFLOP/s at 4096.
 /// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
-/// Arrays that do not begin at 16 bytes, or rows that are not a multiple of 4 floats, are copied 4
-/// bytes at a time. Declined: fp32 problems, GPUs before compute capability 8.0, the maps that hand
-/// out less than whole tiles.
-/// **Try.** Leave out round_to_tf32() for b: which test finds it, and why not the one on integers?
+/// Rows that do not begin at multiples of 16 bytes are copied 4 bytes at a time. Declined: fp32
+/// problems, GPUs before compute capability 8.0, the maps that hand out less than whole tiles.
+/// **Try.** Do not round b: MmaSums<..., true, false>. Which test finds it, and why not one on
+/// integers?
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"

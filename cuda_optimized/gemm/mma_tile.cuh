@@ -261,8 +261,8 @@ struct MmaStages {
   /// All but the last kStages - 2 stages asked for are there, for all threads.
   __device__ static void wait_for_next() {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Makes everybody's copies visible to all; and separates the loads of the step before from the
-    // copies that will overwrite its tiles.
+    // Makes the copies of all threads visible to all; and separates the loads of the step before
+    // from the copies that will overwrite its tiles.
     __syncthreads();
   }
 };

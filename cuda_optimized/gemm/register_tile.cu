@@ -1,13 +1,13 @@
 /// @file register_tile.cu
 /// @brief gemm: a thread computes 8 x 8 elements of c, held in registers.
 ///
-/// - Before: tiled.cu (a thread computes one element, and loads two numbers for each multiply-add)
-/// - After:  vectorized.cu (the same tiles, four numbers a load)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Shared memory hands out one number a lane and cycle, an SM could multiply four. So
-/// what comes from shared memory must be used several times, and registers are the place to keep
-/// it: with E numbers of a column of a and E of a row of b, a thread adds to E * E sums.
+/// **The idea.** In a cycle, shared memory hands out 32 numbers, and an SM could start 128
+/// multiply-adds. So what comes from shared memory must be used several times, and registers are
+/// the place to keep it: with 8 numbers of a column of a and 8 of a row of b, a thread adds to 64
+/// sums. The block's tile grows from 32 x 32 to 128 x 128, so that four times less is loaded from
+/// global memory, too. It is 8 deep instead of 32: 8 KB of shared memory are enough.
 ///
 ///              b0 b1 ... b7          one step along k, one thread:
 ///            + - - - - - - - +       8 + 8 loads, 64 multiply-adds
@@ -17,17 +17,12 @@
 ///        a7  | + + + + + + + |
 ///            + - - - - - - - +
 ///
-/// The block's tile grows with it, from 32 x 32 to 128 x 128, so that four times less is loaded
-/// from global memory, too. It is 8 deep instead of 32: 8 KB of shared memory are enough.
-///
-/// **Expect.** 1/4 load from shared memory for each multiply-add, where tiled has 2: now both
-/// pipelines, of the arithmetic (four warps a cycle) and of shared memory (one), would be full at
-/// the same time if nothing were ever waited for. With two barriers a step, and nothing on its way
-/// during the arithmetic, predicted on an H200: 25 TFLOP/s at 4096 (5.5 ms), cuBLAS has 51.
-/// **Costs.** Some 110 registers a thread: two blocks of 256 threads an SM. A small product has too
-/// few tiles of 128 x 128 for all SMs; it gets smaller ones, down to 2 x 2 elements a thread.
-/// Declines the maps that hand out less than whole tiles.
-///
+/// **Expect.** 1/4 load from shared memory for each multiply-add, where tiled has 2: the pipelines
+/// of the arithmetic and of shared memory would both be full, if nothing ever waited. With two
+/// barriers a step, and no load on its way during the arithmetic, predicted on an H200: 25 TFLOP/s
+/// at 4096 (5.5 ms).
+/// **Costs.** Up to 128 registers a thread: two blocks of 256 threads an SM. Small products get
+/// smaller tiles, down to 2 x 2 elements a thread. Declines what tiled declines.
 /// **Try.** Give each thread eight neighbouring rows and columns instead of every sixteenth one.
 /// The result is the same. How many banks does a warp's load of b meet now?
 #include "core/gemm_problem.hpp"
@@ -39,9 +34,8 @@ namespace {
 
 constexpr int kSide = 16;  ///< Threads along each axis of a block's tile.
 constexpr int kThreads = kSide * kSide;
-constexpr int kBlockK = 8;  ///< Depth of a step.
-[[maybe_unused]] constexpr int kBlocks =
-    2;  ///< That shall fit an SM: up to 128 registers a thread.
+constexpr int kBlockK = 8;                   ///< Depth of a step.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
 /// A tile of 16 kElementsM x 16 kElementsN of c for each block, kElementsM x kElementsN a thread.
 /// Grid: the map's. Block (256).

@@ -1,8 +1,6 @@
 /// @file split_k.cu
 /// @brief gemm: several blocks share a tile of c, each a part of the sums; a second kernel adds up.
 ///
-/// - Before: cp_async.cu (one block a tile)
-/// - After:  stream_k.cu (equal shares for all blocks, wherever tiles begin and end)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A product with a small c and long sums, as in a weight gradient, has few tiles,
@@ -16,18 +14,16 @@
 ///                                                        workspace [part][m][n]
 ///     c = part 0 + part 1 + part 2                       a second kernel, in this order
 ///
-/// Adding the parts to c with atomics would save the workspace, but they would arrive in any order,
-/// and floats do not add up to the same bits in any order. This way they do.
+/// Adding the parts to c with atomics would save the workspace. But they would arrive in any order,
+/// and floats added in another order give other bits.
 ///
-/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128, and cp_async takes its
-/// smallest ones, 256, instead, which load four times as much. Here 16 x 16 blocks compute with the
-/// large tile. Predicted on an H200: 220 us, of which 6 for the second kernel (16 MB to and from
-/// the L2 cache), where cp_async takes 400.
-/// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. A part has at
-/// least 4 steps of 16, else that would cost more than it saves; with enough tiles there is one
-/// part, and no second kernel. Takes the map row_major, where it chooses the number of parts
-/// itself, and split_k, where there are at least two. Declines all others.
-///
+/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128; cp_async takes 256 small
+/// ones instead, which load four times as much. Here 16 x 16 blocks compute with the large tile.
+/// Predicted on an H200: 220 us, of which 6 for the second kernel (16 MB to and from the L2 cache);
+/// cp_async: 400.
+/// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. With enough
+/// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Takes the maps
+/// row_major and split_k, which asks for two parts even if they are shorter; declines all others.
 /// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
 /// must the table of rungs say about it now, and which test would notice if it did not?
 #include "core/gemm_problem.hpp"
@@ -47,7 +43,7 @@ using Medium = ThreadTile<64, 64, kBlockK, 8, 8, 8>;
 using Small = ThreadTile<32, 32, kBlockK, 4, 4, 4>;
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 constexpr int kFewestSteps = 4;              ///< Of a part, if there is more than one.
-constexpr int kMostBlocks = 2 * 132;         ///< That run at once, on an H200.
+constexpr int kMostBlocks = 2 * 132;         ///< The blocks that run at once on an H200.
 constexpr int kSumThreads = 256;
 
 /// Part `s` of the sums of a tile for block z = s. Grid: the map's, split_k. Block
@@ -103,8 +99,8 @@ TileShape shape_of(const GemmProblem& gemm, std::int64_t enough) {
   return TileShape::small;
 }
 
-/// As many parts as make one block for each place on the machine. Which those are decides over the
-/// bits of the result, so it depends on nothing but the problem.
+/// As many parts as make one block for each place on the machine. Their number decides the bits of
+/// the result, so it depends on nothing but the problem.
 int splits_of(const GemmProblem& gemm) {
   const std::int64_t tiles = count_tiles(gemm, extents_of(shape_of(gemm, kEnoughTiles)));
   const int wanted = static_cast<int>(std::max<std::int64_t>(kMostBlocks / tiles, 1));

@@ -1,34 +1,26 @@
 /// @file stream_k.cu
 /// @brief gemm: every block gets the same number of steps, wherever tiles begin and end.
 ///
-/// - Before: split_k.cu (all tiles are cut into the same parts)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** With 324 tiles and 264 places for blocks, 60 tiles are left for a second round, in
-/// which most of the machine waits. So let the blocks not share out the tiles, but the steps along
-/// k: all steps of all tiles, one tile after the other, are cut into equal shares, one for each
-/// place.
+/// which most of the machine waits. So share out not the tiles, but the steps along k: all steps of
+/// all tiles, one tile after the other, are cut into equal shares, one for each place.
 ///
 ///     tiles     |    0    |    1    |    2    |    3    |    4    |
 ///     blocks    |     A     |     B     |     C     |     D     |
 ///                         a piece of the sums of tile 1: A's, the rest is B's
 ///
-/// A block stores c where it has a whole tile. Of the pieces it has two at most, one at either
-/// end of its share: one that ends a tile, or lies inside of one, and one that begins a tile. Each
-/// has its place in the workspace, and a second kernel adds them up, in the order of the blocks, so
-/// that the bits are the same in each run.
+/// A block that has a whole tile stores it to c. It has at most two pieces of tiles, one at either
+/// end of its share: one that begins a tile, and one that ends a tile or lies inside of one. Each
+/// has a place in the workspace, and a second kernel adds the pieces of a tile in the order of the
+/// blocks, so that the bits are the same in each run (after Osama et al., "Stream-K", 2023).
 ///
-/// Osama et al. ("Stream-K", 2023) let the block that has a tile's first piece wait for the
-/// others'. That saves a launch of a few microseconds, but blocks that wait for each other must all
-/// be on the machine, and memory fences between them be right. The second kernel needs none of
-/// that.
-///
-/// **Expect.** No more idle rounds. m 2304, n 2304, k 2304 has 324 tiles: predicted on an H200
-/// 530 us, where cp_async takes 650. With 4096 and more there are enough rounds for the last one
-/// not to matter: then it is slower, as neighbouring blocks no longer walk along k together.
-/// **Costs.** Two tiles of workspace a block (35 MB on an H200), written and read once by those
-/// that have pieces, and a launch. Takes the maps row_major and stream_k; declines all others.
-///
+/// **Expect.** No idle second round: for m 2304, n 2304, k 2304 (324 tiles), predicted on an H200
+/// 530 us, and 650 for cp_async. With 4096 and more there are enough rounds for the last one not to
+/// matter: then it is slower, as neighbouring blocks no longer walk along k together.
+/// **Costs.** Two tiles of workspace a block (35 MB on an H200), written and read once where there
+/// are pieces, and a launch. Takes the maps row_major and stream_k; declines all others.
 /// **Try.** Give the tiles of all full rounds to blocks as cp_async does, and only the rest, and
 /// one full round before it, to shares. Why is the rest alone not enough?
 #include "core/cuda/device_attribute.hpp"

@@ -97,7 +97,7 @@ struct ThreadTile {
   }
 
   /// The same in another order, squares of 2 x 2 along rows of squares and back, for the compiler's
-  /// choice of registers: cuda_optimized/gemm/cp_async.cu explains it.
+  /// choice of registers: docs/ladders/gemm/cp_async.md explains it.
   __device__ static void add_products_in_squares(const Operands& step,
                                                  float (&sums)[kThreadM][kThreadN]) {
 #pragma unroll

@@ -1,15 +1,14 @@
 /// @file tiled.cu
 /// @brief gemm, rung 2 on the GPU: a block stages tiles of a and b in shared memory.
 ///
-/// - Before: cuda_naive/gemm/direct.cu (every thread reads its own row of a and column of b)
-/// - After:  register_tile.cu (a thread computes 8 x 8 elements of c instead of one)
+/// - The kernel: gemm_tiled.cuh (convolutions that end in matrix products use it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** The 32 x 32 elements of c that a block computes need 32 rows of a and 32 columns
 /// of b, and each element of those is needed 32 times. So the block walks along k in steps of 32:
-/// its 1024 threads load one element each of a's and of b's tile, wait for one another, and
-/// multiply from shared memory. The kernel is in gemm_tiled.cuh, because convolutions that end in
-/// matrix products use it too.
+/// each of its 1024 threads loads one element of a's tile and one of b's, then all wait for one
+/// another and multiply from shared memory. A tile map tells a block which tile of c it computes; c
+/// is the same under each map.
 ///
 ///                    k ->  + - - +          one step: 2 x 1024 loads from memory,
 ///                          |  b  |          1024 x 32 multiply-adds
@@ -18,16 +17,14 @@
 ///      m  |  a  | next|    |  c  |          fills a column (a transposed operand) meets 32 banks
 ///         + - - + - - +    + - - +
 ///
-/// Which tile of c a block computes is not the kernel's business: it asks a tile map, and computes
-/// the same c under each. Blocks to which a map gives no tile leave before the first barrier.
-///
-/// **Expect.** Loads from memory fall 32 times, to 1 / 16 for each multiply-add. Loads from shared
-/// memory take their place, two for each multiply-add (one of them a broadcast), and an SM serves
-/// one warp's request a cycle: still at most 1/8 of the arithmetic peak, but no longer at the mercy
-/// of the caches.
+/// **Expect.** Loads from memory fall 32 times, to 1/16 for each multiply-add. Loads from shared
+/// memory take their place, two for each multiply-add, and an SM serves one warp's load a cycle:
+/// still at most 1/8 of the arithmetic peak, but the caches are no longer the limit.
 /// **Costs.** Two barriers a step; 8448 bytes of shared memory and 1024 threads a block. Edges are
-/// computed as whole tiles: a product with M = 1 uses a 32nd of its threads. Declines the maps that
+/// computed as whole tiles: with M = 1, one thread in 32 has an element. Declines the maps that
 /// hand out less than whole tiles.
+/// **Try.** Let a block have 32 x 8 threads, each with four elements of a column of c. How many
+/// loads from shared memory does a multiply-add cost now?
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/gemm_tiled.cuh"

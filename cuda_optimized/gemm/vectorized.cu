@@ -1,8 +1,6 @@
 /// @file vectorized.cu
 /// @brief gemm: four numbers a load and a store, from global memory and from shared memory.
 ///
-/// - Before: register_tile.cu (the same tiles, one number a load)
-/// - After:  warp_tiles.cu (other shapes for warps, and the next tile loaded during the arithmetic)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A float4 is one instruction for four numbers. For b and c that is all there is to
@@ -19,14 +17,12 @@
 /// In the inner loop a thread's eight numbers of a are two float4, as are those of b. They cannot
 /// be eight neighbours: see thread_tile.cuh.
 ///
-/// **Expect.** A quarter of the load instructions: 4 for 64 multiply-adds, 1/16 each. What the
-/// lanes of a warp read together, 16 floats of a and 128 of b, still comes at 32 floats a cycle.
-/// Four loads of 32 lanes x 16 bytes deliver 2 KB to registers, at 128 bytes a cycle 16 cycles, as
-/// long as the SM takes for those 64 multiply-adds: as fast as register_tile could be at best, but
-/// with a quarter of the issue slots. Predicted on an H200: 33 TFLOP/s at 4096 (4.2 ms).
-/// **Costs.** Vectors need arrays at multiples of 16 bytes, and K and N in multiples of 4; else a
-/// second kernel loads one by one. 128 registers. Declines what register_tile declines.
-///
+/// **Expect.** A quarter of the load instructions: 4 for 64 multiply-adds, 1/16 each. The bytes
+/// stay: 4 loads of 32 lanes x 16 bytes bring 2 KB to registers, at 128 bytes a cycle in 16 cycles,
+/// as long as an SM takes for those 64 multiply-adds. So the limit is register_tile's, but the
+/// loads take only a quarter of the issue slots. Predicted on an H200: 33 TFLOP/s at 4096 (4.2 ms).
+/// **Costs.** Vectors need arrays at multiples of 16 bytes, and K and N in multiples of 4;
+/// otherwise a second kernel loads one by one. 128 registers. Declines what register_tile declines.
 /// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
@@ -38,7 +34,8 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 constexpr int kBlockK = 8;  ///< Depth of a step.
-/// The 32 threads of a warp are 2 x 16, as were those of register_tile.
+/// The 32 threads of a warp are 2 x 16 in Large and Wide, as were those of register_tile, and 4 x 8
+/// in the others.
 using Large = ThreadTile<128, 128, kBlockK, 8, 8, 2>;
 using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 2>;
 using Medium = ThreadTile<64, 64, kBlockK, 8, 4, 4>;

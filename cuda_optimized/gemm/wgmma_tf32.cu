@@ -1,16 +1,13 @@
 /// @file wgmma_tf32.cu
-/// @brief gemm with Hopper's own instructions: the copy engine feeds wgmma through a ring of
-/// stages.
+/// @brief gemm on Hopper: the copy engine feeds wgmma through a ring of stages in shared memory.
 ///
-/// - Before: mma_tf32.cu (threads copy and load fragments; a warp multiplies)
+/// - The kernel: wgmma_tile.cuh (convolutions use it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Nobody copies and nobody computes addresses any more. `wgmma` is a matrix product
-/// of four warps, d [64][N] += a [64][8] * b [8][N] with N up to 256, whose factors lie in shared
-/// memory: a 64-bit descriptor tells where. It runs while the warps go on. The copy engine (TMA)
-/// brings a box of an array on one thread's word; zeros for what lies outside, factors rounded to
-/// TF32 on the way (to nearest, ties to even: measured). Two kinds of barriers in shared memory
-/// connect them:
+/// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d
+/// [64][N] += a [64][8] * b [8][N] with N up to 256: its factors lie in shared memory, and it runs
+/// while the warps go on. The copy engine (TMA) brings a box of an array when one thread asks for
+/// it: zeros for what lies outside, factors rounded to TF32. Barriers connect copies and products:
 ///
 ///     producer (one warp)          stages                    consumers (two warpgroups)
 ///     wait for empty[s]      +--------+--------+--- - -+     wait for full[s]
@@ -18,32 +15,17 @@
 ///     a box of a, one of b ->+--------+--------+--- - -+->   all but those done: empty[s - 1]
 ///     s + 1                      0        1      ...         s + 1
 ///
-/// A row of a stage is 128 bytes, 32 steps of k. Eight rows would meet the same banks; so the
-/// engine writes them with their 16-byte pieces permuted (bits 4 to 6 of an address are XORed with
-/// bits 7 to 9), and wgmma reads them so.
-///
-/// Blocks stay: as many as fit the GPU, each with one tile after the other. So the producer already
-/// loads the next tile while the consumers store the last one. No setmaxnreg: where CUTLASS gives a
-/// whole warpgroup to the producer and takes its registers back, a single warp costs few. But nine
-/// warps are three in one of the SM's four partitions, which leaves 168 registers a thread and not
-/// 227.
-///
-/// Factors of TF32 must lie along k in shared memory, both of them. b [k][n] does not: a kernel
-/// transposes it into the workspace first, and its time counts.
+/// Blocks stay for several tiles: the producer loads the next one while the consumers store the
+/// last. In both tiles k must run fastest; in b [k][n] it does not, so a kernel transposes b into
+/// the workspace.
 ///
 /// **Expect.** A tile of 128 x 256 loads 48 KB a step, for 1024 cycles of the tensor cores.
-/// Predicted: 330 to 390 TFLOP/s at 4096 without the transpose. Measured on an H200: 327 TFLOP/s
-/// with it, 420 us, and 3.1 ms at 8192; cuBLAS takes 346 us and 2.8 ms.
-/// **Costs.** 128 to 197 KB of shared memory. A workspace as large as b. Where rows of a are not a
-/// multiple of 16 bytes, or a does not begin at one, the producer warp gathers elements itself:
-/// right, and slow. Tensor cores drop low bits when they add: long sums of positive numbers come
-/// out a little small (3e-5 for 4608 products). Declined: fp32 problems; GPUs other than compute
-/// capability 9.0, as wgmma has neither ancestor nor descendant; tile maps that hand out less than
-/// whole tiles. Under the others a block takes every 132nd place of the map's grid; row_major, the
-/// default, stands for an order of its own: super-columns of up to eight tiles, without empty
-/// places.
-/// **Try.** Give the ring two stages instead of four. How much slower is it, and why not half as
-/// fast?
+/// Predicted on an H200: 330 to 390 TFLOP/s at 4096 without the transpose, which weighs half as
+/// much at 8192.
+/// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as b. Where rows of a do
+/// not begin at multiples of 16 bytes, a warp gathers elements: right, and slow. Declined: fp32
+/// problems, all but compute capability 9.0, maps that hand out less than whole tiles.
+/// **Try.** Give the ring two stages instead of four. Is it half as fast, and why not?
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/repack.cuh"
@@ -55,7 +37,7 @@ namespace {
 
 using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM, with half of Medium's traffic.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
 
 /// a [M][K] and b transposed [N][K], as the copy engine reads them.
 template <class Shape>

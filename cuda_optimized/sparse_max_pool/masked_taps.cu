@@ -1,7 +1,6 @@
 /// @file masked_taps.cu
 /// @brief sparse_max_pool, rung 4 on the GPU: a row's mask says which entries of the table to read.
 ///
-/// - Before: vectorized.cu (every entry of the table)
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** The rulebook comes with a mask for each output row: bit k is set where nbr[k] has
@@ -11,12 +10,14 @@
 ///
 ///     lowest set bit   __ffs(bits) - 1          clear it   bits & (bits - 1)
 ///
-/// **Expect.** Loads of nbr fall from KV to the number of candidates, with 3 x 3 x 3 taps in a
-/// LiDAR sweep from 27 to 7 a row, and one of the mask; the loads of features stay. A warp goes
-/// round as often as its longest row asks, where before it went round KV times.
+/// **Expect.** Loads of nbr fall from KV to the number of candidates, in half-32-k3s2 from 27 to
+/// about 8 a row, and there is one of the mask; the loads of features stay. A warp's loop takes as
+/// many turns as its longest row asks for, where before it took KV.
 /// **Costs.** Rows of one warp read different taps at the same time: entries of nbr that lay side
-/// by side, 32 rows at tap k, are now scattered over the table. Where nearly all taps are there,
-/// the plain loop is as good.
+/// by side, those of neighbouring rows at tap k, are now scattered over the table. Where nearly all
+/// taps are there, the plain loop is as good.
+/// **Try.** Ask for the entry of the next set bit before the features of this one are compared.
+/// What does that cost in registers?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
@@ -26,7 +27,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// features [N][C], nbr [KV][M], mask [M][words], y [M][C], argmax [M][C]; C is a multiple of
 /// kWidth. Block (vectors, rows); any grid (rows, vectors).

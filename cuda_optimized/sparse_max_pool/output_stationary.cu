@@ -1,13 +1,11 @@
 /// @file output_stationary.cu
 /// @brief sparse_max_pool, rung 2 on the GPU: every output looks at its candidates, tap by tap.
 ///
-/// - Before: cuda_naive/sparse_max_pool/scatter.cu (pairs offer to outputs)
-/// - After:  vectorized.cu (four channels a thread)
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** Give each output to a thread that stays with it. nbr[k][out] names its candidate
-/// at tap k, or -1; the best one so far stays in two registers, value and row. Taps ascend, so that
-/// the first of equal candidates is kept by asking for more than equality.
+/// at tap k, or -1; the best one so far stays in two registers, value and row. Taps ascend, and a
+/// candidate must exceed the best one: so the first of equal candidates is kept.
 ///
 ///     nbr          out 0  1  2  3            thread (out = 2, c):
 ///       k = 0        -1  0 -1  2               k = 0   nothing
@@ -15,11 +13,14 @@
 ///       k = 2         1 -1  3 -1               k = 2   features[3][c] exceeds it? row 3
 ///
 /// **Expect.** No atomics, no workspace, one launch. y and argmax are written once: 8 bytes an
-/// element, where scatter's keys alone take 24. A warp's threads have neighbouring channels of one
-/// row: loads of features are coalesced, loads of nbr of one address.
-/// **Costs.** Reads all of nbr, KV * M entries, of which four in five are -1 in a LiDAR sweep; each
-/// entry is waited for before the next load can begin. With fewer than 32 channels a warp spans
-/// several rows, and waits for each tap that any of them has.
+/// element, where scatter moves 24 for the keys alone. A warp's threads have neighbouring channels
+/// of one row: loads of features are coalesced, loads of nbr are of one address.
+/// **Costs.** Reads all of nbr, KV * M entries, of which about seven in ten are -1 in the layers of
+/// a LiDAR sweep (half-32-k3s2, sweep-16-k2s2). Each entry must be there before its features can be
+/// asked for. With fewer than 32 channels a warp spans several rows, and waits for each tap that
+/// one of them has.
+/// **Try.** Load the entries of two taps before the features of the first one. How many registers
+/// does that take, and how often does a thread wait now?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -29,7 +30,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C].
 /// Block (channels, rows); any grid (rows, channels).

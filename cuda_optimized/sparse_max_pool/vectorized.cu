@@ -1,8 +1,6 @@
 /// @file vectorized.cu
 /// @brief sparse_max_pool, rung 3 on the GPU: a thread has four neighbouring channels.
 ///
-/// - Before: output_stationary.cu (one channel a thread)
-/// - After:  masked_taps.cu (only the taps that a row has)
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** Whether a row has a candidate at a tap is the same for all of its channels. A
@@ -16,9 +14,11 @@
 ///
 /// **Expect.** A quarter of the loads of nbr, and of all instructions that are not comparisons. The
 /// bytes stay, but more of them are on their way at a time.
-/// **Costs.** Where the number of channels is odd, or rows do not begin at multiples of 16 bytes,
-/// two channels or one are all that a thread can have. More rows share a warp, and wait for each
-/// other's taps.
+/// **Costs.** Where the number of channels is odd, or rows do not begin at multiples of 16 bytes, a
+/// thread can have only two channels or one. More rows share a warp, and wait for each other's
+/// taps.
+/// **Try.** Set kWidest to 8. How many rows share a warp at C = 64 then, and for how many taps does
+/// it wait?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).

@@ -2,21 +2,21 @@
 /// @brief sparse_max_pool_dgrad, rung 2 on the GPU: every input asks its outputs, and adds in
 /// order.
 ///
-/// - Before: cuda_naive/sparse_max_pool_dgrad/scatter.cu (outputs give, atomically)
-/// - After:  vectorized.cu (four channels a thread, and only the taps that a row has)
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
 ///
-/// **The idea.** An element of dx is the output here. A thread stays with it, goes through the
+/// **The idea.** Here an element of dx is the output. A thread stays with it, goes through the
 /// mirrored table, and adds the gradients of those windows that its input has won.
 ///
 ///     nbr_back[k][in] = out, or -1          argmax[out][c] == in ?   sum += dy[out][c]
 ///
 /// **Expect.** No atomics, no zeroing; deterministic. argmax is read once for each pair and
-/// channel, dy only where the input has won, which is M * C times in all.
-/// **Costs.** Reads more than scatter, by the number of windows that an input lies in: as many as
-/// pairs / M, about 3 in a LiDAR sweep under 3 x 3 x 3 taps with stride 2. It should win only where
-/// windows do not overlap (kernel = stride: one output for each input), or where the same bits in
-/// every run are worth it. Needs the mirrored table.
+/// channel, dy only where the input has won, which is M * C times at most. It should beat scatter
+/// only where windows do not overlap (kernel = stride: one output for each input).
+/// **Costs.** Reads argmax more often than scatter does, pairs / M times as often: about 8 times in
+/// half-32-k3s2, where windows overlap, and twice in sweep-16-k2s2, where they do not. Needs the
+/// mirrored table.
+/// **Try.** Read mask_back first, as the forward pass' masked_taps does. How many loads of nbr_back
+/// are left?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C].
 /// Block (channels, rows); any grid (rows, channels).

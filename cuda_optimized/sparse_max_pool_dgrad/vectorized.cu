@@ -1,12 +1,9 @@
 /// @file vectorized.cu
-/// @brief sparse_max_pool_dgrad, rung 3 on the GPU: a thread has four neighbouring channels of an
-/// input.
+/// @brief sparse_max_pool_dgrad, rung 3 on the GPU: a thread has four neighbouring channels.
 ///
-/// - Before: output_stationary.cu (one channel a thread)
-/// - Made of: cuda_optimized/sparse_max_pool/vectors.cuh
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
 ///
-/// **The idea.** That of the forward pass' vectorized.cu: which outputs an input belongs to is the
+/// **The idea.** That of the forward pass' vectorized: which outputs an input belongs to is the
 /// same for all its channels, so that a thread with four of them asks the table once. argmax comes
 /// as four integers at a time, dy as four floats, if the input has won any of the four.
 ///
@@ -14,13 +11,12 @@
 ///
 /// **Expect.** A quarter of the loads of nbr_back and of argmax, as many bytes as before. dy is
 /// read 16 bytes at a time, some of them for nothing: a warp reads whole sectors of 32 bytes
-/// anyway.
-/// Measured on an H200 (2026-11-22), a sweep's second level, kernel 3, stride 2, 32 channels: 39 us
-/// instead of output_stationary's 87; the atomics of scatter take 14, as they read one argmax for
-/// an output, and not one for each window of an input. What this rung has instead is the same order
-/// of additions every time.
+/// anyway. argmax is still read for each pair, about 8 times for each output in half-32-k3s2, where
+/// scatter reads it once.
 /// **Costs.** As forward: the width falls to two channels or one where C or the arrays' beginnings
 /// are no multiples of four.
+/// **Try.** Load dy always, before it is known whether the input has won. A thread waits less, but
+/// loads more: which of the two weighs more where windows overlap?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
@@ -32,7 +28,7 @@ using sparse_max_pool::Vector;
 
 constexpr int kThreads = 256;
 constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).

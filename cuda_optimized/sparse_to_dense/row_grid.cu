@@ -1,28 +1,28 @@
 /// @file row_grid.cu
 /// @brief sparse_to_dense, rung 2 on the GPU: one thread a cell, which fetches what belongs there.
 ///
-/// - Before: cuda_naive/sparse_to_dense/scatter.cu (one thread an element of features)
-/// - After:  transposed_tiles.cu (features are read in rows, too)
+/// - The kernel that makes the grid: row_numbers.cuh
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///
-/// **The idea.** Of reading and writing, one cannot be in order. A dense tensor is by far the
-/// larger side, so let that one be. A grid of row numbers, made first, tells each cell which row it
-/// holds, or -1; then threads go along the cells of a plane, and each stores its value or its zero.
+/// **The idea.** Only one of the two, reading or writing, can be in order. A dense tensor is by far
+/// the larger side, so let it be the writing. A grid of row numbers, made first, tells each cell
+/// which row it holds, or -1; then threads go along the cells of a plane, and each stores its value
+/// or its zero.
 ///
 ///     rows        -1  -1   0  -1   1  -1        thread = cell
 ///     plane c      0   0  a_c  0  b_c  0        all stored, 128 bytes a warp
 ///
-/// A thread has one cell of 16 planes, so that it asks for the row number once, and finds out once
-/// which sample and channels are its own.
+/// A thread has one cell of 16 planes, so that it asks for the row number only once for them, and
+/// finds out only once which sample and channels are its own.
 ///
 /// **Expect.** x is written once, coalesced, zeros included: no pass that zeroes it. The grid costs
 /// 4 bytes a cell to write and C / 4 to read, which the L2 cache serves where a sample's grid fits.
-/// A first version had a thread for each element, which found its sample by a division of 64 bits
-/// and took 183 us on an H200 for 96 MB (64 channels of 9 x 200 x 200 cells), three times as long
-/// as zeroing and scattering. Predicted like this: 45 us; measured 34, and scatter 57.
+/// Predicted on an H200 for eighth-64, whose x has 92 MB: 45 us.
 /// **Costs.** Loads of features are not coalesced: neighbouring cells have far rows. They are few,
-/// but each fetches a sector of 32 bytes for one channel, and the other seven channels come by when
+/// but each fetches a sector of 32 bytes for one channel; the other seven channels come by when
 /// their planes' turn comes. Workspace: 4 bytes a cell.
+/// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
+/// there?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "cuda_optimized/sparse_to_dense/row_numbers.cuh"
@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kPlanes = 16;                   ///< That a thread fills at a cell.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More cells than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads stride.
 
 /// features [sites][C], rows [batch][cells], x [batch][C][cells]. Any grid (cells, parts of kPlanes
 /// planes of a sample).

@@ -10,7 +10,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
 namespace row_numbers {
 
 inline constexpr int kThreads = 256;                 ///< Of a block.
-inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: threads stride.
+inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, threads stride.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 static __global__ void number_cells(RulebookProblem grid, const std::int32_t* coords,

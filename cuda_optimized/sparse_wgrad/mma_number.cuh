@@ -1,10 +1,10 @@
 /// @file mma_number.cuh
 /// @brief The three kinds of numbers that tensor cores multiply here, behind one interface.
 ///
-/// mma.sync takes 32 bytes along k at a time, of any of them: 8 floats or 16 numbers of 16 bits.
+/// mma.sync takes 32 bytes along k at a time, of each of them: 8 floats or 16 numbers of 16 bits.
 /// A fragment's registers hold 4 bytes of the same places in all three cases, so kernels count in
-/// bytes, and differ in the instruction alone. (And in what transposes: ldmatrix moves pairs of
-/// bytes, so it can turn 16-bit numbers round, but not floats.)
+/// bytes, and differ in the instruction alone. (And in how they transpose: ldmatrix moves pairs of
+/// bytes, so it can transpose 16-bit numbers, but not floats.)
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -16,7 +16,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 template <class T>
 struct MmaNumber;
 
-/// Floats, of which mma.sync takes 10 bits of fraction.
+/// Floats; mma.sync takes 10 bits of their fraction.
 template <>
 struct MmaNumber<float> {
   static constexpr int kSteps = 8;  ///< along k, of an instruction

@@ -1,14 +1,12 @@
 /// @file output_stationary.cu
 /// @brief sparse_wgrad, rung 2 on the GPU: a block owns a tile of one tap's gradient.
 ///
-/// - Before: cuda_naive/sparse_wgrad/scatter.cu (pairs add to dw)
-/// - After:  split_k_atomics.cu (parts of equal length for all blocks)
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Each element of dw stays with one thread, which sums over the pairs of its tap in
 /// a register; `offsets` says where these pairs lie. A block takes a tap and a tile of 16 x 16
-/// channels. It copies a chunk of the pairs' rows into shared memory, so that each value that was
-/// loaded from far away is used by 16 threads:
+/// channels. It copies a chunk of the pairs' rows into shared memory, where 16 threads use each
+/// value:
 ///
 ///     pairs of tap k    features[in]  16 of Cin       dy[out]  16 of Cout
 ///        (k, 2, 0)      [ . . . . . . . . ]           [ . . . . . . . . ]      chunk in
@@ -21,9 +19,11 @@
 /// say where from) and 2 barriers for 64 multiply-adds. Two loads from shared memory for each
 /// multiply-add: at most 1/8 of the arithmetic peak.
 /// **Costs.** Few blocks: KV * ceil(Cin / 16) * ceil(Cout / 16), and under `subm` those of the
-/// centre tap have several times the pairs of the others and finish last. Splitting the sum over
-/// blocks (split-K) would mend that. The rows of a tap are gathered again for each tile. With fewer
-/// than 16 channels threads idle. Declines other types than float32.
+/// centre tap have several times the pairs of the others and finish last. The rows of a tap are
+/// gathered again for each tile. With fewer than 16 channels threads idle. Declines other types
+/// than float32.
+/// **Try.** Let a thread compute 2 x 2 elements. How many loads from shared memory are there now
+/// for each multiply-add, and how many blocks?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -34,7 +34,7 @@ namespace {
 constexpr int kTile = 16;                     ///< Channels of a tile, on both sides.
 constexpr int kThreads = kTile * kTile;       ///< One an element of the tile.
 constexpr int kChunk = 64;                    ///< Pairs in shared memory at a time.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more tiles, blocks stride.
 
 /// Copies channels c0, c0 + 1, ... of the rows of `count` pairs into `chunk`; 0 beyond `channels`.
 /// @param column which entry of a pair is the row

@@ -10,7 +10,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 
-/// How the pairs are cut: those of each tap into `1 << log_slabs` stretches that are as long, to
+/// How the pairs are cut: those of each tap into `1 << log_slabs` stretches of the same length, to
 /// within a pair; each of them into parts of part_pairs pairs, and a last one with the rest. The
 /// parts of a slab, which is the same stretch of all taps, are numbered tap by tap.
 ///
@@ -30,7 +30,7 @@ struct PairParts {
 constexpr int kMaxSlabs = 32;  ///< Slabs at most.
 
 /// Cuts the pairs of a problem: about `wanted` parts, but no shorter or longer ones than these.
-/// Depends on nothing but the problem, as do then the bits of the sums.
+/// Depends on nothing but the problem, and so do the bits of the sums.
 /// @param shortest pairs of a part; all parts have a multiple of them, but for the last ones
 inline PairParts cut_pairs(const SparseConvProblem& conv, std::int64_t wanted, int shortest,
                            int longest) {
@@ -49,7 +49,7 @@ inline PairParts cut_pairs(const SparseConvProblem& conv, std::int64_t wanted, i
   return parts;
 }
 
-/// Which tile the channels of a problem ask for: the smallest that holds those of a side, or the
+/// Which tile the channels of a problem ask for: the smallest that holds Cin and Cout, or the
 /// largest.
 inline int tile_channels(const SparseConvProblem& conv) {
   const int widest = std::max(conv.Cin, conv.Cout);
@@ -196,7 +196,7 @@ static __global__ void sum_pair_parts(PairParts parts, const std::int32_t* offse
 }  // namespace pair_parts
 
 /// Threads that share the parts of an element: so many that each adds a few parts of an average
-/// tap. They decide over the bits of the sum, and depend on nothing but the problem.
+/// tap. Their number decides the bits of the sum, and depends on nothing but the problem.
 inline std::int64_t groups_for(const PairParts& parts) {
   const std::int64_t parts_of_tap = std::int64_t{parts.most_parts} * parts.slabs() / parts.KV;
   return std::clamp<std::int64_t>(parts_of_tap / 4, 1, pair_parts::kMaxGroups);

@@ -12,7 +12,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 
-constexpr int kStepPairs = 16;  ///< Whose rows are in shared memory at a time, in each stage.
+constexpr int kStepPairs = 16;  ///< Pairs whose rows are in shared memory at a time, in each stage.
 constexpr int kStages = 3;      ///< Steps that are there, or on their way.
 
 /// Tiles of Cin x Cout channels; a thread has 8 x 8 sums, or 4 x 4 of the smallest tile.

@@ -1,12 +1,11 @@
 /// @file split_k.cu
 /// @brief sparse_wgrad: parts of a tap's sum go to a workspace, and are added up in one order.
 ///
-/// - Before: split_k_atomics.cu (parts are added to dw as they come)
-/// - After:  split_k_mma.cu (the same on tensor cores)
+/// - The kernel that adds up: pair_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Nobody adds to what another block has written. Each part has a place of its own in
-/// a workspace; a second launch adds the places of each tap, the first part first:
+/// **The idea.** No block adds to what another block has written. Each part has a place of its own
+/// in a workspace; a second launch adds the places of each tap in one order:
 ///
 ///     workspace        part 0    1    2    3    4    5    6          the list of pairs:
 ///                     [Cin]  [  ]  [  ]  [  ]  [  ]  [  ]  [  ]      tap 0: parts 0, 1
@@ -19,11 +18,10 @@
 /// not know, and does not wait. How the pairs are cut depends on nothing but the problem: the same
 /// bits on every GPU, in every run.
 ///
-/// **Expect.** The pairs of the sweep with 125,562 sites, 64 to 64 channels: 1056 blocks of 64
-/// threads, all of which run at once on an H200; about 770 pairs each. Predicted: 165 us for 6.46
-/// GFLOP (100 at the peak), of which 8 for the second launch, which reads 17 MB.
+/// **Expect.** sweep-64-subm3, 870 thousand pairs: about 1040 parts of 850 pairs. Their blocks of
+/// 64 threads all run at once on an H200. Predicted: 165 us for 7.1 GFLOP (110 at the peak), of
+/// which 8 for the second launch, which reads 17 MB.
 /// **Costs.** Workspace for one [Cin][Cout] a part. Declines other types than float32.
-///
 /// **Try.** Sum up the parts in a tree, two by two. Which sums become shorter, and what does that
 /// do to the error on real data?
 #include "core/sparse_conv_problem.hpp"

@@ -1,14 +1,13 @@
 /// @file split_k_atomics.cu
 /// @brief sparse_wgrad: parts of equal length for all blocks, in tiles of registers; atomics add.
 ///
-/// - Before: output_stationary.cu (a block goes through all pairs of its tap)
-/// - After:  split_k.cu (the same parts, added up in one order)
+/// - The inner part: pair_product.cuh (split_k is made of it, too)
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Two at once, because neither pays alone. The first: all pairs cost the same, of
-/// whatever tap they are. So the list of pairs is cut into parts of the same length, and each block
-/// takes one. The centre tap, with several times the pairs of the others, has several times the
-/// parts. Each block adds its sums to dw with atomics:
+/// **The idea.** All pairs cost the same, whatever their tap. So the pairs of each tap are cut into
+/// parts of the same length, with a shorter one at the end, and each block takes one. The centre
+/// tap, with several times the pairs of the others, has several times the parts. Each block adds
+/// its sums to dw with atomics:
 ///
 ///     pairs      tap 0          tap 1 (the centre)               tap 2
 ///              [ . . . . | . . ][ . . . . | . . . . | . . . . | . ][ . . . . | . ]
@@ -16,22 +15,14 @@
 ///                   \     /          \         \       /       /        \     /
 ///                    dw_0             - - - dw_1 - - - - - - -            dw_2
 ///
-/// The second: a block's tile is 64 x 64 channels (or 128 x 128, or 32 x 32), of which a thread has
-/// 8 x 8 sums in registers. A row of features and one of dy, 64 floats each, now serve 4096
-/// multiply-adds. The rows are gathered as they lie, in pieces of 16 bytes, without passing through
-/// registers: a pair is a step of the sum, and its two rows are what an outer product needs.
+/// A block's tile is 64 x 64 channels (or 128 x 128, or 32 x 32), of which a thread has 8 x 8 sums
+/// in registers (4 x 4 in the smallest): two rows of 64 floats serve 4096 multiply-adds.
 ///
-///     pair i     features[in]   ->  a [pair][ci]     thread (ci, co):  4 loads of 16 bytes
-///                dy[out]        ->  b [pair][co]     from shared memory, 64 multiply-adds
-///
-/// Numbers of rows are loaded a step before the rows, and rows two steps before their products.
-///
-/// **Expect.** 1056 blocks on a sweep of 125,562 sites, each of which adds 4096 sums: 4.3 million
-/// atomics, where scatter has 3.2 billion. On an H200, 64 to 64 channels: 165 us predicted, 100 of
-/// them would be the multiply-adds alone at the peak.
+/// **Expect.** sweep-64-subm3, 870 thousand pairs: about 1040 blocks, each of which adds 4096 sums:
+/// 4.3 million atomics, where scatter has 3.6 billion. Predicted on an H200: 165 us, of which the
+/// multiply-adds alone would take 110 at the peak.
 /// **Costs.** Not deterministic: atomics come in any order. dw must be zeroed first. Rows that are
 /// not multiples of 16 bytes are copied a float at a time. Declines other types than float32.
-///
 /// **Try.** Cut each tap's pairs into the same number of parts instead. Which block is the last one
 /// to finish, and how long is its part?
 #include "core/sparse_conv_problem.hpp"

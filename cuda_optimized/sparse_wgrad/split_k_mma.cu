@@ -1,36 +1,27 @@
 /// @file split_k_mma.cu
 /// @brief sparse_wgrad: parts of the sums on tensor cores, in TF32, float16 and bfloat16.
 ///
-/// - Before: split_k.cu (float32 multiply-adds)
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** mma.sync wants both factors with k running fastest. But k is the pair here, and
-/// gathered rows have their channels side by side: both factors are the wrong way round. 16-bit
-/// numbers are transposed by the load that takes them from shared memory, ldmatrix with `.trans`:
+/// gathered rows have their channels side by side: both factors are the wrong way round. The load
+/// that takes 16-bit numbers from shared memory transposes them, ldmatrix with `.trans`:
 ///
 ///     shared memory               8 x 8 numbers            fragment of a = features^T
 ///       pair 0  [ci . . . . .]    pair 0  o + x ...        lane (ci, pairs 0 and 1)  o
 ///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
 ///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
 ///
-/// It moves pairs of bytes, so it cannot do that for floats. TF32 fragments are loaded a float at a
-/// time; 8 floats between the rows of a tile make the 4 pairs and 8 channels of a fragment meet 32
-/// banks. The pieces of 16-bit rows change places instead, by exclusive or with the pair's number.
+/// It moves pairs of bytes, so it cannot do that for floats: TF32 fragments are loaded a float at a
+/// time. Everything else is split_k: parts of equal length, a workspace, one order. dw and all sums
+/// are float32 for every type: of 125,562 terms, float16 would lose most.
 ///
-/// Everything else is split_k: equal parts, a workspace, one order. dw is float32 for every type,
-/// and so are the sums on their way: of 125,562 terms, float16 would lose most.
-///
-/// Pairs of one part of the outputs are taken together, whatever their tap (see PairParts): so a
-/// row that many taps read is still in the L2 cache when the next one asks for it. There is no
-/// padding that tile masks could skip: a list of pairs has no holes.
-///
-/// **Expect.** 64 to 64 channels on 125,562 sites: each pair's two rows are read once, 202 MB from
-/// the L2 cache in 16 bits and 404 in TF32; the products take a third of the time. Predicted on an
+/// **Expect.** sweep-64-subm3, 870 thousand pairs: each pair's two rows are read once from the L2
+/// cache, 223 MB in 16 bits and 446 in TF32, which takes longer than the products. Predicted on an
 /// H200: 55 us in 16 bits and 100 in TF32, 8 of them for adding up the parts.
 /// **Costs.** Needs compute capability 8.0, and workspace as split_k. Where rows are not multiples
 /// of 16 bytes it falls back to tiles of 32 x 32 and copies number by number. Declines float32 with
-/// precision fp32: TF32 has 10 bits of fraction, and its results would not be those.
-///
+/// precision fp32, because TF32 has only 10 bits of fraction.
 /// **Try.** Let each pair of taps that mirror each other (under `subm`) be one block's work. Which
 /// rows do they have in common? How many loads does that save?
 #include "core/cuda/device_attribute.hpp"
@@ -43,7 +34,7 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
 
-/// A tile of channels x channels, and its warps. A step of all types has as many bytes.
+/// A tile of channels x channels, and its warps. A step has the same number of bytes for all types.
 template <class T, int kTileChannels>
 struct Shape {
   static constexpr int kTile = kTileChannels;                              ///< of Cin, and of Cout
