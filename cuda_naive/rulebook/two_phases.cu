@@ -45,8 +45,8 @@ __host__ __device__ std::int64_t filler_of(const RulebookProblem& book) {
   return key_count(book, book.out_shape);
 }
 
-/// Phase 1: candidates [KV][N], and how many of each tap are none of the fillers: counts [KV],
-/// which must be zero. Any one-dimensional grid.
+/// Phase 1: candidates [KV][N], and how many of each tap are not fillers: counts [KV], which
+/// must be zero. Any one-dimensional grid.
 __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
                                 std::int64_t* candidates, std::int32_t* counts) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
@@ -94,7 +94,7 @@ __global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates
     const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
     std::int32_t* pair = pairs + place * kPairColumns;
     pair[0] = k;
-    // Under `inverse` the rulebook of `strided` changes its roles.
+    // `inverse` is the rulebook of `strided` with its two roles swapped.
     pair[1] = book.mode == SparseMode::inverse ? found : given;
     pair[2] = book.mode == SparseMode::inverse ? given : found;
   }

@@ -75,7 +75,7 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
   }
 }
 
-/// Counts the rows whose cell holds another row, before them. Any one-dimensional grid.
+/// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int32_t* grid, SiteErrors* errors) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
@@ -106,7 +106,7 @@ __global__ void find_pairs(RulebookProblem book, const std::int32_t* coords,
 
     const unsigned hits = __ballot_sync(kWholeWarp, out_row != kEmpty);
     if (lane == 0) warp_hits[warp] = __popc(hits);
-    __syncthreads();  // all warps have counted before anyone adds up
+    __syncthreads();  // all warps have counted before any thread adds up
     if (threadIdx.x == 0) {
       int sum = 0;
       for (const int of_warp : warp_hits) sum += of_warp;

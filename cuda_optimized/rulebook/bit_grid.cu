@@ -117,7 +117,7 @@ __device__ int bits_of_block(const std::uint32_t* words, std::int64_t block) {
   return bits;
 }
 
-/// The sum over a block of kCountThreads, and before each thread what those before it have.
+/// The sum over a block of kCountThreads, and over the threads before each one.
 /// @param sums shared memory of the block
 struct Counted {
   std::int32_t before, all;
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kCountThreads)
       for (const int of_warp : sums) all += of_warp;
       counts[tile] = all;
     }
-    __syncthreads();  // it has, before the next tile's counts overwrite these
+    __syncthreads();  // they are added up before the next tile's counts overwrite these
   }
 }
 
@@ -178,7 +178,7 @@ __global__ void list_rows(runs::Problem grid, const std::int32_t* coords, BitGri
     const runs::Cell cell = runs::cell_of<kCube>(grid, coords, row);
     if (!cell.is_inside(grid)) continue;
     const std::uint32_t run = cell.run(grid);
-    // Of rows with one site any may win here: the result is not used.
+    // Of several rows of one site any may win here: the result is not used.
     bits.rows[bits.rank_at(bits.settle(run, bits.ask(run)), cell.bit())] =
         static_cast<std::int32_t>(row);
   }

@@ -55,7 +55,7 @@ __global__ void count_candidates(RulebookProblem book, const std::int32_t* coord
 }
 
 /// The column of a pair that holds the row of coords, and the one that holds the found site's.
-/// Under `inverse` the rulebook of `strided` changes its roles.
+/// `inverse` is the rulebook of `strided` with its two roles swapped.
 __device__ int given_column(const RulebookProblem& book) {
   return book.mode == SparseMode::inverse ? 2 : 1;
 }

@@ -43,7 +43,7 @@ constexpr int kThreads = 256;                 ///< Also the rows of a tile. A mu
 constexpr int kWarps = kThreads / 32;         ///< Of a block.
 constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
 constexpr int kAhead = 4;                     ///< Pairs that a lane loads before it stores one.
-constexpr int kTapsAtOnce = 32;               ///< Whose rows of a tile shared memory holds: 32 KB.
+constexpr int kTapsAtOnce = 32;               ///< Their rows of a tile fill 32 KB of shared memory.
 constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
 

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
-  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // counts as it waits
+  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // a barrier that also combines
   if (threadIdx.x == 0) state->unsorted[blockIdx.x] = out_of_order;
   if (thread == 0) state->bad = 0;
   all_blocks.sync();  // the index is empty and the flags are set before sites enter

@@ -83,7 +83,7 @@ __global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned ti
     int total;
     const int before = block_exclusive_sum<kWarps>(places, warp_sums, &total);
     if (threadIdx.x == 0) start = atomicAdd(&progress->placed, static_cast<std::uint32_t>(total));
-    __syncthreads();  // the block's range is known; who overwrites it has met the barriers of a sum
+    __syncthreads();  // the range is known; it is overwritten behind the next sum's barriers
     if (places > 0) first[word] = start + static_cast<std::uint32_t>(before);
   }
 }
@@ -106,10 +106,10 @@ __global__ void number_sites(Lattice lattice, std::int64_t tiles, unsigned tile_
   std::int64_t row = std::int64_t{blockIdx.x - tile_blocks} * kThreads + threadIdx.x;
   for (; row < lattice.sites; row += grid_threads) {
     const LatticeSite site = lattice_site(lattice, coords, row);
-    if (!is_inside(lattice, site)) continue;  // the host has not yet heard of it
+    if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not know yet
     const std::uint32_t cell = given_cell(lattice, site);
     const std::uint32_t place = given.rank(cell, given.bits[cell / 32]);
-    // A repeated site, of which the host has not heard either, asked for too many places.
+    // Where a site is repeated, which the host may not know yet either, places may lie beyond.
     if (place < static_cast<std::uint32_t>(lattice.sites))
       rows[place] = static_cast<std::int32_t>(row);
   }

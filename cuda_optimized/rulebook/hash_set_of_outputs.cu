@@ -145,7 +145,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
   }
 }
 
-/// Slots for so many keys, of which at least half stay empty.
+/// How many slots there are for so many keys: at least half of them stay empty.
 std::int64_t slots_for(std::int64_t keys) {
   return static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(2 * keys, 2))));

@@ -72,8 +72,8 @@ struct GivenSites {
   }
 };
 
-/// A tile of given sites and a line of taps along the innermost axis: where those lead, seen by one
-/// lane of the warp whose they are.
+/// A tile of given sites and a line of taps along the innermost axis: where those lead, as one lane
+/// of the tile's warp sees it.
 class TileLine {
  public:
   __device__ TileLine(const GivenSites& given, std::int64_t first_place, int line)
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kSumThreads)
   std::int64_t row = std::int64_t{blockIdx.x - sum_blocks} * kSumThreads + threadIdx.x;
   for (; row < lattice.sites; row += grid_threads) {
     const LatticeSite site = lattice_site(lattice, coords, row);
-    if (!is_inside(lattice, site)) continue;  // the host may not have heard of it yet
+    if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not know yet
     const std::uint32_t cell = given_cell(lattice, site);
     rows[given.rank(cell, given.bits[cell / 32])] = static_cast<std::int32_t>(row);
   }
@@ -276,25 +276,25 @@ __global__ void __launch_bounds__(kListThreads)
   }
 }
 
-/// The workspace, front to back. Under `inverse` given sites get no numbers, and their tiles, of
-/// which none is then numbered, no place in `first`.
+/// The workspace, front to back. Under `inverse` given sites get no numbers, and their tiles no
+/// place in `first`.
 struct Workspace {
   Progress* progress;
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid, in whole tiles.
   std::uint32_t* found;      ///< The same for the found sites, behind it.
-  std::uint32_t* sums;       ///< By tile that is numbered.
-  std::uint32_t* first;      ///< By word of those.
+  std::uint32_t* sums;       ///< By numbered tile.
+  std::uint32_t* first;      ///< By word of numbered tiles.
   std::uint32_t* cells;      ///< By number; null under `inverse`.
   std::int32_t* rows;        ///< By place; null under `inverse`.
   std::int32_t* counts;      ///< By tap and tile of given sites.
   std::int32_t* totals;      ///< By tap.
-  std::int64_t given_tiles;  ///< That are numbered, of the given sites' bits.
-  std::int64_t tiles;        ///< That are numbered, of both.
+  std::int64_t given_tiles;  ///< Numbered tiles of the given sites' bits.
+  std::int64_t tiles;        ///< Numbered tiles of both.
   std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
   std::size_t bytes;         ///< Of all.
 };
 
-/// Tiles of given sites, of which a warp takes one at a time.
+/// Tiles of given sites: a warp takes one at a time.
 std::int64_t site_tiles(const RulebookProblem& book) {
   return ceil_div<std::int64_t>(book.sites, kTileSites);
 }

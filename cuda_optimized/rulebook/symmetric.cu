@@ -74,7 +74,7 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
   }
 }
 
-/// Counts the rows whose cell holds another row, before them. Any one-dimensional grid.
+/// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int32_t* grid, SiteErrors* errors) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;

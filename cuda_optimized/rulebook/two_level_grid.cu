@@ -205,7 +205,7 @@ __global__ void list_rows(runs::Problem grid, const std::int32_t* coords, TwoLev
   if (state->unsorted == 0) return;
   visit_sites<kCube>(grid, coords, [&](std::int64_t row, const Site& site) {
     if (!site.inside) return;
-    // Of rows with one site any may win here: the result is not used.
+    // Of several rows of one site any may win here: the result is not used.
     index.rows[index.rank_at(index.settle(site.run, index.ask(site.run)), site.bit)] =
         static_cast<std::int32_t>(row);
   });
