@@ -23,8 +23,8 @@
 /// **Expect.** In a LiDAR sweep, kernel 3, stride 2 (sweep-k3s2-pairs): 0.42 million keys to sort
 /// instead of 3.4 million. Asking twice costs KV * N divisions more, and little traffic:
 /// coordinates stay in the cache.
-/// **Costs.** The host waits once more, for the number of candidates. Some 32 bytes a pair; a grid,
-/// a sort of the inputs, atomics and what is declined as in two_phases.cu.
+/// **Costs.** The host waits once more, for the number of candidates. Some 32 bytes a pair. The
+/// grid, the sort of the inputs, the atomics and what is declined: as two_phases.cu.
 /// **Try.** Give each thread all taps of a site: how many divisions does a candidate then cost?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"

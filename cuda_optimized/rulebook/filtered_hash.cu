@@ -5,8 +5,8 @@
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** Of five taps of a site in a LiDAR sweep, four find nothing. To say "nothing" takes
-/// neither key nor row, only a bit. So 32 cells along the last axis, a line, share a word; the hash
-/// of the line's number says where in a small table the word is, which is asked first.
+/// neither key nor row, only a bit. So 32 cells along the last axis, a line, share a word. A small
+/// table of words is asked first; the hash of the line's number is the place of its word.
 ///
 ///     cells along x    | . . x . x x . . | . . . . . . x . |      (8 for 32)
 ///     words              00101100          00000010
