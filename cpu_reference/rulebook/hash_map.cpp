@@ -1,10 +1,9 @@
 /// @file hash_map.cpp
 /// @brief rulebook, CPU: a hash map from sites to rows, asked once for each tap of each site.
 ///
-/// - After: sorted_search.cpp (a sorted list instead of a hash map)
 /// - On the GPU: cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu
 ///
-/// **The idea.** A sparse convolution visits only what is there. Of each input site, every tap k
+/// **The idea.** A sparse convolution visits only what is there. From each input site, every tap k
 /// leads to at most one output site; a hash map says whether that site exists, and in which row it
 /// stands.
 ///
@@ -66,7 +65,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
       if (!output_of(book, site_of(book, coords, in), tap, &out)) continue;
       const auto found = rows.find(key_of(book, book.out_shape, out));
       if (found == rows.end()) continue;
-      // Under `inverse` the rulebook of `strided` changes its roles.
+      // `inverse` is the rulebook of `strided` with its two roles swapped.
       pairs.push_back(book.mode == SparseMode::inverse ? Pair{k, in, found->second}
                                                        : Pair{k, found->second, in});
     }

@@ -1,8 +1,6 @@
 /// @file sorted_search.cpp
 /// @brief rulebook, CPU: sorted keys and binary search instead of a hash map, asked by outputs.
 ///
-/// - Before: hash_map.cpp (hashed look-ups, and a sort of all pairs at the end)
-/// - After: neighbour_table.cpp (every form of a rulebook)
 /// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu
 ///
 /// **The idea.** A site's key numbers the cells of a dense grid, so a sorted list of keys answers
@@ -14,7 +12,7 @@
 /// Sorting also finds the outputs of `strided` and `transposed`: all keys that some input reaches,
 /// sorted, repeats removed, *are* the outputs in their order. And since an output has at most one
 /// input at a tap (and the other way round), it is the outputs that ask, tap after tap: the pairs
-/// come out sorted, and nobody sorts them.
+/// come out sorted, without a sort at the end.
 ///
 /// **Expect.** KV look-ups an output, each of log2(sites) steps; the last steps stay in the same
 /// cache line. **Costs.** Two sorts. Slower than a good hash map, but it has no table to size, no

@@ -1,8 +1,6 @@
 /// @file dense_grid.cu
 /// @brief rulebook, first on the GPU: a dense grid from cells to rows, and a counter for each tap.
 ///
-/// - Before: cpu_reference/rulebook/hash_map.cpp (a hash map, one site after the other)
-/// - After: cuda_optimized/rulebook/symmetric.cu (half of the look-ups)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** The simplest map from a cell to a row is an array with an element for every cell
@@ -12,26 +10,22 @@
 ///     sites               grid: row or empty      at the tap to the right, site 1 finds row 2:
 ///     . 0 . .             .  0  .  .              the pair goes to place counts[k]++ of tap k
 ///     . 1 2 .     ->      .  1  2  .
-///     . . . .             .  .  .  .              counts[k]:  4 0 1 ...     (atomic)
+///     . . . .             .  .  .  .              counts[k]:  1 1 0 1 3 1 0 1 1     (atomic)
 ///
-/// How many pairs a tap has is not known beforehand, so each tap has a list with room for all N
-/// sites, as in spconv 1.x, and an atomic counter that gives out its places. When the counts are
-/// known, the lists are packed one behind the other.
+/// How many pairs a tap has is not known beforehand. So each tap has a list with room for all N
+/// sites, and an atomic counter that gives out its places. When the counts are known, the lists are
+/// packed one behind the other. **Only cells that will be looked up are cleared**: those that taps
+/// of sites lead to. The others keep what was in memory before. A cell keeps the *smallest* row
+/// that wanted it (atomicMin): so another row of its site is found out.
 ///
-/// spconv 1.x fills the whole grid with -1 at each call; in the example of its best known
-/// walk-through, 4 x 41 x 1440 x 1440, that is 1.36 GB of stores for a few hundred thousand sites.
-/// Here **only cells that will be looked up are cleared**: those that the taps of the sites lead
-/// to, their own among them, at most KV * N. The others keep what was in memory before.
-///
-/// A cell keeps the *smallest* row that wanted it (atomicMin). So a site that was given twice is
-/// found: its later row reads back another row than its own.
-///
-/// **Expect.** KV * N loads and as many stores of single cells, each a memory transaction of 32
-/// bytes; one atomic addition a pair, on KV counters that all threads share.
-/// **Costs.** 4 bytes a cell, present or not: a grid of 1600 x 1600 x 80 takes 0.8 GB, and larger
-/// ones do not fit. Lists of 8 * KV * N bytes, most of them left empty. The order of a tap's pairs
-/// is that of the atomics, another in each run. Declined: other modes than subm, grids of 2^30
-/// cells and more.
+/// **Expect.** KV * N loads and as many stores of single cells, each a memory transaction of
+/// 32 bytes: 3.4 million in a sweep (sweep-subm3-pairs). And an atomic addition a pair,
+/// 0.79 million, on 27 counters that all threads share.
+/// **Costs.** 4 bytes a cell, present or not: 0.8 GB for 1600 x 1600 x 80. Lists of 8 * KV * N
+/// bytes, mostly empty. The order of a tap's pairs is that of the atomics, another in each run.
+/// Declined: other forms than pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.
+/// **Try.** Give each thread a site instead of a (tap, site). Which loads are then side by side,
+/// and how many threads of a warp want the same counter at once?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
@@ -78,7 +72,7 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
   }
 }
 
-/// Counts the rows whose cell holds another row, before them. Any one-dimensional grid.
+/// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int32_t* grid, SiteErrors* errors) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;

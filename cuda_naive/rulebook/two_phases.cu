@@ -1,12 +1,10 @@
 /// @file two_phases.cu
 /// @brief rulebook, first on the GPU for new sites: all candidates are sorted, then numbered.
 ///
-/// - Before: cpu_reference/rulebook/hash_map.cpp (one hash map, one site after the other)
-/// - After: cuda_optimized/rulebook/compact_before_sort.cu (only real candidates are sorted)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Where outputs are new sites, nobody can look up their rows before all are known.
-/// So there are two phases with a sort between them, as in spconv 1.x.
+/// **The idea.** Where outputs are new sites, their rows cannot be looked up before all outputs are
+/// known. So there are two phases with a sort between them, as in spconv 1.x.
 ///
 ///     phase 1: the key that each site leads to      phase 2: keys become rows, through a grid
 ///     tap 0    12   #   7   #                       tap 0    2   .   0   .
@@ -14,23 +12,20 @@
 ///              # = leads nowhere: the filler
 ///     sorted:  7 7 9 12 12 15 # #    distinct: 7 9 12 15 (#)    row of each: 0 1 2 3
 ///
-/// The filler is greater than every key. So in the sorted list it comes last, and there at most
-/// once: the last distinct key is the filler or an output, and a look tells which. (spconv 1.x
-/// takes it for granted, and provides one more filler so that it is right. Programs that copied the
-/// subtraction without the extra one lose an output. And when every candidate is a filler, it has
-/// no output, launches no block, and calls that an error; here an empty result is a result.)
+/// The filler is greater than every key. So it comes last in the sorted list, and at most once
+/// among the distinct keys: the last of those is the filler or an output, and a look tells which.
+/// The grid is not cleared: only cells that were filled are read.
 ///
-/// Each tap of each site is asked by a single test (see output_of()), for any stride and dilation
-/// together; a list of a site's outputs, with a bound on its length, is not needed. The grid need
-/// not be cleared: only cells that were filled are read.
-///
-/// **Expect.** KV * N keys of 8 bytes are written, sorted, and read again; the sort passes over
-/// them once for each 8 bits of a key and is most of the time. One atomic addition a pair in phase
-/// 1 (to count), and one in phase 2 (for its place).
-/// **Costs.** Temporary memory of 24 * KV * N bytes or more, most of it for fillers; a grid of 4
-/// bytes for each cell of the outputs' extents. The inputs are sorted once more, to find
-/// duplicates. The order of a tap's pairs is that of the atomics, another in each run. Declined:
-/// mode subm, 2^31 candidates and more, grids of 2^30 cells (4 GB) and more.
+/// **Expect.** KV * N keys of 8 bytes are written, sorted and read again; the sort passes over them
+/// once for each 8 bits of a key. A sweep (sweep-k3s2-pairs) has 3.4 million keys of 25 bits,
+/// 0.2 GB in four passes, and 0.42 million pairs. Each pair is an atomic addition to one of KV
+/// counters in phase 1 (to count), and another one in phase 2 (for its place).
+/// **Costs.** Temporary memory of 24 * KV * N bytes or more, most of it for fillers; a grid of
+/// 4 bytes for each cell of the outputs' extents. The inputs are sorted, too, to find duplicates.
+/// The order of a tap's pairs is another in each run. Declined: other forms than pairs, mode subm,
+/// 2^31 candidates and more, grids of 2^30 cells (4 GB) and more.
+/// **Try.** Count the fillers for strides 1, 2 and 3. For which is compact_before_sort.cu no
+/// better?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
@@ -50,8 +45,8 @@ __host__ __device__ std::int64_t filler_of(const RulebookProblem& book) {
   return key_count(book, book.out_shape);
 }
 
-/// Phase 1: candidates [KV][N], and how many of each tap are none of the fillers: counts [KV],
-/// which must be zero. Any one-dimensional grid.
+/// Phase 1: candidates [KV][N], and how many of each tap are not fillers: counts [KV], which
+/// must be zero. Any one-dimensional grid.
 __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
                                 std::int64_t* candidates, std::int32_t* counts) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
@@ -99,7 +94,7 @@ __global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates
     const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
     std::int32_t* pair = pairs + place * kPairColumns;
     pair[0] = k;
-    // Under `inverse` the rulebook of `strided` changes its roles.
+    // `inverse` is the rulebook of `strided` with its two roles swapped.
     pair[1] = book.mode == SparseMode::inverse ? found : given;
     pair[2] = book.mode == SparseMode::inverse ? given : found;
   }

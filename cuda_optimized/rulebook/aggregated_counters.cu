@@ -1,8 +1,6 @@
 /// @file aggregated_counters.cu
 /// @brief rulebook, submanifold: a block counts its hits itself, and asks for all places at once.
 ///
-/// - Before: symmetric.cu (one atomic addition a pair)
-/// - After: hash_table.cu (no grid, and no atomics for places)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** A tap has one counter, and thousands of threads that each add 1 to it: they queue
@@ -15,17 +13,15 @@
 ///                                                    atomicAdd(&counts[k], 5) = 40
 ///     places    40 41               42 43 44
 ///
-/// One addition brings 256 sites further, wherever they hit and however often.
+/// One addition serves 256 sites, wherever they hit and however often.
 ///
-/// **Expect.** symmetric's additions, one a pair before the centre, become one a tap and 256 sites
-/// at most: in a LiDAR sweep of 125,562 sites 6,383 instead of 0.33 million (spconv, which asks in
-/// both directions and adds for the mirrored half as well, has 0.66 million). Two barriers a block
-/// more. The lists are also written in runs now: the hits of a block stand side by side. Measured
-/// on an H200, with the host's waits: 258 microseconds instead of symmetric's 507, and 1069 instead
-/// of 4855 for 913,903 sites: the counters were most of the time.
-/// **Costs.** As symmetric: 4 bytes a cell, lists with room for all. Within a block the order is
-/// that of the sites now, but blocks still come in any order: not deterministic. Declined: other
-/// modes than subm, grids of 2^30 cells (4 GB) and more.
+/// **Expect.** The additions of symmetric.cu, one a pair before the centre, become at most one a
+/// tap and 256 sites: in a LiDAR sweep of 125,562 sites (sweep-subm3-pairs) 6,383 instead of
+/// 0.33 million. Two more barriers a tap and 256 sites. The hits of a block are also stored side by
+/// side now.
+/// **Costs.** As symmetric.cu: 4 bytes a cell, lists with room for all. Within a block the order is
+/// that of the sites, but blocks come in any order: not deterministic. Declined: other forms than
+/// pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.
 /// **Try.** Let each warp add for itself (no barrier, eight times the additions). Which is faster
 /// where four look-ups of five find nothing?
 #include "core/cuda/algorithms.hpp"
@@ -79,7 +75,7 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
   }
 }
 
-/// Counts the rows whose cell holds another row, before them. Any one-dimensional grid.
+/// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int32_t* grid, SiteErrors* errors) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
@@ -110,7 +106,7 @@ __global__ void find_pairs(RulebookProblem book, const std::int32_t* coords,
 
     const unsigned hits = __ballot_sync(kWholeWarp, out_row != kEmpty);
     if (lane == 0) warp_hits[warp] = __popc(hits);
-    __syncthreads();  // all warps have counted before anyone adds up
+    __syncthreads();  // all warps have counted before any thread adds up
     if (threadIdx.x == 0) {
       int sum = 0;
       for (const int of_warp : warp_hits) sum += of_warp;

@@ -1,39 +1,31 @@
 /// @file bit_grid.cu
 /// @brief rulebook, submanifold: one bit a cell, and a site's row is the number of bits before.
 ///
-/// - Before: symmetric.cu (a grid with a row in each cell, 32 times the memory)
-/// - After: two_level_grid.cu (bits for blocks of cells that have any)
+/// - The look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** Whether a cell is a site takes one bit. And which site it is can be counted: the
 /// bits set before it, in the order of cells, are the sites before it. That number is its *rank*,
 /// and in an input sorted by site it is the row itself.
 ///
-///     cells   . # # . . # . .   # . . # # # . .   . . . . # . . #     eight a block, here
+///     cells   . # # . . # . .   . . # # # . . #   . . . . # . . #     eight a block, here
 ///     ranks   0                 3                 7                   sites before each block
-///     rank of the cell marked                ^    3 + 2 bits in the block before it = 5
+///     rank of the cell marked           ^         3 + 2 bits in the block before it = 5
 ///
 /// To count from the grid's beginning would take too long, so the sites before each block of 256
 /// cells are stored: an eighth more memory. Eight words are one sector of 32 bytes, the least that
-/// is loaded anyway. There is no hash and no sort; the sites are sorted by where their bits are.
+/// is loaded anyway. There is no hash and no sort: the places of the bits sort the sites.
 ///
-/// Where the input is not sorted, a list from ranks to rows is filled: one more load a pair.
-/// Whether it is needed is found out by comparing each row with the one before.
-///
-/// A bit that was set before is a duplicate: atomicOr returns the word as it was.
-///
-/// **Expect.** In a LiDAR sweep, 80 x 1600 x 1600 cells, on an H200: 25.6 MB are cleared and read
-/// twice to count, all in the L2 cache, whatever the number of sites: 5 + 2 x 7 us. The look-ups
-/// read words side by side where a hash scatters them. With the launches about 45 us for 125,562
-/// sites, and 110 for 913,903, were predicted, and 46 and 104 measured: the clear and the counts
-/// are lost on the smaller one. By the host's clock 166 and 223, for the temporary memory of the
-/// sum.
+/// The kernel that sets the bits compares each row with the one before. If the input is not sorted,
+/// a list leads from ranks to rows: one more load a pair. A bit that was set before is a duplicate.
+/// **Expect.** In a LiDAR sweep (sweep-subm3-table), 80 x 1600 x 1600 cells, 25.6 MB are cleared
+/// and then read twice to count, all in the L2 cache, whatever the number of sites: 5 + 2 x 7 us on
+/// an H200. The look-ups read words side by side, where a hash scatters them. With the launches
+/// 45 us for 125,562 sites, and 110 us for 913,903 (large-subm3-table).
 /// **Costs.** Memory and time by the volume: 4.5 bytes for 32 cells. A sum over all blocks, with
-/// temporary memory. Declined: other modes than subm, and grids of more than 2^26 runs of 32 cells
-/// (2^31 cells), for which a grid of two levels, or a hash as in hash_of_runs.cu, is the better
-/// place.
-/// **Try.** Count the sites before each block of 1024 cells, and not of 256: an eighth more memory
-/// becomes a thirty-second. What does it cost a look-up, and in which scenes does that show?
+/// temporary memory. Declined: other modes than subm, more than 2^26 runs of 32 cells.
+/// **Try.** Count the sites before each block of 1024 cells: a thirty-second more memory. What does
+/// it cost a look-up, and in which scenes does that show?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/rulebook_problem.hpp"
@@ -125,7 +117,7 @@ __device__ int bits_of_block(const std::uint32_t* words, std::int64_t block) {
   return bits;
 }
 
-/// The sum over a block of kCountThreads, and before each thread what those before it have.
+/// The sum over a block of kCountThreads, and over the threads before each one.
 /// @param sums shared memory of the block
 struct Counted {
   std::int32_t before, all;
@@ -159,7 +151,7 @@ __global__ void __launch_bounds__(kCountThreads)
       for (const int of_warp : sums) all += of_warp;
       counts[tile] = all;
     }
-    __syncthreads();  // it has, before the next tile's counts overwrite these
+    __syncthreads();  // they are added up before the next tile's counts overwrite these
   }
 }
 
@@ -186,7 +178,7 @@ __global__ void list_rows(runs::Problem grid, const std::int32_t* coords, BitGri
     const runs::Cell cell = runs::cell_of<kCube>(grid, coords, row);
     if (!cell.is_inside(grid)) continue;
     const std::uint32_t run = cell.run(grid);
-    // Of rows with one site any may win here: the result is not used.
+    // Of several rows of one site any may win here: the result is not used.
     bits.rows[bits.rank_at(bits.settle(run, bits.ask(run)), cell.bit())] =
         static_cast<std::int32_t>(row);
   }

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these t
 inline constexpr int kWarps = kThreads / 32;         ///< Of a block.
 inline constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
 inline constexpr int kTileWords = 4 * kThreads;      ///< A thread loads four words at once.
-inline constexpr int kTilesEach = 8;  ///< Whose sums a thread of the last block adds.
+inline constexpr int kTilesEach = 8;  ///< Tiles whose sums a thread of the last block adds.
 
 /// What the host is told in the middle of a run.
 struct Count {
@@ -81,8 +81,8 @@ __device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& sit
 }
 
 /// Sets bits of a word. Most are there already, as neighbouring sites lead to the same cells, and a
-/// load is cheaper than an atomic: one from the L2, where other blocks' bits are. Should they
-/// arrive just behind it, they are set once more.
+/// load is cheaper than an atomic: one from the L2, where other blocks' bits are. Bits that another
+/// thread sets between the load and the atomic are set twice, which does no harm.
 __device__ inline void set_in_word(std::uint32_t* word, std::uint32_t bits) {
   if ((__ldcg(word) & bits) != bits) atomicOr(word, bits);
 }
@@ -181,7 +181,7 @@ __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint
     int of_tile[kTilesEach], of_thread = 0;
 #pragma unroll
     for (int i = 0; i < kTilesEach; ++i) {
-      // Not from this SM's cache, which knows nothing of what others wrote.
+      // Not from this SM's L1 cache, which may hold what was there before others wrote.
       of_tile[i] = own + i < tiles ? static_cast<int>(__ldcg(&sums[own + i])) : 0;
       of_thread += of_tile[i];
     }

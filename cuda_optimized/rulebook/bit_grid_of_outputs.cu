@@ -1,42 +1,31 @@
 /// @file bit_grid_of_outputs.cu
 /// @brief rulebook, new sites: a bit for each cell; set bits are distinct and in order, unsorted.
 ///
-/// - Before: hash_set_of_outputs.cu (sorts each output once)
-/// - After: gather.cu (no atomics in the table, which is written once)
+/// - The other kernels: bit_grid.cuh, block_sum.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** An output's row is the number of outputs before it. Let every cell of the outputs'
 /// grid have a bit, and every input set those of its outputs: `atomicOr`, which does not mind how
-/// often. Then the cells are in order because memory is, no output is there twice, and the row of
-/// one is the number of bits before its own: those in words before, and those below it in its word,
-/// for which there is an instruction, `__popc`.
+/// often. Then the cells are in order because memory is, and no output is there twice. The row of
+/// an output is the number of bits in the words before, plus those below its own in its word
+/// (`__popc`).
 ///
 ///     cells      . . x . | x x . . | . . . . | . x . x       4 to a word here, 32 there
 ///     first          0         1         3         3          bits in the words before
 ///     rows           0     1 2                   3   4         + bits below in the word
 ///
-/// `first` is a running sum over all words. Each block adds up a tile of 1024, the last block to
-/// finish replaces the tiles' sums by those of the tiles before (it knows that it is the last by a
-/// counter), and the next kernel, in which each block knows where it begins, runs through its tile
-/// once more and writes `first` and the list of cells. The sum over a block's threads is the
-/// classic: block_exclusive_sum() in block_sum.cuh adds up a warp in five exchanges of registers,
-/// and then the sums of the warps.
+/// `first` is a running sum over all words. Each block adds up a tile of 1024 words, and the last
+/// block to finish replaces the tiles' sums by those of the tiles before. Then each block knows
+/// where its tile begins, and writes `first` and a list of cells. A second grid, of the inputs'
+/// cells, finds rows that repeat a site: their bit is there already.
 ///
-/// A second grid, of the inputs' cells, finds rows that repeat a site: their bit is there already.
-///
-/// **Expect.** In a sweep on a grid of 80 x 1600 x 1600, kernel 3, stride 2: 3.2 MB of bits for the
-/// outputs, and 25.6 MB for the inputs, which are filled with zeros first. 126 thousand atomics on
-/// the inputs' words, at most 300 thousand on the outputs', as neighbouring taps share one; a load
-/// before each tells whether it is needed, which halves the time of this kernel on 914 thousand
-/// sites (measured: 57 to 35 us). The table, 14.8 MB, is filled with -1 and then scattered to, 423
-/// thousand times.
-/// **Costs.** Memory and time grow with the grid, not with the sites. The host waits once, for the
-/// number of outputs and for the verdict on the sites. Declined: mode subm, grids of 2^31 cells
-/// (256 MB) and more: those need a level above, of bits for blocks of cells, or the hash set;
-/// windows that end beyond 2^31.
-/// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and why not always the
-/// same? Then give each word to one thread of the numbering no longer, but each bit, by a search in
-/// the block's sums: which sweeps are faster, those with stride 1 or with 2?
+/// **Expect.** In a sweep on 80 x 1600 x 1600 cells, kernel 3, stride 2 (sweep-k3s2-table): 3.2 MB
+/// of bits for the outputs and 25.6 MB for the inputs, filled with zeros first. 126 thousand
+/// atomics on the inputs' words, at most 300 thousand on the outputs', as neighbouring taps share
+/// one. The table, 14.8 MB, is filled with -1 and then scattered to, 423 thousand times.
+/// **Costs.** Memory and time grow with the grid. The host waits once. Declined: mode subm, grids
+/// of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
+/// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/bit_grid.cuh"

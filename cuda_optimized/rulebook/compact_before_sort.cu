@@ -1,9 +1,6 @@
 /// @file compact_before_sort.cu
 /// @brief rulebook, new sites: candidates are counted first, and only real ones sorted.
 ///
-/// - Before: cuda_naive/rulebook/two_phases.cu (sorts a key for every tap of every site)
-/// - After: hash_set_of_outputs.cu (sorts each output once), neighbour_table.cu (no grid, no
-///   atomics, and a fixed order)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** With stride 2 in three dimensions, only one tap in eight of a site leads
@@ -14,8 +11,7 @@
 ///
 ///     count:         2           |  1           |  ...    a counter for each tap
 ///     sum:           0              2              3      where the tap's candidates begin
-///     write:        12  7  9 ...                          P, to be sorted: no fillers, none to
-///                                                         take off again
+///     write:        12  7  9 ...                          P, to be sorted: no fillers
 ///
 /// A real candidate *is* a pair whose output has no row yet. So it gets its place among the pairs
 /// at once, with k and the given row, and the other row follows when keys have become rows.
@@ -24,13 +20,12 @@
 ///              in 0  2  2
 ///              out .  .  .   <-      from the grid, last
 ///
-/// **Expect.** In a LiDAR sweep, kernel 3, stride 2: 0.42 million keys to sort instead of 3.4
-/// million, 8 times fewer. Asking twice costs KV * N divisions more, no memory: a site's
-/// coordinates are in the cache.
-/// **Costs.** The host waits once more, for the number of candidates. Temporary memory of 32 bytes
-/// a pair or so; still a grid of 4 bytes for each cell of the outputs' extents, a sort of the
-/// inputs to find duplicates, and an order that depends on the atomics. Declined: mode subm, 2^31
-/// candidates and more, grids of 2^30 cells (4 GB) and more.
+/// **Expect.** In a LiDAR sweep, kernel 3, stride 2 (sweep-k3s2-pairs): 0.42 million keys to sort
+/// instead of 3.4 million. Asking twice costs KV * N divisions more, and little traffic:
+/// coordinates stay in the cache.
+/// **Costs.** The host waits once more, for the number of candidates. Some 32 bytes a pair. The
+/// grid, the sort of the inputs, the atomics and what is declined: as two_phases.cu.
+/// **Try.** Give each thread all taps of a site: how many divisions does a candidate then cost?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
@@ -60,7 +55,7 @@ __global__ void count_candidates(RulebookProblem book, const std::int32_t* coord
 }
 
 /// The column of a pair that holds the row of coords, and the one that holds the found site's.
-/// Under `inverse` the rulebook of `strided` changes its roles.
+/// `inverse` is the rulebook of `strided` with its two roles swapped.
 __device__ int given_column(const RulebookProblem& book) {
   return book.mode == SparseMode::inverse ? 2 : 1;
 }

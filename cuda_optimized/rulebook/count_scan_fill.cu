@@ -1,13 +1,11 @@
 /// @file count_scan_fill.cu
 /// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
 ///
-/// - Before: filtered_hash.cu (the same look-ups; the rows of a table)
-/// - After: mirrored_lists.cu (sorted sites: half of the look-ups, and no list but the result)
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** Whoever wants a place in a list must know how many come before. An atomic counter
-/// answers "those who asked before you", which is another number in each run. A sum over counts
-/// answers "those before you in order", always the same. So the work is done in three steps.
+/// **The idea.** A pair's place in a list is the number of pairs before it. An atomic counter says
+/// how many *asked* before, which is another number in each run. A sum over counts says how many
+/// come before in order, always the same. So the work is done in three steps.
 ///
 ///     count   block b looks up its chunk of rows at all taps,         tap 0:  2  0  3  1
 ///             and keeps the pairs of each tap in a list of its own    tap 1:  4  4  4  3
@@ -15,29 +13,16 @@
 ///             (and of each tap: the lists' total is P)                tap 1:  0  4  8 12 | 15
 ///     fill    each list moves to its place: 6 + 8 for block 2's at tap 1
 ///
-/// A chunk's rows are looked up in tiles of 256. All taps of a tile stand in shared memory before
-/// its warps, each with taps of its own, go through the rows and rank the hits by ballot: two
-/// barriers for 32 taps, where a barrier for each tap would make 64. The pairs come out by tap, and
-/// then by output: in canonical order.
+/// The look-ups are those of filtered_hash.cu. All taps of a tile of 256 rows stand in shared
+/// memory before the block's warps, each with taps of its own, go through the rows and rank the
+/// hits by ballot. So the pairs come out by tap and then by output: in canonical order.
 ///
-/// There are at most 640 chunks, however many rows: the counts of a tap fit a block, and one
-/// launch with a block for each tap makes all sums, in ten steps of shuffles and shared memory.
-///
-/// The chunks' own lists cost 8 bytes a *pair*, written and read once, where a second round of
-/// look-ups or a table of all (tap, output) would cost 4.3 times as many accesses in a LiDAR sweep.
-/// When they move, each lane of a warp loads four pairs at once, and the 32 lanes then write 32
-/// words side by side, whatever pair those belong to: shuffles bring them over. Whole sectors are
-/// written, not every third word of them.
-///
-/// **Expect.** The filtered hash table's 25 microseconds on a sweep of 125,562 sites without the
-/// stores of nbr, 2 for the sums, 5 to move 0.79 million pairs: 30 in five launches on an H200, and
-/// 170 for 913,903 sites; and 15 more in which the host learns P to allocate `pairs`.
-/// Measured with 1024 chunks, more than run at once: 51 microseconds in kernels (spconv: 72) and
-/// 340 (453), of which the look-ups take 26 and 201, and the move 10 and 72. From call to result 75
-/// and 367.
+/// **Expect.** The 25 us that filtered_hash.cu expects for 125,562 sites (sweep-subm3-pairs), less
+/// the stores of nbr; 2 us for the sums, 5 us to move 0.79 million pairs: 30 us in five launches on
+/// an H200, and 170 us for 913,903 sites (large-subm3-pairs). The host takes 15 us more to learn P.
 /// **Costs.** The chunks' lists have room for all: 8 * KV * N bytes of workspace, most of it never
-/// touched. The host waits once. Declined: other modes than subm, and keys and rows of more than 63
-/// bits together.
+/// touched. The host waits once, for P. Declined: other forms than pairs, other modes than subm,
+/// keys and rows of more than 63 bits together.
 /// **Try.** Replace the second kernel by exclusive_sum() of core/cuda/algorithms.hpp. What must the
 /// last kernel no longer add up, and what does the library cost for 13,000 counts?
 #include <numeric>
@@ -57,7 +42,7 @@ constexpr int kThreads = 256;                 ///< Also the rows of a tile. A mu
 constexpr int kWarps = kThreads / 32;         ///< Of a block.
 constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
 constexpr int kAhead = 4;                     ///< Pairs that a lane loads before it stores one.
-constexpr int kTapsAtOnce = 32;               ///< Whose rows of a tile shared memory holds: 32 KB.
+constexpr int kTapsAtOnce = 32;               ///< Their rows of a tile fill 32 KB of shared memory.
 constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
 

@@ -1,42 +1,30 @@
 /// @file fused.cu
 /// @brief rulebook, submanifold: one launch from coordinates to table, checks included.
 ///
-/// - Before: hash_of_runs.cu (a memset and three launches)
+/// - The indices: run_grid.cuh, run_table.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** A table must be empty before the first site enters it, and full before the first
-/// look-up. Between launches that is so by itself, but each launch costs the host some 2 us, and
-/// the device about 1 us before the next one's threads are there. A *cooperative* launch keeps its
-/// whole grid resident, so that all its threads can wait for one another in the middle:
+/// look-up. Separate launches see to that, but each costs time on the host and a gap on the device.
+/// A *cooperative* launch keeps its whole grid resident, so that all its threads can wait for one
+/// another in the middle:
 ///
 ///     clear, copy, compare   |   enter the sites   |   look up, write nbr and mask
 ///       all blocks         sync     all blocks    sync     all blocks
 ///
-/// As the grid has no more blocks than fit onto the device at once, its threads stride over the
-/// sites. A flag that all blocks share would have to be zero before any block sets it, which again
-/// takes a barrier. So each block has a flag of its own, and behind the barrier all read all.
+/// The first barrier also tells whether the input is sorted. If it is, and the volume is small
+/// enough, no hash is needed: each run of 32 cells has a word and a first row at its own place. The
+/// words are cleared (25.6 MB for 80 x 1600 x 1600 cells), which is cheaper than following chains.
 ///
-/// That barrier has an answer for free: whether the input is sorted. If it is, and the volume is
-/// small enough, a table needs no hash: each run has a word and a first row at its own place. The
-/// words are cleared (25.6 MB for 80 x 1600 x 1600 cells), which is cheaper than following chains;
-/// first rows are read only where a word has bits.
-///
-/// Nothing is asked by the host in between. All sizes are known beforehand, and bad rows are
-/// counted where they are met: the count waits in the workspace for finish(). As a copy from the
-/// device takes some 9 us, there is a word in the host's own memory, too, which the kernel writes
-/// to only if there are bad rows: as long as it is 0, finish() has nothing to copy. So the launch
-/// can be recorded in a CUDA graph, and replayed when new sites have been copied to coords.
-///
-/// **Expect.** As hash_of_runs, less what the launches and the chains cost. Predicted for an H200
-/// and a LiDAR sweep of 125,562 sites: 17 us on the device, of which two barriers take 3, and 65 us
-/// for 913,903 sites. Measured: 23 and 81 us (hash_of_runs: 25 and 92), by the host's clock from
-/// the call to the checked result 33 and 90 us. nbr alone could be stored in 5 and 27 us: the
-/// instructions of the look-ups are what is left. Rows in no order take 43 and 222 us.
-/// **Costs.** The barrier waits for the slowest block each time. What else runs on the device must
-/// leave before a cooperative grid can start. Run it once before recording a graph: the first run
-/// asks for the host's word, which a recording does not allow. Declined: as hash_of_runs.
-/// **Try.** Give the kernel a grid of one block more than fits. Who says so, and when? Then make it
-/// an ordinary launch, still with one block more: what would happen on a GPU?
+/// The host asks nothing in between: all sizes are known beforehand, and bad rows are only counted,
+/// until finish() looks. So the launch can be recorded in a CUDA graph, and replayed for new sites.
+/// **Expect.** As hash_of_runs.cu, less the chains and three launches, each of which takes the host
+/// some 2 us and the device 1 us. On an H200 17 us for 125,562 sites (sweep-subm3-table), of which
+/// two barriers take 3 us, and 65 us for 913,903 sites (large-subm3-table).
+/// **Costs.** A barrier waits for the slowest block. Other work must leave the device before a
+/// cooperative grid starts. Declined: other modes than subm, more than 2^32 runs.
+/// **Try.** Give the kernel a grid of one block more than fits. What reports it, and when? Then
+/// make it an ordinary launch, still with one block more: what would happen on a GPU?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -86,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
-  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // counts as it waits
+  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // a barrier that also combines
   if (threadIdx.x == 0) state->unsorted[blockIdx.x] = out_of_order;
   if (thread == 0) state->bad = 0;
   all_blocks.sync();  // the index is empty and the flags are set before sites enter

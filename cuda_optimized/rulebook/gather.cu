@@ -1,56 +1,31 @@
 /// @file gather.cu
 /// @brief rulebook, new sites: each output looks its inputs up in bits and ranks, and stores once.
 ///
-/// - Before: bit_grid_of_outputs.cu (clears the table, scatters pairs to it, and or-s masks)
-/// - After: one_output_each.cu (where nothing need be asked), lists_of_inputs.cu (pairs, without a
-///   table: inputs ask for outputs)
+/// - The bits: bit_grid.cuh, as in bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** The table is as long as the outputs, so let its columns be filled by outputs: a
-/// thread an output row, which asks at each tap whether the input is there. Every place of nbr is
-/// stored once, -1 or not, by neighbouring threads side by side; a mask is collected in a register.
-/// Nothing is cleared before, and no atomics are left.
+/// **The idea.** The table is as long as the outputs, so let outputs fill its columns: a thread an
+/// output row, which asks at each tap whether the input is there. Every place of nbr is stored
+/// once, -1 or not, and none is cleared before; a mask is collected in a register. The inputs'
+/// bits, which find repeated rows, answer a line of taps at once:
 ///
-/// What a question costs is now the point: 27 of them for an output, of which 3 are answered. The
-/// inputs' bits are there already, to find repeated rows. Taps of a line lie side by side in them:
+///     inputs' bits    . . x . | x x . x      4 to a word here, 32 there
+///     3 taps                ^   ^ ^          one word, or two shifted together: . x x
+///     first           9         4            where the word's places in `rows` begin
+///     rows            [4], [5]               the rows of the two inputs: 4 + the bits below
 ///
-///     inputs' bits   ..0000 0100|1101 0000..     32 to a word, 4 here
-///     3 taps                  ^ ^ ^              one word, or two: shifted together, 010 -> 1
-///     first          [word] = 17                 where the rows of the word's sites begin
-///     rows           [17 + bits below] = row     in the word
-///
-/// So a line of 3 taps costs one load, and four lines of five end there. The loads of all lines of
-/// a plane are under way before the first is looked at.
-///
-/// `first` is no running sum this time: 25.6 MB of bits would have to be read for it. Which range
-/// of `rows` a word gets does not matter, as long as no other gets it. So the sites themselves ask:
-/// that of a word's lowest bit, for all of them; a block adds up what its threads want, and draws
-/// from one counter, once.
-///
-/// Lastly, the order of launches. The host has to wait once, for the number of outputs, as only
-/// then can it create them. The kernel that counts them writes the number into the host's memory
-/// (core/cuda/host_message.hpp), and another one follows that does not need the outputs' memory: it
-/// lists their cells in the workspace, while the host wakes up, creates the outputs, and launches
-/// the only kernel that is left. Under `inverse`, where the number of outputs is known, the host
-/// does not wait at all, and the run can be recorded in a CUDA graph. All but the first kernel are
-/// launched while the one before them runs, and wait where they begin (core/cuda/early_launch.hpp).
-///
-/// **Expect.** A sweep of 125 thousand sites, kernel 3, stride 2: a memset of 28.8 MB and four
-/// kernels. 4 * KV * M = 14.8 MB of nbr, written once. With stride 1 it is 118 MB, and there are 29
-/// million questions in 10 million lines. Predicted for an H200: 28 us of GPU time, 43 us from call
-/// to result. Measured: 36 us in kernels (9 to mark the bits, 6 to count, 9 to number, 12 to fill),
-/// and 58 us between events, when the host still waited for all of them but the last, and copied
-/// the number: waits and launches cost half as much as the work. As the wait now ends before the 9
-/// us of numbering, 46 us were predicted; measured were 44, and 42 since launches begin early. With
-/// stride 1 it takes 131 us; filling executes some 1200 instructions for a warp's 27 taps, and so
-/// takes twice as long as its stores would.
-/// **Costs.** As bit_grid_of_outputs.cu, a bit for each cell of the inputs' and of the outputs'
-/// grid; and 4 bytes for each word of the inputs', of which only those with sites are touched.
-/// Kernels of 2 and 3 taps on three axes have their loops unrolled; others ask tap by tap.
-/// Declined: mode subm, grids of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
-/// **Try.** All 25.6 MB of the inputs' bits are cleared, and few of them ever set. Keep one more
-/// bit for each 128 bytes of the inputs' grid: whoever sets it first clears those 128 bytes, and
-/// nobody else ever touches them. From which extent on does that pay?
+/// So a line of 3 taps costs one load, and most lines end there. Which range of `rows` a word gets
+/// does not matter: the sites draw it from a counter, and no sum runs over all words.
+/// The kernel that counts the outputs tells the host (core/cuda/host_message.hpp). While the host
+/// creates them, the next kernel lists their cells; one is left. Under `inverse` it does not wait.
+/// **Expect.** A sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table): a memset of
+/// 28.8 MB and four kernels, 14.8 MB of nbr: on an H200 28 us of GPU time, 43 us from call to
+/// result. With stride 1 (sweep-k3s1-table) 118 MB of nbr, and 29 million questions in 10 million
+/// lines.
+/// **Costs.** A bit for each cell of both grids; 4 bytes for each word of one, few of them touched.
+/// Other kernels than 2 x 2 x 2 and 3 x 3 x 3 ask tap by tap. Declined: as bit_grid_of_outputs.cu.
+/// **Try.** Most bits are cleared in vain. Keep a bit for each 128 bytes of them: the thread that
+/// sets it first clears those. What must the other threads wait for?
 #include <optional>
 
 #include "core/cuda/early_launch.hpp"
@@ -108,7 +83,7 @@ __global__ void count_and_place(Lattice lattice, std::int64_t tiles, unsigned ti
     int total;
     const int before = block_exclusive_sum<kWarps>(places, warp_sums, &total);
     if (threadIdx.x == 0) start = atomicAdd(&progress->placed, static_cast<std::uint32_t>(total));
-    __syncthreads();  // the block's range is known; who overwrites it has met the barriers of a sum
+    __syncthreads();  // the range is known; it is overwritten behind the next sum's barriers
     if (places > 0) first[word] = start + static_cast<std::uint32_t>(before);
   }
 }
@@ -131,10 +106,10 @@ __global__ void number_sites(Lattice lattice, std::int64_t tiles, unsigned tile_
   std::int64_t row = std::int64_t{blockIdx.x - tile_blocks} * kThreads + threadIdx.x;
   for (; row < lattice.sites; row += grid_threads) {
     const LatticeSite site = lattice_site(lattice, coords, row);
-    if (!is_inside(lattice, site)) continue;  // the host has not yet heard of it
+    if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not know yet
     const std::uint32_t cell = given_cell(lattice, site);
     const std::uint32_t place = given.rank(cell, given.bits[cell / 32]);
-    // A repeated site, of which the host has not heard either, asked for too many places.
+    // Where a site is repeated, which the host may not know yet either, places may lie beyond.
     if (place < static_cast<std::uint32_t>(lattice.sites))
       rows[place] = static_cast<std::int32_t>(row);
   }

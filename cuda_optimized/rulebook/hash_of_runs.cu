@@ -1,48 +1,29 @@
 /// @file hash_of_runs.cu
-/// @brief rulebook, submanifold: a hash table whose entries are 32 cells, and rows by counting
-/// bits.
+/// @brief rulebook, submanifold: a hash table of runs of 32 cells, and rows by counting bits.
 ///
-/// - Before: symmetric.cu (a grid that holds a row for each cell of the volume)
-/// - After: fused.cu (the same steps in one launch)
+/// - The table: run_table.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** A table of sites is asked 27 times by each site of a 3 x 3 x 3 kernel. But three
-/// of these cells are neighbours along x. So let an entry stand for a *run* of 32 cells along the
-/// innermost axis, whether they are sites or not: the number of the run, and a word with a bit for
-/// each of its cells. One load answers a line of the window; nine answer them all, and now and
-/// then nine more, where the window lies across the border of two runs.
+/// **The idea.** Each site of a 3 x 3 x 3 kernel asks for 27 cells, in groups of three neighbours
+/// along x. So an entry stands for a *run* of 32 cells along x: the number of the run, and a word
+/// with a bit for each cell. Nine loads answer 27 taps, or 18 where the window lies across two
+/// runs.
 ///
 ///     sites     x = 32 .. 63 of some line       . . # # . # . ...
 ///     entry     run 1234 | 0...0101100          both in one 64-bit number: one load, one CAS
 ///     window                     ^^^            cells 34, 35, 36: sites, site, none
 ///
-/// And the rows? Where the input is sorted by site, as most is, the sites of a run have rows side
-/// by side. Then an entry needs the first of them alone, and a site's row is that plus its *rank*:
-/// the set bits below its own. Whether the input is sorted is found out by comparing each row
-/// with the one before; strictly ascending rows inside of the grid are also known to be distinct.
+/// Where the input is sorted by site, the sites of a run have rows side by side. Then an entry
+/// keeps the first of them, and a site's row is that plus its *rank*, the set bits below its own:
+/// from 57 on, cell 34 has row 57, cell 35 has 58, cell 37 has 59. Unsorted rows are stored one by
+/// one, in a page of 32 at the entry's place.
 ///
-///     first row 57   ->   cell 34: 57 + 0,  cell 35: 57 + 1,  cell 37: 57 + 2
-///
-/// Unsorted rows are stored one by one, in a page of 32 at the entry's place. There, a bit that was
-/// set before is a duplicate.
-///
-/// A run gets its entry from the thread that first swaps it into an empty place (atomicCAS, from
-/// the run's hash on); later ones add their bits (atomicOr). Neighbouring threads with cells of
-/// one run join their bits by shuffles first, and one of them enters them all. Where an entry
-/// stands depends on the race, what is found there does not: the same input gives the same bits.
-///
-/// Three threads share a site, one for each plane of its window: more loads in flight at once.
-///
-/// **Expect.** In a LiDAR sweep of 125,562 sites with 42,376 runs on an H200: 1.13 million searches
-/// where single cells took 3.4 million, and a table of 2.3 MB that stays in the L2 cache. 14 MB of
-/// nbr are stored. Predicted 18 us: 3 to clear and compare, 6 to enter, 9 to look up; measured 25.
-/// With 913,903 sites in 121,273 runs 75 us were predicted, 99 MB of stores being the most of it,
-/// and 92 measured: a warp's look-up takes some 400 instructions, and chains that one lane follows
-/// delay all. To stage columns in shared memory and store them in whole sectors lost 10 us more
-/// than it gained.
-/// **Costs.** 12 bytes a place, and 128 more that only unsorted rows touch, for three places to two
-/// sites. Sites that are all far apart gain nothing from runs. Kernels other than 3 x 3 x 3 take a
-/// slower path, a thread a site. Declined: other modes than subm, and grids of more than 2^32 runs.
+/// **Expect.** In a LiDAR sweep of 125,562 sites (sweep-subm3-table) with 42,376 runs on an H200:
+/// 1.13 million searches instead of 3.4 million, in a table of 2.3 MB that stays in the L2 cache.
+/// 18 us: 3 to clear and compare, 6 to enter, 9 to look up. With 913,903 sites in 121,273 runs
+/// (large-subm3-table) 75 us, mostly for 99 MB of stores.
+/// **Costs.** 12 bytes a place, and 128 more that only unsorted rows touch; three places for two
+/// sites. Sites far apart gain nothing. Declined: other modes than subm, more than 2^32 runs.
 /// **Try.** Make a run 8 x 4 cells of a plane: a window then needs fewer entries, if it lies well.
 /// How often does it not, and what becomes of the rank?
 #include "core/cuda/launch.hpp"

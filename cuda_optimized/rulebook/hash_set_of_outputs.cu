@@ -1,44 +1,31 @@
 /// @file hash_set_of_outputs.cu
 /// @brief rulebook, new sites: a hash set keeps each output once, and only those are sorted.
 ///
-/// - Before: compact_before_sort.cu (sorts a key for each pair)
-/// - After: bit_grid_of_outputs.cu (sorts nothing)
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** In a LiDAR sweep, kernel 3, stride 2, three candidates lead to the same output,
-/// and the sort carries all three through every pass to drop two at its end. A hash set drops them
-/// at once: an array of slots, at least twice as many as there can be keys. A key looks at the slot
-/// that its hash names, and at those behind until it finds an empty one, where it stays, or itself,
-/// where it need not. `atomicCAS` does both: it writes the key if the slot is empty, and tells what
-/// was there before.
+/// and the sort carries all three through every pass. A hash set drops repeats at once: an array of
+/// slots, at least twice as many as there can be keys. A key goes to the slot that its hash names,
+/// and on from there to itself or to the first empty slot, where it stays. `atomicCAS` does both:
+/// it writes the key if the slot is empty, and tells what was there before.
 ///
 ///     candidates  12 7 12 9 7 12       slots   . 9 . . 12 7 . .      each once: P in, M stay
 ///     in order of arrival               list   12 9 7                 the threads that found
 ///     sorted                            keys   7 9 12                 an empty slot append
 ///     row of each key, in its slot              . 1 . . 2  0 . .
 ///
-/// Why sort at all? Slots have an order, too, and spconv 2 numbers its outputs as they come out of
-/// the table. But who is first at a slot, and which counter it draws, is decided anew each time:
+/// Why sort at all? Slots have an order, too, but which key comes first is decided anew in each
+/// run. Sorted keys have one order only. Then each pair is stored at nbr [k][out], where no two
+/// threads write; only masks, in which the taps of an output meet, are or-ed by atomics.
 ///
-///     one run   12 9 7  -> row 0 is site 12         the next   9 7 12  -> row 0 is site 9
-///
-/// The features of one run are then a permutation of the other's: each sum of rows, as in the
-/// gradient of the weights or in a mean, is rounded otherwise. Sorted keys have one order only, and
-/// the sort is 3 times shorter than before: M keys, not P.
-///
-/// With the outputs known, each pair is stored at nbr [k][out]. At one tap an output has at most
-/// one input, so no two threads write there. Only the masks, in which the taps of an output meet,
-/// are or-ed by atomics, in any order.
-///
-/// **Expect.** In a sweep of 125 thousand sites, kernel 3, stride 2: 423 thousand candidates, 137
-/// thousand keys to sort. 16 MB of slots are filled with "empty". A look-up takes some 1.5 loads as
-/// long as half of the slots are empty. Measured on an H200: 300 us from call to result, and 740 on
-/// 914 thousand sites, where it fills and reads 260 MB of slots.
-/// **Costs.** Slots are 8 bytes, with room for twice all keys that *could* be found: 8 outputs a
-/// site here, 27 with stride 1. Rows and list take as much again and a half. The host waits three
-/// times. Declined: mode subm, 2^31 candidates and more, windows that end beyond 2^31.
+/// **Expect.** In a sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table):
+/// 423 thousand candidates, but 137 thousand keys to sort. 16 MB of slots are filled with "empty"
+/// twice. A look-up takes some 1.5 loads if half of the slots are empty, and less in emptier ones.
+/// **Costs.** 8 bytes a slot, with room for twice all keys that *could* be found: 8 outputs a site
+/// here, 27 with stride 1. Rows and list take as much again. The host waits three times. Declined:
+/// mode subm, 2^31 candidates and more, windows that end beyond 2^31.
 /// **Try.** Number the outputs by their place in the list, without the sort: what do the checks say
-/// (they put outputs in order before they compare), and what says a comparison of two runs?
+/// (they put outputs in order before they compare), and what a comparison of two runs?
 #include <bit>
 
 #include "core/cuda/algorithms.hpp"
@@ -158,7 +145,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
   }
 }
 
-/// Slots for so many keys, of which at least half stay empty.
+/// How many slots there are for so many keys: at least half of them stay empty.
 std::int64_t slots_for(std::int64_t keys) {
   return static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(2 * keys, 2))));

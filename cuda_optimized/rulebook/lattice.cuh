@@ -38,7 +38,7 @@ struct LatticeAxis {
 /// A problem with fewer axes has others in front, of one cell and one tap: so loops over axes have
 /// no end that the compiler does not know, and coordinates stay in registers.
 struct Lattice {
-  LatticeAxis axes[kMaxAxes];  ///< Outermost first; those that the problem has not stand in front.
+  LatticeAxis axes[kMaxAxes];  ///< Outermost first; axes that the problem lacks stand in front.
   int ndim, batch, sites, KV;  ///< As the problem's.
   bool transposed;             ///< Given sites are multiplied by the stride, not divided.
 
@@ -113,7 +113,7 @@ __device__ inline std::uint32_t given_cell(const Lattice& lattice, const Lattice
   return cell;
 }
 
-/// The site of a cell, in the grid of whose extents kByExtent are the divisions.
+/// The site of a cell, in the grid by whose extents kByExtent divides.
 template <FastDivision LatticeAxis::*kByExtent>
 __device__ LatticeSite site_of_cell(const Lattice& lattice, std::uint32_t cell) {
   LatticeSite site;

@@ -1,66 +1,31 @@
 /// @file lists_of_inputs.cu
 /// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
 ///
-/// - Before: gather.cu (outputs ask for inputs; the pairs are read from a table)
-/// - The lists: mirrored_lists.cu; the bits: bit_grid_of_outputs.cu
+/// - The lists: pair_lists.cuh; the bits: bit_grid.cuh, as in bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** Ask the outputs of a sweep which inputs they have, and with stride 1 nearly nine
-/// of ten questions have no answer. The table is as large as the questions, and whoever wants
-/// `pairs` reads it twice. An input need not ask *whether* an output is there: its tap makes it be
-/// there. A division an axis tells which taps lead somewhere, and only the output's row is looked
-/// up.
-///
-/// A tap's pairs are to be in the order of their outputs, though. They are, without sorting, if the
-/// inputs are gone through in the order of their *sites*: a tap moves all of them the same way, and
-/// whoever was first stays first. The division by the stride changes nothing in that, among those
-/// that it leads anywhere.
+/// of ten questions have no answer. An input need not ask *whether* an output is there: its tap
+/// makes it be there. A division an axis tells which taps lead somewhere, and only the output's row
+/// is looked up. A tap moves all inputs the same way: gone through in the order of their *sites*,
+/// they give lists in the order of the outputs.
 ///
 ///     inputs, by site        2  3  6  7  9      kernel 3, stride 2, padding 1
 ///     tap 0, (x + 1) / 2        2     4  5      where x + 1 is even
 ///     tap 1, x / 2           1     3            where x is
 ///     tap 2, (x - 1) / 2        1     3  4      where x - 1 is: every list ascends
 ///
-/// Their order is at hand: the inputs have bits for their cells, to find rows that repeat a site,
-/// and set bits are in order. So the two grids lie one behind the other, and the same pass numbers
-/// both. An input's number is its place in the order, an output's, less the number of inputs, its
-/// row.
+/// The inputs' bits, which find repeated sites, have that order. The outputs' bits lie behind, and
+/// one pass numbers both: places of inputs, then rows of outputs. The number of pairs is known
+/// before any list: an input has the product, over the axes, of the taps that lead somewhere. So
+/// the host creates the outputs while the lists are counted by tap and tile, and summed.
 ///
-///     bits       . x . . x x . . | x x . x x . . x        inputs | outputs
-///     numbers      0     1 2       3 4   5 6     7        rows 0 to 4
-///
-/// `inverse` is easier: outputs are the given sites, as they come, and so the lists follow coords.
-///
-///     mark_and_count   the bits, and for each input how many of its taps lead somewhere
-///     count_bits       sums by tile; the host is told how many outputs and pairs there are
-///     number_sites     the first number of each word, and the cells by number
-///     count_lists      for each tap the pairs of each tile of 128 inputs: no look-ups yet
-///     sum_and_place    the sums of the counts before; each input's row, by its place
-///     write_lists      the pairs, each tile's from its place on
-///
-/// How many pairs there are is known before any list is: an input has as many as the product, over
-/// the axes, of the taps that lead somewhere. So the host can create the outputs while the three
-/// kernels in the middle run, and the device does not wait for it.
-///
-/// **Expect.** Predicted for an H200: a sweep of 125,562 sites in 80 x 1600 x 1600,
-/// kernel 3, stride 1, with 1.09 million outputs and 3.4 million pairs. 51 MB of bits are cleared
-/// (12 us) and read once to count them (12, and 6 for the last block's sums of 12,500 tiles); the
-/// marks touch 1.1 million words (14); numbering reads the tiles that have bits, and writes 5 MB of
-/// cells (12); the lists are counted by 3.4 million divisions (8) and summed up (4). In the end 17
-/// MB of coordinates (5), and 41 MB of pairs with two loads each (22). Together 95 us, where
-/// gather.cu takes 372 for the 118 MB of its table and what is read from it. With stride 2 there
-/// are 29 MB of bits, 1.6 MB of cells and of coordinates, and 5 MB of pairs: 54 us. Measured
-/// (2026-11-22): 171 us with stride 1, where gather.cu takes 372 (spconv 370), and 107 with stride
-/// 2, where gather.cu takes 93: there, a tap leads one of eight inputs somewhere, so that from this
-/// side, too, most questions are in vain. On 914 thousand sites 542 (1107; spconv 2302) and 352
-/// (210).
-/// **Costs.** A bit for each cell of both grids, 4 bytes for each of their words, of which only
-/// those with sites are touched; 4 bytes for each site, and 4 more for each input; 4 bytes for each
-/// tap of 128 inputs. The host waits once. Declined: mode subm, other forms than pairs, grids of
-/// 2^31 cells and more, windows that end beyond 2^31.
-/// **Try.** All bits are read to count them, and most tiles have none. Whoever sets bits knows from
-/// atomicOr's answer how many of them are new: let it add them to the sum of their tile. What is
-/// read then, what becomes of count_bits, and which sums do many threads want at once?
+/// **Expect.** On an H200 95 us for a sweep, stride 1 (sweep-k3s1-pairs): 1.09 million outputs,
+/// 3.4 million pairs, 51 MB of bits cleared and read. 54 us with stride 2 (sweep-k3s2-pairs).
+/// **Costs.** A bit for each cell of both grids, 4 bytes for each word, of which few are touched.
+/// The host waits once. Declined: other forms than pairs, and as bit_grid_of_outputs.cu.
+/// **Try.** Most tiles of bits are empty, yet all are read. The answers of atomicOr say how many
+/// bits are new: add those to the tile's sum. What is left of count_bits?
 #include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
@@ -107,8 +72,8 @@ struct GivenSites {
   }
 };
 
-/// A tile of given sites and a line of taps along the innermost axis: where those lead, seen by one
-/// lane of the warp whose they are.
+/// A tile of given sites and a line of taps along the innermost axis: where those lead, as one lane
+/// of the tile's warp sees it.
 class TileLine {
  public:
   __device__ TileLine(const GivenSites& given, std::int64_t first_place, int line)
@@ -245,7 +210,7 @@ __global__ void __launch_bounds__(kSumThreads)
   std::int64_t row = std::int64_t{blockIdx.x - sum_blocks} * kSumThreads + threadIdx.x;
   for (; row < lattice.sites; row += grid_threads) {
     const LatticeSite site = lattice_site(lattice, coords, row);
-    if (!is_inside(lattice, site)) continue;  // the host may not have heard of it yet
+    if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not know yet
     const std::uint32_t cell = given_cell(lattice, site);
     rows[given.rank(cell, given.bits[cell / 32])] = static_cast<std::int32_t>(row);
   }
@@ -311,25 +276,25 @@ __global__ void __launch_bounds__(kListThreads)
   }
 }
 
-/// The workspace, front to back. Under `inverse` given sites get no numbers, and their tiles, of
-/// which none is then numbered, no place in `first`.
+/// The workspace, front to back. Under `inverse` given sites get no numbers, and their tiles no
+/// place in `first`.
 struct Workspace {
   Progress* progress;
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid, in whole tiles.
   std::uint32_t* found;      ///< The same for the found sites, behind it.
-  std::uint32_t* sums;       ///< By tile that is numbered.
-  std::uint32_t* first;      ///< By word of those.
+  std::uint32_t* sums;       ///< By numbered tile.
+  std::uint32_t* first;      ///< By word of numbered tiles.
   std::uint32_t* cells;      ///< By number; null under `inverse`.
   std::int32_t* rows;        ///< By place; null under `inverse`.
   std::int32_t* counts;      ///< By tap and tile of given sites.
   std::int32_t* totals;      ///< By tap.
-  std::int64_t given_tiles;  ///< That are numbered, of the given sites' bits.
-  std::int64_t tiles;        ///< That are numbered, of both.
+  std::int64_t given_tiles;  ///< Numbered tiles of the given sites' bits.
+  std::int64_t tiles;        ///< Numbered tiles of both.
   std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
   std::size_t bytes;         ///< Of all.
 };
 
-/// Tiles of given sites, of which a warp takes one at a time.
+/// Tiles of given sites: a warp takes one at a time.
 std::int64_t site_tiles(const RulebookProblem& book) {
   return ceil_div<std::int64_t>(book.sites, kTileSites);
 }

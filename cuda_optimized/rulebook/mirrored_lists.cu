@@ -1,54 +1,29 @@
 /// @file mirrored_lists.cu
 /// @brief rulebook, submanifold: lists of sorted sites serve two taps each, and are counted first.
 ///
-/// - Before: count_scan_fill.cu (looks all taps up, and moves the pairs to their places later)
-/// - The indices and the cooperative launch: fused.cu
+/// - The indices: run_grid.cuh, run_table.cuh; the look-ups: runs.cuh; the lists: pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** If output 7 meets input 3 at tap k, then output 3 meets input 7 at the opposite
-/// tap. symmetric.cu spares half of its look-ups so, and its lists are in no order. But where the
-/// *sites* are sorted, the opposite list is in order, too: tap k leads all sites the same way, and
-/// of two sites that go the same way the first one stays the first.
+/// tap. Where the *sites* are sorted, the opposite list is in order, too: tap k moves all sites the
+/// same way, so the first of two stays the first.
 ///
 ///     tap 3, `left`       out  1  2  5  9          in  0  1  4  8      both ascend
 ///     tap 5, `right`      out  0  1  4  8          in  1  2  5  9      the same list, exchanged
 ///
-/// So of KV = 27 taps those behind the centre are not looked up, but for the rest of its plane.
-/// Where a list begins, its opposite knows as well: as far from the end of `pairs` as the other one
-/// ends from the beginning.
-///
-/// Nothing is looked up twice either. What a tap leads each row to is kept, as rows of a table are
-/// (neighbour_table.cu), for the taps up to the centre; and for each tap and tile of 256 rows, how
-/// many those are. When the sums of these numbers say where each tile's pairs go, the table is read
-/// once more, and each pair is written to both lists.
+/// So the taps behind the centre are not looked up. What the others find is kept, and counted by
+/// tap and tile of 256 rows; each pair is then written to both lists.
 ///
 ///     index_and_count   clear, copy | enter the runs | look up, keep, count by tap and tile
 ///     sum_counts        the sums of the counts before, tap by tap: places in the list
 ///     write_lists       read what was kept, and write each pair to both lists
 ///
-/// In between the host must learn how many pairs there are, to create `pairs`. The first kernel
-/// writes their number into the host's own memory, and the second runs while the host wakes up
-/// (core/cuda/host_message.hpp).
-///
-/// A warp writes what it found at a tap in 256 rows together: through shared memory, so that
-/// neighbouring lanes store neighbouring words, whatever pair those belong to.
-///
-/// Sites in another order than their own have the same kernels, but all taps are looked up, as no
-/// list is then another's mirror.
-///
-/// **Expect.** A LiDAR sweep of 125,562 sites on an H200: 0.79 million pairs. A first version
-/// looked everything up twice, in a hash of runs, a warp for 128 rows and a line of taps. 26 us had
-/// been predicted for it; tuning runs took 49, as its two kernels executed 5.8 and 8.0 million warp
-/// instructions. Keeping what was found costs 9 MB written and read, and brought 46. What was left
-/// was a look-up that took longer for 14 taps than that of fused.cu takes for 27: so now it is the
-/// same one, in the same indices. Predicted 37 us, measured 44 (2026-11-22). 913,903 sites with
-/// 11.8 million pairs: 180 us before, 160 predicted, 158 measured. (count_scan_fill 66 and 317,
-/// spconv 66 and 439.) What is left is mostly the first kernel, 28 us, longer than all of
-/// fused.cu, and the last, 11 us. Letting blocks of the later kernels begin where the first ones of
-/// an earlier one leave room lost 1 us of 43, and 4 of 157.
-/// **Costs.** As fused.cu; and 4 bytes for each tap of a row, of which sorted rows touch two
-/// thirds. The host waits once. Unsorted rows take about twice as long. Declined: other forms than
-/// pairs, other modes than subm, and grids of more than 2^32 runs.
+/// The first kernel, cooperative as in fused.cu, tells the host how many pairs there are; the
+/// second runs meanwhile. For unsorted sites all taps are looked up.
+/// **Expect.** 37 us on an H200 for 125,562 sites and 0.79 million pairs (sweep-subm3-pairs): the
+/// look-ups of fused.cu, for two planes of taps instead of three, and 9 MB kept and read. 160 us
+/// for 913,903 sites and 11.8 million pairs (large-subm3-pairs).
+/// **Costs.** As fused.cu, and 4 bytes for each tap of a row. The host waits once. Form pairs only.
 /// **Try.** Let a thread count for a whole run, by the bits that its word and its neighbour's,
 /// shifted by one, have in common. What does it cost to find out which rows begin a run?
 #include <cooperative_groups.h>
@@ -198,7 +173,7 @@ __global__ void __launch_bounds__(kCountThreads)
   runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
-  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // counts as it waits
+  const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // a barrier that also combines
   if (threadIdx.x == 0) {
     state->unsorted[blockIdx.x] = out_of_order;
     pairs_of_block = 0;

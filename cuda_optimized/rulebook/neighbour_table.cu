@@ -1,7 +1,6 @@
 /// @file neighbour_table.cu
 /// @brief rulebook, every mode: each output asks its taps, and the table's order orders the pairs.
 ///
-/// - Before: compact_before_sort.cu (a grid, and a place for each pair from an atomic counter)
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** An output has at most one input at a tap. So the rulebook is a table, nbr [KV][M],
@@ -15,26 +14,17 @@
 ///     mask      110 011 110 011  (tap 2 first)
 ///
 /// Read along its rows, the table *is* the list of pairs in their order, by tap and then by output.
-/// To take out the holes, each tile of 256 places counts its pairs, a running sum tells each tile
-/// where its pairs begin, and each thread ranks itself in its tile: by the set bits before its own
-/// in the warp's ballot, and the counts of the warps before.
-///
-///     places of a warp   x . x x . . x .     ballot 01001101 (first lane last)
-///     rank of the last x: 3, the bits below it
-///
 /// Sites are found by binary search in their sorted keys, so the size of the grid does not matter,
-/// and equal neighbours in the list are duplicates. The list of the sites that `strided`,
-/// `transposed` and `inverse` find is sorted from candidates that each input counts, and then
-/// writes behind those of the inputs before: no atomics there either. The same input gives the
-/// same bits, always.
+/// and equal neighbours in the list are duplicates. The same input always gives the same bits.
 ///
-/// **Expect.** KV * M searches of log2(sites) dependent loads, the first of them in the cache.
-/// Stores of nbr are coalesced, as neighbouring threads have neighbouring outputs; 4 * KV * M bytes
-/// are written once and read twice.
-/// **Costs.** A search takes some 17 loads where a grid takes one. The table has room for every
-/// (tap, output), four of five of them holes in a LiDAR sweep; what reads it later (an
-/// output-stationary convolution) wants it so. Other modes than subm: 2^31 candidates and more are
-/// declined.
+/// **Expect.** KV * M searches of log2(sites) dependent loads, the first of them in the cache: 17
+/// loads in a sweep (sweep-subm3-table) where a grid takes one. Stores of nbr are coalesced, as
+/// neighbouring threads have neighbouring outputs; 4 * KV * M bytes are written once, and read
+/// twice for pairs.
+/// **Costs.** Room for every (tap, output), four of five of them holes in a sweep. Declined: 2^31
+/// candidates (taps times sites) and more, but in mode subm, which has none.
+/// **Try.** Cells along a line have neighbouring keys: let a search begin where that of the tap
+/// before ended. How many loads are left?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"

@@ -1,38 +1,30 @@
 /// @file one_output_each.cu
 /// @brief rulebook, windows that do not overlap: each input has one output, and one division.
 ///
-/// - Before: gather.cu (asks all taps)
+/// - The other kernels: bit_grid.cuh, as in bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** Where the kernel is as long as the stride, as in the 2 x 2 x 2 layers between the
 /// levels of a U-Net and in most pooling, windows lie side by side. Each input lies in one of them,
-/// and there is nothing to ask: along each axis the quotient of a single division is the output,
-/// and its remainder is the tap.
+/// and there is nothing to ask: along each axis one division gives the output and the tap.
 ///
 ///     input + pad   0 1 | 2 3 | 4 5 | 6 7          kernel 2, stride 2
 ///     output         0     1     2     3            quotient
 ///     tap           0 1   0 1   0 1   0 1           remainder
 ///
 /// That is one bit to set and one pair to store for an input, where kernel 3 with stride 2 has 27
-/// questions and 3.4 pairs. Windows with gaps between them (a kernel shorter than the stride) are
-/// the same, but for inputs that fall into a gap: their remainder is no tap. A kernel of 1 with
-/// stride 2 is of that kind: it drops all odd coordinates, and is no mere product with a matrix.
-/// Where windows do overlap, the remainder is the first tap, and the next one is a stride further
-/// with the output before: a loop, which goes round once in the case that this file is about.
-///
-/// As each input has one place in the table, inputs are spread here and not gathered: N stores,
-/// where each of M outputs would look up 8 cells.
+/// questions and 3.4 pairs. A kernel shorter than the stride leaves gaps: the remainder of an input
+/// in a gap is no tap. Where windows overlap, the remainder is the first tap, and the next one is a
+/// stride further with the output before: a loop. As each input has one place in the table, inputs
+/// are scattered here and not gathered: N stores, where each of M outputs would look up 8 cells.
 ///
 /// **Expect.** Per input one division an axis (a multiplication: core/fast_division.hpp), an atomic
-/// on a bit of its own grid, one on the outputs', and later a store to nbr and an atomic on a mask.
-/// Measured on an H200 (2026-11-22), a sweep of 125 thousand sites, kernel 2, stride 2: 51 us, and
-/// 85 on 914 thousand sites. That is no gain: gather.cu takes 34 and 77. With so little to do, both
-/// mostly clear memory, wait and launch, and gather.cu clears no table and launches while it waits.
+/// on a bit of its own grid, one on the outputs', then a store to nbr and an atomic on a mask. So
+/// with kernel 2 and stride 2 (sweep-k2s2-table, large-k2s2-table) it should be ahead of gather.cu.
 /// **Costs.** As bit_grid_of_outputs.cu: memory for each cell, the host waits once. Declined: modes
 /// subm and transposed, dilation, grids of 2^31 cells and more.
-/// **Try.** A window of 2 x 2 x 2 has 8 inputs: keep their bits side by side, as one byte an
-/// output, instead of in two grids. What does that byte say at the end, what are its bits when a
-/// row comes twice, and which pass over memory is gone?
+/// **Try.** Keep the bits of a window's 8 inputs side by side, as one byte an output, instead of in
+/// two grids. What does that byte say at the end, and which pass over memory is gone?
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/bit_grid.cuh"

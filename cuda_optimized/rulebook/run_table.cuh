@@ -1,7 +1,8 @@
 /// @file run_table.cuh
 /// @brief A hash table of runs: cleared, and filled. runs.cuh looks up in it.
 ///
-/// The rungs hash_of_runs and fused are made of these steps; hash_of_runs.cu explains them.
+/// The rungs hash_of_runs, fused and mirrored_lists take these steps; hash_of_runs.cu explains
+/// them.
 #pragma once
 
 #include "cuda_optimized/rulebook/runs.cuh"
@@ -132,7 +133,7 @@ __device__ void insert(const Problem& grid, const std::int32_t* coords, const Ta
       if (inside && group.leads && begins) table.first_rows[place] = static_cast<std::int32_t>(row);
     } else {
       place = __shfl_sync(kWholeWarp, place, group.leader);
-      // Of rows with one site any may win here: the result is not used.
+      // Of several rows of one site any may win here: the result is not used.
       if (inside)
         table.rows[std::int64_t{place} * kCells + cell.bit()] = static_cast<std::int32_t>(row);
     }

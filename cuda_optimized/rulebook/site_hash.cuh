@@ -29,7 +29,7 @@ template <bool kFiltered>
 struct SiteHash {
   using Slot = unsigned long long;  ///< The type of CUDA's 64-bit atomics.
   /// An entry's highest bit is never set. (All bits set would do as well, but with that content
-  /// the tests hand out memory, and would not see that nobody emptied it.)
+  /// the tests hand out memory, and would not notice a table that is never emptied.)
   static constexpr Slot kEmpty = Slot{1} << 63;
   static constexpr int kSlots = 4;       ///< Of a bucket.
   static constexpr int kMinBits = 6;     ///< Of the number of slots.

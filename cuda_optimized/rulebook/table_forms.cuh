@@ -22,7 +22,7 @@ static __global__ void count_pairs(std::int64_t places, const std::int32_t* nbr,
                                    std::int32_t* counts) {
   for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
     const std::int64_t place = tile * kThreads + threadIdx.x;
-    // Counts as it waits; nothing is shared, so nothing is separated.
+    // A barrier for its count alone: there is no shared memory to protect.
     const int count = __syncthreads_count(place < places && nbr[place] >= 0);
     if (threadIdx.x == 0) counts[tile] = count;
   }
@@ -102,7 +102,7 @@ inline void create_order(const RulebookProblem& book, std::int64_t M, const std:
     const std::int32_t* before = nullptr;
     for (int first = first_tap(book.KV, parts, part); first < end || before == nullptr;
          first += 32) {
-      // A part without taps (KV = 1) has bit 0 of nothing: all rows are equal.
+      // A part without taps (KV = 1) has keys without bits: all rows are equal.
       const int bits = std::clamp(end - first, 0, 32);
       launch(table_forms::read_mask_bits, {blocks, table_forms::kThreads}, M, mask_words(book.KV),
              mask, bits == 0 ? 0 : first, bits, before, keys.data(), rows.data());

@@ -1,39 +1,30 @@
 /// @file two_level_grid.cu
-/// @brief rulebook, submanifold: bits only for blocks of cells that have any, and a bit for each
-/// block.
+/// @brief rulebook, submanifold: a bit for each block of cells, and bits only for blocks with any.
 ///
-/// - Before: bit_grid.cu (a bit for each cell, in memory that is cleared and counted as a whole)
+/// - The look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** Of the words of a bit grid nearly all are zero, and yet each call clears them and
 /// counts their bits. So there is a level above: the *summary* has a bit for each block of 1024
-/// cells in a row, 32 words, and says whether there is any site. Words exist for those blocks only,
-/// one block behind the other, and where a block's words begin is found as a row is: by counting
-/// the bits before.
+/// cells, 32 words, and says whether it has any site. Only those blocks have words, and where a
+/// block's words begin is found as a row is: by counting the bits before.
 ///
 ///     cells      . . . . | # . # . | . . . . | . . . . | . # # .      4 a block here, 1024 there
 ///     summary    0         1         0         0         1            one word: 01001
 ///     words                0: 1010                       1: 0110      rank of the block's bit
 ///     rows                 0   1                           2 3        rank of the cell's bit
 ///
-/// That is the plan of a page table, and of OpenVDB's trees (Museth, "VDB", 2013). A question takes
-/// three loads, one after the other, instead of one: the summary's word, the blocks before it, and
-/// the word. Four of five lines of a sweep are answered by the first one, as they are empty.
-///
-/// A rank is the sum of three again: sites before the block; those in the block before each 8
-/// words, three numbers of 10 bits in one word; and the bits in the few words that are left.
-///
-/// **Expect.** In a LiDAR sweep, 80 x 1600 x 1600 cells, the summary has 25 KB where the bit grid
-/// has 25.6 MB, and some 20 thousand blocks have words, 2.5 MB. Predicted for an H200 38 us for
-/// 125,562 sites, most of it for twelve short launches, and 95 for 913,903: less than bit_grid's 46
-/// and 104. Measured (2026-11-22): 46 and 135. So two levels gain nothing where one can be cleared
-/// in 6 us. What they are for are volumes that bit_grid declines or would take long to clear: with
-/// 2^37 cells, the most, the summary has 16 MB.
-/// **Costs.** Two sums over the whole device. 140 bytes for each block that could have sites, which
+/// Page tables and OpenVDB's trees are built so. A cell in a block without sites takes one load;
+/// any other takes three, one after the other: the summary's word, the number of blocks before, the
+/// word.
+/// **Expect.** In a LiDAR sweep (sweep-subm3-table), 80 x 1600 x 1600 cells, the summary has 25 KB
+/// where the bit grid has 25.6 MB, and some 20 thousand blocks have words, 2.5 MB. On an H200 38 us
+/// for 125,562 sites, most of it for short launches, and 95 us for 913,903 (large-subm3-table). The
+/// summary of 2^37 cells, the most, has 16 MB.
+/// **Costs.** Two sums over the whole device. 144 bytes for each block that could have sites, which
 /// is each site where all are far apart; only those of real blocks are touched. Declined: other
-/// modes than subm, and grids of more than 2^32 runs of 32 cells.
-/// **Try.** Make a block 8 x 4 x 32 cells, 32 words still: how many blocks has a sweep then, and
-/// what does the order of the rows cost?
+/// modes than subm, grids of more than 2^32 runs of 32 cells.
+/// **Try.** Make a block 8 x 4 x 32 cells, 32 words still: how many blocks has a sweep then?
 #include "core/cuda/algorithms.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
@@ -214,7 +205,7 @@ __global__ void list_rows(runs::Problem grid, const std::int32_t* coords, TwoLev
   if (state->unsorted == 0) return;
   visit_sites<kCube>(grid, coords, [&](std::int64_t row, const Site& site) {
     if (!site.inside) return;
-    // Of rows with one site any may win here: the result is not used.
+    // Of several rows of one site any may win here: the result is not used.
     index.rows[index.rank_at(index.settle(site.run, index.ask(site.run)), site.bit)] =
         static_cast<std::int32_t>(row);
   });
