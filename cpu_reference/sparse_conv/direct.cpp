@@ -1,12 +1,11 @@
 /// @file direct.cpp
-/// @brief sparse_conv, rung 1: the rulebook read aloud, pair after pair.
+/// @brief sparse_conv: the rulebook read aloud, pair after pair.
 ///
-/// - After: gather_gemm_scatter.cpp (the pairs of a tap as one matrix product)
 /// - On the GPU: cuda_naive/sparse_conv/scatter.cu
 ///
 /// **The idea.** A rulebook says which input row meets which output row at which tap (Graham and
-/// van der Maaten, "Submanifold Sparse Convolutional Networks", 2017). With it there, a sparse
-/// convolution has no geometry left: for each pair, multiply a row of features by the matrix of its
+/// van der Maaten, "Submanifold Sparse Convolutional Networks", 2017). With it, a sparse
+/// convolution needs no geometry: for each pair, multiply a row of features by the matrix of its
 /// tap and add the product to a row of y.
 ///
 ///     pairs  k in out                   features         weights           y
@@ -14,13 +13,13 @@
 ///            0  5   1      row 5  [ Cin ]  x  tap 0 [ Cin x Cout ]  ->  row 1  [ Cout ]  +=
 ///            1  0   0      row 0  [ Cin ]  x  tap 1 [ Cin x Cout ]  ->  row 0  [ Cout ]  +=
 ///
-/// Rows without any pair stay what they were made: zero, or the bias.
+/// Rows without any pair keep what they began with: zero, or the bias.
 ///
 /// **Expect.** pairs * Cin * Cout multiply-adds. The innermost loop runs along memory for both
-/// weights and y, so the compiler turns it into vector instructions.
-/// **Costs.** The matrix of a tap is read again for every pair, and y is read and written once for
-/// each ci. The shorter types are widened, summed in
-/// float, and rounded once at the end.
+/// weights and sums, so the compiler turns it into vector instructions.
+/// **Costs.** The matrix of a tap is read again for every pair, and a row of sums is read and
+/// written once for each ci. Sums are float32 for all types, in an array of their own, and are
+/// rounded once at the end.
 #include <vector>
 
 #include "core/rung.hpp"

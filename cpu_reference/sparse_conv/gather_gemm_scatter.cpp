@@ -1,8 +1,7 @@
 /// @file gather_gemm_scatter.cpp
-/// @brief sparse_conv, rung 2: the pairs of a tap become one matrix product.
+/// @brief sparse_conv: the pairs of a tap become one matrix product.
 ///
-/// - Before: direct.cpp (one pair after the other)
-/// - On the GPU: cuda_naive/sparse_conv/scatter.cu (without the copies)
+/// - On the GPU: cuda_optimized/sparse_conv/gather_gemm_scatter.cu
 ///
 /// **The idea.** All pairs of a tap multiply by the same matrix. So copy their input rows together
 /// (gather), multiply them all at once (GEMM: Eigen), and add the rows of the product to the output
@@ -14,14 +13,14 @@
 ///     row 2 -------`                   W_k                    `----> row 2
 ///
 /// Taps follow one another. At one tap no row occurs in two pairs, so an output row receives at
-/// most one addend a tap, and its sum runs over the taps in their order, whatever the order of the
+/// most one addend a tap. Its sum runs over the taps in their order, whatever the order of the
 /// pairs inside of a tap.
 ///
-/// **Expect.** The product runs near the core's arithmetic peak for many channels. A pair moves
-/// 3 Cin + 4 Cout floats beside it: rows are read and written to gather, read to multiply; written
-/// by the product, read to scatter, and y is read and written.
-/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. For few channels the
-/// copies cost more than the product. Declines other types than float32.
+/// **Expect.** With many channels, the product runs near the core's arithmetic peak. Beside it, a
+/// pair moves 3 Cin + 4 Cout floats: its row is read and written by the gather and read by the
+/// product; its product is written, read by the scatter, and added to y, which is read and written.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. With few channels
+/// the copies cost more than the product. Declines other types than float32.
 #include "core/rung.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 

@@ -1,7 +1,6 @@
 /// @file direct.cpp
-/// @brief sparse_dgrad, rung 1: the forward pass with the arrows turned round.
+/// @brief sparse_dgrad: the forward pass with its arrows turned round.
 ///
-/// - After: gather_gemm_scatter.cpp (the pairs of a tap as one matrix product)
 /// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu
 ///
 /// **The idea.** Forward, a pair sends its input row through the matrix of its tap to its output
@@ -11,11 +10,13 @@
 ///     forward    features[in]  ---- W_k  --->  y[out]
 ///     backward         dx[in]  <--- W_k^T ---  dy[out]
 ///
-/// An input that no output read has no pair: its gradient is zero.
+/// An input that no output reads has no pair: its gradient is zero.
 ///
 /// **Expect.** pairs * Cin * Cout multiply-adds, as forward. The innermost loop is a dot product
-/// along memory. **Costs.** That dot product is one chain of dependent additions, which the
-/// compiler may not reorder. The shorter types are widened, and summed in float.
+/// along memory.
+/// **Costs.** That dot product is one chain of dependent additions, which the compiler may not
+/// reorder. Sums are float32 for all types, in an array of their own, and are rounded once at the
+/// end.
 #include <vector>
 
 #include "core/rung.hpp"

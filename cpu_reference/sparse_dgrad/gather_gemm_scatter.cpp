@@ -1,11 +1,10 @@
 /// @file gather_gemm_scatter.cpp
-/// @brief sparse_dgrad, rung 2: the pairs of a tap become one product with the transposed matrix.
+/// @brief sparse_dgrad: the pairs of a tap become one product with the transposed matrix.
 ///
-/// - Before: direct.cpp (one pair after the other)
 /// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu (without the copies)
 ///
 /// **The idea.** As forward, from the other end: gather the gradients of the output rows of a tap's
-/// pairs, multiply them by the tap's matrix transposed, and add the rows of the product to the
+/// pairs, multiply them by the tap's transposed matrix, and add the rows of the product to the
 /// input rows.
 ///
 ///     dy              gathered                      product          dx
@@ -16,8 +15,9 @@
 /// two pairs either, so here too each row receives at most one addend a tap.
 ///
 /// **Expect.** As forward, with Cin and Cout exchanged: 3 Cout + 4 Cin floats a pair beside the
-/// product. **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Declines
-/// other types than float32.
+/// product.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Declines other types
+/// than float32.
 #include <algorithm>
 
 #include "core/rung.hpp"

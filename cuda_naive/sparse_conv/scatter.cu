@@ -1,8 +1,6 @@
 /// @file scatter.cu
 /// @brief sparse_conv, first on the GPU: one thread takes a pair and an output channel.
 ///
-/// - Before: cpu_reference/sparse_conv/direct.cpp (pair after pair)
-/// - After:  cuda_optimized/sparse_conv/output_stationary.cu (each output collects what it needs)
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** Pairs become threads, Cout of them each. A thread adds up its dot product in a
@@ -13,14 +11,17 @@
 ///     pair (k = 1, in = 0, out = 0)  ---+--> atomicAdd(y[0][co], ...)    in any order
 ///     pair (k = 4, in = 7, out = 0)  --`
 ///
-/// Float additions in another order round otherwise: two runs may differ in the last bits.
+/// Sums of floats depend on the order of their addends: two runs may differ in the last bits.
 ///
-/// **Expect.** Two loads (features, weights) for each multiply-add; neighbouring threads have
-/// neighbouring channels, so their loads of weights are coalesced and their loads of features are
-/// of one address. pairs * Cout atomics, done by the L2 cache, on at most KV addends an address:
-/// they hardly meet. Before, y is filled with the bias, or zeros; ReLU is another pass over y.
+/// **Expect.** Two loads (features, weights) for each multiply-add. Neighbouring threads have
+/// neighbouring channels, so their loads of weights are coalesced, and their loads of features are
+/// of one address. The L2 cache does pairs * Cout atomics, at most KV for an address, so they
+/// hardly ever meet. Before, y is filled with the bias or with zeros; an activation is another pass
+/// over y.
 /// **Costs.** Not deterministic. Where Cout is no multiple of 32, a warp spans two pairs or more.
 /// Declines other types than float32.
+/// **Try.** Give a thread four neighbouring output channels of its pair. How many loads of features
+/// are left for each multiply-add, and how many atomics?
 #include "core/cuda/launch.hpp"
 #include "core/cuda/row_epilogue.hpp"
 #include "core/rung.hpp"
@@ -32,9 +33,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
 
-/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], which
-/// holds what is added to.
-/// Any one-dimensional grid.
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], which holds what is added
+/// to. Any one-dimensional grid.
 __global__ void sparse_conv_scatter(SparseConvProblem conv, const float* features,
                                     const float* weights, const std::int32_t* pairs, float* y) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;

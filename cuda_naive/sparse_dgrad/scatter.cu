@@ -1,13 +1,11 @@
 /// @file scatter.cu
 /// @brief sparse_dgrad, first on the GPU: one thread takes a pair and an input channel.
 ///
-/// - Before: cpu_reference/sparse_dgrad/direct.cpp (pair after pair)
-/// - After:  cuda_optimized/sparse_dgrad/output_stationary.cu (each element of dx collects)
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 ///
 /// **The idea.** The scatter of the forward pass with its arrow turned round: a thread multiplies
 /// the gradient of its pair's output row by one row of the tap's matrix, and adds the result to the
-/// input row. An input has a pair for each output that read it, so here too the additions must be
+/// input row. An input has a pair for each output that reads it, so here too the additions must be
 /// atomic.
 ///
 ///     forward:   thread (pair, co)   sum over ci   ->  y[out][co]
@@ -15,10 +13,12 @@
 ///
 /// **Expect.** Two loads (dy, weights) for each multiply-add. Those of dy are of one address in a
 /// warp. Those of weights are not coalesced: the matrix lies as [Cin][Cout], so neighbouring
-/// threads, which have neighbouring ci, read addresses that lie Cout floats apart; each of the 32
-/// cache lines is used again in the next steps, if it is still there.
-/// pairs * Cin atomics on at most KV addends an address. dx is zeroed first.
+/// threads, which have neighbouring ci, read addresses that lie Cout floats apart. Each of these 32
+/// cache lines is used again in the next steps, if it is still there. pairs * Cin atomics, at most
+/// KV for an address. dx is zeroed first.
 /// **Costs.** Not deterministic. Declines other types than float32.
+/// **Try.** Transpose the weights of all taps in a kernel before, and read them so. Which loads are
+/// coalesced now, and what does the transposition cost beside the rest?
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"

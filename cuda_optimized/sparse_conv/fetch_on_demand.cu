@@ -1,42 +1,28 @@
 /// @file fetch_on_demand.cu
-/// @brief sparse_conv, rung 5 on the GPU: gather, product and scatter in one kernel.
+/// @brief sparse_conv: gather, product and scatter in one kernel.
 ///
-/// - Before: grouped_gemm.cu (gathers, multiplies and collects by way of two large buffers)
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** A block that computes a tile of a tap's product can fetch the rows itself when it
-/// needs them, and add the sums to y itself when it has them. Neither rows nor products are ever
-/// written down (torchsparse's fetch-on-demand). All taps are in one launch, and no tile straddles
-/// two of them: one matrix of weights a tile.
+/// needs them, and add the sums to y itself when it has them. Neither gathered rows nor products
+/// are ever stored (torchsparse's fetch-on-demand). All taps are in one launch, and no tile spans
+/// two of them, so a tile needs the weights of one tap.
 ///
 ///     pairs of a tile    features             shared memory                 y
 ///     (k, in 7, out 3)   row 7 -------------> [128 rows x 16 ]   8 x 8      row 3  += by
 ///     (k, in 9, out 4)   row 9 -------------> [   channels   ] -> sums ---> row 4  += atomic
 ///     (k, in 2, out 8)   row 2 -------------> [ x 16 of W_k  ] a thread     row 8  += additions
 ///
-/// Rows are copied by cp.async, two or three steps in flight. With up to 32 output channels a
-/// thread has 8 x 4 sums, and registers to read four channels of each of its 8 rows at once: then
-/// rows come in pieces of 16 bytes and stand in shared memory as in memory. Wider tiles are
-/// transposed on the way, 4 bytes at a time, so that a step of the arithmetic reads neighbouring
-/// rows instead; weights come in pieces of 16 bytes always. Tiles of several taps add to the same
-/// output at the same time: only atomics lose nothing. From sm_90 on, four neighbours are one
-/// atomic instruction.
+/// cp.async copies rows and weights into a ring of two or three stages: while one is multiplied,
+/// the next are on their way. Tiles of several taps add to the same output at the same time: only
+/// atomic additions lose nothing. From sm_90 on, one instruction adds four neighbours.
 ///
-/// **Expect.** 2 launches: y is filled with the bias first (3 with an activation). The rows of a
-/// pair are read once for every 128 output channels, mostly from L2: the 32 MB of features are read
-/// seven times in the simulated sweep of 125,562 voxels with its 870,810 pairs. P * Cout additions,
-/// 56 million at 64 channels, in 14 million instructions. Predicted for it, 64 to 64 channels, on
-/// an H200: 220 us, of which the arithmetic is 115. Tuning runs had 243 to 253: the units for
-/// multiply-adds are busy half of the time, all instructions take 65 % of the slots, and the rest
-/// is waiting: 16 warps an SM seem too few to hide the loads of a tile's beginning.
+/// **Expect.** Two launches: y is filled with the bias first (a third launch for an activation). A
+/// pair's row is read once for every 128 output channels, mostly from L2: sweep-64-subm3 with its
+/// 870,810 pairs reads the 32 MB of features seven times. P * Cout additions, 56 million, in 14
+/// million instructions. Predicted on an H200: 220 us, of which the arithmetic is 115.
 /// **Costs.** Not deterministic: the order of the addends is that of the atomics. The registers are
-/// full: two blocks of 256 threads, or four of 128, an SM. Declines other types than float32.
-///
-/// What lost: additions of single floats, passed on through shared memory so that a warp's are
-/// whole lines of 128 bytes (20 % slower; on this sweep not for the atomics, as plain stores took
-/// as long, but at 400,000 voxels atomics cost 10 %); copies of 16 bytes for wide tiles (5 to 15
-/// %), transposed tiles for narrow ones (2 to 10 %).
-///
+/// full: an SM holds two blocks of 256 threads, or four of 128. Declines other types than float32.
 /// **Try.** Under `subm` let the centre's product be stored, by a launch before, instead of zeros.
 /// How many atomics fewer are there?
 #include "core/cuda/atomic_four.hpp"
@@ -71,7 +57,7 @@ struct Shared {
                                         std::size_t{2} * Tile::kBlockM * sizeof(std::int32_t);
 };
 
-/// What the kernel works on; y holds what is added to.
+/// What the kernel works on; y holds what the products are added to.
 struct Fetch {
   int KV, Cin, Cout;            ///< As in the problem.
   std::int64_t count;           ///< Of all pairs.
@@ -90,7 +76,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     fetch_on_demand_tiles(Fetch conv) {
   using Sizes = Shared<Tile>;
   constexpr int kFloatsA = kAligned && Sizes::kAlongK ? 4 : 1, kFloatsB = kAligned ? 4 : 1;
-  // Copies of a row that a block makes at once, and rows of which it does.
+  // Copies of a row that a block makes at once, and how many rows it copies at once.
   constexpr int kCopiesA = Sizes::kAlongK ? Tile::kBlockK / kFloatsA : 8;
   constexpr int kRowsA = Tile::kThreads / kCopiesA;
   constexpr int kCopiesB = Tile::kBlockN / kFloatsB, kRowsB = Tile::kThreads / kCopiesB;
@@ -181,7 +167,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
       write = write + 1 == kStages<Tile> ? 0 : write + 1;
     }
 
-    // Of two tiles that add to the same row at the same time, neither must lose its addend.
+    // Where two tiles add to the same row at the same time, neither may lose its addend.
     const auto add = [&](int m, int n, float4 four) {
       if (m >= rows.count || n0 + n >= Cout) return;
       float* to = conv.y + out_rows[m] * Cout + n0 + n;

@@ -1,13 +1,12 @@
 /// @file gather_gemm_scatter.cu
-/// @brief sparse_conv, rung 3 on the GPU: tap by tap, the classic of spconv 1.
+/// @brief sparse_conv, tap by tap: rows copied together, one fast matrix product, rows added back.
 ///
-/// - Before: output_stationary.cu (every output reads all weights of its taps)
-/// - After:  grouped_gemm.cu (the taps together, in three launches)
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** All pairs of a tap multiply by the same matrix. Copy their rows together, and what
-/// remains is a matrix product, which we know how to make fast; then add its rows to the outputs
-/// they belong to. Three kernels for each tap:
+/// remains is a matrix product, which we know how to make fast (here that of
+/// cuda_optimized/gemm/cp_async.cu). Then add its rows to the outputs that they belong to. spconv 1
+/// worked this way. Three kernels for each tap:
 ///
 ///     features   gather_rows    gathered  multiply_rows  product   scatter_add_rows    y
 ///     row 0 ---.             .-> [ Cin ]                [ Cout ] -.               ,-> row 0
@@ -15,29 +14,16 @@
 ///     row 2 -----------------`                                     `----------------> row 2
 ///
 /// At one tap no output row occurs twice, and launches follow one another: the addition needs no
-/// atomics, and a row's addends come in the order of the taps. Copies and additions move 16 bytes a
-/// thread; rows that are no multiple of that, or not aligned to it, go by single floats. The
-/// product is the one of cuda_optimized/gemm/cp_async.cu. Under `subm` the centre tap maps rows to
-/// themselves: its product reads features as they are and writes y, bias included, which otherwise
-/// is filled first.
+/// atomics, and a row's addends come in the order of the taps. Under `subm` the centre tap maps
+/// rows to themselves: its product reads features as they are, and writes y first.
 ///
-/// How many pairs a tap has, only the device knows (`offsets`): the host need not wait for it, and
-/// launches what the largest tap could need, at most as many blocks as the device holds; they
-/// stride, or leave at once.
-///
-/// **Expect.** 3 launches a tap: 79 under `subm` with 27 taps, some 1.5 us each even if there were
-/// no work. A pair moves 3 Cin + 4 Cout floats: its row read, written, read again; its product
-/// written, read, and added to y, which is read and written. At 64 channels the 745,248 pairs of
-/// the simulated sweep of 125,562 voxels (without the centre's) thus move 1.3 GB, mostly in L2,
-/// because a tap's buffers are 15 MB. A tap of 29,000 pairs is 224 tiles of 128 rows: too few to
-/// keep 132 SMs evenly busy, so that tiles are 64 x 64 there. Predicted for that sweep, 64 to 64
-/// channels, on an H200: 450 us. A tuning run had 609 (and 650 with tiles of 128 rows): a tap's
-/// gather took 6 us, its product 18 where the arithmetic alone would take 4, its scatter 8. Each
-/// launch is over before the device is full.
-/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats, under `subm` for the
-/// centre that does not need it, since the problem does not say which tap is the largest. Declines
-/// other types than float32.
-///
+/// **Expect.** sweep-64-subm3 has 125,562 sites, 870,810 pairs and 27 taps: 79 launches, some 1.5
+/// us each even without work. A pair moves 3 Cin + 4 Cout floats: its row is read, written, read
+/// again; its product is written, read, and added to y, which is read and written. The 745,248
+/// pairs that are not the centre's move 1.3 GB, mostly in L2, because a tap's buffers are 15 MB.
+/// Predicted on an H200: 450 us.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Most products are
+/// too small for a large GPU. Declines other types than float32.
 /// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read
 /// twice then if Cout is larger than its tile, and what is saved?
 #include "core/cuda/row_epilogue.hpp"
@@ -50,7 +36,7 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kTileBlocksPerSm = 16;    ///< More tiles than these take: blocks stride.
+constexpr int kTileBlocksPerSm = 16;    ///< At most so many are launched: blocks stride.
 constexpr std::size_t kAlignment = 64;  ///< Floats that the parts of the workspace are rounded to.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
@@ -60,7 +46,7 @@ struct Tap {
   const std::int32_t* offset;  ///< where this tap's pairs begin, and those of the next
 };
 
-/// gathered[i] = features[in] for the tap's pairs i. Both have rows of `pieces`.
+/// gathered[i] = features[in] for the tap's pairs i. Rows of both consist of `pieces` pieces.
 /// Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
 __global__ void gather_rows(Tap tap, std::int64_t pieces, const Piece* features, Piece* gathered) {
@@ -75,7 +61,7 @@ __global__ void gather_rows(Tap tap, std::int64_t pieces, const Piece* features,
 }
 
 /// y[out] += product[i] for the tap's pairs i. No other pair of this tap has the row `out`, and the
-/// taps before are done: so nobody else adds to it now.
+/// taps before are done: so no other thread adds to it now.
 /// Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
 __global__ void scatter_add_rows(Tap tap, std::int64_t pieces, const Piece* product, Piece* y) {
@@ -163,13 +149,13 @@ void launch_multiply_rows(const SparseConvProblem& conv, const gemm::Product& pr
   });
 }
 
-/// The centre of `subm`, or -1. There rows meet themselves: nothing to gather, and y is written
-/// first.
+/// The centre of `subm`, or -1. There rows meet themselves: nothing is gathered, and the product
+/// writes y first.
 int centre_of(const SparseConvProblem& conv) {
   return conv.book.mode == SparseMode::subm ? conv.book.KV / 2 : -1;
 }
 
-/// Of a tap, on average.
+/// Pairs of a tap, on average.
 std::int64_t usual_pairs(const SparseConvProblem& conv) { return conv.pairs / conv.book.KV; }
 
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].

@@ -1,38 +1,29 @@
 /// @file grouped_gemm.cu
-/// @brief sparse_conv, rung 4 on the GPU: all taps in three launches.
+/// @brief sparse_conv: all taps in three launches.
 ///
-/// - Before: gather_gemm_scatter.cu (three launches a tap, each too small for the device)
-/// - After:  fetch_on_demand.cu (no buffers)
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Small products of many sizes want to be one. Padding them to the largest makes one
-/// batched product with much idle work: under `subm` the centre has five times the pairs of any
-/// other tap in a LiDAR sweep. Sorting taps into buckets of similar sizes is a compromise
-/// (torchsparse). The other end of that road is a list of tiles: cut every tap's pairs into tiles
-/// of 128, and launch them all. Only the last tile of a tap is not full.
+/// **The idea.** Many small products of different sizes should be one launch. Padding all to the
+/// largest would be mostly idle work: under `subm`, the centre of a LiDAR sweep has four times the
+/// pairs of an average tap. Instead, cut every tap's pairs into tiles of 128 rows, and launch all
+/// tiles. Only the last one of a tap is not full.
 ///
 ///     tap 0        [tile][tile][til.]                block 0, 1, 2
 ///     tap 1        [ti..]                            block 3
 ///     tap 2        [tile][tile][tile][t...]          block 4, 5, 6, 7
 ///
-/// A block finds its tap by the offsets alone (row_tiles.cuh: first_slot()), so the list is never
-/// written down. The gather copies the rows of all pairs. The scatter turns round: if all taps were
-/// added at once, it would need atomics, so each output *collects* its products instead. It finds
-/// them by a table that the gather leaves, place[k][out], and by its mask, which says which of
-/// those entries are there.
+/// A block finds its tap by the offsets alone (row_tiles.cuh: first_slot()), so the list of tiles
+/// is never stored. One launch gathers the rows of all pairs, one multiplies. To scatter all taps
+/// at once would need atomics, so each output *collects* its products in the third. It finds them
+/// by its mask and by a table that the gather leaves, place[k][out].
 ///
-/// **Expect.** 3 launches. Deterministic: an output adds its products in the order of the taps, and
-/// writes its row once, with bias and activation; y needs no filling. A pair moves 3 Cin + 2 Cout
-/// floats, 2 Cout fewer than before, but the buffers of all pairs are no longer a matter for L2:
-/// 223 MB each for the 870,810 pairs of the simulated sweep of 125,562 voxels, at 64 channels. Of
-/// its tiles 99.8 % is work. Predicted for it, 64 to 64 channels, on an H200: gather 60 us, product
-/// 190, collect 60: 310 us. A tuning run had 387: gather 106, product 211, collect 72. With one row
-/// instead of four on its way in each thread, collect took 85 and gather 101, which
-/// suggests that the gather's 3 TB/s of reading and writing are not a matter of latency.
-/// **Costs.** Workspace for all pairs, P * (Cin + Cout) floats, and KV * M places: 459 MB where
-/// gather_gemm_scatter has 64; at 913,903 voxels and 128 channels 12 GB. Declines other types
-/// than float32.
-///
+/// **Expect.** An output adds its products in the order of the taps, and writes its row once, with
+/// bias and activation: deterministic, and y needs no filling. A pair moves 3 Cin + 2 Cout floats,
+/// 2 Cout fewer than tap by tap, but the buffers of all pairs do not stay in L2: 223 MB each for
+/// the 870,810 pairs of sweep-64-subm3. Of the rows of its tiles 99.8 % are pairs. Predicted on an
+/// H200: gather 60 us, product 190, collect 60.
+/// **Costs.** Workspace for all pairs, P * (Cin + Cout) floats, and KV * M places: 459 MB there,
+/// where gather_gemm_scatter has 64. Declines other types than float32.
 /// **Try.** Do the taps in a few groups, of so many pairs that the buffers of a group stay in L2.
 /// What becomes of the collecting, and from which size of L2 on does it pay?
 #include "core/rung.hpp"
@@ -60,7 +51,8 @@ __global__ void gather_all_rows(SparseConvProblem conv, const std::int32_t* pair
   std::int64_t first = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; first < conv.pairs; first += kAtOnce * grid_rows) {
     for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
-      // One loop for each of the loads that wait for each other, so that others need not wait.
+      // One loop for each of the loads that depend on one another: the kAtOnce rows then wait
+      // together, and not one after the other.
       std::int64_t in[kAtOnce];
       Piece parts[kAtOnce];
 #pragma unroll
@@ -101,7 +93,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   for (std::int64_t t = blockIdx.x; t < slots * across; t += gridDim.x) {
     const PairTile rows = tile_in_slot(t / across, offsets, conv.book.KV, Tile::kBlockM);
     if (rows.count <= 0) continue;  // the whole block
-    // A product of its own for each tile: that of these rows and their tap's weights.
+    // Each tile is a product of its own: of these rows and their tap's weights.
     const gemm::Product product{rows.count,
                                 conv.Cout,
                                 conv.Cin,

@@ -2,15 +2,13 @@
 /// @brief sparse_conv: a block owns a tile of rows and channels, and does the taps that any of its
 /// rows has.
 ///
-/// - Before: output_stationary.cu (every row reads the weights of its taps for itself)
-/// - After: implicit_gemm_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** At one tap, a tile of rows is a dense product: rows of features, gathered through
 /// nbr, times the tap's weights. Both factors go through shared memory, where many rows share the
-/// weights and many channels the rows, and the sums of all taps stay in the registers of one block:
-/// no atomics, no workspace. A row without the tap is a row of zeros. The masks tell which taps no
-/// row of the tile has: their OR is the list of work.
+/// weights and many channels the rows. The sums of all taps stay in the registers of one block: no
+/// atomics, no workspace. A row without the tap is a row of zeros. The OR of the rows' masks lists
+/// the taps to do: no row of the tile has any of the others.
 ///
 ///     mask     row 0   . X . X       gathered at tap 1      weights
 ///              row 1   . X . .       | features[nbr[1][0]]  |   | W_1 |
@@ -20,13 +18,11 @@
 ///                     tap 0 and tap 2 are skipped
 ///
 /// **Expect.** What decides is *executed over useful*: rows times taps that the tiles do, over
-/// pairs. benchmarks/tile_waste.cpp counts it without a GPU: in a simulated sweep of 125,562 sites
-/// 2.7 for tiles of 32 rows in the order of their coordinates, 3.9 in no order. With 4 x 4 sums a
-/// thread, 8 loads of 16 bytes for 64 multiply-adds, the kernel may do 20 of an H200's 65 TFLOP/s:
-/// 0.95 ms at 64 channels (a tuning run had 1.02), where output_stationary takes two loads for each
-/// multiply-add.
+/// pairs. benchmarks/tile_waste.cpp counts it without a GPU: for sweep-64-subm3 2.7 with tiles of
+/// 32 rows in the order of their coordinates, 3.9 in no order. With 4 x 4 sums a thread, 8 loads of
+/// 16 bytes for 64 multiply-adds, the kernel may do 20 TFLOP/s on an H200, a third of its peak:
+/// 0.95 ms. output_stationary takes two loads for each multiply-add.
 /// **Costs.** The zeros. Needs masks beside nbr. Declines other types than float32.
-///
 /// **Try.** Count the zeros: let a kernel add up, with atomicAdd, how many rows of each executed
 /// tap are -1. Does benchmarks/tile_waste.cpp say the same?
 #include "core/rung.hpp"
@@ -45,7 +41,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks
 
 /// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: where
 /// rows are sorted, the largest masks stand last, many of them with many taps, and what takes long
-/// had better begin early.
+/// should begin early.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGemm conv) {
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
@@ -80,7 +76,7 @@ __global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGe
         const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
         if (thread < kRows) inputs[thread] = row >= 0 ? conv.table[k * conv.rows + row] : -1;
         for (int s0 = 0; s0 < conv.summed; s0 += kBlockK) {
-          __syncthreads();  // the inputs are there, and nobody multiplies the tiles before any more
+          __syncthreads();  // the inputs are there, and all have multiplied the tiles before
           for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
             const int m = e / kBlockK, s = e % kBlockK;
             const bool exists = inputs[m] >= 0 && s0 + s < conv.summed;

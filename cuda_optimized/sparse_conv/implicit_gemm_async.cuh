@@ -28,8 +28,8 @@ bool has_many_rows(std::int64_t rows);
 /// The rows of a tile that it chooses.
 int async_tile_rows(std::int64_t rows, int channels);
 
-/// What both of its rungs take: the list of a tile's taps lies in shared memory, which bounds their
-/// number, and rows, tiles and bytes of a row are counted by 32 bits.
+/// What both of its rungs decline: the list of a tile's taps lies in shared memory, which bounds
+/// their number, and rows, tiles and bytes of a row are counted in 32 bits.
 Declined supports_listed_taps(const SparseConvProblem& conv);
 
 /// What launch_implicit_gemm_async() chooses for a problem's halves, in a few words.
@@ -87,8 +87,8 @@ class AsyncRowsTile {
     };
     const int gathered = warp_ * Shape::kGathered + lane_;  // a row of the tile
     if (lane_ < Shape::kGathered) rows()[gathered] = row_ = row_at(gathered);
-    // A lane's row of those that this warp multiplies: those that it copies, unless warps side by
-    // side share them.
+    // A lane's row of those that this warp multiplies. They are those that it copies, unless warps
+    // side by side share them.
     const int warp_m = warp_ / Tile::kWarpsN;
     int mine = row_;
     if (Tile::kWarpsN > 1 && lane_ < Shape::kWarpRows) {
@@ -198,7 +198,7 @@ class AsyncRowsTile {
     if (found_.entry >= listed_) return;
     const unsigned entry = list()[found_.entry];
     if (found_.chunk == 0 && has(entry) && lane_ < Shape::kGathered) {
-      // A row past the end gets input 0: nobody stores what comes of it.
+      // A row past the end gets input 0: its sums are not stored.
       ptx::cp_async<4>(inputs(found_.slot) + warp_ * Shape::kGathered + lane_,
                        conv_.table + (entry & 0xffff) * std::int64_t{conv_.rows} + max(row_, 0),
                        row_ >= 0 ? 4 : 0);
@@ -261,7 +261,7 @@ class AsyncRowsTile {
     const std::uint64_t at = static_cast<unsigned>(tap * conv_.summed + first + s) * pitch +
                              static_cast<unsigned>(first_channel_ + c) * std::uint64_t{4};
     to += s * Shape::kPitchB + c;
-    if (inside && first + Tile::kBlockK <= conv_.summed) {  // all of them: no questions
+    if (inside && first + Tile::kBlockK <= conv_.summed) {  // all of them exist
 #pragma unroll
       for (int i = 0; i < Tile::kBlockK; i += kAtOnce) {
         ptx::cp_async<4 * kFloats>(to + i * Shape::kPitchB,
@@ -285,7 +285,7 @@ class AsyncRowsTile {
   int chunks_;            // steps of a tap
   int listed_;            // taps
   int row_ = -1;          // that this lane finds inputs for
-  Place found_, copied_;  // the next steps whose inputs are to be found, and that is to be copied
+  Place found_, copied_;  // the next step to find inputs for, and the next one to copy
 };
 
 /// Which of a ThreadTile's threads a thread is, such that four lanes that are neighbours multiply a
@@ -295,9 +295,9 @@ class AsyncRowsTile {
 ///           2  3  6  7 10 11 14 15                          8  9 10 11 12 13 14 15
 ///          16 17 ...                                       16 17 ...
 ///
-/// As a profiler counts on an H200, the lanes of a load of 16 bytes are served 8 at a time, or 16
-/// where each reads what its neighbour reads, or the one after that. In a square that is so for
-/// rows and for weights.
+/// A profiler shows on an H200: the lanes of a load of 16 bytes are served 8 at a time, but 16 at a
+/// time where each lane reads the same as its neighbour, or as the lane after that. In a square
+/// this holds for rows and for weights.
 template <int kLanesN>
 __device__ unsigned thread_in_squares(unsigned thread) {
   const unsigned lane = thread % 32, square = lane / 4, squares_n = kLanesN / 2;

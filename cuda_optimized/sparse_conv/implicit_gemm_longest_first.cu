@@ -1,38 +1,29 @@
 /// @file implicit_gemm_longest_first.cu
 /// @brief sparse_conv: the tiles with most taps begin first, so that no long one ends last.
 ///
-/// - Before: implicit_gemm_cp_async.cu (tiles in the order of the masks)
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
+/// - The kernel: implicit_gemm_async.cuh
 ///
-/// **The idea.** A GPU hands out blocks in the order of their numbers, the next one to the SM that
-/// has room. Tiles differ: one has a tap, another 14. If a long one begins late, the rest of the
-/// machine waits for it, and a sweep has no more than four tiles for each place that an SM has. So
-/// they begin in the order of their work, the longest first, and the short ones fill the gaps: an
-/// old rule (Graham, "Bounds on multiprocessing timing anomalies", 1969: at most 4/3 of the best).
+/// **The idea.** A GPU hands out blocks in their order, each to an SM that has room. Tiles have one
+/// to 14 taps. If a long one begins late, the rest of the GPU waits for it. So the longest begin
+/// first, and the short ones fill the gaps (Graham, "Bounds on multiprocessing timing anomalies",
+/// 1969: at most 4/3 of the best time).
 ///
-///     on two machines:
-///     by mask         | 3 . . | 2 . | 9 . . . . . . . . |
-///                     | 5 . . . . | 1 |                      done at 14
+///     two machines,   | 3 . . | 2 . | 9 . . . . . . . . |
+///     by mask         | 5 . . . . | 1 |                      done at 14
 ///     longest first   | 9 . . . . . . . . | 1 |
 ///                     | 5 . . . . | 3 . . | 2 . |            done at 10
 ///
-/// A launch before the two halves counts the taps of every tile, a warp for each, and drops its
-/// number into one of 32 buckets. A tile then stands where its bucket begins, and a warp finds the
-/// bucket by a scan over the 32 counts. Whose atomicAdd comes first decides the place within a
-/// bucket: when a tile is computed changes from run to run, what is computed does not.
+/// A launch before the two halves counts the taps of every tile, and puts its number into one of 32
+/// buckets. A block finds the tile of its turn by a scan over the 32 counts.
 ///
-/// **Expect.** In a simulated sweep of 125,562 sites, with four tiles of 64 rows at a time on each
-/// of 132 SMs, a simulation gives 1.15 times the ideal time for the order of the masks, largest
-/// first, 1.45 for smallest first, and 1.03 for this. The queue costs a fill and a launch, 5 us. So
-/// it should gain 25 us of 258 at 64 channels. Tuning runs on an H200 had 4 us there, 45 of 890 at
-/// 128 channels, and lost 5 of 86 at 32, when the second half waited for the end of the first.
-/// Since it begins beside that end, and fills the gaps itself, less is left: measured on
-/// 2026-11-22, this rung loses 10 us to 69 at 32 channels, 8 to 229 at 64, and 6 to 812 at 128.
-/// **Costs.** 256 bytes of workspace a tile. With many rows the last tiles do not count, and tiles
-/// with similar masks had better run side by side, since they share weights in the cache: a queue
-/// lost 1 to 3 % in a sweep of 913,903 sites, so from 307,200 rows on there is none. Declines what
+/// **Expect.** sweep-64-subm3 has four tiles of 64 rows for each place on 132 SMs. A simulation
+/// gives 1.15 times the ideal time for the order of the masks, largest first, and 1.03 for this.
+/// The queue costs a fill and a launch, 5 us. But the second half begins early, and its blocks fill
+/// the same gaps: less is left to gain.
+/// **Costs.** 256 bytes of workspace a tile. From 307,200 rows on there is no queue: the last tiles
+/// hardly count, and tiles with like masks share weights in the cache. Declines what
 /// implicit_gemm_cp_async declines.
-///
 /// **Try.** Count a tile's work as its warps do it: the sum over its warps of the taps that any of
 /// their 16 rows has.
 #include "core/rung.hpp"
@@ -80,7 +71,7 @@ __global__ void queue_tiles(QueuedHalves halves, int tile_rows) {
   }
 }
 
-/// The two queues: all counts, then all tiles. With many rows there are none.
+/// Bytes of the two queues: all counts, then all tiles. With many rows there are none.
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
   if (has_many_rows(conv.M)) return 0;
   const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, async_tile_rows(conv.M, conv.Cout));

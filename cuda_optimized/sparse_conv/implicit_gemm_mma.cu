@@ -1,58 +1,31 @@
 /// @file implicit_gemm_mma.cu
-/// @brief sparse_conv on the tensor cores: a tile of rows with like taps is one matrix product.
+/// @brief sparse_conv on the tensor cores: a tile of rows with like taps is a matrix product.
 ///
-/// - Before: output_stationary.cu (every output collects its sum by itself)
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** At one tap, 128 output rows times Cin channels times Cout is a matrix product, and
-/// it needs no pass that gathers and none that scatters: the rows of its left factor are gathered
-/// on their way into shared memory. `cp.async` copies 16 bytes from anywhere, and writes zeros if
-/// told to read nothing: that is a row that meets nothing at this tap.
+/// **The idea.** At one tap, 128 output rows are a matrix product, and it needs no pass that
+/// gathers: the rows of its left factor are gathered on their way into shared memory. `cp.async`
+/// copies 16 bytes from anywhere, and writes zeros if told to read nothing: that is a row that
+/// meets nothing.
 ///
 ///     order -> rows of the tile     nbr[tap][row]          features       stage (shared memory)
 ///       0      row 17                  40          ---->   row 40    ->   | row 40 | W[tap]    |
 ///       1      row 90                  -1          ---->   nothing   ->   | zeros  | 32 chan-  |
 ///       2      row  3                   8          ---->   row  8    ->   | row  8 | nels deep |
 ///
-/// A tile computes a tap if any of its rows needs it. Rows in the order of their masks have like
-/// taps, so that few are computed in vain: in a LiDAR sweep 2.2 times the pairs for 128 rows, and
-/// 10 times or so in the order of the sites. A block lists the taps that its rows meet, from their
-/// masks, and notes for each which warps need it: 32 rows a warp, 1.9 times the pairs.
+/// A tile does a tap if any of its rows has it. Rows in the order of their masks have like taps, so
+/// few are done in vain. A block lists the taps of its rows, and which warps, of 32 rows each, need
+/// them; the others skip the product. float32 is rounded to TF32 on its way to registers.
 ///
-/// Three copies depend on one another: the index, the row that it names, the product. Indices have
-/// a ring of their own, copied by cp.async too, two steps before the rows are asked for:
-///
-///     step            s        s + 1      s + 2      s + 3      s + 4
-///                  multiply   landing    rows are   landing    indices are
-///                                        asked for             asked for
-///
-/// The numbers of a fragment must get to the right lanes. `ldmatrix` brings those of the rows (and
-/// `.trans` turns 16-bit weights, which lie across k, on the way). It cannot turn 32-bit ones; but
-/// which column of the tile is called column g of fragment j is free: let it be channel 4 g + j,
-/// and a lane finds its numbers of four fragments in 16 bytes. The sums come out four to a store.
-///
-/// A stage is 32 channels deep or more. With 16, two taps lie side by side in it, each with an
-/// index for every row; a warp still skips them one by one.
-///
-/// float32 is rounded to TF32 (`cvt.rna`) between shared memory and registers; float16 and bfloat16
-/// are multiplied as they are. Sums are float for all three, get their bias and ReLU in registers,
-/// and are rounded once.
-///
-/// **Expect.** Simulated sweep of 125,562 voxels, 3^3, H200: 7.1 GFLOP for the pairs at 64
-/// channels, twice that with those in vain; 220 MB of rows and 220 MB of weights from L2. Predicted
-/// in microseconds for 32, 64, 128 channels: TF32 55, 110, 300; float16 38, 60, 150. Measured: TF32
-/// 68, 168, 490; float16 50, 89, 210. A first version found its offsets anew in each step, with
-/// more than twice the instructions: TF32 78, 238, 765. Tiles of 64 rows lost (TF32 79, 195), and a
-/// fourth stage (83, 95 for halves). Only where large tiles are fewer than multiprocessors, as in a
-/// backbone's last layer (64 to 128 channels, three taps), tiles of 64 x 64 gain: 12.0 instead of
-/// 15.2 in TF32, 8.3 instead of 10.4 in float16.
-/// **Costs.** 23 to 99 KB of shared memory. Needs the masks and the order of the rows, and time to
-/// sort them, once for all layers on the same sites. Channels that are no multiple of 16 bytes, or
-/// arrays that do not begin at one, are copied element by element: right, and slow. Declined:
-/// float32 that must not be rounded, GPUs before compute capability 8.0, over 1024 taps, or more
-/// than fit shared memory beside a wide tile.
-/// **Try.** Take the rows in the order of the sites (rows_[i] = m0_ + i). How much slower, and how
-/// many taps does a tile have now?
+/// **Expect.** sweep-64-subm3: 7.1 GFLOP for the pairs. Warps of 32 rows multiply 1.6 times that;
+/// in the order of the sites it would be 2.7 times. In TF32 220 MB of rows and 220 MB of weights
+/// come from L2, in float16 half of that. Predicted on an H200 for sweep-32-subm3, sweep-64-subm3,
+/// sweep-128-subm3: TF32 55, 110, 300 us; float16 38, 60, 150 us.
+/// **Costs.** 13 to 99 KB of shared memory. Rows that are no 16-byte pieces are copied element by
+/// element. Declined: float32 with precision fp32; GPUs before compute capability 8.0; more taps
+/// than 1024 or than fit shared memory.
+/// **Try.** Take the rows in the order of the sites (GatheredTile::prepare() in
+/// implicit_gemm_mma.cuh). How many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"

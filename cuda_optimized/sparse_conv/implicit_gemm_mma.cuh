@@ -40,9 +40,9 @@ constexpr int kDeep = 32;      ///< Bytes along k of one mma.sync: 8 floats or 1
 constexpr int kWarpRows = 32;  ///< Rows of a warp's tile.
 
 /// The sizes of a kernel: a block's tile (rows x channels), the channels of a warp's, bytes of a
-/// gathered row in a stage, stages, and blocks that shall fit an SM. kPieces: rows begin at
-/// multiples of 16 bytes, and are multiples of them. kTaps: taps of a stage, side by side in its
-/// rows; above 1 only for problems whose channels all lie in the part of one.
+/// gathered row in a stage, stages, and blocks that should fit on an SM. kPieces: rows begin
+/// at multiples of 16 bytes, and are multiples of them. kTaps: taps of a stage, side by side in its
+/// rows; above 1 only for problems with no more input channels than one tap has room for.
 template <class T, int kM, int kN, int kWarpN_, int kRowBytes_, int kStageCount, int kBlocksPerSm,
           bool kPieces_, int kTapsOfStage = 1>
 struct MmaShape {
@@ -51,7 +51,7 @@ struct MmaShape {
   static constexpr int kWarpN = kWarpN_;                   ///< Channels of a warp.
   static constexpr int kRowBytes = kRowBytes_;             ///< Of a gathered row in a stage.
   static constexpr int kStages = kStageCount;              ///< In shared memory.
-  static constexpr int kBlocks = kBlocksPerSm;             ///< That shall fit an SM.
+  static constexpr int kBlocks = kBlocksPerSm;             ///< That should fit on an SM.
   static constexpr bool kPieces = kPieces_;                ///< Whether cp.async can copy.
   static constexpr int kTaps = kTapsOfStage;               ///< Of a stage.
   static constexpr bool kAlongK = false;                   ///< Whether rows of weights lie along k.
@@ -79,8 +79,8 @@ struct MmaShape {
   }
 };
 
-/// How the pieces of a row are permuted: piece p lies where p ^ permutation(row) would. Eight rows'
-/// pieces of one number, which ldmatrix reads together, lie in different banks.
+/// How the pieces of a row are permuted: piece p lies where p ^ permutation(row) would without it.
+/// Pieces of the same number in eight rows, which ldmatrix reads together, lie in different banks.
 template <int kPieces>
 HOST_DEVICE constexpr int permutation(int row) {
   static_assert(kPieces == 2 || kPieces == 4 || kPieces % 8 == 0);
@@ -88,7 +88,7 @@ HOST_DEVICE constexpr int permutation(int row) {
 }
 
 /// The same for float weights [k][c]: a warp reads rows k = 0 ... 3, and in each 8 pieces side by
-/// side; of these four times two, which it reads together, lie in different banks.
+/// side. Two pieces of each of the four rows are read together: they lie in different banks.
 HOST_DEVICE constexpr int permutation_of_weights(int row) { return row % 2 * 4 + row / 2 % 2 * 2; }
 
 /// Where piece `piece` of a row of a stage's weights lies, in bytes.
@@ -101,7 +101,7 @@ HOST_DEVICE constexpr int place_of_weights(int row, int piece) {
   }
 }
 
-/// Copies a piece, of which `left` elements exist; zeros behind them.
+/// Copies a piece of which `left` elements exist, and zeros behind them.
 template <bool kPieces, class T>
 __device__ inline void copy_piece(char* to, const T* from, int left) {
   if constexpr (kPieces) {
@@ -122,8 +122,8 @@ struct WarpSums {
   /// Of this thread in its warp.
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  /// Where a lane's first piece of a warp's rows of kRowBytes lies: that of ldmatrix's row
-  /// lane % 16, of its left or right half.
+  /// Where a lane's first piece lies in a warp's rows of kRowBytes: in row lane % 16, and there the
+  /// first piece for lanes 0 ... 15, the second for the others, as ldmatrix wants it.
   template <int kRowBytes>
   __device__ static int first_left() {
     const int row = lane() % 16;
@@ -198,9 +198,10 @@ struct WarpSums {
     for (int i = 0; i < kRows; ++i) ptx::mma_m16n8k8_tf32(of[i][column], left[i], right);
   }
 
-  /// Calls visit(row, channel, values) for each run of kTogether neighbouring sums.
+  /// Neighbouring sums of a row that a thread has.
   static constexpr int kTogether = std::is_same_v<T, float> ? 4 : 2;
-  /// Calls visit(row, column, two sums) for all sums of this thread.
+  /// Calls visit(row, channel, values) for each run of kTogether neighbouring sums of this thread;
+  /// rows and channels count within the warp's tile.
   template <class Visit>
   __device__ void for_each(const Visit& visit) const {
     const int group = lane() / 4, place = lane() % 4;
@@ -232,7 +233,8 @@ struct WarpSums {
   }
 };
 
-/// The taps that a tile's rows meet: tap, and above kWarpBits a bit for each warp's rows.
+/// An entry of the list of taps that a tile's rows meet: the tap in the lower kWarpBits bits, and
+/// above them a bit for each warp's rows that meet it.
 constexpr int kWarpBits = 16;
 constexpr int kMaxTaps = 1024;  ///< Their list takes 4 KB of shared memory.
 
@@ -255,7 +257,7 @@ class GatheredTile {
     __shared__ int count;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     for (int i = thread; i < Shape::M; i += Shape::kThreads) {
-      // Past the last row: the last one again, whose sums nobody stores.
+      // Past the last row: the last one again; these sums are not stored.
       rows_[i] = conv_.order[m0_ + i < conv_.rows ? m0_ + i : conv_.rows - 1];
     }
     __syncthreads();  // separates these stores from the loads of all
@@ -319,8 +321,9 @@ class GatheredTile {
                   });
   }
 
-  /// Stages all steps, one after the other. start(step, stage) is called before the copies of later
-  /// steps are asked for, finish(step, stage) behind that; then nobody uses the stage any more.
+  /// Stages all steps, one after the other. start(step, stage) is called before the copies of a
+  /// later step are asked for, finish(step, stage) after that; when it returns, this warp no longer
+  /// uses the stage.
   template <class Start, class Finish>
   __device__ void for_each_step(const Start& start, const Finish& finish) {
     constexpr int kAhead = Shape::kAhead;
@@ -328,7 +331,7 @@ class GatheredTile {
     for (int step = 0; step < kAhead; ++step) ask_for_indices(step, step);
     ptx::cp_async_commit_group();
     ptx::cp_async_wait_group<0>();
-    __syncthreads();  // makes everybody's first indices visible to all
+    __syncthreads();  // makes the first indices of all threads visible to all
 #pragma unroll 1
     for (int step = 0; step < kAhead; ++step) {
       ask_for_rows(step, step, step);
@@ -341,7 +344,7 @@ class GatheredTile {
     for (int step = 0; step < steps_; ++step) {
       ptx::cp_async_wait_group<kAhead - 1>();
       if constexpr (Shape::kAlongK) ptx::fence_proxy_async();  // copies that wgmma will read
-      // Makes everybody's copies visible to all: of this step's rows and weights, and of the
+      // Makes the copies of all threads visible to all: of this step's rows and weights, and of the
       // indices of the rows that are asked for now. And separates the loads of the step before from
       // the copies that will overwrite them.
       __syncthreads();
@@ -363,7 +366,7 @@ class GatheredTile {
     return exists(entry) && (taps_[entry] >> (kWarpBits + part) & 1) != 0;
   }
 
-  /// Bytes of a row from a step on: what is over Shape::kTapBytes belongs to the next ones.
+  /// Bytes of a row from a step on: those beyond Shape::kTapBytes belong to the next steps.
   __device__ int bytes_left(int step) const {
     const int chunk = by_chunks_.remainder(step, by_chunks_.quotient(step));
     return (conv_.summed - chunk * Shape::kDepth) * Shape::kSize;
@@ -557,7 +560,7 @@ bool consists_of_pieces(const GatheredRows<T>& conv) {
          begins_at_piece(conv.weights) && begins_at_piece(conv.to);
 }
 
-/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+/// The same for a rung's choice, without arrays: as if they began at multiples of 16 bytes.
 template <class T>
 bool would_consist_of_pieces(int summed, int channels) {
   GatheredRows<T> conv{};

@@ -31,7 +31,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: 
 /// @tparam kTapBytes_ channels of a row that lie in a stage: 32, 64 or 128 bytes
 /// @tparam kTaps_ of a stage; above 1 only where kTapBytes are all channels
 /// @tparam kN channels of a block's tile
-/// @tparam kBlocksPerSm that shall fit
+/// @tparam kBlocksPerSm that should fit
 template <class T, int kTapBytes_, int kTaps_, int kN, int kStageCount, int kBlocksPerSm>
 struct StageShape {
   using Number = T;                                          ///< Of features and weights.
@@ -39,7 +39,7 @@ struct StageShape {
   static constexpr int kTaps = kTaps_;                       ///< Of a stage.
   static constexpr int N = kN;                               ///< Channels of a tile.
   static constexpr int kStages = kStageCount;                ///< In shared memory.
-  static constexpr int kBlocks = kBlocksPerSm;               ///< That shall fit an SM.
+  static constexpr int kBlocks = kBlocksPerSm;               ///< That should fit on an SM.
   static constexpr int kSize = static_cast<int>(sizeof(T));  ///< Bytes of a number.
   static constexpr int kDepth = kTapBytes / kSize;           ///< Channels of a tap in a stage.
   static constexpr int kCount = kPiece / kSize;              ///< Numbers of a piece.
@@ -54,7 +54,7 @@ struct StageShape {
   /// Registers of a producer, where consumers need more for their sums than producers for their
   /// indices; 0: evenly.
   static constexpr int kProducerRegisters = kRowTiles * N / 2 + 40 > kEvenly ? 56 : 0;
-  /// Those of a consumer: the others.
+  /// Registers of a consumer: all others.
   static constexpr int kConsumerRegisters =
       kProducerRegisters == 0 ? 0 : 2 * kEvenly - kProducerRegisters;
   static_assert(kConsumers == kProducers && kRowTiles == 2);
@@ -78,7 +78,7 @@ struct Corner {
   std::int64_t row;  ///< Its place in the order.
   int channel;       ///< The first one.
 };
-/// Of a tile by its number.
+/// The corner of a tile, by its number.
 template <class Shape>
 __device__ Corner corner_of(const Pass<typename Shape::Number>& pass, int tile) {
   // The last rows of the order have the most taps: their tiles begin first.
@@ -99,7 +99,7 @@ struct Place {
   }
 };
 
-/// What ends with a stage: nothing, its tile, or all of the block's.
+/// What ends with a stage: nothing, its tile, or all tiles of the block.
 enum Ends { kNothing, kTile, kBlock };
 
 /// What producers and consumers share, beside the stages.
@@ -112,7 +112,7 @@ struct Ring {
     int tile,               ///< Its number.
         ends;               ///< An Ends.
   } label[Shape::kStages];  ///< By stage.
-  // Of the producers alone; two of each, for this tile and the next one.
+  // For the producers alone; two of each, for this tile and the next one.
   unsigned met[2][kMaxWords][kProducerWarps];  ///< taps that any row of a warp has
   int following[2];                            ///< the tile after this one
 };
@@ -154,8 +154,8 @@ class TapWalk {
     left_ = all_of(0);
   }
 
-  /// The next taps; none where all are done. Beyond the last one a tap that no row of the tile
-  /// uses.
+  /// The next taps; none if all are done. Behind the last tap the group is filled up with it, but
+  /// without inputs.
   __device__ void fetch(Group& group) {
     int tap = 0;
 #pragma unroll
@@ -239,8 +239,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
     TapWalk<Shape> walk(pass, row);
     walk.find(ring.met[turn]);
     if (producer() == 0) ring.following[turn] = following;
-    // Separates these stores from the loads below. Who stores there next, two tiles on, has been
-    // here for the tile between, and so have all who read now.
+    // Separates these stores from the loads below. The next stores to the same place come two tiles
+    // later: before them all have been here for the tile between, and so have read what they need.
     ptx::named_barrier_sync(1, kProducers);
     following = ring.following[turn];
     row = own_row<Shape>(pass, following);  // on its way until the next tile begins
@@ -363,7 +363,8 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   using T = typename Shape::Number;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int own_row = thread / 32 * 16 + lane / 4;
-  // Of a warp, only the lane that gives stages back reads their labels: nobody can be late.
+  // Only the lane of a warp that gives stages back reads their labels: so no lane can read a label
+  // after its stage has been given back.
   const auto told_all = [lane](const int& number) {
     int told = 0;
     if (lane == 0) told = number;
@@ -442,7 +443,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   }
 }
 
-/// Gives registers to the others, or takes theirs. All warps of a warpgroup call it.
+/// Takes more registers, or gives some back. All warps of a warpgroup call it.
 template <int kRegisters, int kBefore>
 __device__ void set_registers() {
   if constexpr (kRegisters > kBefore) {
@@ -461,7 +462,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer when its copies have landed, and the one that asks for weights.
+      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // weights.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -477,7 +479,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   }
 }
 
-/// What is made before.
+/// What prepare() makes before the product.
 template <class T>
 struct Preparation {
   int taps,                 ///< As GatheredRows::taps.
@@ -553,7 +555,7 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
   }
 }
 
-/// All shapes, in order: see with_shape().
+/// All shapes, in the order in which with_shape() tries them.
 template <class T>
 using Shapes = std::tuple<
     //         bytes taps   N stages blocks

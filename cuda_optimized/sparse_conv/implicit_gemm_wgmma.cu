@@ -1,39 +1,30 @@
 /// @file implicit_gemm_wgmma.cu
 /// @brief sparse_conv with Hopper's wgmma: gathered rows are multiplied where they landed.
 ///
-/// - Before: implicit_gemm_mma.cu (fragments go through registers)
-/// - After: implicit_gemm_producers.cu (warps of their own gather)
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The tiles, lists of taps and rings of \ref
-/// rung_cuda_optimized_sparse_conv_implicit_gemm_mma "implicit_gemm_mma" stay as they are. But of a
-/// step, 4 ldmatrix and 8 mma.sync a warp for each 32 bytes of depth, four instructions of four
-/// warps are left: `wgmma` reads both factors from shared memory by itself.
+/// **The idea.** The tiles, lists of taps and rings are those of implicit_gemm_mma.cu. But where a
+/// warp there needs 4 ldmatrix and 8 mma.sync for each 32 bytes of depth, here one instruction of
+/// four warps is enough: `wgmma` reads both factors from shared memory by itself.
 ///
 ///     cp.async, row by row            stage                 two warpgroups
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
 ///     weights of the tap       ->  b [Cout][64]   a row     d [64][Cout] += a [64][64] * b
 ///
-/// The copy engine (TMA) of compute capability 9.0 copies boxes, and rows from anywhere are no box;
-/// so threads copy, and permute the 16-byte pieces of each row as the engine would: wgmma undoes
-/// it. They write as threads do, and wgmma reads as the engine does: fence.proxy.async stands
-/// between. Products run while the threads ask for the rows of a later step.
+/// Hopper's copy engine (TMA) copies boxes, and rows from anywhere are no box. So threads copy, and
+/// permute the 16-byte pieces of a row as the engine would: wgmma undoes it. fence.proxy.async
+/// makes what threads have written visible to wgmma. Products run while the threads ask for the
+/// rows of a later step.
 ///
 /// Both factors must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
-/// workspace first. And wgmma truncates float32 to TF32, with nobody between memory and product who
-/// could round: so another kernel rounds all features into the workspace. Both count.
+/// workspace first. And wgmma truncates float32 to TF32, so another kernel first rounds all
+/// features into the workspace. Both count.
 ///
 /// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
-/// Predicted for the simulated sweep of 125,562 voxels on an H200, float16 in microseconds: 64
-/// channels 70, 128 channels 160. Measured: 76 and 156 (implicit_gemm_mma 89 and 210), with 32
-/// channels 73 (50). What lost: leaving out the taps that none of a warpgroup's 64 rows needs. That
-/// saves a tenth of the products, but ptxas then wants the wait next to them, before the copies are
-/// asked for: 87 and 167.
-/// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Rows are copied
-/// 128 bytes deep: with 32 halves, half of each stage is zeros. The workspace holds the weights
-/// and, for float32, the features. Channels that are no multiple of 16 bytes, or arrays that do not
-/// begin at one, are copied element by element: right, and slow. Declined: float32 that must not be
-/// rounded; GPUs other than compute capability 9.0; over 1024 taps.
+/// Predicted on an H200 in float16: 70 us for sweep-64-subm3, 160 us for sweep-128-subm3.
+/// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Stages are 128
+/// bytes deep: with 32 halves, half of each is zeros. Workspace for the weights and, in float32,
+/// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"

@@ -1,9 +1,7 @@
 /// @file output_stationary.cu
-/// @brief sparse_conv, rung 2 on the GPU: every output collects its sum, tap by tap, in a register.
+/// @brief sparse_conv: every output collects its sum, tap by tap, in a register.
 ///
-/// - Before: cuda_naive/sparse_conv/scatter.cu (pairs add to outputs)
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
-/// - Used by: cuda_optimized/sparse_dgrad/output_stationary.cu
 ///
 /// **The idea.** Give each output to a thread that stays with it. The table nbr[k][out] answers the
 /// question that an output asks: which input row do I meet at tap k, if any? Then the sum runs over
@@ -16,17 +14,18 @@
 ///
 /// A warp's threads have neighbouring channels of one row: its loads of weights are coalesced, its
 /// loads of nbr and features are of one address, and it skips a missing tap as a whole. The sum
-/// over channels has no condition in it, so that the compiler can have eight of its loads in
-/// flight.
+/// over channels has no condition in it, so that eight of its loads can be in flight.
 ///
 /// **Expect.** No atomics and no zeroing; deterministic. Two loads a multiply-add, as in scatter,
-/// whose atomics a GPU's L2 takes well: in the forward pass this gains little, and a short output
-/// (few rows, few channels) leaves most of the GPU idle while each thread goes through all taps. It
-/// pays in the gradient, where scatter's loads are not coalesced. nbr adds KV * M * 4 bytes, of
-/// which four in five are -1 in a LiDAR sweep.
+/// whose atomics a GPU's L2 takes well: in the forward pass this gains little. It pays in the
+/// gradient, where scatter's loads are not coalesced. A small problem (few rows, few channels)
+/// leaves most of the GPU idle while each thread goes through all taps. nbr adds KV * M * 4 bytes;
+/// in a LiDAR sweep three quarters of it are -1.
 /// **Costs.** With fewer than 32 output channels a warp spans several rows, and waits for each tap
-/// that any of them has. Every row reads all weights of its taps again, through the caches: a tile
-/// of rows that shares them is what an implicit GEMM adds. Declines other types than float32.
+/// that any of them has. Every row reads all weights of its taps again, through the caches.
+/// Declines other types than float32.
+/// **Try.** Take 8 output channels. How many rows does a warp span now, and how many of its lanes
+/// wait at a tap that only one of these rows has?
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"

@@ -1,6 +1,6 @@
 /// @file row_tiles.cuh
-/// @brief What the rungs share that work on the rows of pairs: rows in wide pieces, tiles of a
-/// tap's product, and which tap a tile belongs to.
+/// @brief What rungs share that work on the rows of pairs: rows in wide pieces, tiles of a tap's
+/// product, and which tap a tile belongs to.
 #pragma once
 
 #include <type_traits>
@@ -60,7 +60,7 @@ inline dim3 row_grid(std::int64_t rows, dim3 block) {
 
 // --- Tiles of the products of rows: rows of pairs x output channels.
 
-/// Steps whose tiles are in shared memory, or on their way: of 16 channels three, of 32 two.
+/// Steps whose tiles are in shared memory, or on their way: three of 16 channels, or two of 32.
 template <class Tile>
 inline constexpr int kStages = Tile::kBlockK > 16 ? 2 : 3;
 
@@ -103,7 +103,7 @@ inline std::string tile_in_words(std::int64_t rows, const SparseConvProblem& con
 
 /// Where the slots of tap k begin if all pairs are cut into tiles of `tile` rows, none across two
 /// taps. Rounding down and one slot more for each tap are enough, at most one of them stays empty,
-/// and nobody has to add up the tiles of the taps before:
+/// and no thread has to add up the tiles of the taps before:
 ///
 ///     offsets     0           10     13                    tile = 4
 ///     tap 0       [....][....][..]                         slots 0, 1, 2

@@ -1,6 +1,6 @@
 /// @file warpgroup_sums.cuh
-/// @brief The sums of a warpgroup, as wgmma spreads them, and the factors that it takes: what the
-/// rungs with wgmma share.
+/// @brief What the rungs with wgmma share: the sums of a warpgroup, as wgmma spreads them, and the
+/// factors that it takes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct WarpgroupSums {
   float of[kN / 2] = {};               ///< This thread's.
   static constexpr int kTogether = 2;  ///< Neighbours in a row.
 
-  /// Adds the products of 32 bytes along k, of factors that are described like this.
+  /// Adds the products of 32 bytes along k; the factors are given by their descriptors.
   __device__ void add(std::uint64_t left, std::uint64_t right) {
     if constexpr (std::is_same_v<T, float>) {
       ptx::wgmma_m64k8_tf32<kN>(of, left, right, true);
@@ -46,7 +46,8 @@ struct WarpgroupSums {
   }
 };
 
-/// What wgmma takes: float32 rounded to TF32, which it would truncate; others as they are.
+/// A number as wgmma should get it: float32 rounded to TF32, as wgmma would truncate it; others as
+/// they are.
 template <class T>
 __device__ T as_factor(T number) {
   if constexpr (std::is_same_v<T, float>) {

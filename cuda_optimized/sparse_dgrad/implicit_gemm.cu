@@ -2,38 +2,28 @@
 /// @brief sparse_dgrad: tiles of rows in the order of their masks, gathered while they are
 /// multiplied.
 ///
-/// - Before: output_stationary.cu (a thread an element, weights from the caches)
-/// - After:  mirrored_table.cu (under `subm`, without a table of its own)
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
-/// - Used by: mirrored_table.cu
 ///
-/// **The idea.** A block computes a tile of dx: 128 rows x 64 channels (64 x 128 if there are
-/// more), in registers, 8 x 8 a thread. Tap after tap it multiplies the rows of dy that its rows
-/// meet with the tap's transposed matrix. Neither the gathered rows nor the transposed matrices
-/// exist in memory: both come about while they are copied to shared memory.
+/// **The idea.** A block computes a tile of dx in registers, 128 rows x 64 channels or 64 x 128.
+/// Tap after tap it multiplies the rows of dy that its rows meet by the tap's transposed matrix.
+/// Rows are gathered, and matrices transposed, while they are copied to shared memory.
 ///
 ///     tile of dx         tap k:   nbr_back[k]     dy            W_k [ci][co]
-///       row  6   + - - +             12   - - >  row 12   x     ^ copied as [co][ci]
+///       row  6   + - - +             12   - - >  row 12   x     copied as [co][ci]
 ///       row 41   |     |  +=         -1          zeros
 ///       row  9   + - - +              3   - - >  row  3
 ///
 /// A tile pays for every tap that any of its rows has, so rows with the same taps should be
-/// together: `split_order_back` sorts them by their masks, once for the first half of the taps and
-/// once for the second, and each half is a launch. On a LiDAR sweep a row has 6.3 of 27 taps. 128
-/// rows have 26 of them in the order of the sites, 14 in the order of whole masks, and 9 in the two
-/// orders. A warp, which computes 32 of the rows, even skips those that none of its own has: 7.6.
+/// together. `split_order_back` sorts them by their masks, once for each half of the taps. Each
+/// half is a launch, and the second adds to what the first has stored.
 ///
-/// Each row is in one tile of a launch, and the second launch adds to what the first one stored: no
-/// atomics, and one order of every sum.
-///
-/// **Expect.** 64 to 64 channels on 125,562 sites: 6.46 GFLOP useful, 7.8 computed. Predicted on an
-/// H200: 190 us in two launches, each of which ends with a few tiles that have most taps (a tile
-/// with 14 taps takes 60 us by itself, one in the middle 20).
-/// **Costs.** dx is read and written once more by the second launch: 64 MB, mostly in the L2 cache.
-/// Shared memory for the numbers of gathered rows (17 KB a block). Rows that are not multiples of
-/// 16 bytes are copied a float at a time. The tile of 128 x 128 takes 73 KB; GPUs that have less
-/// than that for a block (sm_75) take the next one. Declines other types than float32.
-///
+/// **Expect.** In sweep-64-subm3 a row has 6.9 of 27 taps. 128 rows have 22 of them in the order of
+/// the sites, 13.5 in the order of whole masks, and 9 in the two orders. A warp, which computes 32
+/// rows, skips those that none of its own has: 7.9 are left, 8.1 GFLOP for 7.1 useful ones.
+/// Predicted on an H200: 190 us.
+/// **Costs.** dx is read and written once more by the second launch: 64 MB, mostly in L2. 19 to 61
+/// KB of shared memory, a quarter of it for the numbers of gathered rows. Declines other types than
+/// float32.
 /// **Try.** Take order_back and a single launch. How many taps does a tile compute now, on average?
 /// And in the order of the sites?
 #include <algorithm>
@@ -51,7 +41,7 @@ namespace {
 constexpr int kStep = 16;   ///< Channels of dy that are multiplied at a time.
 constexpr int kStages = 3;  ///< Steps whose tiles are in shared memory, or on their way.
 
-// Tiles of rows x channels of dx. A warp has 32 rows of them, of the first one 16.
+// Tiles of rows x channels of dx. A warp has 32 of the rows, in the first one 16.
 using Wide = gemm::ThreadTile<64, 128, kStep, 8, 8, 2>;
 using Medium = gemm::ThreadTile<128, 64, kStep, 8, 8, 4>;
 using Narrow = gemm::ThreadTile<128, 32, kStep, 8, 4, 4>;
@@ -168,7 +158,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   for (int index = static_cast<int>(blockIdx.x); index < tiles;
        index += static_cast<int>(gridDim.x)) {
     // The last rows have the largest masks, and by and large the most taps: they come first, so
-    // that at the end nobody waits for a long one.
+    // that no long tile is left at the end.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * Tile::kBlockM;
     __syncthreads();  // the last tile's rows are used up
     shared.taps.choose_rows(half.order, first, gemm.rows);
@@ -181,7 +171,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
       for (int stage = 0; stage < kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;
       for (unsigned left = taps; left != 0; left &= left - 1) {
-        const bool skipped = (mine & left & (~left + 1)) == 0;  // is the lowest bit not ours?
+        const bool skipped = (mine & left & (~left + 1)) == 0;  // no row of this warp has the tap
         for (int step = 0; step < steps_of_tap; ++step) {
           ptx::cp_async_wait_group<kStages - 2>();
           // Now this thread's copies of the step have landed. The barrier: those of the others,

@@ -1,6 +1,6 @@
 /// @file implicit_gemm.cuh
 /// @brief The input gradient as a matrix product whose left factor is gathered row by row:
-/// implicit_gemm.cu explains it; mirrored_table.cu asks it for the same with other tables.
+/// implicit_gemm.cu explains it; mirrored_table.cu calls it with other tables.
 #pragma once
 
 #include "core/cuda/launch.hpp"

@@ -1,7 +1,6 @@
 /// @file implicit_gemm_mma.cu
 /// @brief sparse_dgrad: the implicit GEMM on tensor cores, in TF32, float16 and bfloat16.
 ///
-/// - Before: implicit_gemm.cu (float32 multiply-adds)
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both factors with k
@@ -13,25 +12,18 @@
 ///     dy         row of the tile [co ...]  - 128 bytes ->  a  [row][co]   ldmatrix
 ///     weights    W_k, row ci     [co ...]  - 128 bytes ->  b  [ci][co]    ldmatrix
 ///
-/// The 16-byte pieces of a row change places by exclusive or with the row's number, so that the
-/// eight rows which ldmatrix takes at once lie in different banks. A warp computes 32 rows, and
-/// skips the taps that none of them has.
+/// A warp computes 32 rows, and skips the taps that none of them has. All taps are done in one
+/// launch, in the order of whole masks: in two halves a tile would have a third fewer taps, which
+/// pays where multiplying is dear. Here it is not, but a second launch is, and so are sums that
+/// wait in memory for it. Sums stay in registers as float32, and are rounded once.
 ///
-/// All taps are done at once, in the order of whole masks: halves of the taps would have a third
-/// fewer of them a tile, which pays where multiplying is dear. Here it is not, and a second launch
-/// and sums that wait in memory for it are. So sums stay in registers, float32, and are rounded
-/// once.
-///
-/// **Expect.** 64 to 64 channels on 125,562 sites, an H200: dy's rows are read 6.9 times from the
-/// L2 cache (111 MB in 16 bits), and W_k once a tile and tap (13.5 taps a tile, 8 KB each: 108 MB).
-/// At 5 TB/s that is 44 us in 16 bits and 88 in TF32; the products take a third of it. A tuning run
-/// on one H200, a simulated sweep, took 95 us and 172 like this, from the beginning of the order;
-/// in two halves, from their ends, 128 and 190. Predicted from the end: 90 and 165; measured 86 and
-/// 157.
-/// **Costs.** Needs compute capability 8.0. Where rows are not multiples of 16 bytes it falls back
-/// to tiles of 32 x 32 and copies number by number. Declines float32 with precision fp32: TF32 has
-/// 10 bits of fraction, and its results would not be those.
-///
+/// **Expect.** sweep-64-subm3 on an H200: dy's rows are read 6.9 times from L2 (111 MB in 16 bits),
+/// and W_k once for each tile and tap (13.5 taps a tile, 8 KB each: 108 MB). At 5 TB/s that is 44
+/// us in 16 bits and 88 in TF32; the products take a third of it. Predicted: 90 and 165 us, about
+/// twice that, because a block finds its rows and taps before its first copies.
+/// **Costs.** Where rows do not consist of 16-byte pieces, it falls back to tiles of 32 x 32 and
+/// copies number by number. Declines GPUs before compute capability 8.0, and float32 with precision
+/// fp32: TF32 has 10 bits of fraction, and its results would not be those.
 /// **Try.** Give `sparse_conv` the same kernel. Which factor must now be turned round, and which
 /// instruction does it for 16-bit numbers while it loads them?
 #include <algorithm>
@@ -58,7 +50,7 @@ struct Shape {
   static constexpr int kWarpM = 32, kWarpN = kN < 64 ? kN : 64;
   static constexpr int kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocks = kBlocksPerSm;  ///< that shall fit an SM
+  static constexpr int kBlocks = kBlocksPerSm;  ///< that should fit on an SM
 };
 
 using Wide = Shape<128, 128, 128, 3, 2>;
@@ -217,7 +209,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   for (int index = static_cast<int>(blockIdx.x); index < tiles;
        index += static_cast<int>(gridDim.x)) {
     // The last rows have the largest masks, and by and large the most taps: they come first, so
-    // that at the end nobody waits for a long one.
+    // that no long tile is left at the end.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * S::kM;
     __syncthreads();  // the last tile's rows are used up
     shared.taps.choose_rows(gradient.order, first, gradient.rows);
@@ -231,7 +223,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;
       for (unsigned left = taps; left != 0; left &= left - 1) {
-        const bool skipped = (mine & left & (~left + 1)) == 0;  // is the lowest bit not ours?
+        const bool skipped = (mine & left & (~left + 1)) == 0;  // no row of this warp has the tap
         for (int step = 0; step < steps_of_tap; ++step) {
           ptx::cp_async_wait_group<S::kStages - 2>();
           // Now this thread's copies of the step have landed. The barrier: those of the others,

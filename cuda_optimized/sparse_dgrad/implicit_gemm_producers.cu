@@ -2,27 +2,26 @@
 /// @brief sparse_dgrad with producer warps and wgmma: the kernels of the forward pass, with the
 /// weights as they lie.
 ///
-/// - Before: implicit_gemm_mma.cu (all threads copy, and fragments go through registers)
-/// - The same kernels: cuda_optimized/sparse_conv/implicit_gemm_producers.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+/// - The kernels: cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
 ///
 /// **The idea.** This gradient gathers as the forward pass does: rows of dy, by the table that
-/// leads back, in the order of its masks. So it takes the same two kernels. What differs is a word
-/// about the weights. wgmma wants both factors along k, and k is ci in the forward pass, co here:
+/// leads back, in the order of its masks. So it takes the same two kernels, with another template
+/// argument about the weights. wgmma wants both factors along k, and k is ci in the forward pass,
+/// co here:
 ///
 ///     forward    y[m]  += x[nbr[k][m]]       * W_k      W_k [ci][co], along k: columns
 ///     gradient   dx[n] += dy[nbr_back[k][n]] * W_k^T    W_k [ci][co], along k: rows
 ///
-/// So the kernel that puts the weights in place turns those of the forward pass round, which loads
-/// 4 or 8 numbers from as many rows for each piece of 16 bytes; here a piece is 16 bytes that lie
+/// The kernel that puts the weights in place must turn those of the forward pass round: for each
+/// piece of 16 bytes it loads 4 or 8 numbers from as many rows. Here a piece is 16 bytes that lie
 /// side by side.
 ///
-/// **Expect.** The times of the forward pass, 30, 46 and 115 us for 32, 64 and 128 channels of
-/// float16 on the simulated sweep; implicit_gemm_mma takes 36, 86 and 220. Measured on an H200
-/// (2026-11-22): 30, 46 and 111.
-/// **Costs.** As the forward pass, with a workspace for the weights and, in float32 or where rows
-/// are no multiples of 16 bytes, for a copy of dy. Declined: float32 that must not be rounded; GPUs
-/// other than compute capability 9.0; over 1024 taps.
+/// **Expect.** The times of the forward pass, or a little less, for sweep-32-subm3, sweep-64-subm3
+/// and sweep-128-subm3: the same rows, the same products, and weights that are loaded in order.
+/// **Costs.** As the forward pass: a workspace for the weights and, in float32 or where rows do not
+/// consist of 16-byte pieces, for a copy of dy. Declined: float32 with precision fp32; GPUs other
+/// than compute capability 9.0; over 1024 taps.
 /// **Try.** Under subm, nbr_back is nbr with its taps in the opposite order (mirrored_table.cu).
 /// What must change here, so that the table need not be there?
 #include "core/rung.hpp"

@@ -1,13 +1,12 @@
 /// @file mirrored_table.cu
 /// @brief sparse_dgrad: under `subm`, the forward pass' table is that of the gradient as well.
 ///
-/// - Before: implicit_gemm.cu (a table of its own, for every mode)
-/// - Made of: implicit_gemm.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+/// - The kernel: implicit_gemm.cu
 ///
-/// **The idea.** If a lies at tap k of b, then b lies at the opposite tap of a, which is tap
-/// KV - 1 - k: that is what "opposite" means in row-major order. Under `subm` rows are sites, on
-/// both sides, so the mirrored table is the table, read from its end:
+/// **The idea.** If a lies at tap k of b, then b lies at the opposite tap of a, KV - 1 - k: that is
+/// what "opposite" means in row-major order. Under `subm` rows are sites, on both sides, so the
+/// mirrored table is the table, read from its end:
 ///
 ///     dx[in]  = sum over k of  dy[ nbr_back[k][in] ]      x  W_k^T
 ///             = sum over k of  dy[ nbr[KV - 1 - k][in] ]  x  W_k^T
@@ -17,15 +16,13 @@
 /// are those of the forward pass, as they are. Only the matrices are taken from the other end. So
 /// training needs no nbr_back, no mask_back and no second sort.
 ///
-/// Even kernels have no such opposite, because no tap is their centre. Under `subm` a rulebook has
-/// odd kernels only; who forgets to ask gets wrong gradients without a word.
+/// Even kernels have no such opposite, because no tap is their centre. A rulebook under `subm` has
+/// odd kernels only; a library that forgets to check gives wrong gradients without a message.
 ///
 /// **Expect.** The time of implicit_gemm: the same tiles, in the mirrored order of taps. The sums
-/// are added up in another order, so real data give other last bits. What it saves is not in this
-/// launch: nbr_back is 13.6 MB on 125,562 sites, and making and sorting it took spconv as long as
-/// the forward table.
+/// are added up in another order, so real data may give other last bits. What it saves is not in
+/// this launch: nbr_back is 13.6 MB for sweep-64-subm3, and it has to be made and sorted.
 /// **Costs.** Declines all modes but `subm`, and other types than float32.
-///
 /// **Try.** Reverse the bits of the masks and walk through k instead of j, as spconv does. For
 /// which KV does a reversal within 32 bits need a shift, and what about KV > 32?
 #include "core/sparse_conv_problem.hpp"

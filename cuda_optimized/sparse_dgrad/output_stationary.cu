@@ -1,14 +1,12 @@
 /// @file output_stationary.cu
-/// @brief sparse_dgrad, rung 2 on the GPU: every input collects its gradient, tap by tap.
+/// @brief sparse_dgrad: every input collects its gradient, tap by tap.
 ///
-/// - Before: cuda_naive/sparse_dgrad/scatter.cu (pairs add to inputs)
-/// - After:  implicit_gemm.cu (tiles of rows share the weights)
-/// - Made of: cuda_optimized/sparse_conv/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
+/// - The kernel: cuda_optimized/sparse_conv/output_stationary.cu
 ///
 /// **The idea.** The gradient is a sparse convolution again: of dy, over the mirrored table, with
 /// each tap's matrix transposed. nbr_back[k][in] answers the question that an input asks: which
-/// output row read me at tap k, if any? So the kernel of the forward pass does all of it.
+/// output row reads me at tap k, if any? So the kernel of the forward pass does all of it.
 ///
 ///     forward    y[out]  = sum over k of  features[ nbr[k][out] ]     x  W_k
 ///     here       dx[in]  = sum over k of  dy[ nbr_back[k][in] ]       x  W_k^T
@@ -17,10 +15,12 @@
 /// neighbouring threads, with neighbouring ci, read neighbouring weights.
 ///
 /// **Expect.** Two launches; no atomics; deterministic. The transposition reads each weight once,
-/// the main kernel up to N / 4 times: it hardly matters that the loads of the former are not
-/// coalesced.
+/// the main kernel once for each pair of its tap, thousands of times: it hardly matters that the
+/// former's loads are not coalesced.
 /// **Costs.** Workspace for the transposed weights: KV * Cin * Cout floats. Declines other types
 /// than float32.
+/// **Try.** Leave the transposition out, and let the main kernel read `weights[(k * Cin + ci) *
+/// Cout + co]`. How many sectors of 32 bytes does one load of a warp touch now?
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
