@@ -1,0 +1,273 @@
+"""End-to-end tests of the command `convladder`: what dense ladders save, beside NumPy; tile maps.
+
+    CONVLADDER_PROGRAM=$PWD/build/cpu/command/convladder python3 -B tests/command/test_dense.py [CLASS]
+
+CTest runs each class as a test of its own.
+"""
+import unittest
+
+import numpy as np
+
+import numpy_reference as reference
+from program import ProgramTest, integers
+
+MAPS = ["row_major", "identity1", "identity2", "identity4", "identity8", "horizontal", "grouped",
+        "hilbert", "split_k", "batched", "stream_k"]
+
+
+class Conv2dFiles(ProgramTest):
+    """y, dx, dw and db, saved by every rung, against NumPy."""
+
+    # n, c, h, w, k, r, s, --pad, its meaning, stride, dilation, groups, bias
+    CASES = [
+        (1, 1, 1, 1, 1, 1, 1, None, ((0, 0), (0, 0)), (1, 1), (1, 1), 1, False),
+        (2, 3, 9, 7, 4, 3, 3, "1", ((1, 1), (1, 1)), (1, 1), (1, 1), 1, True),
+        (2, 3, 9, 12, 4, 3, 2, "2,1", ((2, 2), (1, 1)), (2, 1), (1, 2), 1, True),
+        (1, 2, 8, 9, 3, 2, 2, "0,1,2,0", ((0, 1), (2, 0)), (1, 3), (1, 1), 1, False),
+        (2, 6, 10, 11, 9, 3, 3, "1", ((1, 1), (1, 1)), (2, 2), (2, 2), 3, True),
+        (1, 5, 7, 33, 5, 3, 5, "1,2", ((1, 1), (2, 2)), (1, 1), (1, 1), 5, True),
+        (1, 2, 9, 9, 3, 1, 1, None, ((0, 0), (0, 0)), (4, 4), (1, 1), 1, False),
+        (1, 1, 3, 3, 2, 3, 3, "6", ((6, 6), (6, 6)), (1, 1), (1, 1), 1, True),
+        (0, 3, 8, 8, 4, 3, 3, "1", ((1, 1), (1, 1)), (1, 1), (1, 1), 1, True),
+    ]
+
+    @staticmethod
+    def steps(pad, stride, dilation, groups):
+        words = [] if pad is None else ["--pad", pad]
+        if stride != (1, 1):
+            words += ["--stride", f"{stride[0]},{stride[1]}"]
+        if dilation != (1, 1):
+            words += ["--dilation", f"{dilation[0]},{dilation[1]}"]
+        return words + (["--groups", groups] if groups != 1 else [])
+
+    def test_forward(self):
+        for case in self.CASES:
+            n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, bias = case
+            with self.subTest(case=case):
+                x = integers(self.rng, n, c, h, w)
+                weights = integers(self.rng, k, c // groups, r, s)
+                b = integers(self.rng, k) if bias else None
+                words = ["--x", self.write("x.npy", x), "--weights", self.write("w.npy", weights)]
+                if bias:
+                    words += ["--bias", self.write("b.npy", b)]
+                out, report, _ = self.save("conv2d", *words, *self.steps(pad, stride, dilation, groups))
+                y = reference.conv2d(x, weights, b, pads, stride, dilation, groups)
+                ran = self.check_saved("conv2d", out, report, {"y": y})
+                self.assertGreaterEqual(ran, 8)
+
+    def test_relu(self):
+        for case in self.CASES:
+            n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, bias = case
+            with self.subTest(case=case):
+                x = integers(self.rng, n, c, h, w)
+                weights = integers(self.rng, k, c // groups, r, s)
+                b = integers(self.rng, k) if bias else None
+                words = ["--x", self.write("x.npy", x), "--weights", self.write("w.npy", weights),
+                         "--activation", "relu"]
+                if bias:
+                    words += ["--bias", self.write("b.npy", b)]
+                out, report, _ = self.save("conv2d", *words, *self.steps(pad, stride, dilation, groups))
+                y = reference.conv2d(x, weights, b, pads, stride, dilation, groups)
+                ran = self.check_saved("conv2d", out, report, {"y": np.maximum(y, 0)})
+                self.assertGreaterEqual(ran, 8)
+
+    def test_every_map(self):
+        x, weights = integers(self.rng, 2, 4, 7, 9), integers(self.rng, 70, 2, 3, 3)
+        y = reference.conv2d(x, weights, None, ((0, 0), (0, 0)), (1, 1), (1, 1), 2)
+        for name in MAPS:
+            with self.subTest(map=name):
+                out, report, _ = self.save("conv2d", "--x", self.write("x.npy", x), "--weights",
+                                           self.write("w.npy", weights), "--groups", "2", "--map", name)
+                self.check_saved("conv2d", out, report, {"y": y})
+
+    def test_input_gradient(self):
+        for case in self.CASES:
+            n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, _ = case
+            with self.subTest(case=case):
+                p, q = reference.output_extents((h, w), (r, s), pads, stride, dilation)
+                dy = integers(self.rng, n, k, p, q)
+                weights = integers(self.rng, k, c // groups, r, s)
+                out, report, _ = self.save(
+                    "conv2d_dgrad", "--dy", self.write("dy.npy", dy), "--weights",
+                    self.write("w.npy", weights), "--h", h, "--w", w,
+                    *self.steps(pad, stride, dilation, groups))
+                dx = reference.conv2d_dgrad(dy, weights, (h, w), pads, stride, dilation, groups)
+                self.check_saved("conv2d_dgrad", out, report, {"dx": dx})
+
+    def test_weight_gradient(self):
+        for case in self.CASES:
+            n, c, h, w, k, r, s, pad, pads, stride, dilation, groups, _ = case
+            with self.subTest(case=case):
+                p, q = reference.output_extents((h, w), (r, s), pads, stride, dilation)
+                dy = integers(self.rng, n, k, p, q)
+                x = integers(self.rng, n, c, h, w)
+                out, report, _ = self.save(
+                    "conv2d_wgrad", "--x", self.write("x.npy", x), "--dy", self.write("dy.npy", dy),
+                    "--r", r, "--s", s, *self.steps(pad, stride, dilation, groups))
+                dw, db = reference.conv2d_wgrad(x, dy, (r, s), pads, stride, dilation, groups)
+                self.check_saved("conv2d_wgrad", out, report, {"dw": dw, "db": db})
+
+    def test_real_numbers_are_close(self):
+        x = self.rng.standard_normal((2, 5, 14, 13)).astype(np.float32)
+        weights = self.rng.standard_normal((6, 5, 3, 3)).astype(np.float32)
+        out, report, _ = self.save("conv2d", "--x", self.write("x.npy", x), "--weights",
+                                   self.write("w.npy", weights), "--pad", 1)
+        expected = reference.conv2d(x, weights, None, ((1, 1), (1, 1)))
+        saved = list(out.rglob("y.npy"))
+        self.assertGreaterEqual(len(saved), 8)
+        for path in saved:
+            np.testing.assert_allclose(np.load(path), expected, rtol=0, atol=2e-5, err_msg=str(path))
+
+    def test_a_second_run_replaces_the_first(self):
+        for value in (1.0, 2.0):
+            x = np.full((1, 1, 4, 4), value, np.float32)
+            out, report, _ = self.save("conv2d", "--x", self.write("x.npy", x), "--weights",
+                                       self.write("w.npy", np.ones((1, 1, 2, 2), np.float32)))
+            self.check_saved("conv2d", out, report, {"y": np.full((1, 1, 3, 3), 4 * value)})
+
+
+class ColumnFiles(ProgramTest):
+    """col and x of im2col and col2im, in one, two and three dimensions, with each request."""
+
+    # size, kernel, pad, stride, dilation
+    CASES = [
+        ((11,), (1,), (0,), (3,), (1,)),
+        ((20,), (4,), (2,), (2,), (3,)),
+        ((9, 12), (3, 2), (1, 0), (2, 1), (1, 3)),
+        ((7, 5), (1, 1), (0, 0), (1, 1), (1, 1)),
+        ((5, 6, 7), (3, 3, 3), (0, 0, 0), (1, 1, 1), (1, 1, 1)),
+        ((5, 6, 7), (2, 3, 1), (1, 0, 2), (2, 1, 3), (1, 2, 1)),
+    ]
+
+    @staticmethod
+    def words(case):
+        size, kernel, pad, stride, dilation = case
+        def text(values):
+            return ",".join(map(str, values))
+        return ["--kernel", text(kernel), "--pad", text(pad), "--stride", text(stride), "--dilation",
+                text(dilation)]
+
+    @staticmethod
+    def parameters(case):
+        size, kernel, pad, stride, dilation = case
+        return kernel, [(p, p) for p in pad], stride, dilation
+
+    def test_im2col(self):
+        for case in self.CASES:
+            for request in ("write", "add", "none"):
+                with self.subTest(case=case, request=request):
+                    x = integers(self.rng, 2, 3, *case[0])
+                    col = reference.im2col(x, *self.parameters(case))
+                    into = integers(self.rng, *col.shape)
+                    words = ["--x", self.write("x.npy", x), *self.words(case), "--request", request]
+                    if request != "write":
+                        words += ["--into", self.write("into.npy", into)]
+                    out, report, _ = self.save("im2col", *words)
+                    expected = {"write": col, "add": into + col, "none": into}[request]
+                    self.check_saved("im2col", out, report, {"col": expected})
+
+    def test_im2col_with_channels_innermost_in_memory(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                x = integers(self.rng, 2, 4, *case[0])
+                col = reference.im2col(x, *self.parameters(case))
+                out, report, _ = self.save("im2col", "--x", self.write("x.npy", x), *self.words(case),
+                                           "--layout", "nhwc")
+                # Files keep their order.
+                ran = self.check_saved("im2col", out, report, {"col": col})
+                self.assertGreaterEqual(ran, 2)
+
+    def test_col2im(self):
+        for case in self.CASES:
+            for request in ("write", "add", "none"):
+                with self.subTest(case=case, request=request):
+                    size, kernel, pad, stride, dilation = case
+                    windows = np.prod(reference.output_extents(size, *self.parameters(case)))
+                    col = integers(self.rng, 2, 3 * int(np.prod(kernel)), int(windows))
+                    x = reference.col2im(col, 3, size, *self.parameters(case))
+                    into = integers(self.rng, 2, 3, *size)
+                    words = ["--col", self.write("col.npy", col), "--c", 3, "--size",
+                             ",".join(map(str, size)), *self.words(case), "--request", request]
+                    if request != "write":
+                        words += ["--into", self.write("into.npy", into)]
+                    out, report, _ = self.save("col2im", *words)
+                    expected = {"write": x, "add": into + x, "none": into}[request]
+                    self.check_saved("col2im", out, report, {"x": expected})
+
+    def test_one_number_counts_for_all_axes(self):
+        x = integers(self.rng, 1, 2, 6, 7, 8)
+        out, report, _ = self.save("im2col", "--x", self.write("x.npy", x), "--kernel", 2, "--pad", 1,
+                                   "--stride", 2)
+        col = reference.im2col(x, (2, 2, 2), [(1, 1)] * 3, (2, 2, 2), (1, 1, 1))
+        self.check_saved("im2col", out, report, {"col": col})
+
+    def test_an_empty_batch(self):
+        x = np.zeros((0, 2, 5), np.float32)
+        out, report, _ = self.save("im2col", "--x", self.write("x.npy", x), "--kernel", 2)
+        self.check_saved("im2col", out, report, {"col": np.zeros((0, 4, 4))})
+
+
+class GemmFiles(ProgramTest):
+    def test_product(self):
+        for m, n, k in ((1, 1, 1), (5, 7, 3), (33, 65, 17), (1, 40, 100)):
+            with self.subTest(m=m, n=n, k=k):
+                a, b = integers(self.rng, m, k), integers(self.rng, k, n)
+                out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b",
+                                           self.write("b.npy", b))
+                self.check_saved("gemm", out, report, {"c": a.astype(np.float64) @ b})
+
+    def test_every_map(self):
+        a, b = integers(self.rng, 70, 9), integers(self.rng, 9, 100)
+        for name in MAPS:
+            with self.subTest(map=name):
+                out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b",
+                                           self.write("b.npy", b), "--map", name)
+                self.check_saved("gemm", out, report, {"c": a.astype(np.float64) @ b})
+
+
+class TileMaps(ProgramTest):
+    def units(self, out, rung, where, name):
+        return np.load(out / "tile_map" / rung.replace("/", ".") / where / f"{name}.npy",
+                       allow_pickle=False)
+
+    def check_cover(self, units, tiles_m, tiles_n, steps, batch):
+        self.assertEqual(units.dtype, np.int32)
+        self.assertEqual(units.shape[1], 6)
+        self.assertTrue((np.diff(units[:, 0]) >= 0).all(), "in launch order")
+        self.assertTrue((units[:, 4] < units[:, 5]).all(), "no empty units")
+        visits = np.zeros((batch, tiles_m, tiles_n, steps), int)
+        for _, b, m, n, first, last in units:
+            visits[b, m, n, first:last] += 1
+        self.assertTrue((visits == 1).all(), "each k-step of each tile once")
+
+    def test_each_map_covers_each_step_once(self):
+        for tiles_m, tiles_n, steps, batch in ((10, 6, 4, 1), (1, 1, 1, 1), (5, 9, 3, 2), (17, 3, 7, 1)):
+            for name in MAPS:
+                with self.subTest(map=name, tiles=(tiles_m, tiles_n, steps, batch)):
+                    words = ["--tiles", f"{tiles_m},{tiles_n},{steps}", "--batch", batch, "--map", name]
+                    if name == "split_k":
+                        words += ["--splits", min(3, steps)]
+                    out, report, _ = self.save("tile_map", *words)
+                    ran = 0
+                    for row in report["ladders"][0]["rungs"]:
+                        if row["status"] != "agrees":
+                            continue
+                        units = self.units(out, row["rung"], row["where"], name)
+                        self.check_cover(units, tiles_m, tiles_n, steps, batch)
+                        ran += 1
+                    self.assertGreaterEqual(ran, 2)
+
+    def test_without_a_map_all_of_them(self):
+        out, _, _ = self.save("tile_map", "--tiles", "4,3", "--backend", "cpu")
+        found = sorted(path.stem for path in out.rglob("*.npy"))
+        self.assertEqual(found, sorted(MAPS))
+
+    def test_cutlass_order_of_identity(self):
+        out, _, _ = self.save("tile_map", "--tiles", "2,4", "--map", "identity2", "--backend", "cpu")
+        units = np.load(next(out.rglob("identity2.npy")))
+        self.assertEqual(units[:, 2:4].tolist(),
+                         [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2], [0, 3], [1, 2], [1, 3]])
+
+
+if __name__ == "__main__":
+    unittest.main()
