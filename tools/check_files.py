@@ -180,15 +180,18 @@ def check_neighbours(path, row, rows, fix):
 
 
 def check_times(path):
-    """No time that was measured is typed. What is expected may be told in a header."""
+    """No time that was measured is typed. What is expected may be: in a header's **Expect.**, and in a notebook under a
+    heading that says "predict"."""
     expected = False
     markdown = path.suffix == ".md"
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if path.suffix != ".md" and "//" not in line:
             continue
-        if re.search(r"\*\*\w[\w ]*\.\*\*", line):
+        if markdown and line.startswith("#"):
+            expected = "predict" in line
+        elif re.search(r"\*\*\w[\w ]*\.\*\*", line):
             expected = "**Expect.**" in line
-        if not line.startswith("///") and not markdown:
+        elif not line.startswith("///") and not markdown:
             expected = False
         comment = line if markdown else line.split("//", 1)[1]
         if TYPED_TIME.search(comment) and not expected:

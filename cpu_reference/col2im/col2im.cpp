@@ -1,6 +1,7 @@
 /// @file col2im.cpp
 /// @brief col2im: the definition.
 ///
+/// - After: cuda_naive/col2im/col2im.cu
 /// - Its adjoint: cpu_reference/im2col/im2col.cpp (the same loops, the arrow turned round)
 ///
 /// **The idea.** Walk through the columns as im2col does, but add each element back to the pixel

@@ -1,6 +1,7 @@
 /// @file gemm_col2im.cpp
 /// @brief conv2d_dgrad, rung 2: a matrix product for the columns, col2im for the pixels.
 ///
+/// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/conv2d_dgrad/gemm_col2im.cu
 ///
 /// **The idea.** Forward is y = w * im2col(x), two linear maps one after the other. Their

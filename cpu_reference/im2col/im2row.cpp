@@ -1,6 +1,8 @@
 /// @file im2row.cpp
 /// @brief im2col with channels innermost: each window becomes a row.
 ///
+/// - Before: im2col.cpp
+///
 /// **The idea.** With the layout nhwc a pixel's channels lie side by side. Then windows become
 /// rows: a tap of a window is one pixel, C neighbours in memory, and is copied as it is. The
 /// elements are those of im2col, in the order window, tap, channel.

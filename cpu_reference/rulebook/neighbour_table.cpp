@@ -1,6 +1,7 @@
 /// @file neighbour_table.cpp
 /// @brief rulebook, CPU: every form, each read off one table of neighbours.
 ///
+/// - Before: sorted_search.cpp
 /// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu, cuda_optimized/rulebook/hash_table.cu
 ///
 /// **The idea.** At a tap, an output has one input or none. So one number for each tap and output

@@ -1,6 +1,8 @@
 /// @file sorted_search.cpp
 /// @brief rulebook, CPU: sorted keys and binary search instead of a hash map, asked by outputs.
 ///
+/// - Before: hash_map.cpp
+/// - After: neighbour_table.cpp
 /// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu
 ///
 /// **The idea.** A site's key numbers the cells of a dense grid, so a sorted list of keys answers

@@ -1,6 +1,7 @@
 /// @file gather_gemm_scatter.cpp
 /// @brief sparse_conv: the pairs of a tap become one matrix product.
 ///
+/// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/sparse_conv/gather_gemm_scatter.cu
 ///
 /// **The idea.** All pairs of a tap multiply by the same matrix. So copy their input rows together

@@ -1,6 +1,7 @@
 /// @file gather_gemm_scatter.cpp
 /// @brief sparse_dgrad: the pairs of a tap become one product with the transposed matrix.
 ///
+/// - Before: direct.cpp
 /// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu (without the copies)
 ///
 /// **The idea.** As forward, from the other end: gather the gradients of the output rows of a tap's

@@ -1,6 +1,7 @@
 /// @file direct.cpp
 /// @brief sparse_max_pool, rung 1: pair after pair, the larger feature stays.
 ///
+/// - After: cuda_naive/sparse_max_pool/scatter.cu
 /// - On the GPU: cuda_naive/sparse_max_pool/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///

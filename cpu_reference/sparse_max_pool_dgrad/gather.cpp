@@ -1,6 +1,7 @@
 /// @file gather.cpp
 /// @brief sparse_max_pool_dgrad, rung 2: every input asks its outputs whether they chose it.
 ///
+/// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu
 ///
 /// **The idea.** The same sum from its other end. nbr_back[k][in] is the output that has `in` as a

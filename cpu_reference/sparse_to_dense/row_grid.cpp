@@ -1,6 +1,7 @@
 /// @file row_grid.cpp
 /// @brief sparse_to_dense, rung 2: each cell fetches its row, so that x is written once, in order.
 ///
+/// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/sparse_to_dense/row_grid.cu
 ///
 /// **The idea.** Turn the question round: not "where does this row go?", but "which row is here?".

@@ -1,6 +1,7 @@
 /// @file gather_gemm_scatter.cpp
 /// @brief sparse_wgrad, rung 2: both sides of a tap's pairs gathered, then one matrix product.
 ///
+/// - Before: direct.cpp
 /// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu (without the copies)
 ///
 /// **The idea.** The sum of a tap's outer products is a matrix product whose inner extent is the

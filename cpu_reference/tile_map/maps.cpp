@@ -1,6 +1,7 @@
 /// @file maps.cpp
 /// @brief tile_map: every map written as what it is, a way to walk over the tiles.
 ///
+/// - After: cuda_naive/tile_map/row_major.cu
 /// - On the GPU: cuda_optimized/tile_map/maps.cu (the same walks as closed formulas)
 ///
 /// **The idea.** A GPU starts a grid's blocks in the order of their index (x fastest; observed, not

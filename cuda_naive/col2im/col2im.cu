@@ -1,6 +1,8 @@
 /// @file col2im.cu
 /// @brief col2im, first on the GPU: one thread a pixel gathers its terms; one launch an image.
 ///
+/// - Before: cpu_reference/col2im/col2im.cpp
+/// - After: cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** Threads that scatter would add to the same pixel at the same time and need

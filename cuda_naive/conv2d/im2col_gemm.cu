@@ -1,6 +1,8 @@
 /// @file im2col_gemm.cu
 /// @brief conv2d, first as a matrix product on the GPU: two kernels an image, columns and GEMM.
 ///
+/// - Before: cpu_reference/conv2d/im2col_gemm.cpp
+/// - After: cuda_optimized/conv2d/im2col_gemm_chunks.cu, implicit_gemm.cu
 /// - Made of: cuda_naive/im2col/im2col.cu, cuda_naive/gemm/direct.cu
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///

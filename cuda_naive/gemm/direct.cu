@@ -1,6 +1,8 @@
 /// @file direct.cu
 /// @brief gemm, first on the GPU: one thread computes one element of c.
 ///
+/// - Before: cpu_reference/gemm/triple_loop.cpp
+/// - After: cuda_optimized/gemm/tiled.cu
 /// - The kernel: gemm.cuh (convolutions that end in matrix products use it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

@@ -1,6 +1,8 @@
 /// @file im2col.cu
 /// @brief im2col, first on the GPU: one thread a channel and window, one launch an image.
 ///
+/// - Before: cpu_reference/im2col/im2col.cpp
+/// - After: cuda_optimized/im2col/im2col_batched.cu
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** A thread copies one window of one channel: a column of col, as far as that

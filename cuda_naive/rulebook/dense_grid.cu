@@ -1,6 +1,8 @@
 /// @file dense_grid.cu
 /// @brief rulebook, first on the GPU: a dense grid from cells to rows, and a counter for each tap.
 ///
+/// - Before: cpu_reference/rulebook/hash_map.cpp
+/// - After: cuda_optimized/rulebook/symmetric.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** The simplest map from a cell to a row is an array with an element for every cell

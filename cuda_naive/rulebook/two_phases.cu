@@ -1,6 +1,8 @@
 /// @file two_phases.cu
 /// @brief rulebook, first on the GPU for new sites: all candidates are sorted, then numbered.
 ///
+/// - Before: cpu_reference/rulebook/hash_map.cpp
+/// - After: cuda_optimized/rulebook/compact_before_sort.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** Where outputs are new sites, their rows cannot be looked up before all outputs are

@@ -1,6 +1,8 @@
 /// @file scatter.cu
 /// @brief sparse_conv, first on the GPU: one thread takes a pair and an output channel.
 ///
+/// - Before: cpu_reference/sparse_conv/direct.cpp
+/// - After: cuda_optimized/sparse_conv/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** Pairs become threads, Cout of them each. A thread adds up its dot product in a

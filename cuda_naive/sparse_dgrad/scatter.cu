@@ -1,6 +1,8 @@
 /// @file scatter.cu
 /// @brief sparse_dgrad, first on the GPU: one thread takes a pair and an input channel.
 ///
+/// - Before: cpu_reference/sparse_dgrad/direct.cpp
+/// - After: cuda_optimized/sparse_dgrad/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 ///
 /// **The idea.** The scatter of the forward pass with its arrow turned round: a thread multiplies

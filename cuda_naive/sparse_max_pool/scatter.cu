@@ -1,6 +1,8 @@
 /// @file scatter.cu
 /// @brief sparse_max_pool, first on the GPU: a thread for each pair and channel, atomic maxima.
 ///
+/// - Before: cpu_reference/sparse_max_pool/direct.cpp
+/// - After: cuda_optimized/sparse_max_pool/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** Pairs of several taps lead to the same output and run at the same time. A maximum

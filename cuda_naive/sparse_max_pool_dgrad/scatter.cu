@@ -1,6 +1,8 @@
 /// @file scatter.cu
 /// @brief sparse_max_pool_dgrad, first on the GPU: a thread gives one element of dy to its winner.
 ///
+/// - Before: cpu_reference/sparse_max_pool_dgrad/direct.cpp
+/// - After: cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/direct.cpp
 ///
 /// **The idea.** A thread has an output and a channel, reads which input won there, and adds its

@@ -1,6 +1,8 @@
 /// @file scatter.cu
 /// @brief sparse_to_dense, first on the GPU: one thread stores one channel of one row.
 ///
+/// - Before: cpu_reference/sparse_to_dense/direct.cpp
+/// - After: cuda_optimized/sparse_to_dense/row_grid.cu
 /// - The same maths: cpu_reference/sparse_to_dense/direct.cpp
 ///
 /// **The idea.** x is zeroed, then every element of features is carried to its cell. Neighbouring

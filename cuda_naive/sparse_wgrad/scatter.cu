@@ -1,6 +1,8 @@
 /// @file scatter.cu
 /// @brief sparse_wgrad, first on the GPU: one thread takes a pair and an output channel.
 ///
+/// - Before: cpu_reference/sparse_wgrad/direct.cpp
+/// - After: cuda_optimized/sparse_wgrad/output_stationary.cu
 /// - The same maths: cpu_reference/sparse_wgrad/direct.cpp
 ///
 /// **The idea.** Each pair becomes Cout threads. A thread holds its one value of dy and goes down

@@ -1,6 +1,8 @@
 /// @file row_major.cu
 /// @brief tile_map, first on the GPU: a block finds its tile by a division.
 ///
+/// - Before: cpu_reference/tile_map/maps.cpp
+/// - After: cuda_optimized/tile_map/maps.cu
 /// - The same maths: cpu_reference/tile_map/maps.cpp
 ///
 /// **The idea.** On a GPU nobody hands out tiles: a block knows its index, and must find out by

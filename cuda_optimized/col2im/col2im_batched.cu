@@ -1,6 +1,8 @@
 /// @file col2im_batched.cu
 /// @brief col2im with all images in one launch.
 ///
+/// - Before: cuda_naive/col2im/col2im.cu
+/// - After: col2im_strided_steps.cu
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** As for im2col: no window crosses an image or a channel, so N images of C channels

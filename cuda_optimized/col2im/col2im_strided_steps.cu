@@ -1,6 +1,8 @@
 /// @file col2im_strided_steps.cu
 /// @brief col2im: only those windows are visited that read the pixel.
 ///
+/// - Before: col2im_batched.cu
+/// - After: col2im_vectorized.cu
 /// - The kernel: strided_steps.cuh
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///

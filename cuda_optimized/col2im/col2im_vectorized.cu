@@ -1,6 +1,7 @@
 /// @file col2im_vectorized.cu
 /// @brief col2im: col is read in vectors of four, and sums are shifted between lanes.
 ///
+/// - Before: col2im_strided_steps.cu
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** A thread sums up 4 neighbouring pixels (with stride 2, 8), so that it could read 4

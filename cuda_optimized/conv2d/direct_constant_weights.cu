@@ -1,6 +1,8 @@
 /// @file direct_constant_weights.cu
 /// @brief conv2d, weights come from constant memory; common filter sizes are compiled in.
 ///
+/// - Before: direct_tiled.cu
+/// - After: direct_register_tile.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** All threads of a block multiply by the same weight at the same time. Constant

@@ -1,6 +1,8 @@
 /// @file direct_cp_async.cu
 /// @brief conv2d, inputs and weights arrive in shared memory by themselves, several channels ahead.
 ///
+/// - Before: direct_double_buffered.cu
+/// - After: direct_register_window.cu, depthwise.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** `cp.async` copies from global to shared memory without passing through registers:

@@ -1,6 +1,8 @@
 /// @file direct_double_buffered.cu
 /// @brief conv2d, the next channel's tile is on its way while the current one is computed.
 ///
+/// - Before: direct_float4.cu
+/// - After: direct_cp_async.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** A load only asks for its value; the thread waits where it first uses it. So the

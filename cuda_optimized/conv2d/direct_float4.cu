@@ -1,6 +1,8 @@
 /// @file direct_float4.cu
 /// @brief conv2d, the input tile is copied four floats at a time.
 ///
+/// - Before: direct_register_tile.cu
+/// - After: direct_double_buffered.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes or

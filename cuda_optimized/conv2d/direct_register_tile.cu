@@ -1,6 +1,8 @@
 /// @file direct_register_tile.cu
 /// @brief conv2d, a thread computes a column of pixels for several output channels.
 ///
+/// - Before: direct_constant_weights.cu
+/// - After: direct_float4.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** A value in a register can take part in many products; one in shared memory has to

@@ -1,6 +1,7 @@
 /// @file direct_register_window.cu
 /// @brief conv2d, x goes straight into registers, which are refilled as soon as they are free.
 ///
+/// - Before: direct_cp_async.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With a 3 x 3 filter and few channels the problem is a copy with some arithmetic,

@@ -1,6 +1,8 @@
 /// @file direct_tiled.cu
 /// @brief conv2d, a block stages its input tile, with halo, in shared memory.
 ///
+/// - Before: cuda_naive/conv2d/direct.cu
+/// - After: direct_constant_weights.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** Neighbouring outputs share inputs: 8 x 32 outputs of a 3 x 3 filter need 10 x 34

@@ -1,6 +1,7 @@
 /// @file im2col_gemm_chunks.cu
 /// @brief conv2d by im2col and a matrix product, in pieces whose columns stay in the L2 cache.
 ///
+/// - Before: cuda_naive/conv2d/im2col_gemm.cu
 /// - Made of: cuda_optimized/im2col/im2col_vectorized.cu, cuda_optimized/gemm/gemm_tiled.cuh
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///

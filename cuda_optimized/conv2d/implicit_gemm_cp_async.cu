@@ -1,6 +1,8 @@
 /// @file implicit_gemm_cp_async.cu
 /// @brief conv2d as a matrix product: the copies of two steps are in flight during the arithmetic.
 ///
+/// - Before: implicit_gemm_vectorized.cu
+/// - After: implicit_gemm_split_k.cu, implicit_gemm_mma_tf32.cu
 /// - The kernel: implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

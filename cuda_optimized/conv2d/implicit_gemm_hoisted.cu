@@ -1,6 +1,8 @@
 /// @file implicit_gemm_hoisted.cu
 /// @brief conv2d as a matrix product: nothing is decoded inside the loop over k.
 ///
+/// - Before: implicit_gemm_register_tile.cu
+/// - After: implicit_gemm_vectorized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** An element of the columns lies at an offset of its pixel plus an offset of its k,

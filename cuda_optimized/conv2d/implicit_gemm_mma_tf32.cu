@@ -1,6 +1,8 @@
 /// @file implicit_gemm_mma_tf32.cu
 /// @brief conv2d in NHWC on the tensor cores: implicit GEMM, factors rounded to TF32.
 ///
+/// - Before: implicit_gemm_cp_async.cu
+/// - After: implicit_gemm_wgmma_tf32.cu, direct_mma_tf32.cu
 /// - The kernel: gathered_gemm_mma.cuh, cuda_optimized/gemm/mma_tile.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

@@ -1,6 +1,8 @@
 /// @file implicit_gemm_register_tile.cu
 /// @brief conv2d as a matrix product: a thread computes 8 x 8 sums in registers.
 ///
+/// - Before: implicit_gemm_tiled.cu
+/// - After: implicit_gemm_hoisted.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Eight weights and eight elements of x make 64 products. A thread that holds 8 x 8

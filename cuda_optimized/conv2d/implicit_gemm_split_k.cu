@@ -1,6 +1,7 @@
 /// @file implicit_gemm_split_k.cu
 /// @brief conv2d as a matrix product: several blocks share the sums of a tile.
 ///
+/// - Before: implicit_gemm_cp_async.cu
 /// - The kernel: implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

@@ -1,6 +1,8 @@
 /// @file implicit_gemm_tiled.cu
 /// @brief conv2d as a matrix product: a block stages tiles of weights and columns.
 ///
+/// - Before: cuda_naive/conv2d/implicit_gemm.cu
+/// - After: implicit_gemm_register_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A block computes 32 filters x 32 pixels. Each weight is needed for 32 pixels, and

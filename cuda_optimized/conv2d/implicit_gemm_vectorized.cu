@@ -1,6 +1,8 @@
 /// @file implicit_gemm_vectorized.cu
 /// @brief conv2d as a matrix product: packed weights, warp tiles, and vectors wherever they fit.
 ///
+/// - Before: implicit_gemm_hoisted.cu
+/// - After: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The weights are constant. A block needs them as rows along m, but they lie in

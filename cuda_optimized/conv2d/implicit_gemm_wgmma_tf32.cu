@@ -1,6 +1,7 @@
 /// @file implicit_gemm_wgmma_tf32.cu
 /// @brief conv2d with Hopper's instructions: the copy engine finds the windows, wgmma multiplies.
 ///
+/// - Before: implicit_gemm_mma_tf32.cu
 /// - The kernel: wgmma_windows.cuh, cuda_optimized/gemm/wgmma_tile.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

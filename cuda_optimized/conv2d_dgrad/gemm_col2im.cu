@@ -1,6 +1,8 @@
 /// @file gemm_col2im.cu
 /// @brief conv2d_dgrad by a tiled matrix product and col2im.
 ///
+/// - Before: cuda_naive/conv2d_dgrad/gather.cu
+/// - After: depthwise.cu, implicit_gemm.cu
 /// - The kernels: cuda_optimized/gemm/gemm_tiled.cuh, cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///

@@ -1,6 +1,8 @@
 /// @file implicit_gemm_cp_async.cu
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
+/// - Before: implicit_gemm.cu
+/// - After: implicit_gemm_split_k.cu, implicit_gemm_few_channels.cu, implicit_gemm_mma_tf32.cu
 /// - The kernel: cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

@@ -1,6 +1,7 @@
 /// @file implicit_gemm_few_channels.cu
 /// @brief conv2d_dgrad for few input channels: all residue classes are rows of one product.
 ///
+/// - Before: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** The first layer of a network has 3 input channels (B3: 32x3x224x224, 64 filters

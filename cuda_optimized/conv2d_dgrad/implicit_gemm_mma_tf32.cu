@@ -1,6 +1,8 @@
 /// @file implicit_gemm_mma_tf32.cu
 /// @brief conv2d_dgrad in NHWC on the tensor cores: the forward pass's kernel on turned filters.
 ///
+/// - Before: implicit_gemm_cp_async.cu
+/// - After: implicit_gemm_wgmma_tf32.cu
 /// - The kernel: cuda_optimized/conv2d/gathered_gemm_mma.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

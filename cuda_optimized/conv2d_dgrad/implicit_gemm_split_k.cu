@@ -1,6 +1,7 @@
 /// @file implicit_gemm_split_k.cu
 /// @brief conv2d_dgrad as a matrix product: several blocks share the sums of a tile.
 ///
+/// - Before: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** That of cuda_optimized/conv2d/implicit_gemm_split_k.cu: B7 has 100 tiles for the

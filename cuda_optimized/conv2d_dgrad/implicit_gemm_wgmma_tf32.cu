@@ -1,6 +1,7 @@
 /// @file implicit_gemm_wgmma_tf32.cu
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
 ///
+/// - Before: implicit_gemm_mma_tf32.cu
 /// - The kernel: cuda_optimized/conv2d/wgmma_windows.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

@@ -1,6 +1,7 @@
 /// @file depthwise.cu
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
+/// - Before: im2col_gemm.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for
@@ -45,10 +46,10 @@ using conv2d::kSegment;
 using conv2d::load_segment;
 using conv2d::Pairs;
 
-constexpr int kThreads = 224;                ///< Of a block, at most: 16 images of 14 rows.
-[[maybe_unused]] constexpr int kBlocks = 4;  ///< Should fit an SM, with a 3 x 3 filter; else 2.
-constexpr int kStages = 2;                   ///< Parts of the images under way.
-constexpr int kMaxSegments = 16;             ///< Threads along a row; longer rows go round.
+constexpr int kThreads = 224;                    ///< Of a block, at most: 16 images of 14 rows.
+[[maybe_unused]] constexpr int kBlocks = 4;      ///< Should fit an SM, with a 3 x 3 filter; else 2.
+constexpr int kStages = 2;                       ///< Parts of the images under way.
+constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
 constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 constexpr std::int64_t kEnoughBlocks = 528;      ///< With fewer filters, images are split.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.

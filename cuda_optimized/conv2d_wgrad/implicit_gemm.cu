@@ -1,6 +1,8 @@
 /// @file implicit_gemm.cu
 /// @brief conv2d_wgrad as one matrix product whose columns are found by index arithmetic.
 ///
+/// - Before: im2col_gemm.cu
+/// - After: implicit_gemm_split_k.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** The product of im2col_gemm.cu, but no column is stored. All images together are

@@ -1,6 +1,7 @@
 /// @file implicit_gemm_mma_tf32.cu
 /// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
 ///
+/// - Before: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both factors

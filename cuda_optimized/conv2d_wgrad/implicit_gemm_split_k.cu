@@ -1,6 +1,8 @@
 /// @file implicit_gemm_split_k.cu
 /// @brief conv2d_wgrad: the long sums are cut into parts, for as many blocks as the GPU holds.
 ///
+/// - Before: implicit_gemm.cu
+/// - After: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** A weight gradient has few sums, and long ones: dw of problem B4 is 64 x 576, nine

@@ -1,6 +1,8 @@
 /// @file cp_async.cu
 /// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
 ///
+/// - Before: warp_tiles.cu
+/// - After: split_k.cu, mma_tf32.cu
 /// - The inner part: async_tiles.cuh (split_k and stream_k are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

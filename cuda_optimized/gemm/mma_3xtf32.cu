@@ -1,6 +1,7 @@
 /// @file mma_3xtf32.cu
 /// @brief gemm on the tensor cores with float's accuracy: each factor as the sum of two in TF32.
 ///
+/// - Before: mma_tf32.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A float has 24 bits of significand, TF32 has 11. So a factor is split into what

@@ -1,6 +1,8 @@
 /// @file mma_tf32.cu
 /// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
 ///
+/// - Before: cp_async.cu
+/// - After: mma_3xtf32.cu, wgmma_tf32.cu
 /// - The inner part: mma_tile.cuh (convolutions are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

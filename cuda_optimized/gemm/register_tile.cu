@@ -1,6 +1,8 @@
 /// @file register_tile.cu
 /// @brief gemm: a thread computes 8 x 8 elements of c, held in registers.
 ///
+/// - Before: tiled.cu
+/// - After: vectorized.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** In a cycle, shared memory hands out 32 numbers, and an SM could start 128

@@ -1,6 +1,8 @@
 /// @file split_k.cu
 /// @brief gemm: several blocks share a tile of c, each a part of the sums; a second kernel adds up.
 ///
+/// - Before: cp_async.cu
+/// - After: stream_k.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A product with a small c and long sums, as in a weight gradient, has few tiles,

@@ -1,6 +1,7 @@
 /// @file stream_k.cu
 /// @brief gemm: every block gets the same number of steps, wherever tiles begin and end.
 ///
+/// - Before: split_k.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** With 324 tiles and 264 places for blocks, 60 tiles are left for a second round, in

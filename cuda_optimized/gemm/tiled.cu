@@ -1,6 +1,8 @@
 /// @file tiled.cu
 /// @brief gemm, rung 2 on the GPU: a block stages tiles of a and b in shared memory.
 ///
+/// - Before: cuda_naive/gemm/direct.cu
+/// - After: register_tile.cu
 /// - The kernel: gemm_tiled.cuh (convolutions that end in matrix products use it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

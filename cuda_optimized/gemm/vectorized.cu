@@ -1,6 +1,8 @@
 /// @file vectorized.cu
 /// @brief gemm: four numbers a load and a store, from global memory and from shared memory.
 ///
+/// - Before: register_tile.cu
+/// - After: warp_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A float4 is one instruction for four numbers. For b and c that is all there is to

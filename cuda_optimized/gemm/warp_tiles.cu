@@ -2,6 +2,8 @@
 /// @brief gemm: a warp's part of the tile is compact, and the next tiles come during the
 /// arithmetic.
 ///
+/// - Before: vectorized.cu
+/// - After: cp_async.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** Two ideas. A warp of 2 x 16 threads covers 16 rows and 128 columns of c, so for

@@ -1,6 +1,7 @@
 /// @file wgmma_tf32.cu
 /// @brief gemm on Hopper: the copy engine feeds wgmma through a ring of stages in shared memory.
 ///
+/// - Before: mma_tf32.cu
 /// - The kernel: wgmma_tile.cuh (convolutions use it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

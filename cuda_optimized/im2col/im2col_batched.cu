@@ -1,6 +1,8 @@
 /// @file im2col_batched.cu
 /// @brief im2col with all images in one launch.
 ///
+/// - Before: cuda_naive/im2col/im2col.cu
+/// - After: im2col_vectorized.cu
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** Image and channel are the two outermost axes of x and of col, and no window

@@ -1,6 +1,8 @@
 /// @file im2col_vectorized.cu
 /// @brief im2col: a thread makes four neighbouring columns, and stores them as vectors.
 ///
+/// - Before: im2col_batched.cu
+/// - After: im2row.cu
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** Nearly all of im2col is stores: R * S of them for each element that is loaded for

@@ -1,6 +1,7 @@
 /// @file im2row.cu
 /// @brief im2col in NHWC: windows become rows, and a thread copies four channels at a time.
 ///
+/// - Before: im2col_vectorized.cu
 /// - The same maths: cpu_reference/im2col/im2row.cpp
 ///
 /// **The idea.** With channels innermost, windows are rows of the matrix, and each tap of a window

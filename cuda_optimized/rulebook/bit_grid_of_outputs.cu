@@ -1,6 +1,8 @@
 /// @file bit_grid_of_outputs.cu
 /// @brief rulebook, new sites: a bit for each cell; set bits are distinct and in order, unsorted.
 ///
+/// - Before: hash_set_of_outputs.cu
+/// - After: gather.cu
 /// - The other kernels: bit_grid.cuh, block_sum.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

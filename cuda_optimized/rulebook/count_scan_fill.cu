@@ -1,6 +1,8 @@
 /// @file count_scan_fill.cu
 /// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
 ///
+/// - Before: filtered_hash.cu
+/// - After: mirrored_lists.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** A pair's place in a list is the number of pairs before it. An atomic counter says

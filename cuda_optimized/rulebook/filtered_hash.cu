@@ -1,6 +1,8 @@
 /// @file filtered_hash.cu
 /// @brief rulebook, submanifold: a bit for each cell is asked first, and the hash table second.
 ///
+/// - Before: hash_table.cu
+/// - After: count_scan_fill.cu
 /// - The kernels: site_hash.cuh, with kFiltered true
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

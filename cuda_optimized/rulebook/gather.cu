@@ -1,6 +1,8 @@
 /// @file gather.cu
 /// @brief rulebook, new sites: each output looks its inputs up in bits and ranks, and stores once.
 ///
+/// - Before: bit_grid_of_outputs.cu
+/// - After: one_output_each.cu, lists_of_inputs.cu
 /// - The bits: bit_grid.cuh, as in bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

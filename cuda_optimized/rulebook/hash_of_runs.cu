@@ -1,6 +1,8 @@
 /// @file hash_of_runs.cu
 /// @brief rulebook, submanifold: a hash table of runs of 32 cells, and rows by counting bits.
 ///
+/// - Before: symmetric.cu
+/// - After: fused.cu
 /// - The table: run_table.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

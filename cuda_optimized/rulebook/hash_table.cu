@@ -1,6 +1,8 @@
 /// @file hash_table.cu
 /// @brief rulebook, submanifold: a hash table of 64-bit slots, and a thread for each output.
 ///
+/// - Before: aggregated_counters.cu
+/// - After: filtered_hash.cu
 /// - The kernels: site_hash.cuh, which filtered_hash.cu shares
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

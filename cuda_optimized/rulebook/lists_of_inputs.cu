@@ -1,6 +1,7 @@
 /// @file lists_of_inputs.cu
 /// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
 ///
+/// - Before: gather.cu
 /// - The lists: pair_lists.cuh; the bits: bit_grid.cuh, as in bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

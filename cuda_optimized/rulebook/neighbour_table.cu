@@ -1,6 +1,7 @@
 /// @file neighbour_table.cu
 /// @brief rulebook, every mode: each output asks its taps, and the table's order orders the pairs.
 ///
+/// - Before: compact_before_sort.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** An output has at most one input at a tap. So the rulebook is a table, nbr [KV][M],

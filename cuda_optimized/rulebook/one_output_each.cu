@@ -1,6 +1,7 @@
 /// @file one_output_each.cu
 /// @brief rulebook, windows that do not overlap: each input has one output, and one division.
 ///
+/// - Before: gather.cu
 /// - The other kernels: bit_grid.cuh, as in bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

@@ -1,6 +1,7 @@
 /// @file two_level_grid.cu
 /// @brief rulebook, submanifold: a bit for each block of cells, and bits only for blocks with any.
 ///
+/// - Before: bit_grid.cu
 /// - The look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

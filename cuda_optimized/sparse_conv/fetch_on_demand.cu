@@ -1,6 +1,7 @@
 /// @file fetch_on_demand.cu
 /// @brief sparse_conv: gather, product and scatter in one kernel.
 ///
+/// - Before: grouped_gemm.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** A block that computes a tile of a tap's product can fetch the rows itself when it

@@ -1,6 +1,8 @@
 /// @file grouped_gemm.cu
 /// @brief sparse_conv: all taps in three launches.
 ///
+/// - Before: gather_gemm_scatter.cu
+/// - After: fetch_on_demand.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Many small products of different sizes should be one launch. Padding all to the

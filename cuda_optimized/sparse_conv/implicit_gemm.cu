@@ -2,6 +2,8 @@
 /// @brief sparse_conv: a block owns a tile of rows and channels, and does the taps that any of its
 /// rows has.
 ///
+/// - Before: output_stationary.cu
+/// - After: implicit_gemm_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** At one tap, a tile of rows is a dense product: rows of features, gathered through

@@ -1,6 +1,8 @@
 /// @file implicit_gemm_cp_async.cu
 /// @brief sparse_conv: rows are gathered while others are multiplied; each warp skips taps.
 ///
+/// - Before: implicit_gemm_split.cu
+/// - After: implicit_gemm_longest_first.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 /// - The kernel: implicit_gemm_async.cuh
 ///

@@ -1,6 +1,8 @@
 /// @file implicit_gemm_longest_first.cu
 /// @brief sparse_conv: the tiles with most taps begin first, so that no long one ends last.
 ///
+/// - Before: implicit_gemm_cp_async.cu
+/// - After: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 /// - The kernel: implicit_gemm_async.cuh
 ///

@@ -1,6 +1,7 @@
 /// @file implicit_gemm_producers.cu
 /// @brief sparse_conv with producer warps: four warps gather, a warpgroup only multiplies.
 ///
+/// - Before: implicit_gemm_wgmma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 /// - The kernels: implicit_gemm_producers.cuh
 ///

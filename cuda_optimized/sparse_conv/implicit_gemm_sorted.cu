@@ -1,6 +1,8 @@
 /// @file implicit_gemm_sorted.cu
 /// @brief sparse_conv: rows with the same taps stand in the same tile.
 ///
+/// - Before: implicit_gemm.cu
+/// - After: implicit_gemm_split.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 /// - The kernel: implicit_gemm.cu
 ///

@@ -2,6 +2,8 @@
 /// @brief sparse_conv: two passes over half of the taps each, and each pass has an order of its
 /// own.
 ///
+/// - Before: implicit_gemm_sorted.cu
+/// - After: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 /// - The kernel: implicit_gemm.cu
 ///

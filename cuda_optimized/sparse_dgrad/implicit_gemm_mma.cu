@@ -1,6 +1,8 @@
 /// @file implicit_gemm_mma.cu
 /// @brief sparse_dgrad: the implicit GEMM on tensor cores, in TF32, float16 and bfloat16.
 ///
+/// - Before: implicit_gemm.cu
+/// - After: implicit_gemm_producers.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both factors with k

@@ -2,6 +2,7 @@
 /// @brief sparse_dgrad with producer warps and wgmma: the kernels of the forward pass, with the
 /// weights as they lie.
 ///
+/// - Before: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 /// - The kernels: cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
 ///

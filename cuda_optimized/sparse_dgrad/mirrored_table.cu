@@ -1,6 +1,7 @@
 /// @file mirrored_table.cu
 /// @brief sparse_dgrad: under `subm`, the forward pass' table is that of the gradient as well.
 ///
+/// - Before: implicit_gemm.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 /// - The kernel: implicit_gemm.cu
 ///

@@ -1,6 +1,8 @@
 /// @file output_stationary.cu
 /// @brief sparse_dgrad: every input collects its gradient, tap by tap.
 ///
+/// - Before: cuda_naive/sparse_dgrad/scatter.cu
+/// - After: implicit_gemm.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 /// - The kernel: cuda_optimized/sparse_conv/output_stationary.cu
 ///

@@ -1,6 +1,7 @@
 /// @file masked_taps.cu
 /// @brief sparse_max_pool, rung 4 on the GPU: a row's mask says which entries of the table to read.
 ///
+/// - Before: vectorized.cu
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** The rulebook comes with a mask for each output row: bit k is set where nbr[k] has

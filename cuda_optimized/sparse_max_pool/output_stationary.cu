@@ -1,6 +1,8 @@
 /// @file output_stationary.cu
 /// @brief sparse_max_pool, rung 2 on the GPU: every output looks at its candidates, tap by tap.
 ///
+/// - Before: cuda_naive/sparse_max_pool/scatter.cu
+/// - After: vectorized.cu
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** Give each output to a thread that stays with it. nbr[k][out] names its candidate

@@ -1,6 +1,8 @@
 /// @file vectorized.cu
 /// @brief sparse_max_pool, rung 3 on the GPU: a thread has four neighbouring channels.
 ///
+/// - Before: output_stationary.cu
+/// - After: masked_taps.cu
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** Whether a row has a candidate at a tap is the same for all of its channels. A

@@ -2,6 +2,8 @@
 /// @brief sparse_max_pool_dgrad, rung 2 on the GPU: every input asks its outputs, and adds in
 /// order.
 ///
+/// - Before: cuda_naive/sparse_max_pool_dgrad/scatter.cu
+/// - After: vectorized.cu
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
 ///
 /// **The idea.** Here an element of dx is the output. A thread stays with it, goes through the

@@ -1,6 +1,7 @@
 /// @file vectorized.cu
 /// @brief sparse_max_pool_dgrad, rung 3 on the GPU: a thread has four neighbouring channels.
 ///
+/// - Before: output_stationary.cu
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
 ///
 /// **The idea.** That of the forward pass' vectorized: which outputs an input belongs to is the

@@ -1,6 +1,8 @@
 /// @file row_grid.cu
 /// @brief sparse_to_dense, rung 2 on the GPU: one thread a cell, which fetches what belongs there.
 ///
+/// - Before: cuda_naive/sparse_to_dense/scatter.cu
+/// - After: transposed_tiles.cu
 /// - The kernel that makes the grid: row_numbers.cuh
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///

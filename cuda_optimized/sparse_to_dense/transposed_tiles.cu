@@ -1,6 +1,7 @@
 /// @file transposed_tiles.cu
 /// @brief sparse_to_dense, rung 3 on the GPU: blocks turn 32 cells by 32 channels in shared memory.
 ///
+/// - Before: row_grid.cu
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///
 /// **The idea.** That of every transposition: read along one axis into shared memory, write along

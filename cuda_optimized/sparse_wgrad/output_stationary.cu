@@ -1,6 +1,8 @@
 /// @file output_stationary.cu
 /// @brief sparse_wgrad, rung 2 on the GPU: a block owns a tile of one tap's gradient.
 ///
+/// - Before: cuda_naive/sparse_wgrad/scatter.cu
+/// - After: split_k_atomics.cu
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Each element of dw stays with one thread, which sums over the pairs of its tap in

@@ -1,6 +1,8 @@
 /// @file split_k.cu
 /// @brief sparse_wgrad: parts of a tap's sum go to a workspace, and are added up in one order.
 ///
+/// - Before: split_k_atomics.cu
+/// - After: split_k_mma.cu
 /// - The kernel that adds up: pair_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///

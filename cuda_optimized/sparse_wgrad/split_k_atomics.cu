@@ -1,6 +1,8 @@
 /// @file split_k_atomics.cu
 /// @brief sparse_wgrad: parts of equal length for all blocks, in tiles of registers; atomics add.
 ///
+/// - Before: output_stationary.cu
+/// - After: split_k.cu
 /// - The inner part: pair_product.cuh (split_k is made of it, too)
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///

@@ -1,6 +1,7 @@
 /// @file maps.cu
 /// @brief tile_map: every map in closed form, as kernels use it.
 ///
+/// - Before: cuda_naive/tile_map/row_major.cu
 /// - The formulas: tile_map.cuh
 /// - The same maths: cpu_reference/tile_map/maps.cpp (as walks)
 ///
