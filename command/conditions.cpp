@@ -82,9 +82,9 @@ InForce::InForce(const Conditions& conditions, const Signature& signature, std::
     : blocks_before_(max_strided_blocks) {
   if (conditions.offset) read_offsets(*conditions.offset, signature, run_options_);
   if (conditions.bad_sites) {
-    require(
-        std::ranges::find(signature.inputs, "coords", &ArraySpec::name) != signature.inputs.end(),
-        "bad-sites", *conditions.bad_sites, "goes with rulebook and sparse_to_dense");
+    require(std::ranges::find(signature.outputs, "out_coords", &ArraySpec::name) !=
+                signature.outputs.end(),
+            "bad-sites", *conditions.bad_sites, "goes with rulebook");
     run_options_.spoilt = read_bad_sites(*conditions.bad_sites, seed);
   }
   const ThreadOrder order =

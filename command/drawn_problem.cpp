@@ -241,8 +241,7 @@ void Drawer::draw_conditions(DrawnProblem& problem) {
   if (!one_in(3)) problem.options["thread-order"] = one_of({"reverse", "shuffled"});
   if (one_in(4)) problem.options["most-blocks"] = text(between(1, 4));
   if (one_in(6)) problem.options["offset"] = text(4 * between(1, 7));
-  const bool has_sites = problem.ladder == "rulebook" || problem.ladder == "sparse_to_dense";
-  if (has_sites && one_in(8)) {
+  if (problem.ladder == "rulebook" && one_in(8)) {
     problem.options["bad-sites"] = text(one_of({"repeated:", "outside:"}), edge(1, 200));
   }
 }

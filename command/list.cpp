@@ -37,13 +37,13 @@ int list(const Options& options) {
     between = "\n";
     for (const Rung& rung : ladder.rungs) {
       json.push_back({{"ladder", ladder.name},
-                      {"computes", ladder.summary},
                       {"rung", rung.name},
                       {"backend", rung.is_cuda() ? "cuda" : "cpu"},
                       {"idea", rung.idea},
                       {"previous", rung.previous},
                       {"source", rung.source},
-                      {"deterministic", rung.deterministic}});
+                      {"deterministic", rung.deterministic},
+                      {"computes", ladder.summary}});
     }
   }
   if (file) file->write(json.dump(2) + "\n");

@@ -309,13 +309,6 @@ Outcome differs(std::string reason) {
   return {.status = Status::differs, .reason = std::move(reason)};
 }
 
-/// The grid that `coords` lie in, if the problem has sites.
-const RulebookProblem* grid_of_sites(const Problem& problem) {
-  if (const auto* book = std::get_if<RulebookProblem>(&problem)) return book;
-  const auto* dense = std::get_if<SparseToDenseProblem>(&problem);
-  return dense == nullptr ? nullptr : &dense->grid;
-}
-
 /// Whether the rung refuses inputs in these words.
 Outcome refused(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                 const std::string& words, const AnyImplementation& code, Where where,
@@ -396,9 +389,9 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   if (const Declined declined = code->supports(problem_)) {
     return {.status = Status::declined, .reason = *declined};
   }
-  if (const RulebookProblem* grid = grid_of_sites(problem_); grid != nullptr && options.spoilt) {
+  if (const auto* book = std::get_if<RulebookProblem>(&problem_); book && options.spoilt) {
     const auto& [kind, count, seed] = *options.spoilt;
-    BadSites bad = bad_sites(*grid, inputs_.at("coords"), kind, count, seed);
+    BadSites bad = bad_sites(*book, inputs_.at("coords"), kind, count, seed);
     if (!bad.refusal.empty()) {
       Arrays inputs = inputs_;
       inputs.insert_or_assign("coords", std::move(bad.coords));

@@ -62,10 +62,10 @@ struct RunOptions {
   /// Fills outputs, workspaces and guard bands with NaN first. Off only under a tool that looks for
   /// reads of unwritten memory, which the fill would hide.
   bool poison = true;
-  /// Makes some rows of `coords`, where a ladder takes them, unusable: then a rung agrees if it
-  /// refuses them with the reference's words.
+  /// Makes some rows of a rulebook's `coords` unusable: then a rung agrees if it refuses them with
+  /// the reference's words. (Other ladders take sites for granted that a rulebook has checked.)
   struct Spoilt {
-    BadSite kind;
+    BadSite kind;        ///< What is wrong with them.
     std::int64_t count;  ///< Of rows, at most.
     std::uint64_t seed;  ///< Of which rows, and how.
   };

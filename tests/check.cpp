@@ -142,7 +142,8 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
                 std::size_t turn, const Problem& form, const CheckOptions& options,
                 CheckReport& report) {
   std::vector<Data> modes = {Data::integer};
-  if (options.real_mode && !problem.once && has_made_up_data(ladder, problem))
+  if (options.real_mode && !problem.once && !problem.exact_only &&
+      has_made_up_data(ladder, problem))
     modes.push_back(Data::real);
   if (problem.equal_sums) modes = {Data::positive};
   for (const Data data : modes) {

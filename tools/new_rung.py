@@ -52,6 +52,8 @@ def skeleton(text, ladder, old, new):
     declared = re.search(rf"^(Implementation<\w+> ){old[1]}\(\)", code, re.MULTILINE)
     if not declared:
         raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: has no function {old[1]}() in the usual form; copy it by hand")
+    if old[0] != new[0] and f'#include "{old[0]}/' in code:
+        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: is made of what {old[0]} alone may include; copy it by hand")
     public = code[code.rindex("}  // namespace\n", 0, declared.start()):declared.start()] if "namespace {" in code else ""
     if re.search(r"^\w.*\) \{", public, re.MULTILINE):
         raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: defines functions for other files, too; copy it by hand")

@@ -7,7 +7,7 @@
 /// - hang: it does not end where M is 20 or more;
 /// - choice: it tells tall from wide matrices, and is wrong where M is 20 or more, and 1 more than
 /// N;
-/// - blind: cuda_naive/sparse_to_dense/scatter takes sites that cannot be used.
+/// - blind: cuda_naive/rulebook/two_phases takes sites that cannot be used.
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +32,7 @@ AnyImplementation& code_of(const std::string& in_ladder, const std::string& name
 }
 
 void make_blind() {
-  AnyImplementation& code = code_of("sparse_to_dense", "cuda_naive/sparse_to_dense/scatter");
+  AnyImplementation& code = code_of("rulebook", "cuda_naive/rulebook/two_phases");
   for (auto* part : {&code.run, &code.finish}) {
     *part = [right = *part](const Problem& problem, const Arguments& arrays) {
       try {

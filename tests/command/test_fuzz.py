@@ -128,11 +128,11 @@ class Conditions(ProgramTest):
         self.assertTrue(np.any(with_bias != without))
 
     def test_bad_sites_are_refused(self):
-        for ladder in ("rulebook", "sparse_to_dense"):
+        for form in ("pairs", "sorted"):
             for bad in ("repeated:3", "outside:2"):
-                self.agree("compare", ladder, "--shape", "6,7,8", "--sites", 30, "--bad-sites", bad)
-        command = ["compare", "sparse_to_dense", "--backend", "emulated", "--rung", "*naive*", "--bad-sites",
-                   "repeated:1"]
+                self.agree("compare", "rulebook", "--shape", "6,7,8", "--sites", 30, "--form", form, "--bad-sites", bad)
+        command = ["compare", "rulebook", "--backend", "emulated", "--rung", "*two_phases", "--mode", "strided",
+                   "--bad-sites", "repeated:1"]
         result = subprocess.run([os.environ["BROKEN_RUNGS"], *command], capture_output=True, text=True,
                                 env={**os.environ, "CONVLADDER_BROKEN": "blind"})
         self.assertEqual(result.returncode, DIFFER)

@@ -11,7 +11,7 @@ from program import HAS_GPU, LADDERS, SMALL_GEMM, ProgramTest
 
 
 class ListJson(ProgramTest):
-    KEYS = ["ladder", "rung", "backend", "idea", "previous", "source", "deterministic"]
+    KEYS = ["ladder", "rung", "backend", "idea", "previous", "source", "deterministic", "computes"]
 
     def rungs(self, *arguments):
         path = self.folder / "list.json"

@@ -20,24 +20,26 @@ class NewRung(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
-        for part in ("ladders", "cpu_reference/gemm", "cuda_naive/gemm", "cuda_optimized/gemm"):
-            shutil.copytree(ROOT / part, self.root / part)
+        shutil.copytree(ROOT / "ladders", self.root / "ladders")
+        for ladder in ("conv2d", "gemm"):
+            for folder in ("cpu_reference", "cuda_naive", "cuda_optimized"):
+                shutil.copytree(ROOT / folder / ladder, self.root / folder / ladder)
 
     def tearDown(self):
         self.folder.cleanup()
 
     def test_a_copy_of_the_rung_before_and_a_row_of_the_table(self):
-        for after, folder in (("cuda_naive/gemm/direct", "cuda_optimized"), ("register_tile", "cuda_optimized"),
-                              ("triple_loop", "cpu_reference")):
+        for ladder, after, folder in (("conv2d", "cuda_naive/conv2d/direct", "cuda_optimized"),
+                                      ("gemm", "register_tile", "cuda_optimized"), ("gemm", "triple_loop", "cpu_reference")):
             name = "new_" + after.rsplit("/", 1)[-1]
-            file, table = new_rung.write_rung(self.root, "gemm", name, after)
-            self.assertEqual(file.parent, self.root / folder / "gemm")
+            file, table = new_rung.write_rung(self.root, ladder, name, after)
+            self.assertEqual(file.parent, self.root / folder / ladder)
             text = file.read_text()
             self.assertIn(f"@file {file.name}", text)
-            self.assertIn(f"Implementation<GemmProblem> {name}()", text)
+            self.assertRegex(text, rf"Implementation<\w+> {name}\(\)")
             rows = table.read_text()
-            self.assertIn(f"RUNG(GemmProblem, {folder}, gemm, {name})", rows)
-            self.assertIn(f'ROW({folder}, gemm, {name}, "', rows)
+            self.assertRegex(rows, rf"RUNG\(\w+, {folder}, {ladder}, {name}\)")
+            self.assertIn(f'ROW({folder}, {ladder}, {name}, "', rows)
             compiler = os.environ.get("CXX", "g++")
             made = subprocess.run(
                 [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", self.root, "-I", ROOT, "-I",
@@ -47,7 +49,8 @@ class NewRung(unittest.TestCase):
     def test_bad_words(self):
         for ladder, name, after, says in (
                 ("gem", "fast", "tiled", "ladder = gem"), ("gemm", "Fast", "tiled", "name = Fast"),
-                ("gemm", "cp_async", "tiled", "is there already"), ("gemm", "fast", "tield", "after = tield")):
+                ("gemm", "cp_async", "tiled", "is there already"), ("gemm", "fast", "tield", "after = tield"),
+                ("gemm", "fast", "cuda_naive/gemm/direct", "copy it by hand")):
             with self.assertRaises(new_rung.Trouble) as trouble:
                 new_rung.write_rung(self.root, ladder, name, after)
             self.assertIn(says, str(trouble.exception))
