@@ -170,6 +170,7 @@ std::string Drawing::svg() const {
   std::vector<std::byte> bytes;
   const SurfaceHandle file =
       checked(cairo_svg_surface_create_for_stream(&append_bytes, &bytes, width_, height_));
+  cairo_svg_surface_set_document_unit(file.get(), CAIRO_SVG_UNIT_PX);
   surface_->draw_on(file.get(), 0, 0);
   cairo_surface_finish(file.get());
   check(cairo_surface_status(file.get()));

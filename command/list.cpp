@@ -13,12 +13,14 @@
 namespace convladder::command {
 namespace {
 
+/// Steps, and indented what branches off.
 void print(const Ladder& ladder) {
   std::printf("%s  %s\n", styled(Style::bold, ladder.name).c_str(), ladder.summary.c_str());
   std::size_t width = 0;
   for (const Rung& rung : ladder.rungs) width = std::max(width, rung.name.size());
   for (const Rung& rung : ladder.rungs) {
-    const std::string start = "  " + left(rung.name, width + 2);
+    const bool branch = rung.kind == RungKind::branch;
+    const std::string start = (branch ? "  - " : "  ") + left(rung.name, width + (branch ? 0 : 2));
     std::printf("%s%s\n", start.c_str(), wrapped(rung.idea, start.size(), start.size()).c_str());
   }
 }
@@ -43,7 +45,9 @@ int list(const Options& options) {
                       {"previous", rung.previous},
                       {"source", rung.source},
                       {"deterministic", rung.deterministic},
-                      {"computes", ladder.summary}});
+                      {"computes", ladder.summary},
+                      {"kind", name_of(rung.kind)},
+                      {"beside", rung.beside}});
     }
   }
   if (file) file->write(json.dump(2) + "\n");

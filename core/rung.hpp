@@ -151,13 +151,27 @@ constexpr const char* name_of(Where where) {
   return where == Where::cpu ? "cpu" : where == Where::emulated ? "emulated" : "gpu";
 }
 
+/// How a rung stands to the one that it comes from.
+enum class RungKind {
+  start,  ///< The bottom of a ladder.
+  step,   ///< One idea on top of it.
+  branch  ///< Another way, which leaves the ladder's steps there.
+};
+
+/// As in tables and JSON: "step".
+constexpr const char* name_of(RungKind kind) {
+  return kind == RungKind::start ? "start" : kind == RungKind::step ? "step" : "branch";
+}
+
 /// A row of the rung table.
 struct Rung {
-  std::string name;           ///< Source path from the root without the suffix.
-  std::string source;         ///< Source path from the root.
-  std::string idea;           ///< The one idea, in a line.
-  std::string previous;       ///< The rung that this one improves on; empty at the bottom.
-  bool deterministic = true;  ///< The same input gives the same bits, run after run.
+  std::string name;                 ///< Source path from the root without the suffix.
+  std::string source;               ///< Source path from the root.
+  std::string idea;                 ///< The one idea, in a line.
+  std::string previous;             ///< The rung that it comes from; empty at the bottom.
+  bool deterministic = true;        ///< The same input gives the same bits, run after run.
+  RungKind kind = RungKind::start;  ///< Against `previous`.
+  std::string beside = {};          ///< Of a branch: the rung to compare it with.
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 

@@ -132,17 +132,21 @@ class Pages:
         return lines
 
     def rung_table(self, ladder):
-        lines = ["| | rung | the one idea | improves on |", "|---|---|---|---|"]
+        lines = ["| | rung | the one idea | comes from |", "|---|---|---|---|"]
         for number, row in enumerate(self.ladders[ladder], 1):
             previous = row.get("previous")
+            branch = row["kind"] == "branch"
+            source = self.link(previous, short_name(previous)) if previous else ""
+            if branch:
+                source = f"branches off {source}"
             lines.append(
                 f"| {number} | \\subpage {page_id(row['rung'])} \"{row['rung'].replace('/' + ladder + '/', ' / ')}\""
-                f" | {row['idea']} | {self.link(previous, short_name(previous)) if previous else ''} |"
+                f" | {row['idea']} | {source} |"
             )
         return lines
 
     def rung_map(self, ladder):
-        """The rungs as a graph: an arrow leads from a rung to those that improve on it."""
+        """The rungs as a graph: an arrow leads from a rung to its next step, a dashed one to what branches off."""
         lines = [
             "\\dot",
             f"digraph {ladder} {{",
@@ -158,12 +162,14 @@ class Pages:
                 f' URL="\\ref {page_id(row["rung"])}" tooltip="{row["idea"]}"];'
             )
             if row.get("previous"):
-                lines.append(f'  "{row["previous"]}" -> "{row["rung"]}";')
+                style = " [style=dashed]" if row["kind"] == "branch" else ""
+                lines.append(f'  "{row["previous"]}" -> "{row["rung"]}"{style};')
         lines += ["}", "\\enddot", ""]
         legend = ", ".join(
             f'<span class="swatch" style="background:{colour}"></span> {folder}'
             for folder, colour in COLOURS.items()
         )
+        legend += "; dashed: a branch, another way"
         return lines + ["\\htmlonly[block]", f'<p class="legend">{legend}</p>', "\\endhtmlonly", ""]
 
     def ladder_table(self):
@@ -237,7 +243,7 @@ class Pages:
         """What a program of docs/examples printed, as a block of code."""
         return f"```\n{(self.out / (match.group(1) + '.txt')).read_text().rstrip()}\n```"
 
-    def filled(self, page):
+    def filled(self, page, path):
         """A hand-written page with its generated parts."""
 
         def rungs(match):
@@ -262,7 +268,7 @@ class Pages:
         for name, make in tables.items():
             if f"<!-- {name} -->" in page:
                 page = page.replace(f"<!-- {name} -->", "\n".join(make()))
-        return page
+        return benchmark_tables.filled(page, self.benchmarks, None, path)
 
 
 def planted_bugs(root):
@@ -291,7 +297,7 @@ def main():
     pages = Pages(json.loads(arguments.list.read_text()), hashes, arguments.root, arguments.out)
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
-        write(arguments.out / "pages" / page.name, pages.filled(page.read_text()))
+        write(arguments.out / "pages" / page.name, pages.filled(page.read_text(), page))
     rung_pages = RungPages(pages, planted_bugs(arguments.root))
     for rung in pages.rows:
         rung_pages.write(rung, write)

@@ -152,9 +152,20 @@ class RungPages:
         pieces = pieces_of(body)
         out = self.pages.out
         write(out / "programs" / row["source"], marked(header, body, pieces))
-        write(out / "pages" / f"{page_id(rung)}.md", "\n".join(self.page(row, Header(header), pieces)) + "\n")
+        kernels = self.included_kernels("\n".join(body))
+        for name in kernels:
+            text = (self.pages.root / name).read_text()
+            write(out / "programs" / name, re.sub(r"///<?", "//", text))
+        write(out / "pages" / f"{page_id(rung)}.md", "\n".join(self.page(row, Header(header), pieces, kernels)) + "\n")
 
-    def page(self, row, header, pieces):
+    def included_kernels(self, body):
+        """The building blocks with kernels that a program includes, if it has none of its own."""
+        if "__global__" in body:
+            return []
+        named = re.findall(r'^#include "(c\w+_\w+/[^"]+\.cuh)"', body, re.MULTILINE)
+        return [name for name in named if "__global__" in (self.pages.root / name).read_text()]
+
+    def page(self, row, header, pieces, kernels):
         rung, ladder = row["rung"], row["ladder"]
         folder = pathlib.PurePosixPath(row["source"]).parent.as_posix()
 
@@ -174,8 +185,10 @@ class RungPages:
         lines += ["## The program", "", f"`{row['source']}`, from the includes to the last line:", ""]
         for i, (title, _, _) in enumerate(pieces):
             lines += [*([f"### {title}", ""] if title else []), f"\\snippetlineno programs/{row['source']} piece {i}", ""]
+        for name in kernels:
+            lines += folded(f"{name}, with the kernel", [f"\\include{{lineno}} programs/{name}"])
         if row.get("previous"):
-            lines += self.change(row["previous"], rung)
+            lines += self.change(row["beside"] or row["previous"], rung)
         lines += ["## Prediction and measurement", "", *expected, "", *self.measured(row, expected), *costs, ""]
         if exercise:
             lines += ["## Try", "", re.sub(r"^\*\*Try\.\*\* *", "", exercise[0]), *exercise[1:], ""]
@@ -186,8 +199,10 @@ class RungPages:
         """A table of where the rung stands."""
         rung, ladder = row["rung"], row["ladder"]
         rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\", rung {number} of {count}")]
-        if row.get("previous"):
-            rows += [("Before it", self.pages.link(row["previous"]))]
+        if row["kind"] == "branch":
+            rows += [("Branches off", self.pages.link(row["previous"])), ("Compare it with", self.pages.link(row["beside"]))]
+        elif row.get("previous"):
+            rows += [("A step on", self.pages.link(row["previous"]))]
         after = [other["rung"] for other in self.pages.ladders[ladder] if other.get("previous") == rung]
         if after:
             rows += [("After it", ", ".join(self.pages.link(other) for other in after))]
@@ -295,4 +310,4 @@ class RungPages:
         ]
         if alike < LEAST_LIKENESS or len(shown) > LONGEST_CHANGE:
             change = folded(f"{len(shown)} lines" if alike >= LEAST_LIKENESS else f"{len(shown)} lines: most of the file", change)
-        return [f"## What changed since {short_name(before)} {{#{page_id(after)}_change}}", "", *change]
+        return [f"## What is different from {short_name(before)} {{#{page_id(after)}_change}}", "", *change]

@@ -14,40 +14,53 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
-  return {"conv2d_dgrad",
-          "gradient of a 2-D convolution with respect to its input",
-          [](const Problem& problem) {
-            return conv2d_dgrad_signature(std::get<Conv2dProblem>(problem));
-          },
-          {
-              CPU_ROW(cpu_reference, conv2d_dgrad, direct, "",
-                      "the definition: the forward loops with the arrow turned round"),
+  return {
+      "conv2d_dgrad",
+      "gradient of a 2-D convolution with respect to its input",
+      [](const Problem& problem) {
+        return conv2d_dgrad_signature(std::get<Conv2dProblem>(problem));
+      },
+      {
+          CPU_ROW(cpu_reference, conv2d_dgrad, direct, "",
+                  "the definition: the forward loops with the arrow turned round"),
+          branch(
+              "cpu_reference/conv2d_dgrad/direct",
               CPU_ROW(cpu_reference, conv2d_dgrad, gemm_col2im, "cpu_reference/conv2d_dgrad/direct",
-                      "a matrix product for the columns, col2im for the pixels"),
-              CUDA_ROW(cuda_naive, conv2d_dgrad, gather, "cpu_reference/conv2d_dgrad/direct",
-                       "one thread gathers one element of dx"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im, "cuda_naive/conv2d_dgrad/gather",
-                       "a tiled matrix product, then col2im"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise,
-                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                       "one channel a filter: dy convolved with the filter turned round"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
-                       "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                       "a product without columns for each residue class of pixels"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm",
-                       "packed weights, copies of three stages in flight"),
+                      "a matrix product for the columns, col2im for the pixels")),
+          CUDA_ROW(cuda_naive, conv2d_dgrad, gather, "cpu_reference/conv2d_dgrad/direct",
+                   "one thread gathers one element of dx"),
+          branch("cuda_naive/conv2d_dgrad/gather",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im,
+                          "cuda_naive/conv2d_dgrad/gather", "a tiled matrix product, then col2im")),
+          branch("cuda_naive/conv2d_dgrad/gather",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise,
+                          "cuda_optimized/conv2d_dgrad/gemm_col2im",
+                          "one channel a filter: dy convolved with the filter turned round")),
+          branch("cuda_optimized/conv2d_dgrad/gemm_col2im",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
+                          "cuda_optimized/conv2d_dgrad/gemm_col2im",
+                          "a product without columns for each residue class of pixels")),
+          CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
+                   "cuda_optimized/conv2d_dgrad/implicit_gemm",
+                   "packed weights, copies of three stages in flight"),
+          branch(
+              "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_split_k,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                       "several blocks share the sums of a tile, a second kernel adds the parts"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                       "few channels: all residue classes are rows of one product"),
+                       "several blocks share the sums of a tile, a second kernel adds the parts")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                          "few channels: all residue classes are rows of one product")),
+          branch(
+              "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                       "implicit GEMM in NHWC on the tensor cores, a class of pixels at a time"),
+                       "implicit GEMM in NHWC on the tensor cores, a class of pixels at a time")),
+          branch(
+              "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
-                       "a forward pass over dy for each residue of the stride, with wgmma (TF32)"),
-          }};
+                       "a forward pass over dy for each residue of the stride, with wgmma (TF32)")),
+      }};
 }

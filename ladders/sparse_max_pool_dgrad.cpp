@@ -16,9 +16,10 @@ convladder::Ladder convladder::sparse_max_pool_dgrad_ladder() {
           {
               CPU_ROW(cpu_reference, sparse_max_pool_dgrad, direct, "",
                       "every output gives its gradient to the row that it chose"),
-              CPU_ROW(cpu_reference, sparse_max_pool_dgrad, gather,
-                      "cpu_reference/sparse_max_pool_dgrad/direct",
-                      "every input asks its outputs whether they chose it"),
+              branch("cpu_reference/sparse_max_pool_dgrad/direct",
+                     CPU_ROW(cpu_reference, sparse_max_pool_dgrad, gather,
+                             "cpu_reference/sparse_max_pool_dgrad/direct",
+                             "every input asks its outputs whether they chose it")),
               CUDA_ROW(cuda_naive, sparse_max_pool_dgrad, scatter,
                        "cpu_reference/sparse_max_pool_dgrad/direct",
                        "one thread an element of dy, which it adds to its winner atomically",

@@ -19,9 +19,11 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
       {
           CPU_ROW(cpu_reference, sparse_wgrad, direct, "",
                   "pair after pair, as the rulebook lists them"),
-          CPU_ROW(cpu_reference, sparse_wgrad, gather_gemm_scatter,
-                  "cpu_reference/sparse_wgrad/direct",
-                  "both rows of a tap's pairs copied together, then one matrix product a tap"),
+          branch(
+              "cpu_reference/sparse_wgrad/direct",
+              CPU_ROW(cpu_reference, sparse_wgrad, gather_gemm_scatter,
+                      "cpu_reference/sparse_wgrad/direct",
+                      "both rows of a tap's pairs copied together, then one matrix product a tap")),
           CUDA_ROW(cuda_naive, sparse_wgrad, scatter, "cpu_reference/sparse_wgrad/direct",
                    "one thread a pair and output channel, which adds to dw atomically",
                    /*deterministic=*/false),
@@ -35,7 +37,9 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
           CUDA_ROW(cuda_optimized, sparse_wgrad, split_k,
                    "cuda_optimized/sparse_wgrad/split_k_atomics",
                    "parts go to a workspace, and a second launch adds them in one order"),
-          CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma, "cuda_optimized/sparse_wgrad/split_k",
-                   "the same on tensor cores, both factors transposed as they are loaded"),
+          branch("cuda_optimized/sparse_wgrad/split_k",
+                 CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma,
+                          "cuda_optimized/sparse_wgrad/split_k",
+                          "the same on tensor cores, both factors transposed as they are loaded")),
       }};
 }

@@ -225,10 +225,13 @@ def ladder_table(rows):
     ladders = {}
     for row in rows:
         ladders.setdefault(row["ladder"], []).append(row)
-    lines = ["| ladder | computes | rungs | from | to |", "|---|---|---:|---|---|"]
+    lines = ["| ladder | computes | steps | branches | from | to |", "|---|---|---:|---:|---|---|"]
     for ladder, rungs in ladders.items():
-        first, last = (f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})" for rung in (rungs[0], rungs[-1]))
-        lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | {rungs[0]['computes']} | {len(rungs)} | {first} | {last} |")
+        steps = [rung for rung in rungs if rung["kind"] != "branch"]
+        first, last = (f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})" for rung in (steps[0], steps[-1]))
+        branches = sum(rung["kind"] == "branch" for rung in rungs)
+        lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | {rungs[0]['computes']} | {len(rungs) - branches} | {branches}"
+                     f" | {first} | {last} |")
     return "\n".join(lines)
 
 

@@ -69,7 +69,8 @@ def with_row(table, ladder, old, new, cuda):
     problem = re.search(rf"C(?:PU|UDA)_RUNG\((\w+), {old[0]}, {ladder}, {old[1]}\)\n", table)
     at = problem.end()
     table = table[:at] + f"{kind}_RUNG({problem.group(1)}, {new[0]}, {ladder}, {new[1]})\n" + table[at:]
-    row = re.search(rf"( *)C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},(?:[^\"()]|\"[^\"]*\")*\),?", table)
+    row = re.search(rf"( *)(branch\(\s*\"[^\"]*\",\s*)?C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},"
+                    rf"(?:[^\"()]|\"[^\"]*\")*\)(?(2)\)),?", table)
     indent = row.group(1)
     fresh = f'{indent}{kind}_ROW({new[0]}, {ladder}, {new[1]}, "{old[0]}/{ladder}/{old[1]}",\n{indent}         "TODO: the one idea, in a line"),'
     before = row.group(0) if row.group(0).endswith(",") else row.group(0) + ","

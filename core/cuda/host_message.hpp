@@ -81,8 +81,8 @@ struct Letter {
 ///     const Count found = count.received();      // waits for the letter, and for no more
 ///
 /// A copy to memory of the host that is not pinned goes through a buffer of the driver's, can only
-/// start when everything before has ended, and takes some 9 us on an H200. Here, there is no copy,
-/// who waits need not be the last in the stream, and a letter arrives before its kernel ends.
+/// start when everything before has ended, and takes as long as a small kernel. Here, there is no
+/// copy, who waits need not be the last in the stream, and a letter arrives before its kernel ends.
 ///
 /// It is all zeros until it is written. A run that waits for a message cannot be recorded in a CUDA
 /// graph. For the default stream.

@@ -11,7 +11,8 @@ from program import HAS_GPU, LADDERS, SMALL_GEMM, ProgramTest
 
 
 class ListJson(ProgramTest):
-    KEYS = ["ladder", "rung", "backend", "idea", "previous", "source", "deterministic", "computes"]
+    KEYS = ["ladder", "rung", "backend", "idea", "previous", "source", "deterministic", "computes", "kind",
+            "beside"]
 
     def rungs(self, *arguments):
         path = self.folder / "list.json"
@@ -29,8 +30,10 @@ class ListJson(ProgramTest):
             self.assertEqual(rung["source"].rsplit(".", 1)[0], rung["rung"])
             self.assertEqual(rung["source"].endswith(".cu"), rung["backend"] == "cuda")
             self.assertTrue(rung["idea"])
-            if rung["previous"]:
-                self.assertIn(rung["previous"], names, "a rung stands above the one before it")
+            self.assertEqual(rung["kind"], "branch" if rung["beside"] else "step" if rung["previous"] else "start")
+            for other in (rung["previous"], rung["beside"]):
+                if other:
+                    self.assertIn(other, names, "a rung stands above the ones that it names")
             self.assertNotIn(rung["rung"], names)
             names.add(rung["rung"])
         self.assertEqual(sorted({rung["ladder"] for rung in rungs}), sorted(LADDERS))
