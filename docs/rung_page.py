@@ -80,11 +80,9 @@ def kind_of(chunk):
         return "kernel"
     if "__device__" in code:
         return "device"
-    if re.search(r"^(template .*)?(inline )?(constexpr|struct|enum|using|\[\[maybe_unused\]\] constexpr)", code, re.MULTILINE) and not re.search(
-        r"^(?!constexpr).*\) \{$", code, re.MULTILINE
-    ):
-        return "constants"
-    return "host"
+    names_something = re.search(r"^(template .*|inline |\[\[maybe_unused\]\] )*(constexpr|struct|enum|using)\b", code, re.M)
+    has_function = re.search(r"^(?!constexpr).*\) \{$", code, re.M)
+    return "constants" if names_something and not has_function else "host"
 
 
 def pieces_of(body):
