@@ -338,10 +338,13 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   RungRun result;
   const AllocationsBefore before(where);
   try {
+    // Around the run alone, a host that touches device memory is caught.
+    std::optional<cuda_on_cpu::control::KeepMemoryOpen> open(std::in_place);
     Memory memory(device, signature, inputs, workspace_bytes, options);
     const Arguments arguments = memory.arguments();
     for (int run = 0; run <= options.warm_up_runs; ++run) {
       memory.reset();
+      open.reset();
       device.synchronize();
       const auto start = std::chrono::steady_clock::now();
       try {
@@ -354,6 +357,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
       const std::chrono::duration<double, std::milli> time =
           std::chrono::steady_clock::now() - start;
       result.milliseconds = time.count();
+      open.emplace();
     }
     result.damage = memory.damage();
     if (result.damage.empty()) result.outputs = memory.outputs();

@@ -74,6 +74,18 @@ void reset() {
   forget_errors();
 }
 
+KeepMemoryOpen::KeepMemoryOpen() {
+  DeviceArena& arena = DeviceArena::instance();
+  const DeviceArena::Lock lock(arena);
+  arena.keep_open();
+}
+
+KeepMemoryOpen::~KeepMemoryOpen() {
+  DeviceArena& arena = DeviceArena::instance();
+  const DeviceArena::Lock lock(arena);
+  arena.keep_open_no_more();
+}
+
 std::vector<Allocation> live_allocations() {
   DeviceArena& arena = DeviceArena::instance();
   const DeviceArena::Lock lock(arena);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "memory_fault.hpp"
 #include "sanitizer.hpp"
@@ -95,10 +96,23 @@ DeviceArena::DeviceArena() {
   install_memory_fault_handler();
 }
 
-DeviceArena::Access::Access(DeviceArena& arena) : lock_(arena), arena_(arena) {
-  arena_.protect(PROT_READ | PROT_WRITE);
+DeviceArena::Access::Access(DeviceArena& arena) : lock_(arena), arena_(arena) { arena_.open(); }
+DeviceArena::Access::~Access() { arena_.close(); }
+
+void DeviceArena::open() {
+  if (!std::exchange(open_, true)) protect(PROT_READ | PROT_WRITE);
 }
-DeviceArena::Access::~Access() { arena_.protect(PROT_NONE); }
+
+void DeviceArena::close() {
+  if (kept_open_ > 0) return;
+  open_ = false;
+  protect(PROT_NONE);
+}
+
+void DeviceArena::keep_open_no_more() {
+  --kept_open_;
+  if (open_) close();
+}
 
 void DeviceArena::protect(int protection) const {
   // Neighbouring allocations share one call.

@@ -71,6 +71,11 @@ class DeviceArena {
   std::string check_guards();
   std::string check_guards(const Allocation& allocation);
 
+  /// From now on, memory stays open behind an Access, until keep_open_no_more() was called as
+  /// often. Both require a Lock.
+  void keep_open() { ++kept_open_; }
+  void keep_open_no_more();
+
   std::size_t limit() const { return limit_; }
   void set_limit(std::size_t bytes) { limit_ = bytes; }
   void reset_limit();
@@ -87,7 +92,9 @@ class DeviceArena {
   DeviceArena();
   /// Start of `bytes` free addresses, or 0.
   std::uintptr_t find_gap(std::size_t bytes) const;
-  /// Sets the protection of all live pages.
+  /// Opens or closes all live pages.
+  void open();
+  void close();
   void protect(int protection) const;
 
   std::mutex mutex_;
@@ -97,6 +104,8 @@ class DeviceArena {
   std::size_t limit_ = 0;
   std::size_t used_ = 0;
   std::uint64_t count_ = 0;
+  bool open_ = false;  ///< whether live pages can be touched
+  int kept_open_ = 0;
   std::map<std::uintptr_t, Allocation> live_;   ///< by extent
   std::map<std::uintptr_t, Allocation> freed_;  ///< by extent, the latest ones, for reports only
 };

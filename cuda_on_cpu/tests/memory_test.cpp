@@ -128,6 +128,27 @@ TEST_CASE("host code that touches device memory ends the process with a sentence
   check([&] { return *static_cast<volatile int*>(memory.data() + 3); });
 }
 
+TEST_CASE("memory that is kept open can be touched, until nobody keeps it open any more") {
+  const Defaults defaults;
+  void* pointer = nullptr;
+  const Ending ending = in_child_process([&] {
+    const auto touch = [&] { *static_cast<volatile char*>(pointer) = 1; };
+    {
+      const control::KeepMemoryOpen open;
+      cudaMalloc(&pointer, 16);
+      touch();
+      {
+        const control::KeepMemoryOpen as_well;
+        cudaMemset(pointer, 0, 16);
+      }
+      touch();
+    }
+    static_cast<void>(!write(STDERR_FILENO, "closed ", 7));
+    touch();
+  });
+  CHECK(ending.message.starts_with("closed cuda_on_cpu: host code dereferenced"));
+}
+
 TEST_CASE("a fault of the host's own still ends the process as it would have") {
   const Defaults defaults;
   if (kAddressSanitizer) return;

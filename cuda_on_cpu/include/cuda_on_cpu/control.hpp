@@ -54,6 +54,17 @@ struct Allocation {
 /// The device allocations that are alive, oldest first: at the end of a program, its leaks.
 std::vector<Allocation> live_allocations();
 
+/// While one is alive, device memory stays open between calls, and host code that touches it is not
+/// caught. For code that makes many calls in a row and dereferences nothing: to open and close all
+/// memory takes system calls, around every copy and allocation.
+class KeepMemoryOpen {
+ public:
+  KeepMemoryOpen();
+  ~KeepMemoryOpen();
+  KeepMemoryOpen(const KeepMemoryOpen&) = delete;
+  KeepMemoryOpen& operator=(const KeepMemoryOpen&) = delete;
+};
+
 /// What launches have cost since the start or the last reset_statistics().
 struct Statistics {
   std::uint64_t launches;  ///< kernels launched
