@@ -373,7 +373,7 @@ int write_sites(const std::string& path, const std::vector<Plan>& plans) {
 
 }  // namespace
 
-int bench(const Options& options) {
+int convladder_bench(const Options& options) {
   const std::vector<Plan> plans = chosen(options);
   if (options.export_sites) return write_sites(*options.export_sites, plans);
   if (device_at(Where::gpu) == nullptr) return show_committed(options, plans);

@@ -7,7 +7,8 @@
 namespace convladder::command {
 
 /// Times the chosen rungs on the chosen problems; without a GPU: shows the newest committed run.
+/// With C linkage: program.cpp finds it in its library by name.
 /// @return an ExitStatus. @throws BadInput
-int bench(const Options& options);
+extern "C" int convladder_bench(const Options& options);
 
 }  // namespace convladder::command

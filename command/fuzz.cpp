@@ -498,7 +498,7 @@ std::string json_of(const Totals& totals, double seconds, std::uint64_t seed) {
 
 }  // namespace
 
-int fuzz(const Options& options) {
+int convladder_fuzz(const Options& options) {
   std::optional<OutputFile> file;
   if (options.json) file.emplace("json", *options.json);
   const std::uint64_t seed = options.seed_given ? options.seed : std::random_device{}() % 1'000'000;

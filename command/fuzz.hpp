@@ -12,7 +12,8 @@ namespace convladder::command {
 ///
 /// The comparisons run in a process of their own: if a rung ends or blocks it, that is a failure
 /// like others, and the search goes on.
+/// With C linkage: program.cpp finds it in its library by name.
 /// @return an ExitStatus: kSomeDiffer if anything failed. @throws BadInput
-int fuzz(const Options& options);
+extern "C" int convladder_fuzz(const Options& options);
 
 }  // namespace convladder::command

@@ -19,7 +19,7 @@ void print(const Ladder& ladder) {
   std::size_t width = 0;
   for (const Rung& rung : ladder.rungs) width = std::max(width, rung.name.size());
   for (const Rung& rung : ladder.rungs) {
-    const bool branch = rung.kind == RungKind::branch;
+    const bool branch = rung.kind() == RungKind::branch;
     const std::string start = (branch ? "  - " : "  ") + left(rung.name, width + (branch ? 0 : 2));
     std::printf("%s%s\n", start.c_str(), wrapped(rung.idea, start.size(), start.size()).c_str());
   }
@@ -46,7 +46,7 @@ int list(const Options& options) {
                       {"source", rung.source},
                       {"deterministic", rung.deterministic},
                       {"computes", ladder.summary},
-                      {"kind", name_of(rung.kind)},
+                      {"kind", name_of(rung.kind())},
                       {"beside", rung.beside}});
     }
   }

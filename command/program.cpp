@@ -17,6 +17,20 @@
 namespace convladder::command {
 namespace {
 
+/// `bench` and `fuzz`: where libraries are opened, one of their own, so that a comparison in a
+/// fresh clone does not wait for what it does not need.
+#ifdef CONVLADDER_OPENS_RUNGS
+int measure(const char* command, const Options& options) {
+  void* const function = function_in_program("measurements", "bench and fuzz", command);
+  return reinterpret_cast<decltype(&convladder_bench)>(function)(options);
+}
+int bench(const Options& options) { return measure("convladder_bench", options); }
+int fuzz(const Options& options) { return measure("convladder_fuzz", options); }
+#else
+int bench(const Options& options) { return convladder_bench(options); }
+int fuzz(const Options& options) { return convladder_fuzz(options); }
+#endif
+
 int run(const Options& options) {
   switch (options.command) {
     case Command::help: std::fputs(options.help.c_str(), stdout); return kAllAgree;

@@ -165,19 +165,22 @@ constexpr const char* name_of(RungKind kind) {
 
 /// A row of the rung table.
 struct Rung {
-  std::string name;                 ///< Source path from the root without the suffix.
-  std::string source;               ///< Source path from the root.
-  std::string idea;                 ///< The one idea, in a line.
-  std::string previous;             ///< The rung that it comes from; empty at the bottom.
-  bool deterministic = true;        ///< The same input gives the same bits, run after run.
-  RungKind kind = RungKind::start;  ///< Against `previous`.
-  std::string beside = {};          ///< Of a branch: the rung to compare it with.
+  std::string name;           ///< Source path from the root without the suffix.
+  std::string source;         ///< Source path from the root.
+  std::string idea;           ///< The one idea, in a line.
+  std::string previous;       ///< The rung that it comes from; empty at the bottom.
+  bool deterministic = true;  ///< The same input gives the same bits, run after run.
+  std::string beside = {};    ///< Of a branch: the rung to compare it with; else empty.
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 
   /// Its code for that place; empty where there is none.
   const std::optional<AnyImplementation>& code_at(Where where) const {
     return code[static_cast<std::size_t>(where)];
+  }
+  /// How it stands to `previous`.
+  RungKind kind() const {
+    return previous.empty() ? RungKind::start : beside.empty() ? RungKind::step : RungKind::branch;
   }
   /// Whether it is a .cu file.
   bool is_cuda() const { return source.ends_with(".cu"); }

@@ -71,7 +71,6 @@ using ProblemOf = decltype(problem_of(std::declval<Code>()));
 inline Rung cpu_row(std::string name, AnyImplementation code, std::string previous,
                     std::string idea, bool deterministic = true) {
   Rung rung{name, name + ".cpp", std::move(idea), std::move(previous), deterministic};
-  if (!rung.previous.empty()) rung.kind = RungKind::step;
   rung.code[static_cast<std::size_t>(Where::cpu)] = std::move(code);
   return rung;
 }
@@ -81,7 +80,6 @@ inline Rung cuda_row(std::string name, AnyImplementation emulated,
                      std::optional<AnyImplementation> gpu, std::string previous, std::string idea,
                      bool deterministic = true) {
   Rung rung{name, name + ".cu", std::move(idea), std::move(previous), deterministic};
-  if (!rung.previous.empty()) rung.kind = RungKind::step;
   rung.code[static_cast<std::size_t>(Where::emulated)] = std::move(emulated);
   rung.code[static_cast<std::size_t>(Where::gpu)] = std::move(gpu);
   return rung;
@@ -90,7 +88,6 @@ inline Rung cuda_row(std::string name, AnyImplementation emulated,
 /// A row that is no step but a branch: another way, which leaves the steps at its previous rung.
 /// @param beside the rung to compare it with
 inline Rung branch(std::string beside, Rung rung) {
-  rung.kind = RungKind::branch;
   rung.beside = std::move(beside);
   return rung;
 }

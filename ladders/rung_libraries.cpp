@@ -57,20 +57,34 @@ void wait_until_built(const std::string& folder) {
   if (wait_observer()) wait_observer()({});
 }
 
-void* open_library(const std::string& folder) {
+/// @param what of the program it holds
+void* open_library(const std::string& name, const std::string& what) {
+  const fs::path file = library_folder() / ("lib" + name + ".so");
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw MissingLibrary(text(what, " cannot be opened: ", dlerror(),
+                              " (the target that builds them is ", name, ")"));
+  }
+  return library;
+}
+
+void* open_rungs(const std::string& folder) {
   static std::mutex mutex;
   static std::map<std::string, void*> opened;
   const std::lock_guard lock(mutex);
   void*& library = opened[folder];
   if (library != nullptr) return library;
   wait_until_built(folder);
-  const fs::path file = library_folder() / ("lib" + library_name(folder) + ".so");
-  library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    throw MissingLibrary(text("the rungs of ", folder, " cannot be opened: ", dlerror(),
-                              " (the target that builds them is ", library_name(folder), ")"));
+  return library = open_library(library_name(folder), "the rungs of " + folder);
+}
+
+/// @throws MissingLibrary if the library has no such function
+void* function_of(void* library, const std::string& library_name, const char* symbol) {
+  void* const function = dlsym(library, symbol);
+  if (function == nullptr) {
+    throw MissingLibrary(text("the library ", library_name, " has no function ", symbol));
   }
-  return library;
+  return function;
 }
 
 /// The linker's name of a function without parameters in nested namespaces: "_ZN1a1bEv" for a::b
@@ -88,11 +102,11 @@ std::string mangled(const std::string& name) {
 }  // namespace
 
 void* function_in_library(const std::string& folder, const std::string& name) {
-  void* const function = dlsym(open_library(folder), mangled(name).c_str());
-  if (function == nullptr) {
-    throw MissingLibrary(text("the library ", library_name(folder), " has no function ", name));
-  }
-  return function;
+  return function_of(open_rungs(folder), library_name(folder), mangled(name).c_str());
+}
+
+void* function_in_program(const std::string& library, const std::string& what, const char* symbol) {
+  return function_of(open_library(library, what), library, symbol);
 }
 
 std::optional<double> build_progress() {

@@ -1,5 +1,6 @@
 /// @file rung_libraries.hpp
-/// @brief Rungs whose code lies in libraries that are opened when it is first called.
+/// @brief Code that lies in libraries which are opened when it is first called: rungs, and commands
+/// that a comparison does not need.
 ///
 /// A folder of rungs, such as cuda_optimized/conv2d, is a library, rungs_cuda_optimized_conv2d,
 /// beside the one that holds this table. So a program runs when some ladders are not built yet, and
@@ -17,7 +18,7 @@
 
 namespace convladder {
 
-/// A library of rungs is missing, or its build failed.
+/// A library is missing, or its build failed.
 class MissingLibrary : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -27,6 +28,10 @@ class MissingLibrary : public std::runtime_error {
 /// the folder's library. If CONVLADDER_BUILD names the folder of a running build (see
 /// set_up_and_run in ./ladder), waits until that library is built. @throws MissingLibrary
 void* function_in_library(const std::string& folder, const std::string& name);
+
+/// The function `symbol` (extern "C") of another library of this build, which holds `what` ("bench
+/// and fuzz"). @throws MissingLibrary
+void* function_in_program(const std::string& library, const std::string& what, const char* symbol);
 
 /// Called with the folder whose library is being waited for, then with an empty name.
 using WaitObserver = std::function<void(const std::string& folder)>;

@@ -60,7 +60,7 @@ def skeleton(text, ladder, old, new):
     code = code[:declared.start()] + declared.group(1) + f"{new[1]}()" + code[declared.end():]
     code = re.sub(rf"\b{old[0]}::{ladder} \{{", f"{new[0]}::{ladder} {{", code)
     code = re.sub(rf"(namespace .*){old[0]}::{ladder}$", rf"\g<1>{new[0]}::{ladder}", code, flags=re.MULTILINE)
-    return HEADER.format(file=f"{new[1]}.{suffix}", ladder=ladder) + code, suffix
+    return HEADER.format(file=f"{new[1]}.{suffix}", ladder=ladder) + code
 
 
 def with_row(table, ladder, old, new, cuda):
@@ -93,7 +93,7 @@ def write_rung(root, ladder, name, after):
     file = root / new[0] / ladder / (name + source.suffix)
     if re.search(rf"_ROW\(\s*{new[0]},\s*{ladder},\s*{name},", table) or file.exists():
         raise Trouble(f"name = {name}: {new[0]}/{ladder}/{name} is there already")
-    text, _ = skeleton(source.read_text(), ladder, old, new)
+    text = skeleton(source.read_text(), ladder, old, new)
     table = with_row(table, ladder, old, new, source.suffix == ".cu")
     file.write_text(text)
     path.write_text(table)

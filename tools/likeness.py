@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""How alike a rung is to the one before it: of a step, a reader should know most lines.
+
+    likeness.py TABLE.json [LADDER]      TABLE.json is what `convladder list --json` writes
+
+Likeness is 2 * (lines in common, in order) / (lines of both), from 0 to 1. Comments and blank lines do not count. A
+rung's own headers (those beside rungs, not core's) count where only one of the two includes them: a loop that moved
+to a header is not known to who reads the step.
+"""
+
+import difflib
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#include "((?:cuda_naive|cuda_optimized|cpu_reference)/[^"]+)"', re.MULTILINE)
+
+
+def code_lines(path):
+    """The lines of a file that are code, without what indents them."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", (ROOT / path).read_text(), flags=re.DOTALL)
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return [line for line in lines if line and not line.startswith(("#include", "#pragma"))]
+
+
+def headers_of(path, found=None):
+    """The rungs' headers that a file includes, directly or through others, in their order."""
+    found = {} if found is None else found
+    for header in INCLUDE.findall((ROOT / path).read_text()):
+        if header not in found:
+            found[header] = True
+            headers_of(header, found)
+    return list(found)
+
+
+def likeness(old, new):
+    """Of two rungs' sources."""
+    headers = {path: headers_of(path) for path in (old, new)}
+    sides = []
+    for path, other in ((old, new), (new, old)):
+        lines = code_lines(path)
+        for header in headers[path]:
+            if header not in headers[other]:
+                lines += code_lines(header)
+        sides.append(lines)
+    return difflib.SequenceMatcher(None, *sides, autojunk=False).ratio()
+
+
+def of_table(rungs):
+    """(rung, likeness to its `previous`) for each that has one, in the table's order."""
+    sources = {rung["rung"]: rung["source"] for rung in rungs}
+    return [(rung, likeness(sources[rung["previous"]], rung["source"])) for rung in rungs if rung["previous"]]
+
+
+def main():
+    rungs = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    for rung, alike in of_table(rungs):
+        if len(sys.argv) < 3 or rung["ladder"] == sys.argv[2]:
+            lines = len((ROOT / rung["source"]).read_text().split("\n"))
+            print(f"{alike:.2f}  {rung['kind']:6}  {lines:4}  {rung['rung']}  <- {rung['previous']}")
+
+
+if __name__ == "__main__":
+    main()
