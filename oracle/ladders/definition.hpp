@@ -1,0 +1,110 @@
+/// @file definition.hpp
+/// @brief What the oracle knows of a ladder: each file beside this one fills a Definition.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "oracle/reference.hpp"
+#include "oracle/samples.hpp"
+
+namespace convladder::oracle {
+
+/// The definition of a ladder's operation, in double precision; see reference() and reference_at().
+struct Definition {
+  std::function<std::int64_t(const Problem&)> longest_sum;  ///< See longest_sum().
+  std::function<std::vector<Expected>(const Problem&, const Arrays&)> outputs;  ///< All of them.
+  /// The element at `place` of the output `name`, by itself; empty: there is no such function.
+  std::function<ExpectedElement(const Problem&, const Arrays&, const std::string& name,
+                                std::int64_t place)>
+      element;
+};
+
+/// A Definition in functions of the ladder's own problem type.
+template <class P>
+struct DefinitionOf {
+  std::int64_t (*longest_sum)(const P&);                      ///< As in Definition.
+  std::vector<Expected> (*outputs)(const P&, const Arrays&);  ///< As in Definition.
+  ExpectedElement (*element)(const P&, const Arrays&, const std::string&,
+                             std::int64_t) = nullptr;  ///< As in Definition; null: none.
+};
+
+/// For problems of any type, of which it must get its own.
+template <class P>
+Definition define(DefinitionOf<P> of) {
+  Definition definition{
+      [of](const Problem& p) { return of.longest_sum(std::get<P>(p)); },
+      [of](const Problem& p, const Arrays& inputs) { return of.outputs(std::get<P>(p), inputs); },
+      {}};
+  if (of.element != nullptr) {
+    definition.element = [of](const Problem& p, const Arrays& inputs, const std::string& name,
+                              std::int64_t place) {
+      return of.element(std::get<P>(p), inputs, name, place);
+    };
+  }
+  return definition;
+}
+
+/// The ladder's row. @throws std::logic_error if there is none
+const Definition& definition_of(const std::string& ladder);
+
+/// An output, all 0. @param rounds whether its values are sums, whose rounding is bounded
+inline Expected expected_for(const ArraySpec& spec, std::int64_t longest, bool rounds = true) {
+  const auto count = static_cast<std::size_t>(element_count(spec.shape));
+  return {spec,
+          std::vector<double>(count),
+          rounds ? std::vector<double>(count) : std::vector<double>(),
+          {},
+          longest,
+          Precision::fp32};
+}
+
+/// Adds a product to element i.
+inline void accumulate(Expected& to, std::int64_t i, double a, double b) {
+  to.values[static_cast<std::size_t>(i)] += a * b;
+  to.magnitude[static_cast<std::size_t>(i)] += std::abs(a * b);
+}
+
+/// An int32 output.
+inline Expected integers_of(const ArraySpec& spec, const Array& array) {
+  Expected expected;
+  expected.spec = spec;
+  expected.spec.shape = array.shape();
+  const auto numbers = array.as<std::int32_t>();
+  expected.integers.assign(numbers.begin(), numbers.end());
+  return expected;
+}
+
+/// Adds a product to a sum.
+inline void add(ExpectedElement& to, double a, double b) {
+  to.value += a * b;
+  to.magnitude += std::abs(a * b);
+}
+
+/// The inputs, with what is of a half type in float: the same numbers.
+inline Arrays in_float(const Arrays& inputs) {
+  Arrays result;
+  for (const auto& [name, array] : inputs)
+    result.emplace(name, array.dtype() == DType::i32 ? array : rounded_to(array, DType::f32));
+  return result;
+}
+
+/// Element i.
+inline double at(std::span<const float> values, std::int64_t i) {
+  return double{values[static_cast<std::size_t>(i)]};
+}
+
+/// The indices of a row-major offset in an array of four axes, of which the last three are given.
+struct Indices {
+  Indices(std::int64_t place, std::int64_t second, std::int64_t third, std::int64_t fourth)
+      : a(place / fourth / third / second), b(place / fourth / third % second),
+        c(place / fourth % third), d(place % fourth) {}
+  std::int64_t a, b, c, d;
+};
+
+}  // namespace convladder::oracle

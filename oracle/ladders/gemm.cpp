@@ -1,0 +1,44 @@
+/// @file gemm.cpp
+/// @brief The matrix product.
+#include "core/gemm_problem.hpp"
+#include "core/parallel.hpp"
+#include "oracle/ladders/definition.hpp"
+
+namespace convladder::oracle {
+namespace gemm {
+namespace {
+
+std::int64_t longest_sum(const GemmProblem& p) { return p.K; }
+
+std::vector<Expected> outputs(const GemmProblem& p, const Arrays& inputs) {
+  const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
+  Expected c = expected_for(gemm_signature(p).outputs[0], p.K);
+  parallel_for(p.M, [&](std::int64_t m) {
+    for (std::int64_t k = 0; k < p.K; ++k) {
+      const double a_mk = a[static_cast<std::size_t>(m * p.K + k)];
+      for (std::int64_t n = 0; n < p.N; ++n) {
+        accumulate(c, m * p.N + n, a_mk, b[static_cast<std::size_t>(k * p.N + n)]);
+      }
+    }
+  });
+  return {c};
+}
+
+ExpectedElement element(const GemmProblem& p, const Arrays& inputs, const std::string&,
+                        std::int64_t place) {
+  const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
+  const std::int64_t m = place / p.N, n = place % p.N;
+  ExpectedElement sum;
+  for (std::int64_t k = 0; k < p.K; ++k) add(sum, at(a, m * p.K + k), at(b, k * p.N + n));
+  return sum;
+}
+
+}  // namespace
+}  // namespace gemm
+
+Definition gemm_definition() {
+  return define<GemmProblem>(
+      {.longest_sum = gemm::longest_sum, .outputs = gemm::outputs, .element = gemm::element});
+}
+
+}  // namespace convladder::oracle
