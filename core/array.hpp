@@ -13,67 +13,9 @@
 
 #include "core/error.hpp"
 #include "core/half.hpp"
+#include "core/types.hpp"
 
 namespace convladder {
-
-/// Element types.
-enum class DType {
-  f32,
-  i32,
-  f16,  ///< see Half
-  bf16  ///< see BFloat16
-};
-
-/// Bytes of an element.
-constexpr std::size_t size_of(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
-}
-/// As in NumPy: "float32".
-constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
-
-/// The DType of a C++ element type.
-template <class T>
-constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) {
-    return DType::f32;
-  } else if constexpr (std::is_same_v<T, Half>) {
-    return DType::f16;
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return DType::bf16;
-  } else {
-    static_assert(std::is_same_v<T, std::int32_t>, "no DType for T");
-    return DType::i32;
-  }
-}
-
-/// Calls body(T{}) for the C++ type of a floating-point DType. @throws std::logic_error for i32
-template <class Body>
-decltype(auto) with_float_type(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::f32: return body(float{});
-    case DType::f16: return body(Half{});
-    case DType::bf16: return body(BFloat16{});
-    case DType::i32: break;
-  }
-  throw std::logic_error("int32 is no floating-point type");
-}
-
-/// How exactly a rung must multiply.
-enum class Precision {
-  fp32,  ///< Factors as they are.
-  tf32   ///< Factors may first be rounded to TF32: float's exponent, 10 bits of its fraction.
-};
-
-/// As on the command line: "tf32".
-constexpr const char* name_of(Precision precision) {
-  return precision == Precision::fp32 ? "fp32" : "tf32";
-}
-
-/// The extents of an array, outermost first.
-using Shape = std::vector<std::int64_t>;
 
 /// How the elements of an array follow one another where a rung computes. Its shape, messages and
 /// files do not change with it.

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "core/arithmetic.hpp"
+#include "core/array.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder {
 namespace {

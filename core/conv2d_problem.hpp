@@ -7,8 +7,7 @@
 
 #include "core/activation.hpp"
 #include "core/arithmetic.hpp"
-#include "core/array.hpp"
-#include "core/tile_map_problem.hpp"
+#include "core/types.hpp"
 
 namespace convladder {
 

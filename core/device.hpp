@@ -8,15 +8,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/where.hpp"
 
 namespace convladder {
-
-/// A CUDA call or a kernel failed. The message says which, where, and why.
-class DeviceError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Memory and copies of one place where rungs run. All calls wait for earlier work of this device.
 class Device {
@@ -41,11 +36,6 @@ class Device {
   /// Waits for all work. @throws DeviceError if any of it failed.
   virtual void synchronize() = 0;
 };
-
-/// The most blocks along an axis of a grid over which a kernel strides (see blocks_for()). Tests
-/// lower it: then a few blocks must do the work of many, as they do where a grid would exceed
-/// CUDA's limits.
-inline std::int64_t max_strided_blocks = std::numeric_limits<std::int64_t>::max();
 
 /// The device of that place; null where there is none (no GPU, or a build without CUDA).
 Device* device_at(Where where);

@@ -1,5 +1,8 @@
 #include "core/gemm_problem.hpp"
 
+#include "core/array.hpp"
+#include "core/tile_map_problem.hpp"
+
 namespace convladder {
 
 GemmProblem validated(GemmProblem p) {

@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "core/array.hpp"
-#include "core/tile_map_problem.hpp"
+#include "core/types.hpp"
 
 namespace convladder {
 

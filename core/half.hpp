@@ -7,8 +7,10 @@
 
 #include <bit>
 #include <cstdint>
+#include <stdexcept>
 
 #include "core/arithmetic.hpp"
+#include "core/types.hpp"
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -74,6 +76,18 @@ HOST_DEVICE inline BFloat16 rounded_to<BFloat16>(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};  // NaN, as the GPU has it
   return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
 #endif
+}
+
+/// Calls body(T{}) for the C++ type of a floating-point DType. @throws std::logic_error for i32
+template <class Body>
+decltype(auto) with_float_type(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32: return body(float{});
+    case DType::f16: return body(Half{});
+    case DType::bf16: return body(BFloat16{});
+    case DType::i32: break;
+  }
+  throw std::logic_error("int32 is no floating-point type");
 }
 
 }  // namespace convladder

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/arithmetic.hpp"
+#include "core/array.hpp"
 
 namespace convladder {
 namespace {

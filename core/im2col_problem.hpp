@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/arithmetic.hpp"
-#include "core/array.hpp"
 #include "core/conv2d_problem.hpp"
 
 namespace convladder {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/arithmetic.hpp"
-#include "core/array.hpp"
+#include "core/types.hpp"
 
 namespace convladder {
 

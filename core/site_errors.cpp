@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/array.hpp"
+
 namespace convladder {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "core/array.hpp"
+
 namespace convladder {
 namespace {
 

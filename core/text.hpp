@@ -2,6 +2,7 @@
 /// @brief Puts values together into a message.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -34,6 +35,15 @@ inline std::string gigabytes(double bytes) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, bytes < 1e14 ? "%.1f GB" : "%.1e GB", bytes / 1e9);
   return buffer;
+}
+
+/// "one", "two" or "several": for texts that shall not grow with a number. "no" for 0.
+constexpr const char* how_many(std::int64_t count) {
+  return count == 0 ? "no" : count == 1 ? "one" : count == 2 ? "two" : "several";
+}
+/// "one part", "two parts", "several parts": of what is called so where it is one.
+inline std::string how_many(std::int64_t count, const char* what) {
+  return std::string(how_many(count)) + " " + what + (count == 1 ? "" : "s");
 }
 
 }  // namespace convladder

@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "core/array.hpp"
+
 namespace convladder {
 namespace {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/array.hpp"
+
 namespace convladder {
 namespace {
 

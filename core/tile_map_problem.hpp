@@ -9,25 +9,9 @@
 #include <string_view>
 
 #include "core/arithmetic.hpp"
-#include "core/array.hpp"
+#include "core/types.hpp"
 
 namespace convladder {
-
-/// The tile maps. Where a map has one, CUTLASS's name for it stands beside.
-/// cpu_reference/tile_map/maps.cpp defines each by the order in which it walks over the tiles.
-enum class TileMap {
-  row_major,   ///< tile row by tile row, in a grid with one axis
-  identity1,   ///< GemmIdentityThreadblockSwizzle<1>: tile column by tile column
-  identity2,   ///< ...<2>: super-columns up to 2 tiles wide, walked row by row
-  identity4,   ///< ...<4>
-  identity8,   ///< ...<8>
-  horizontal,  ///< GemmHorizontalThreadblockSwizzle: grid.x runs over the tile columns
-  grouped,     ///< Triton's GROUP_SIZE_M: super-rows, walked column by column
-  hilbert,     ///< along a Hilbert curve
-  split_k,     ///< GemmSplitKIdentityThreadblockSwizzle: several blocks share a tile's k-steps
-  batched,     ///< GemmBatchedIdentityThreadblockSwizzle: grid.z runs over a batch of products
-  stream_k     ///< equal shares of all k-steps, which cross tile borders (Osama et al., 2023)
-};
 
 /// A map and its name.
 struct TileMapName {

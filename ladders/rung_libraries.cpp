@@ -78,11 +78,13 @@ void* open_rungs(const std::string& folder) {
   return library = open_library(library_name(folder), "the rungs of " + folder);
 }
 
+/// @param symbol the linker's name of the function `name`
 /// @throws MissingLibrary if the library has no such function
-void* function_of(void* library, const std::string& library_name, const char* symbol) {
-  void* const function = dlsym(library, symbol);
+void* function_of(void* library, const std::string& library_name, const std::string& symbol,
+                  const std::string& name) {
+  void* const function = dlsym(library, symbol.c_str());
   if (function == nullptr) {
-    throw MissingLibrary(text("the library ", library_name, " has no function ", symbol));
+    throw MissingLibrary(text("the library ", library_name, " has no function ", name));
   }
   return function;
 }
@@ -102,11 +104,11 @@ std::string mangled(const std::string& name) {
 }  // namespace
 
 void* function_in_library(const std::string& folder, const std::string& name) {
-  return function_of(open_rungs(folder), library_name(folder), mangled(name).c_str());
+  return function_of(open_rungs(folder), library_name(folder), mangled(name), name);
 }
 
 void* function_in_program(const std::string& library, const std::string& what, const char* symbol) {
-  return function_of(open_library(library, what), library, symbol);
+  return function_of(open_library(library, what), library, symbol, symbol);
 }
 
 std::optional<double> build_progress() {

@@ -64,6 +64,17 @@ TEST_CASE("a function that a library lacks is named") {
   const std::string why = why_missing("cpu_reference/gemm", "convladder::cpu_reference::nothing");
   CHECK(why.find("convladder::cpu_reference::nothing") != std::string::npos);
 }
+
+TEST_CASE("a library of commands that is not there is named, with what it holds") {
+  std::string why;
+  try {
+    function_in_program("nothing", "this and that", "function");
+  } catch (const MissingLibrary& error) {
+    why = error.what();
+  }
+  CHECK(why.find("this and that cannot be opened") != std::string::npos);
+  CHECK(why.find("nothing") != std::string::npos);
+}
 #endif
 
 TEST_CASE("a library that is being built is waited for, and the observer is told") {

@@ -13,11 +13,11 @@
 #include <map>
 #include <mutex>
 #include <source_location>
+#include <string>
 #include <utility>
 
 #include "core/arithmetic.hpp"
-#include "core/device.hpp"
-#include "core/text.hpp"
+#include "core/implementation.hpp"
 
 /// @def BACKEND
 /// The namespace of everything in a .cu file: `gpu` under nvcc, `emulated` on the CPU.
@@ -42,8 +42,8 @@ inline void check(cudaError_t code,
   report = cuda_on_cpu::control::last_report();
   if (!report.empty()) report = "; " + report;
 #endif
-  throw DeviceError(text(caller.file_name(), ":", caller.line(), ": ", cudaGetErrorName(code), ": ",
-                         cudaGetErrorString(code), report));
+  throw DeviceError(std::string(caller.file_name()) + ":" + std::to_string(caller.line()) + ": " +
+                    cudaGetErrorName(code) + ": " + cudaGetErrorString(code) + report);
 }
 
 /// The launch parameters between <<< and >>>, and where the launch stands.

@@ -1,0 +1,79 @@
+/// @file types.hpp
+/// @brief Small types that the problems of several ladders share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace convladder {
+
+struct Half;       // core/half.hpp
+struct BFloat16;   // core/half.hpp
+struct Signature;  // core/array.hpp
+
+/// Element types.
+enum class DType {
+  f32,
+  i32,
+  f16,  ///< see Half
+  bf16  ///< see BFloat16
+};
+
+/// Bytes of an element.
+constexpr std::size_t size_of(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
+}
+/// As in NumPy: "float32".
+constexpr const char* name_of(DType dtype) {
+  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16"};
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+/// The DType of a C++ element type.
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return DType::f32;
+  } else if constexpr (std::is_same_v<T, Half>) {
+    return DType::f16;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return DType::bf16;
+  } else {
+    static_assert(std::is_same_v<T, std::int32_t>, "no DType for T");
+    return DType::i32;
+  }
+}
+
+/// How exactly a rung must multiply.
+enum class Precision {
+  fp32,  ///< Factors as they are.
+  tf32   ///< Factors may first be rounded to TF32: float's exponent, 10 bits of its fraction.
+};
+
+/// As on the command line: "tf32".
+constexpr const char* name_of(Precision precision) {
+  return precision == Precision::fp32 ? "fp32" : "tf32";
+}
+
+/// The extents of an array, outermost first.
+using Shape = std::vector<std::int64_t>;
+
+/// The tile maps. Where a map has one, CUTLASS's name for it stands beside.
+/// cpu_reference/tile_map/maps.cpp defines each by the order in which it walks over the tiles.
+enum class TileMap {
+  row_major,   ///< tile row by tile row, in a grid with one axis
+  identity1,   ///< GemmIdentityThreadblockSwizzle<1>: tile column by tile column
+  identity2,   ///< ...<2>: super-columns up to 2 tiles wide, walked row by row
+  identity4,   ///< ...<4>
+  identity8,   ///< ...<8>
+  horizontal,  ///< GemmHorizontalThreadblockSwizzle: grid.x runs over the tile columns
+  grouped,     ///< Triton's GROUP_SIZE_M: super-rows, walked column by column
+  hilbert,     ///< along a Hilbert curve
+  split_k,     ///< GemmSplitKIdentityThreadblockSwizzle: several blocks share a tile's k-steps
+  batched,     ///< GemmBatchedIdentityThreadblockSwizzle: grid.z runs over a batch of products
+  stream_k     ///< equal shares of all k-steps, which cross tile borders (Osama et al., 2023)
+};
+
+}  // namespace convladder
