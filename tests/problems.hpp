@@ -57,6 +57,8 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem);
 /// Problems whose every output adds up equally many products, and enough of them that rounding
 /// averages out: on data without negative numbers they tell it from truncation.
 std::vector<TestProblem> rounding_problems(const std::string& ladder);
+/// The name of such a problem.
+inline constexpr const char* kRounding = "rounding, not truncation";
 
 /// problems_of() and rounding_problems(): those that are the same in every run, each with an id.
 std::vector<TestProblem> fixed_problems(const std::string& ladder);

@@ -614,8 +614,7 @@ std::vector<TestProblem> sparse_rounding_problems(const std::string& ladder) {
     const RulebookProblem book = book_of(kSubm, 1, {{2 * one.rows}}, {{1}});
     Channels channels = one.channels;
     if (ladder == "sparse_dgrad") std::swap(channels.in, channels.out);
-    list.push_back(sparse_problem(ladder, "rounding, not truncation",
-                                  random_case(book, one.rows, dice),
+    list.push_back(sparse_problem(ladder, kRounding, random_case(book, one.rows, dice),
                                   {.Cin = channels.in, .Cout = channels.out}));
     list.back().misalignment = one.misalignment;
     list.back().equal_sums = true;

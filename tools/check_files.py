@@ -8,6 +8,8 @@
 - notebooks are committed without outputs;
 - every rung's file stands in the table, and its header has the agreed parts, is short, names files that exist, and
   says what comes before and after as the table does (--fix writes that);
+- a step keeps most lines of the rung before it (tools/likeness.py, which is printed); one that does not is a branch;
+- a rung's file and a rung's header are short, and the simplest kernel needs little of core;
 - no time that was measured is typed into a rung's file or into its notebook (docs/ladders/LADDER/RUNG.md), whose
   numbers come from the newest committed run;
 - README.md's table of ladders is the rung table's, and its chart of times the newest committed run's (--fix
@@ -28,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 sys.dont_write_bytecode = True
 import benchmark_tables  # noqa: E402
+import likeness  # noqa: E402
 from draw_pictures import Picture  # noqa: E402
 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
@@ -35,6 +38,11 @@ BINARY = {".png", ".npy", ".svg"}
 NOT_OURS = {"build", "out", "__pycache__"}
 LONGEST_HEADER = 30  # lines of a rung's header
 LONGEST_LINE = 100
+LONGEST_RUNG = 300  # lines of a rung's file
+LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
+LEAST_LIKENESS = 0.5  # of a step to the rung before it
+SIMPLEST_KERNEL = "cuda_naive/conv2d/direct.cu"
+MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # that it includes, directly or through others
 TYPED_TIME = re.compile(r"\d\s?(us|ms|ns|microseconds?|milliseconds?)\b")
 
 problems = []
@@ -179,6 +187,39 @@ def check_neighbours(path, row, rows, fix):
     path.write_text("\n".join([*(f"/// {line}".rstrip() for line in wanted), *text]) + "\n")
 
 
+def check_steps(rows):
+    """Prints the likeness of each step. From C++ to CUDA it is a translation, which has few lines in common."""
+    sources = {row["rung"]: row["source"] for row in rows}
+    for row, alike in likeness.of_table([row for row in rows if row["kind"] != "branch"], sources):
+        translated = row["backend"] == "cuda" and sources[row["previous"]].endswith(".cpp")
+        print(f"{alike:.2f}  {row['rung']}{'  (from C++)' if translated else ''}", file=sys.stderr)
+        if alike < LEAST_LIKENESS and not translated:
+            problem(ROOT / row["source"], 0, f"a step whose likeness to {row['previous']} is {alike:.2f}; at least "
+                                             f"{LEAST_LIKENESS}, or it is a branch")
+
+
+def check_lengths(rows):
+    """Of rungs and their headers, but for those whose page (docs/ladders/LADDER/RUNG.md) says why they are long."""
+    allowed = dict(line.split(" | ", 1) for line in (ROOT / "tools/long_files.txt").read_text().split("\n")
+                   if line and not line.startswith("#"))
+    shared = [str(path.relative_to(ROOT)) for top in IMPLEMENTATIONS for path in ROOT.glob(f"{top}/*/*.cuh")]
+    for path in sorted(set(row["source"] for row in rows) | set(shared)):
+        lines = (ROOT / path).read_text().count("\n")
+        most = LONGEST_SHARED_HEADER if path.endswith(".cuh") else LONGEST_RUNG
+        if lines > most and path not in allowed:
+            problem(ROOT / path, 0, f"has {lines} lines; there may be {most}, unless tools/long_files.txt says why")
+        if lines <= most and path in allowed:
+            problem(ROOT / "tools/long_files.txt", 0, f"{path} has {lines} lines by now: the entry can go")
+    for path in allowed:
+        if not (ROOT / path).exists():
+            problem(ROOT / "tools/long_files.txt", 0, f"{path} does not exist")
+    headers = [path for path in likeness.headers_of(SIMPLEST_KERNEL, pattern=likeness.ANY_INCLUDE) if path.startswith("core/")]
+    lines = sum((ROOT / path).read_text().count("\n") for path in headers)
+    if len(headers) > MOST_CORE_HEADERS or lines > MOST_CORE_LINES:
+        problem(ROOT / SIMPLEST_KERNEL, 0, f"includes {len(headers)} headers of core with {lines} lines; there may be "
+                                           f"{MOST_CORE_HEADERS} with {MOST_CORE_LINES}")
+
+
 def check_times(path):
     """No time that was measured is typed. What is expected may be: in a header's **Expect.**, and in a notebook under a
     heading that says "predict"."""
@@ -293,6 +334,8 @@ def main(arguments):
             check_notebook(path, text)
     rows = read_table(program)
     check_rungs(rows, fix)
+    check_steps(rows)
+    check_lengths(rows)
     check_readme(rows, fix)
     check_versions()
     for line in problems:

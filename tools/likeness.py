@@ -15,7 +15,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-INCLUDE = re.compile(r'^\s*#include "((?:cuda_naive|cuda_optimized|cpu_reference)/[^"]+)"', re.MULTILINE)
+RUNGS_INCLUDE = re.compile(r'^\s*#include "((?:cuda_naive|cuda_optimized|cpu_reference)/[^"]+)"', re.MULTILINE)
+ANY_INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 
 
 def code_lines(path):
@@ -25,13 +26,13 @@ def code_lines(path):
     return [line for line in lines if line and not line.startswith(("#include", "#pragma"))]
 
 
-def headers_of(path, found=None):
-    """The rungs' headers that a file includes, directly or through others, in their order."""
+def headers_of(path, found=None, pattern=RUNGS_INCLUDE):
+    """The headers that a file includes, directly or through others, in their order: of rungs, or by another pattern."""
     found = {} if found is None else found
-    for header in INCLUDE.findall((ROOT / path).read_text()):
-        if header not in found:
+    for header in pattern.findall((ROOT / path).read_text()):
+        if header not in found and (ROOT / header).exists():
             found[header] = True
-            headers_of(header, found)
+            headers_of(header, found, pattern)
     return list(found)
 
 
@@ -48,15 +49,14 @@ def likeness(old, new):
     return difflib.SequenceMatcher(None, *sides, autojunk=False).ratio()
 
 
-def of_table(rungs):
-    """(rung, likeness to its `previous`) for each that has one, in the table's order."""
-    sources = {rung["rung"]: rung["source"] for rung in rungs}
+def of_table(rungs, sources):
+    """(rung, likeness to its `previous`) for each that has one. @param sources by the names of all rungs"""
     return [(rung, likeness(sources[rung["previous"]], rung["source"])) for rung in rungs if rung["previous"]]
 
 
 def main():
     rungs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    for rung, alike in of_table(rungs):
+    for rung, alike in of_table(rungs, {rung["rung"]: rung["source"] for rung in rungs}):
         if len(sys.argv) < 3 or rung["ladder"] == sys.argv[2]:
             lines = len((ROOT / rung["source"]).read_text().split("\n"))
             print(f"{alike:.2f}  {rung['kind']:6}  {lines:4}  {rung['rung']}  <- {rung['previous']}")

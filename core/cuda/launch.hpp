@@ -57,12 +57,12 @@ struct LaunchConfig {
 };
 
 /// Shared memory that a block gets without asking for more, with what its kernel declares.
-constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
+inline constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 /// What it gets at most on compute capability 7.5, the oldest that we build for.
-constexpr std::size_t kMaxSharedBytes = 64 * 1024;
+inline constexpr std::size_t kMaxSharedBytes = 64 * 1024;
 
-constexpr std::int64_t kMaxGridX = 2147483647;  ///< Blocks along grid.x.
-constexpr std::int64_t kMaxGridYZ = 65535;      ///< Blocks along grid.y and along grid.z.
+inline constexpr std::int64_t kMaxGridX = 2147483647;  ///< Blocks along grid.x.
+inline constexpr std::int64_t kMaxGridYZ = 65535;      ///< Blocks along grid.y and along grid.z.
 
 /// Bytes that a kernel declares as __shared__. The answer takes microseconds, so each kernel is
 /// asked for once.

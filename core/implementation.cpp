@@ -1,8 +1,6 @@
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 #include <stdexcept>
-
-#include "core/text.hpp"
 
 namespace convladder {
 
@@ -11,9 +9,9 @@ void* Arguments::find(const std::vector<Slot>& slots, std::string_view name, DTy
   for (const Slot& slot : slots) {
     if (slot.name != name) continue;
     if (slot.dtype == dtype) return slot.data;
-    throw std::logic_error(text(kind, " ", name, " holds ", name_of(slot.dtype)));
+    throw std::logic_error(std::string(kind) + " " + slot.name + " holds " + name_of(slot.dtype));
   }
-  throw std::logic_error(text("no ", kind, " is called ", name));
+  throw std::logic_error("no " + std::string(kind) + " is called " + std::string(name));
 }
 
 }  // namespace convladder

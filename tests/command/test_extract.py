@@ -1,0 +1,108 @@
+"""Tests of ./ladder extract: every rung can be written into one file, and such files compile and run.
+
+    CXX=g++ BUILD=FOLDER CUDA_ON_CPU="LIBRARY..." python3 test_extract.py
+
+With CONVLADDER_EXTRACT_ALL=1 all of them are compiled, which takes minutes.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/extract"))
+sys.dont_write_bytecode = True
+import extract  # noqa: E402
+
+BUILD = pathlib.Path(os.environ["BUILD"])
+# Static shared memory; arrays that a rung creates; a function of another folder's rung.
+SAMPLE = ("cuda_optimized/gemm/tiled", "cuda_naive/rulebook/dense_grid", "cpu_reference/conv2d/im2col_gemm")
+# What cuda_on_cpu_add_kernels() puts around a file, see cuda_on_cpu/cmake.
+BEFORE = """
+extern constinit thread_local unsigned char marker_0;
+constinit thread_local unsigned char marker_0 = 0;
+"""
+BEHIND = """
+#include <cuda_on_cpu/static_shared.hpp>
+extern constinit thread_local unsigned char marker_0, marker_1;
+constinit thread_local unsigned char marker_1 = 0;
+const cuda_on_cpu::detail::StaticSharedRange range([] { return &marker_0; }, [] { return &marker_1; });
+"""
+
+
+class Extract(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.rungs = extract.table_of(BUILD)
+        cls.needs = extract.sources_by_need(BUILD)
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def write(self, rung):
+        name = rung["rung"].replace("/", ".") + (".cu" if rung["backend"] == "cuda" else ".cpp")
+        file = pathlib.Path(self.folder.name) / name
+        file.write_text(extract.extracted(BUILD, self.needs, rung, file))
+        return file
+
+    def compiled_and_run(self, file):
+        """What the program prints."""
+        folder = pathlib.Path(self.folder.name)
+        (folder / "before.cpp").write_text(BEFORE)
+        (folder / "behind.cpp").write_text(BEHIND)
+        (folder / "kernel.cpp").write_text(f'#include "{file}"\n')
+        command = [os.environ.get("CXX", "g++"), "-std=c++20", "-w", "-o", folder / "program"]
+        if file.suffix == ".cu":
+            command += [f"-I{ROOT}/cuda_on_cpu/include", *(folder / f"{part}.cpp" for part in ("before", "kernel", "behind")),
+                        *os.environ["CUDA_ON_CPU"].split()]
+        else:
+            command += ["-I/usr/include/eigen3", file]
+        subprocess.run(command, check=True)
+        result = subprocess.run([folder / "program"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def test_every_rung_in_one_file(self):
+        for rung in self.rungs:
+            with self.subTest(rung["rung"]):
+                text = self.write(rung).read_text()
+                self.assertNotRegex(text, r'(?m)^\s*#include "')
+                self.assertEqual(text.count(f"// ===== {rung['source']} "), 1)
+                self.assertIn(".output<" if rung["ladder"] not in ("rulebook", "tile_map") else ".created_output(", text)
+
+    def test_files_compile_and_are_right(self):
+        every = os.environ.get("CONVLADDER_EXTRACT_ALL", "0") != "0"
+        for rung in self.rungs:
+            if every or rung["rung"] in SAMPLE:
+                with self.subTest(rung["rung"]):
+                    self.assertIn("is right", self.compiled_and_run(self.write(rung)))
+
+    def test_a_wrong_rung_is_seen(self):
+        rung = extract.rung_named(self.rungs, "cpu_reference/gemm/triple_loop")
+        file = self.write(rung)
+        text = file.read_text()
+        self.assertEqual(text.count("sum += a[m * K + k] * b[k * N + n];"), 1)
+        file.write_text(text.replace("sum += a[m * K + k] * b[k * N + n];", "sum -= a[m * K + k] * b[k * N + n];"))
+        with self.assertRaisesRegex(AssertionError, "DIFFERS"):
+            self.compiled_and_run(file)
+
+    def test_bad_input_is_said(self):
+        with self.assertRaisesRegex(extract.Trouble, "gemm/nothing: no rung is called so"):
+            extract.rung_named(self.rungs, "gemm/nothing")
+        with self.assertRaisesRegex(extract.Trouble, "tiled, .*tiled is called so|is called so"):
+            extract.rung_named(self.rungs, "im2col_gemm")
+        rung = extract.rung_named(self.rungs, "gemm/tiled")
+        with self.assertRaisesRegex(extract.Trouble, r"file = x.cpp: .* needs a file that ends in .cu"):
+            extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cpp"))
+        with self.assertRaisesRegex(extract.Trouble, "numbers = .*: too many for a source file"):
+            extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cu"), ["--m", "512", "--n", "512", "--k", "512"])
+        with self.assertRaisesRegex(extract.Trouble, "m = -1"):
+            extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cu"), ["--m=-1"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,222 @@
+/// @file conv2d_choices.cpp
+/// @brief Convolutions that rungs choose by, and those with ReLU, under tile maps, and at random.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/tile_map_problem.hpp"
+#include "tests/ladders/conv2d_problems.hpp"
+#include "tests/ladders/small_problems.hpp"
+
+namespace convladder::testing {
+
+/// Problems that a rung's choices turn on: a kernel for this filter, a tile of that size, a copy
+/// that the hardware can or cannot make. Each is just beyond what another problem has.
+std::vector<ConvTestProblem> choice_problems() {
+  using P = Conv2dProblem;
+  std::vector<ConvTestProblem> list;
+  const auto add = [&](const std::string& name, const P& problem, std::string_view only = "",
+                       bool once = false) {
+    list.push_back({0, name, problem, Size::full, 0, true, once, only});
+  };
+  // The columns are not x.
+  add("1x1 filter, stride across", P{.C = 2, .H = 3, .W = 5, .K = 3, .stride = {1, 2}}, "conv2d");
+  for (const Padding pad : {Padding{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}})
+    add("1x1 filter, padding at one side", P{.C = 2, .H = 3, .W = 5, .K = 3, .pad = pad}, "conv2d");
+  // Kernels for square filters of this height.
+  for (const int r : {3, 5, 7})
+    add("stride 2, no square filter",
+        P{.C = 2, .H = 9, .W = 11, .K = 3, .R = r, .S = 2, .stride = {2, 2}}, "conv2d");
+  const P depthwise{.C = 2, .H = 9, .W = 8, .K = 2, .R = 3, .S = 3, .pad = pad_all(1), .groups = 2};
+  P other = depthwise;
+  other.stride = {1, 2};
+  add("depthwise 3x3, stride across", other);
+  other = depthwise;
+  other.dilation = {1, 2};
+  add("depthwise 3x3, dilation across", other);
+  other = depthwise;
+  other.stride = {3, 3};
+  add("depthwise 3x3, stride 3", other);
+  other.R = other.S = 5;
+  add("depthwise 5x5, stride 3", other);
+  // Pairs of floats, from an even column on and from an odd one.
+  other = depthwise;
+  other.pad = {};
+  add("depthwise 3x3, no padding, pairs", other);
+  for (const std::size_t offset : {4u, 8u}) {
+    other.pad = offset == 4 ? Padding{} : pad_all(1);
+    add(text("depthwise 3x3, even rows, arrays at 16 n + ", offset, " bytes"), other);
+    list.back().misalignment = offset;
+  }
+  other.stride = {2, 2};
+  other.pad = {0, 1, 0, 1};
+  add("depthwise 3x3, stride 2, pairs from an even column", other, "conv2d_dgrad");
+  other.pad = pad_all(1);
+  add("depthwise 3x3, stride 2, pairs from an odd column", other, "conv2d_dgrad");
+  add("depthwise, multiplier 2, bands",
+      P{.H = 90, .W = 64, .K = 2, .R = 3, .S = 3, .pad = pad_all(1)},
+      "cuda_optimized/conv2d_dgrad/depthwise");
+  add("depthwise, a row at a time", P{.H = 3, .W = 1700, .R = 3, .S = 3, .pad = pad_all(1)},
+      "cuda_optimized/conv2d_wgrad/depthwise");
+  add("depthwise, rows that no window reads",
+      P{.C = 2, .H = 20, .W = 8, .K = 2, .stride = {8, 1}, .groups = 2}, "conv2d_wgrad");
+  // Planes are summed in more than two parts.
+  add("depthwise, 228 planes of a filter",
+      P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
+      "cuda_optimized/conv2d_wgrad/depthwise", true);
+
+  // What the fields of a tensor copy hold: windows from -128 to 127, and 255 from tap to tap.
+  add("windows begin 260 rows before x",
+      P{.C = 4, .H = 3, .W = 2, .K = 4, .pad = {260, 0, 0, 0}, .stride = {2, 1}}, "conv2d");
+  add("windows begin 130 columns behind x",
+      P{.C = 4, .H = 2, .W = 3, .K = 4, .pad = {0, 0, 0, 130}}, "conv2d");
+  add("the last window begins 130 rows before the end of x",
+      P{.C = 4, .H = 132, .W = 1, .K = 4, .R = 2, .dilation = {130, 1}}, "conv2d");
+  add("taps 256 rows apart",
+      P{.C = 4, .H = 60, .W = 1, .K = 4, .R = 2, .pad = {0, 200, 0, 0}, .dilation = {256, 1}},
+      "conv2d");
+  add("windows of one class begin 127 rows behind dy, of another 128",
+      P{.C = 4, .H = 2, .W = 2, .K = 4, .R = 2, .S = 2, .pad = {255, 0, 0, 0}, .stride = {2, 2}},
+      "conv2d_dgrad");
+  add("padding and strides of 2^15",
+      P{.C = 4, .H = 1, .W = 1, .K = 4, .pad = pad_all(1 << 15), .stride = {1 << 15, 1 << 15}});
+  add("a tall filter of four channels", P{.C = 4, .H = 36, .W = 2, .K = 4, .R = 32});
+
+  // Tiles, and shares of sums.
+  const std::string_view wgrad = "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async";
+  add("20 filters, 1024 pixels", P{.H = 32, .W = 32, .K = 20}, "conv2d");
+  add("128 filters, 1024 pixels", P{.H = 32, .W = 32, .K = 128}, "conv2d", true);
+  add("65 filters, 65 tiles of pixels", P{.H = 91, .W = 91, .K = 65}, "conv2d", true);
+  const std::string_view dgrad = "cuda_optimized/conv2d_dgrad/implicit_gemm";
+  add("65 channels, 65 tiles of pixels", P{.C = 65, .H = 91, .W = 91}, dgrad, true);
+  add("40 channels, 1024 pixels", P{.C = 40, .H = 32, .W = 32}, dgrad, true);
+  add("weights that fit beside inputs one by one, but not in fours",
+      P{.C = 179, .H = 1, .W = 16, .stride = {9, 9}}, "conv2d");
+  add("columns in tiles of 192", P{.N = 1300, .C = 320, .H = 1, .W = 1}, wgrad, true);
+  add("tiles of 128 x 128", P{.C = 1856, .H = 1, .W = 1, .K = 1730},
+      "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k", true);
+  add("shares of sums that end within a tile",
+      P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397}, wgrad, true);
+  return list;
+}
+
+/// ReLU hides all errors below zero, so that these problems are few, beside those without: one for
+/// each way on which a sum is completed and stored.
+std::vector<ConvTestProblem> relu_problems() {
+  using P = Conv2dProblem;
+  std::vector<ConvTestProblem> list = {
+      {0, "ReLU after a bias",
+       P{.N = 2, .C = 3, .H = 9, .W = 11, .K = 6, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU without a bias",
+       P{.N = 2, .C = 3, .H = 8, .W = 13, .K = 5, .R = 3, .S = 2, .stride = {2, 1}}},
+      {0, "ReLU, rows of fours",
+       P{.C = 4, .H = 6, .W = 16, .K = 12, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU, 1x1 filter", P{.N = 2, .C = 5, .H = 6, .W = 7, .K = 4, .bias = true}},
+      {0, "ReLU, groups",
+       P{.N = 2,
+         .C = 6,
+         .H = 7,
+         .W = 10,
+         .K = 8,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .groups = 2,
+         .bias = true}},
+      {0, "ReLU, depthwise",
+       P{.N = 2,
+         .C = 5,
+         .H = 9,
+         .W = 9,
+         .K = 5,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .groups = 5,
+         .bias = true}},
+      {0, "ReLU, depthwise 7x7",
+       P{.C = 3, .H = 10, .W = 8, .K = 3, .R = 7, .S = 7, .pad = pad_all(3), .groups = 3}},
+      {0, "ReLU of few and long sums",
+       P{.C = 150, .H = 3, .W = 3, .K = 9, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU, many filters and channels",
+       P{.C = 64, .H = 5, .W = 6, .K = 150, .R = 2, .S = 2, .pad = pad_all(1), .bias = true},
+       Size::full},
+      {0, "ReLU, weights larger than 64 KB for one filter",
+       P{.C = 1850, .H = 3, .W = 5, .K = 2, .R = 3, .S = 3, .bias = true}, Size::full, 0, true,
+       true},
+  };
+  for (ConvTestProblem& entry : list) {
+    entry.problem.activation = Activation::relu;
+    entry.problem = validated(entry.problem);
+    if (entry.size == Size::small) entry.size = size_of_small(entry.name);
+  }
+  return list;
+}
+
+/// The forward pass under each tile map.
+std::vector<ConvTestProblem> mapped_conv_problems() {
+  using P = Conv2dProblem;
+  std::vector<ConvTestProblem> list;
+  const auto add = [&](TileMap map, P problem, Size size) {
+    problem.map = map;
+    problem.bias = true;
+    list.push_back({0, "map", validated(problem), size});
+  };
+  for (const TileMapName& map : kTileMaps) {
+    // 5 x 3 tiles of 32 x 32, of two products. A sanitizer gets one of each kind of map.
+    const bool one_of_a_kind = map.map == TileMap::identity8 || map.map == TileMap::hilbert ||
+                               map.map == TileMap::grouped || map.map == TileMap::stream_k;
+    add(map.map, {.C = 4, .H = 13, .W = 12, .K = 134, .groups = 2},
+        one_of_a_kind ? Size::small : Size::full);
+  }
+  for (const TileMap map :
+       {TileMap::identity2, TileMap::identity8, TileMap::grouped, TileMap::hilbert}) {
+    add(map, {.H = 5, .W = 8, .K = 300}, Size::full);
+    // 6 x 3 tiles of 128 pixels x 64 filters.
+    add(map, {.H = 17, .W = 40, .K = 130, .R = 3, .S = 3, .pad = pad_all(1)}, Size::full);
+  }
+  // Long sums, which several blocks can share.
+  add(TileMap::split_k, {.C = 30, .H = 5, .W = 5, .K = 5, .R = 3, .S = 3}, Size::small);
+  add(TileMap::stream_k, {.C = 30, .H = 5, .W = 5, .K = 5, .R = 3, .S = 3}, Size::full);
+  return list;
+}
+
+Conv2dProblem random_conv(Dice& dice) {
+  while (true) {
+    Conv2dProblem p;
+    p.groups = dice(0, 2) == 0 ? dice(2, 4) : 1;
+    p.N = dice(1, 3);
+    p.C = p.groups * dice(1, 9);
+    p.K = p.groups * dice(1, 9);
+    // Every third is a few wide or tall planes: what is planned by what fits must give way there.
+    const int shape = dice(0, 5);
+    if (shape <= 1) {
+      p.N = 1;
+      p.C = p.groups * dice(1, 2);
+      p.K = p.C * dice(1, 2);
+    }
+    p.H = shape == 0 ? dice(100, 700) : shape == 1 ? dice(1, 12) : dice(1, 40);
+    p.W = shape == 0 ? dice(1, 12) : shape == 1 ? dice(100, 700) : dice(1, 70);
+    p.R = dice(1, 7);
+    p.S = dice(1, 7);
+    if (dice(0, 1) == 0) p.dilation = {dice(1, 3), dice(1, 3)};
+    // Also windows that lie wholly in the padding, and pixels that no window reads.
+    const int most_rows = dice(0, 3) == 0 ? p.R * p.dilation.h : 4;
+    const int most_columns = dice(0, 3) == 0 ? p.S * p.dilation.w : 4;
+    p.pad = {dice(0, most_rows), dice(0, most_rows), dice(0, most_columns), dice(0, most_columns)};
+    if (dice(0, 1) == 0) p.stride = {dice(1, 4), dice(1, 4)};
+    if (dice(0, 5) == 0) p.stride = {dice(1, 2 * p.R + 1), dice(1, 2 * p.S + 1)};
+    p.bias = dice(0, 1) == 0;
+    try {
+      p = validated(p);
+    } catch (const BadInput&) {
+      continue;
+    }
+    const std::int64_t products =
+        std::int64_t{p.N} * p.K * p.P * p.Q * (p.C / p.groups) * p.R * p.S;
+    if (products <= 400'000) return p;
+  }
+}
+
+}  // namespace convladder::testing

@@ -1,0 +1,209 @@
+/// @file gemm.cpp
+/// @brief The matrix product.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/gemm_problem.hpp"
+#include "core/tile_map_problem.hpp"
+#include "tests/ladders/arrays.hpp"
+#include "tests/ladders/ladder_tests.hpp"
+
+namespace convladder::testing {
+namespace {
+
+std::vector<TestProblem> gemm_problems() {
+  std::vector<TestProblem> list;
+  const auto add = [&](const std::string& name, GemmProblem problem, Size size = Size::small,
+                       std::size_t misalignment = 0) {
+    list.push_back({0, name, validated(problem), size, misalignment});
+  };
+  add("minimal", {.M = 1, .N = 1, .K = 1});
+  add("inner product", {.M = 1, .N = 1, .K = 1031});
+  add("outer product", {.M = 37, .N = 41, .K = 1});
+  add("row times matrix", {.M = 1, .N = 67, .K = 29});
+  add("matrix times column", {.M = 67, .N = 1, .K = 29});
+  add("primes", {.M = 7, .N = 11, .K = 13});
+  add("long sums", {.M = 5, .N = 7, .K = 1031});
+  add("tall", {.M = 517, .N = 3, .K = 5});
+  add("wide", {.M = 3, .N = 517, .K = 5});
+  add("C*R*S = 45", {.M = 6, .N = 121, .K = 45});
+  for (const int tile : {8, 16, 32, 64, 128}) {
+    const Size size = tile == 32 ? Size::small : Size::full;
+    const std::string about = "around a tile of " + std::to_string(tile);
+    const int below = tile - 1, above = tile + 1;
+    add(about, {.M = tile, .N = tile, .K = tile}, size);
+    add(about, {.M = below, .N = tile, .K = above}, size);
+    add(about, {.M = tile, .N = above, .K = below}, size);
+    add(about, {.M = above, .N = below, .K = tile}, size);
+    add(about, {.M = above, .N = above, .K = above}, size);
+    add(about, {.M = below, .N = below, .K = below}, size);
+    add("odd number of k-steps of " + std::to_string(tile), {.M = 9, .N = 10, .K = 3 * tile}, size);
+  }
+  for (const std::size_t offset : {4u, 8u, 12u}) {
+    add("arrays at 16 n + " + std::to_string(offset) + " bytes", {.M = 33, .N = 36, .K = 20},
+        Size::small, offset);
+  }
+  for (const TileMapName& map : kTileMaps) {
+    // K is short: the order of the tiles is what counts.
+    for (const auto& [m, n, k] : {std::array{1, 1, 1},
+                                  {33, 17, 9},
+                                  {161, 97, 5},
+                                  {97, 161, 5},
+                                  {65, 129, 17},
+                                  {130, 130, 3}}) {
+      add("map", {.M = m, .N = n, .K = k, .map = map.map}, m == 161 ? Size::small : Size::full);
+    }
+    for (const auto& [m, n, k] : {std::array{320, 40, 3}, {40, 320, 3}, {513, 257, 2}}) {
+      add("map", {.M = m, .N = n, .K = k, .map = map.map}, Size::full);
+      list.back().once = m == 513;
+    }
+  }
+  // Eight tiles of 128 x 128, four of 128 x 256; more than one step, and sums of several.
+  add("eight large tiles", {.M = 512, .N = 256, .K = 36}, Size::full);
+  list.back().once = true;
+  for (const TileMap map : {TileMap::split_k, TileMap::stream_k}) {
+    for (const auto& [m, n, k] : {std::array{33, 70, 150}, {5, 9, 700}, {70, 33, 333}}) {
+      add("map, long sums", {.M = m, .N = n, .K = k, .map = map});
+    }
+  }
+  return list;
+}
+
+GemmProblem random_gemm(Dice& dice) {
+  constexpr std::array whole = {TileMap::row_major, TileMap::identity1, TileMap::identity2,
+                                TileMap::identity4, TileMap::identity8, TileMap::horizontal,
+                                TileMap::grouped,   TileMap::hilbert};
+  return validated(GemmProblem{.M = dice(1, 200),
+                               .N = dice(1, 200),
+                               .K = dice(1, 70),
+                               .map = whole[static_cast<std::size_t>(dice(0, 7))]});
+}
+
+std::vector<TestProblem> gemm_rounding() {
+  return {{.name = kRounding,
+           .problem = validated(GemmProblem{.M = 40, .N = 70, .K = 300}),
+           .equal_sums = true}};
+}
+
+std::vector<GemmProblem> gemm_bases() {
+  return {{.M = 37, .N = 29, .K = 41},
+          {.M = 1, .N = 65, .K = 7},
+          {.M = 64, .N = 32, .K = 16},
+          {.M = 129, .N = 130, .K = 33, .map = TileMap::hilbert},
+          {.M = 70, .N = 150, .K = 18, .map = TileMap::identity8}};
+}
+
+Array transposed(const Array& a) {
+  const std::int64_t rows = a.shape()[0], columns = a.shape()[1];
+  Array result(DType::f32, {columns, rows});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      result.as<float>()[at(column * rows + row)] = floats(a)[at(row * columns + column)];
+    }
+  }
+  return result;
+}
+
+Array permute_rows(const Array& a, const std::vector<int>& order) {
+  const std::int64_t columns = a.shape()[1];
+  Array result = a;
+  for (std::size_t row = 0; row < order.size(); ++row) {
+    std::copy_n(floats(a).begin() + order[row] * columns, columns,
+                result.as<float>().begin() + static_cast<std::int64_t>(row) * columns);
+  }
+  return result;
+}
+
+std::vector<Identity<GemmProblem>> gemm_identities(const Subject& f, const CheckOptions& opt) {
+  const auto product = [&f](const Array& a, const Array& b, TileMap map) {
+    const GemmProblem p{.M = static_cast<int>(a.shape()[0]),
+                        .N = static_cast<int>(b.shape()[1]),
+                        .K = static_cast<int>(a.shape()[1]),
+                        .map = map};
+    return f(validated(p), {{"a", a}, {"b", b}}).at("c");
+  };
+  return {
+      {"linear in a",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p), more = f.inputs(p, 1);
+         const Array& b = in.at("b");
+         expect_same(product(sum(in.at("a"), more.at("a")), b, p.map),
+                     sum(product(in.at("a"), b, p.map), product(more.at("a"), b, p.map)));
+       }},
+      {"linear in b",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p), more = f.inputs(p, 1);
+         const Array& a = in.at("a");
+         expect_same(product(a, sum(in.at("b"), more.at("b")), p.map),
+                     sum(product(a, in.at("b"), p.map), product(a, more.at("b"), p.map)));
+       }},
+      {"the unit matrix",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p);
+         Array unit = zeros({p.K, p.K});
+         for (std::int64_t i = 0; i < p.K; ++i) unit.as<float>()[at(i * p.K + i)] = 1;
+         expect_same(product(in.at("a"), unit, p.map), in.at("a"), "a 1");
+         expect_same(product(unit, in.at("b"), p.map), in.at("b"), "1 b");
+       }},
+      {"(a b)^T = b^T a^T",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p);
+         expect_same(product(transposed(in.at("b")), transposed(in.at("a")), p.map),
+                     transposed(product(in.at("a"), in.at("b"), p.map)));
+       }},
+      {"(a b) c = a (b c)",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p);
+         const Array c = f.inputs(GemmProblem{.M = 1, .N = 7, .K = p.N}, 2).at("b");
+         const Array& a = in.at("a");
+         const Array& b = in.at("b");
+         expect_same(product(product(a, b, p.map), c, p.map),
+                     product(a, product(b, c, p.map), p.map));
+       }},
+      {"permuted rows of a",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p);
+         const std::vector<int> order = permutation(p.M, opt.seed);
+         expect_same(product(permute_rows(in.at("a"), order), in.at("b"), p.map),
+                     permute_rows(product(in.at("a"), in.at("b"), p.map), order));
+       }},
+      {"permuted k",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p);
+         const std::vector<int> order = permutation(p.K, opt.seed);
+         const Array a = transposed(permute_rows(transposed(in.at("a")), order));
+         expect_same(product(a, permute_rows(in.at("b"), order), p.map),
+                     product(in.at("a"), in.at("b"), p.map));
+       }},
+      {"the same under every map",
+       {},
+       [=, &f](const GemmProblem& p) {
+         const Arrays in = f.inputs(p);
+         const Array c = product(in.at("a"), in.at("b"), TileMap::row_major);
+         for (const TileMapName& map : kTileMaps) {
+           if (!hands_out_whole_tiles(map.map)) continue;
+           expect_same(product(in.at("a"), in.at("b"), map.map), c, std::string(map.name));
+         }
+       }},
+  };
+}
+
+}  // namespace
+
+LadderTests gemm_tests() {
+  return {gemm_problems,
+          [](int count, std::uint64_t seed) {
+            return drawn(count, seed, [](Dice& dice, int) { return random_gemm(dice); });
+          },
+          gemm_rounding, checked<GemmProblem>(gemm_identities, gemm_bases)};
+}
+
+}  // namespace convladder::testing
