@@ -3,7 +3,7 @@
 ///
 /// - Before: filtered_hash.cu
 /// - After: mirrored_lists.cu
-/// - The look-ups: site_hash.cuh, site_filter.cuh, site_taps.cuh; the lists: pair_lists.cuh
+/// - The look-ups: site_hash.cuh, site_filter.cuh; the lists: pair_lists.cuh, move_pairs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** A pair's place in a list is the number of pairs before it. An atomic counter says
@@ -35,6 +35,7 @@
 #include "core/cuda/site_check.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/rulebook/move_pairs.cuh"
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/site_filter.cuh"
 #include "cuda_optimized/rulebook/site_hash.cuh"
@@ -48,7 +49,6 @@ using pair_lists::InOut;
 constexpr int kThreads = 256;                 ///< Also the rows of a tile. A multiple of 32.
 constexpr int kWarps = kThreads / 32;         ///< Of a block.
 constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
-constexpr int kAhead = 4;                     ///< Pairs that a lane loads before it stores one.
 constexpr int kTapsAtOnce = 32;               ///< Their rows of a tile fill 32 KB of shared memory.
 constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
@@ -177,7 +177,6 @@ __global__ void sum_counts(int KV, int chunks, std::int32_t* counts, std::int32_
 __global__ void fill_pairs(RulebookProblem book, Chunks chunks, const InOut* found,
                            const std::int32_t* offsets, const std::int32_t* totals,
                            std::int32_t* pairs) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
   const int chunk = part / chunks.tiles, skip = part % chunks.tiles * kThreads;
   if (chunk >= chunks.count) return;
@@ -189,27 +188,7 @@ __global__ void fill_pairs(RulebookProblem book, Chunks chunks, const InOut* fou
     if (count <= 0) continue;
     const std::int64_t place = pair_lists::begin_of_list(totals, k) + begin + skip;
     const InOut* from = found + k * std::int64_t{book.sites} + chunk * chunks.rows + skip;
-    std::int32_t* to = pairs + place * kPairColumns;
-    for (int base = 0; base < count; base += 32 * kAhead) {
-      InOut own[kAhead];
-      for (int j = 0; j < kAhead; ++j) {
-        const int i = base + 32 * j + lane;
-        own[j] = i < count ? from[i] : InOut{};
-      }
-      for (int j = 0; j < kAhead; ++j) {
-        const int here = base + 32 * j;
-        if (here >= count) break;
-        for (int column = 0; column < kPairColumns; ++column) {
-          // Word `word` of 32 pairs belongs to another lane's pair.
-          const int word = 32 * column + lane, pair = word / kPairColumns;
-          const std::int32_t in = __shfl_sync(kWholeWarp, own[j].in, pair);
-          const std::int32_t out = __shfl_sync(kWholeWarp, own[j].out, pair);
-          const int which = word % kPairColumns;
-          if (here + pair < count)
-            to[here * kPairColumns + word] = which == 0 ? k : which == 1 ? in : out;
-        }
-      }
-    }
+    move_pairs(k, from, count, pairs + place * kPairColumns);
   }
 }
 
@@ -227,8 +206,7 @@ struct Layout {
 
 Layout layout_of(const RulebookProblem& book) {
   const auto KV = static_cast<std::size_t>(book.KV), N = static_cast<std::size_t>(book.sites);
-  const std::size_t most_chunks =
-      std::min<std::size_t>(kMaxChunks, ceil_div<std::size_t>(N, kThreads));
+  const auto most_chunks = std::min<std::size_t>(kMaxChunks, ceil_div<std::size_t>(N, kThreads));
   Layout at{};
   at.filter = site_hash_bytes(book);
   at.found = at.filter + site_filter_bytes(book);
