@@ -29,7 +29,6 @@
 /// **Try.** Count the sites before each block of 1024 cells: a thirty-second more memory. What does
 /// it cost a look-up, and in which scenes does that show?
 #include "core/cuda/algorithms.hpp"
-#include "core/cuda/device_array.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/runs.cuh"
@@ -38,19 +37,15 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
+using runs::State, runs::thread_of_grid, runs::threads_of_grid;
+
 constexpr int kThreads = 384;
-constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< More work than these take: threads stride.
 constexpr int kBlockWords = 8;                   ///< Of a block of cells: one sector of memory.
 constexpr int kCountThreads = 256;               ///< Of a thread block that counts; a power of 2.
 constexpr int kTileWords = kCountThreads * kBlockWords;  ///< A block of cells for each of them.
 constexpr std::int64_t kMaxRuns = std::int64_t{1} << 26;
-
-/// What the kernels tell each other and the host.
-struct State {
-  std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
-  std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
-};
 
 /// The grid: an index for look_up().
 struct BitGrid {
@@ -81,11 +76,6 @@ struct BitGrid {
   }
 };
 
-__device__ std::int64_t thread_of_grid() {
-  return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-}
-__device__ std::int64_t threads_of_grid() { return std::int64_t{gridDim.x} * blockDim.x; }
-
 /// Copies coords [N][1 + ndim], looks at their order, and sets the bits of all sites. Words and
 /// state must be zero. Any one-dimensional grid of whole warps.
 template <bool kCube>
@@ -93,22 +83,14 @@ __global__ void set_bits(runs::Problem grid, const std::int32_t* coords, BitGrid
                          std::int32_t* out_coords) {
   if (!runs::copy_sites<kCube>(grid, coords, thread_of_grid(), threads_of_grid(), out_coords))
     state->unsorted = 1;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  // All lanes of a warp go round equally often.
-  for (std::int64_t warp_row = thread_of_grid() - lane; warp_row < grid.sites;
-       warp_row += threads_of_grid()) {
-    const std::int64_t row = warp_row + lane;
-    runs::Cell cell{-1, {}};
-    if (row < grid.sites) cell = runs::cell_of<kCube>(grid, coords, row);
-    const bool inside = cell.is_inside(grid);
-    if (row < grid.sites && !inside) atomicAdd(&state->bad, 1);
-    const std::uint32_t run = inside ? cell.run(grid) : 0;
-    const runs::Group group(inside, run, cell.bit());
-    if (!inside || !group.leads) continue;
-    const std::uint32_t old = atomicOr(&bits.words[run], group.bits);
+  runs::visit_sites<kCube>(grid, coords, [&](std::int64_t row, const runs::Site& site) {
+    if (row < grid.sites && !site.inside) atomicAdd(&state->bad, 1);
+    const runs::Group group(site.inside, site.run, site.bit);
+    if (!site.inside || !group.leads) return;
+    const std::uint32_t old = atomicOr(&bits.words[site.run], group.bits);
     const int repeated = group.lanes - __popc(group.bits) + __popc(old & group.bits);
     if (repeated != 0) atomicAdd(&state->bad, repeated);
-  }
+  });
 }
 
 /// The bits of a block of cells.
@@ -171,19 +153,17 @@ __global__ void __launch_bounds__(kCountThreads)
   }
 }
 
-/// rows [N], by rank, unless the input is sorted. Any one-dimensional grid.
+/// rows [N], by rank, unless the input is sorted. Any one-dimensional grid of whole warps.
 template <bool kCube>
 __global__ void list_rows(runs::Problem grid, const std::int32_t* coords, BitGrid bits,
                           const State* state) {
   if (state->unsorted == 0) return;
-  for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid()) {
-    const runs::Cell cell = runs::cell_of<kCube>(grid, coords, row);
-    if (!cell.is_inside(grid)) continue;
-    const std::uint32_t run = cell.run(grid);
+  runs::visit_sites<kCube>(grid, coords, [&](std::int64_t row, const runs::Site& site) {
+    if (!site.inside) return;
     // Of several rows of one site any may win here: the result is not used.
-    bits.rows[bits.rank_at(bits.settle(run, bits.ask(run)), cell.bit())] =
+    bits.rows[bits.rank_at(bits.settle(site.run, bits.ask(site.run)), site.bit)] =
         static_cast<std::int32_t>(row);
-  }
+  });
 }
 
 /// nbr [KV][N] and mask [N][mask_words(KV)]. Any one-dimensional grid of kThreads.
@@ -194,7 +174,20 @@ __global__ void __launch_bounds__(kThreads)
   const bool sorted = state->unsorted == 0;
   if constexpr (kCube) {
     __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
-    runs::look_up_cube<kRows>(grid, coords, bits, sorted, mask_bits, nbr, mask);
+    const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
+    const int plane = static_cast<int>(threadIdx.x) / kRows;
+    const auto sites = static_cast<unsigned>(grid.sites);
+    for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
+      const unsigned row = first + static_cast<unsigned>(row_of_tile);
+      if (row < sites)
+        mask_bits[plane][row_of_tile] = runs::look_up_plane(
+            grid, runs::cell_of<true>(grid, coords, row), bits, sorted, plane, row, nbr);
+      __syncthreads();  // the bits of all planes are there before one thread a row joins them
+      if (plane == 0 && row < sites)
+        mask[row] = static_cast<std::int32_t>(
+            mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] | mask_bits[2][row_of_tile]);
+      __syncthreads();  // they are joined before the next tile's bits overwrite them
+    }
   } else {
     for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
       runs::look_up(grid, runs::cell_of<false>(grid, coords, row), bits, sorted, row,
@@ -208,42 +201,52 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// Tiles of the grid.
-std::int64_t tile_count(const RulebookProblem& book) {
-  return ceil_div<std::int64_t>(runs::run_count(book), kTileWords);
+/// Where everything stands in the workspace: what is read in sectors first, then by width.
+struct Workspace {
+  BitGrid bits;
+  State* state;          ///< Directly behind the words: both are cleared together.
+  std::int32_t* counts;  ///< [tiles]: the sites of each
+  std::int64_t* first;   ///< [tiles + 1]: the sites before each
+  std::int64_t tiles;
+  std::size_t bytes;  ///< Of all.
+};
+
+/// @param begin the workspace; or null, to learn the size
+Workspace workspace_at(const RulebookProblem& book, unsigned char* begin = nullptr) {
+  Workspace all{};
+  all.tiles = ceil_div<std::int64_t>(runs::run_count(book), kTileWords);
+  const auto take = [&]<class T>(T** place, std::int64_t count) {
+    if (begin != nullptr) *place = reinterpret_cast<T*>(begin + all.bytes);
+    all.bytes += static_cast<std::size_t>(count) * sizeof(T);
+  };
+  take(&all.bits.words, all.tiles * kTileWords);
+  take(&all.state, 1);
+  take(&all.first, all.tiles + 1);
+  take(&all.counts, all.tiles);
+  take(&all.bits.ranks, all.tiles * kCountThreads);
+  take(&all.bits.rows, book.sites);
+  return all;
 }
 
-/// State, words of whole tiles, ranks, rows.
-std::size_t workspace_bytes(const RulebookProblem& book) {
-  const std::int64_t elements =
-      tile_count(book) * (kTileWords + kCountThreads) + std::int64_t{book.sites};
-  return sizeof(State) + static_cast<std::size_t>(elements) * sizeof(std::int32_t);
-}
+std::size_t workspace_bytes(const RulebookProblem& book) { return workspace_at(book).bytes; }
 
 template <bool kCube>
-void launch_steps(const RulebookProblem& book, const std::int32_t* coords, State* state,
+void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
                   std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   const runs::Problem grid(book);
-  const std::int64_t tiles = tile_count(book);
-  auto* words = reinterpret_cast<std::uint32_t*>(state + 1);
-  auto* ranks = reinterpret_cast<std::int32_t*>(words + tiles * kTileWords);
-  const BitGrid bits{words, ranks, ranks + tiles * kCountThreads};
-  const DeviceArray<std::int32_t> counts(tiles);
-  const DeviceArray<std::int64_t> first(tiles + 1);
-  const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
-  const unsigned count_blocks = blocks_for(tiles, 1, kMaxBlocks);
-
-  check(cudaMemsetAsync(
-      state, 0, sizeof *state + static_cast<std::size_t>(tiles) * kTileWords * sizeof *words,
-      nullptr));
-  launch(set_bits<kCube>, {blocks, kThreads}, grid, coords, bits, state, out_coords);
-  launch(count_tiles, {count_blocks, kCountThreads}, tiles, words, counts.data());
-  exclusive_sum(counts.data(), first.data(), tiles);
-  launch(rank_blocks, {count_blocks, kCountThreads}, tiles, words, first.data(), ranks);
-  launch(list_rows<kCube>, {blocks, kThreads}, grid, coords, bits, state);
-  launch(find_neighbours<kCube>,
-         {blocks_for(book.sites, kCube ? kRows : kThreads, kMaxBlocks), kThreads}, grid, coords,
-         bits, state, nbr, mask);
+  const BitGrid& bits = work.bits;
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : row_blocks;
+  const unsigned tile_blocks = blocks_for(work.tiles, 1, kMaxBlocks);
+  const auto words = static_cast<std::size_t>(work.tiles * kTileWords);
+  check(cudaMemsetAsync(bits.words, 0, words * sizeof *bits.words + sizeof(State)));
+  launch(set_bits<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state, out_coords);
+  launch(count_tiles, {tile_blocks, kCountThreads}, work.tiles, bits.words, work.counts);
+  exclusive_sum(work.counts, work.first, work.tiles);
+  launch(rank_blocks, {tile_blocks, kCountThreads}, work.tiles, bits.words, work.first, bits.ranks);
+  launch(list_rows<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state);
+  launch(find_neighbours<kCube>, {find_blocks, kThreads}, grid, coords, bits, work.state, nbr,
+         mask);
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
@@ -252,20 +255,22 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
   auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
   auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
-  const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-  (cube ? launch_steps<true> : launch_steps<false>)(book, coords, arrays.workspace<State>(),
-                                                    out_coords, nbr, mask);
+  if (book.sites > 0) {
+    const bool cube = runs::is_cube_of_3(book, coords, out_coords);
+    const Workspace work = workspace_at(book, arrays.workspace<unsigned char>());
+    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
+  }
   create_form(book, book.sites, nbr, mask, arrays);
 }
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const Arguments& arrays) {
   runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
-                            &arrays.workspace<State>()->bad);
+                            &workspace_at(book, arrays.workspace<unsigned char>()).state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
-  return text(runs::kernel_in_words(book), ", ", how_many(tile_count(book), "tile"), ", ",
+  return text(runs::kernel_in_words(book), ", ", how_many(workspace_at(book).tiles, "tile"), ", ",
               form_in_words(book));
 }
 

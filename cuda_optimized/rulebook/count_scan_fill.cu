@@ -3,6 +3,7 @@
 ///
 /// - Before: filtered_hash.cu
 /// - After: mirrored_lists.cu
+/// - The look-ups: site_hash.cuh, site_filter.cuh; the lists: pair_lists.cuh, move_pairs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** A pair's place in a list is the number of pairs before it. An atomic counter says
@@ -30,20 +31,24 @@
 #include <numeric>
 #include <vector>
 
+#include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/rulebook/move_pairs.cuh"
+#include "cuda_optimized/rulebook/pair_lists.cuh"
+#include "cuda_optimized/rulebook/site_filter.cuh"
 #include "cuda_optimized/rulebook/site_hash.cuh"
+#include "cuda_optimized/rulebook/site_taps.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-using Hash = SiteHash<true>;
+using pair_lists::InOut;
 
 constexpr int kThreads = 256;                 ///< Also the rows of a tile. A multiple of 32.
 constexpr int kWarps = kThreads / 32;         ///< Of a block.
 constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
-constexpr int kAhead = 4;                     ///< Pairs that a lane loads before it stores one.
 constexpr int kTapsAtOnce = 32;               ///< Their rows of a tile fill 32 KB of shared memory.
 constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
@@ -55,17 +60,45 @@ struct Chunks {
   std::int64_t rows;  ///< of a chunk
 };
 
-/// Two rows that meet.
-struct alignas(8) InOut {
-  std::int32_t in, out;
-};
+/// Empties the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
+/// no order. Any one-dimensional grid.
+__global__ void prepare(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
+                        SiteFilter filter, SiteErrors* errors, std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (first == 0) *errors = SiteErrors{};
+  for (std::int64_t i = first; i < hash.capacity() / 2; i += grid_threads) hash.empty(i);
+  for (std::int64_t i = first; i < filter.size(); i += grid_threads) filter.words[i] = 0;
+  const std::int64_t numbers = std::int64_t{book.sites} * (1 + book.ndim);
+  for (std::int64_t i = first; i < numbers; i += grid_threads) out_coords[i] = coords[i];
+}
+
+/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+template <int kAxes>
+__global__ void insert_sites(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
+                             SiteFilter filter, SiteErrors* errors) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < book.sites; i += grid_threads) {
+    const auto row = static_cast<std::int32_t>(i);
+    const GivenSite<kAxes> site(book, coords, row);
+    if (site.inside) {
+      const std::uint64_t key = site.key(book);
+      filter.set(key);
+      hash.insert(key, row, errors);
+    } else {
+      atomicAdd(&errors->outside, 1);
+      atomicMin(&errors->first_outside, row);
+    }
+  }
+}
 
 /// Looks everything up, once. found [KV][N]: the pairs of tap k in a chunk stand from [k][the first
 /// row of the chunk] on, by their outputs; counts [KV][chunks]: how many. Any one-dimensional grid
 /// of kThreads.
 template <int kAxes>
 __global__ void find_pairs(RulebookProblem book, Chunks chunks, const std::int32_t* coords,
-                           Hash hash, InOut* found, std::int32_t* counts) {
+                           SiteHash hash, SiteFilter filter, InOut* found, std::int32_t* counts) {
   // [taps at once][kThreads]: the input row, or -1, of each tap and row of a tile
   auto* in_rows = dynamic_shared<std::int32_t>();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -79,10 +112,17 @@ __global__ void find_pairs(RulebookProblem book, Chunks chunks, const std::int32
            tile += kThreads) {
         const std::int64_t row = tile + thread;
         if (row < book.sites) {
-          site_hash::look_up_taps<kAxes>(book, hash, coords, row, first, last,
-                                         [&](int k, std::int32_t in_row) {
-                                           in_rows[(k - first) * kThreads + thread] = in_row;
-                                         });
+          const GivenSite<kAxes> site(book, coords, row);
+          std::uint64_t line = ~std::uint64_t{0};  // whose word is held: none
+          std::uint32_t word = 0;
+          visit_taps(book, site, first, last, [&](int k, bool inside, std::uint64_t key) {
+            if (inside && key / 32 != line) {
+              line = key / 32;
+              word = *filter.word_of(line);
+            }
+            const bool asks = inside && (word >> key % 32 & 1) != 0;
+            in_rows[(k - first) * kThreads + thread] = asks ? hash.row_of(key) : -1;
+          });
         } else {
           for (int k = first; k < last; ++k) in_rows[(k - first) * kThreads + thread] = -1;
         }
@@ -137,7 +177,6 @@ __global__ void sum_counts(int KV, int chunks, std::int32_t* counts, std::int32_
 __global__ void fill_pairs(RulebookProblem book, Chunks chunks, const InOut* found,
                            const std::int32_t* offsets, const std::int32_t* totals,
                            std::int32_t* pairs) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
   const int chunk = part / chunks.tiles, skip = part % chunks.tiles * kThreads;
   if (chunk >= chunks.count) return;
@@ -147,33 +186,9 @@ __global__ void fill_pairs(RulebookProblem book, Chunks chunks, const InOut* fou
     const std::int32_t end = chunk + 1 < chunks.count ? of_tap[chunk + 1] : totals[k];
     const int left = end - begin - skip, count = left < kThreads ? left : kThreads;
     if (count <= 0) continue;
-    std::int64_t place = 0;  // all pairs of the taps before
-    for (int before = lane; before < k; before += 32) place += totals[before];
-    for (int distance = 16; distance > 0; distance /= 2)
-      place += __shfl_xor_sync(kWholeWarp, place, distance);
-    place += begin + skip;
+    const std::int64_t place = pair_lists::begin_of_list(totals, k) + begin + skip;
     const InOut* from = found + k * std::int64_t{book.sites} + chunk * chunks.rows + skip;
-    std::int32_t* to = pairs + place * kPairColumns;
-    for (int base = 0; base < count; base += 32 * kAhead) {
-      InOut own[kAhead];
-      for (int j = 0; j < kAhead; ++j) {
-        const int i = base + 32 * j + lane;
-        own[j] = i < count ? from[i] : InOut{};
-      }
-      for (int j = 0; j < kAhead; ++j) {
-        const int here = base + 32 * j;
-        if (here >= count) break;
-        for (int column = 0; column < kPairColumns; ++column) {
-          // Word `word` of 32 pairs belongs to another lane's pair.
-          const int word = 32 * column + lane, pair = word / kPairColumns;
-          const std::int32_t in = __shfl_sync(kWholeWarp, own[j].in, pair);
-          const std::int32_t out = __shfl_sync(kWholeWarp, own[j].out, pair);
-          const int which = word % kPairColumns;
-          if (here + pair < count)
-            to[here * kPairColumns + word] = which == 0 ? k : which == 1 ? in : out;
-        }
-      }
-    }
+    move_pairs(k, from, count, pairs + place * kPairColumns);
   }
 }
 
@@ -186,15 +201,15 @@ Declined supports(const RulebookProblem& book) {
 
 /// Where everything stands in the workspace, in bytes: what has wider elements first.
 struct Layout {
-  std::size_t found, errors, totals, counts, end;  ///< behind the slots, which begin it
+  std::size_t filter, found, errors, totals, counts, end;  ///< behind the slots, which begin it
 };
 
 Layout layout_of(const RulebookProblem& book) {
   const auto KV = static_cast<std::size_t>(book.KV), N = static_cast<std::size_t>(book.sites);
-  const std::size_t most_chunks =
-      std::min<std::size_t>(kMaxChunks, ceil_div<std::size_t>(N, kThreads));
+  const auto most_chunks = std::min<std::size_t>(kMaxChunks, ceil_div<std::size_t>(N, kThreads));
   Layout at{};
-  at.found = site_hash_bytes<true>(book);
+  at.filter = site_hash_bytes(book);
+  at.found = at.filter + site_filter_bytes(book);
   at.errors = at.found + KV * N * sizeof(InOut);
   at.totals = at.errors + sizeof(SiteErrors);
   at.counts = at.totals + KV * sizeof(std::int32_t);
@@ -202,10 +217,7 @@ Layout layout_of(const RulebookProblem& book) {
   return at;
 }
 
-/// The slots, the chunks' lists, errors, and the counts with their totals.
-std::size_t workspace_bytes(const RulebookProblem& book) {
-  return kBucketBytes + layout_of(book).end;
-}
+std::size_t workspace_bytes(const RulebookProblem& book) { return layout_of(book).end; }
 
 Chunks chunks_of(const RulebookProblem& book) {
   const std::int64_t tiles = ceil_div<std::int64_t>(book.sites, kThreads);
@@ -233,9 +245,10 @@ std::int64_t counted_pairs(const RulebookProblem& book, const std::int32_t* coor
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void run(const RulebookProblem& book, const Arguments& arrays) {
   const auto* coords = arrays.in<std::int32_t>("coords");
-  char* const workspace = aligned_workspace(arrays);
+  auto* const workspace = arrays.workspace<char>();
   const Layout at = layout_of(book);
-  const Hash hash = site_hash_in<true>(book, workspace);
+  const SiteHash hash = site_hash_at(book, workspace);
+  const SiteFilter filter = site_filter_at(book, workspace + at.filter);
   auto* found = reinterpret_cast<InOut*>(workspace + at.found);
   auto* errors = reinterpret_cast<SiteErrors*>(workspace + at.errors);
   auto* totals = reinterpret_cast<std::int32_t*>(workspace + at.totals);
@@ -243,13 +256,18 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const Chunks chunks = chunks_of(book);
 
   auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
-  build_site_hash(book, coords, hash, errors, out_coords);
-  constexpr decltype(&find_pairs<1>) kOfAxes[kMaxAxes] = {find_pairs<1>, find_pairs<2>,
-                                                          find_pairs<3>, find_pairs<4>};
+  const unsigned slot_blocks = blocks_for(hash.capacity() / 2, kThreads, kMaxBlocks);
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  constexpr decltype(&insert_sites<1>) kInsert[kMaxAxes] = {insert_sites<1>, insert_sites<2>,
+                                                            insert_sites<3>, insert_sites<4>};
+  launch(prepare, {slot_blocks, kThreads}, book, coords, hash, filter, errors, out_coords);
+  launch(kInsert[book.ndim - 1], {row_blocks, kThreads}, book, coords, hash, filter, errors);
+  constexpr decltype(&find_pairs<1>) kFind[kMaxAxes] = {find_pairs<1>, find_pairs<2>, find_pairs<3>,
+                                                        find_pairs<4>};
   const std::size_t shared =
       static_cast<std::size_t>(std::min(book.KV, kTapsAtOnce)) * kThreads * sizeof *counts;
-  launch(kOfAxes[book.ndim - 1], {blocks_for(chunks.count, 1, kMaxBlocks), kThreads, shared}, book,
-         chunks, coords, hash, found, counts);
+  launch(kFind[book.ndim - 1], {blocks_for(chunks.count, 1, kMaxBlocks), kThreads, shared}, book,
+         chunks, coords, hash, filter, found, counts);
   const int sum_threads = 32 * std::max(ceil_div(chunks.count, 32), 1);  // whole warps
   launch(sum_counts, {blocks_for(book.KV, 1, kMaxBlocks), sum_threads}, book.KV, chunks.count,
          counts, totals);

@@ -40,7 +40,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 768;
-constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
 constexpr int kMaxBlocks = 4096;                 ///< More than are resident at once on any device.
 
 /// What the blocks tell each other and the host.
@@ -62,22 +62,78 @@ std::int32_t* ever_bad() {
   return word;
 }
 
-/// All of it. A cooperative, one-dimensional grid of kThreads.
+/// Empties the index, copies coords [N][1 + ndim] and looks at their order.
 template <bool kCube>
-__global__ void __launch_bounds__(kThreads)
-    build(runs::Problem grid, const std::int32_t* coords, runs::Table table, runs::RunGrid run_grid,
-          std::int64_t groups, State* state, std::int32_t* out_coords, std::int32_t* nbr,
-          std::int32_t* mask, std::int32_t* ever_bad) {
-  const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
+__device__ void begin(const runs::Problem& grid, const std::int32_t* coords,
+                      const runs::Table& table, const runs::RunGrid& run_grid, std::int64_t groups,
+                      State* state, std::int32_t* out_coords) {
   const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
-
   runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
   const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // a barrier that also combines
   if (threadIdx.x == 0) state->unsorted[blockIdx.x] = out_of_order;
   if (thread == 0) state->bad = 0;
+}
+
+/// Enters all sites. @param dense they are sorted, and the run grid takes them
+template <bool kCube>
+__device__ void enter_sites(const runs::Problem& grid, const std::int32_t* coords,
+                            const runs::Table& table, const runs::RunGrid& run_grid, bool sorted,
+                            bool dense, State* state) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  if (dense) {
+    runs::insert_sorted<kCube>(grid, coords, run_grid, thread, threads);
+  } else {
+    runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
+  }
+}
+
+/// nbr [KV][N] and mask [N][mask_words(KV)].
+/// @param mask_bits shared memory of the block
+template <bool kCube, class Index>
+__device__ void find_neighbours(const runs::Problem& grid, const std::int32_t* coords,
+                                const Index& index, bool sorted,
+                                std::uint32_t (&mask_bits)[runs::kPlanes][kRows], std::int32_t* nbr,
+                                std::int32_t* mask) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  if constexpr (kCube) {
+    const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
+    const int plane = static_cast<int>(threadIdx.x) / kRows;
+    const auto sites = static_cast<unsigned>(grid.sites);
+    for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
+      const unsigned row = first + static_cast<unsigned>(row_of_tile);
+      if (row < sites)
+        mask_bits[plane][row_of_tile] = runs::look_up_plane(
+            grid, runs::cell_of<true>(grid, coords, row), index, sorted, plane, row, nbr);
+      __syncthreads();  // the bits of all planes are there before one thread a row joins them
+      if (plane == 0 && row < sites)
+        mask[row] = static_cast<std::int32_t>(
+            mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] | mask_bits[2][row_of_tile]);
+      __syncthreads();  // they are joined before the next tile's bits overwrite them
+    }
+  } else {
+    for (std::int64_t row = thread; row < grid.sites; row += threads)
+      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), index, sorted, row,
+                    grid.tap_lines, nbr, mask);
+  }
+}
+
+/// All of it. A cooperative, one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads)
+    build(runs::Problem grid, const std::int32_t* coords, runs::Table table, runs::RunGrid run_grid,
+          std::int64_t groups, State* state, std::int32_t* out_coords, std::int32_t* nbr,
+          std::int32_t* mask, std::int32_t* ever_bad) {
+  __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
+  const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+
+  begin<kCube>(grid, coords, table, run_grid, groups, state, out_coords);
   all_blocks.sync();  // the index is empty and the flags are set before sites enter
 
   int any = 0;
@@ -89,48 +145,47 @@ __global__ void __launch_bounds__(kThreads)
     runs::clear(table, thread, threads);
     all_blocks.sync();  // the table is empty before sites enter
   }
-  if (dense) {
-    runs::insert_sorted<kCube>(grid, coords, run_grid, thread, threads);
-  } else {
-    runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
-  }
+  enter_sites<kCube>(grid, coords, table, run_grid, sorted, dense, state);
   all_blocks.sync();  // all sites are in the table before any is looked up
-  if (thread == 0 && state->bad != 0) *ever_bad = 1;
 
-  if constexpr (kCube) {
-    __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
-    if (dense) {
-      runs::look_up_cube<kRows>(grid, coords, run_grid, true, mask_bits, nbr, mask);
-    } else {
-      runs::look_up_cube<kRows>(grid, coords, table, sorted, mask_bits, nbr, mask);
-    }
+  if (thread == 0 && state->bad != 0) *ever_bad = 1;
+  if (dense) {
+    find_neighbours<kCube>(grid, coords, run_grid, true, mask_bits, nbr, mask);
   } else {
-    for (std::int64_t row = thread; row < grid.sites; row += threads) {
-      const runs::Cell cell = runs::cell_of<false>(grid, coords, row);
-      if (dense) {
-        runs::look_up(grid, cell, run_grid, true, row, grid.tap_lines, nbr, mask);
-      } else {
-        runs::look_up(grid, cell, table, sorted, row, grid.tap_lines, nbr, mask);
-      }
-    }
+    find_neighbours<kCube>(grid, coords, table, sorted, mask_bits, nbr, mask);
   }
 }
 
 Declined supports(const RulebookProblem& book) { return runs::declined(book); }
 
-/// State, table, words and first rows of the run grid; and a gap, to align the words.
+/// Where everything stands in the workspace.
+struct Workspace {
+  State* state;
+  runs::Table table;
+  runs::RunGrid run_grid;
+};
+
+Workspace workspace_in(const RulebookProblem& book, const Arguments& arrays) {
+  auto* const memory = arrays.workspace<unsigned char>() + kStateBytes;
+  Workspace all{};
+  all.state = arrays.workspace<State>();
+  all.table = runs::table_in(memory, book.sites);
+  all.run_grid = runs::run_grid_in(memory + runs::table_bytes(book.sites), runs::group_count(book));
+  return all;
+}
+
 std::size_t workspace_bytes(const RulebookProblem& book) {
   return kStateBytes + runs::table_bytes(book.sites) + runs::run_grid_bytes(book);
 }
 
 template <bool kCube>
-void launch_build(const RulebookProblem& book, const std::int32_t* coords, State* state,
-                  const runs::Table& table, const runs::RunGrid& run_grid, std::int32_t* out_coords,
-                  std::int32_t* nbr, std::int32_t* mask) {
+void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
+                  std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   static const int most_blocks = std::min(resident_blocks(build<kCube>, kThreads), kMaxBlocks);
   const unsigned blocks = blocks_for(book.sites, kCube ? kRows : kThreads, most_blocks);
-  launch_cooperatively(build<kCube>, {blocks, kThreads}, runs::Problem(book), coords, table,
-                       run_grid, runs::group_count(book), state, out_coords, nbr, mask, ever_bad());
+  launch_cooperatively(build<kCube>, {blocks, kThreads}, runs::Problem(book), coords, work.table,
+                       work.run_grid, runs::group_count(book), work.state, out_coords, nbr, mask,
+                       ever_bad());
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
@@ -141,13 +196,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    auto* const table_memory = arrays.workspace<unsigned char>() + kStateBytes;
-    (cube ? launch_build<true>
-          : launch_build<false>)(book, coords, arrays.workspace<State>(),
-                                 runs::table_in(table_memory, book.sites),
-                                 runs::run_grid_in(table_memory + runs::table_bytes(book.sites),
-                                                   runs::group_count(book)),
-                                 out_coords, nbr, mask);
+    const Workspace work = workspace_in(book, arrays);
+    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
 }

@@ -38,20 +38,15 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 384;
-constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< More work than these take: threads stride.
-constexpr std::size_t kStateBytes = 256;         ///< Of the workspace, before the table.
 
 /// What the kernels tell each other and the host.
 struct State {
   std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
   std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
 };
-
-__device__ std::int64_t thread_of_grid() {
-  return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-}
-__device__ std::int64_t threads_of_grid() { return std::int64_t{gridDim.x} * kThreads; }
+constexpr std::size_t kStateBytes = ceil_div<std::size_t>(sizeof(State), 256) * 256;
 
 /// Empties the table, copies coords [N][1 + ndim] and looks at their order. state must be zero.
 /// Any one-dimensional grid of kThreads.
@@ -59,9 +54,10 @@ template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
     begin(runs::Problem grid, const std::int32_t* coords, runs::Table table, State* state,
           std::int32_t* out_coords) {
-  runs::clear(table, thread_of_grid(), threads_of_grid());
-  const bool in_order =
-      runs::copy_sites<kCube>(grid, coords, thread_of_grid(), threads_of_grid(), out_coords);
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  runs::clear(table, thread, threads);
+  const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
   if (!in_order) state->unsorted = 1;
 }
 
@@ -69,43 +65,74 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
     enter_sites(runs::Problem grid, const std::int32_t* coords, runs::Table table, State* state) {
-  runs::insert<kCube>(grid, coords, table, state->unsorted == 0, thread_of_grid(),
-                      threads_of_grid(), &state->bad);
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const bool sorted = state->unsorted == 0;
+  runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
 }
 
 /// nbr [KV][N] and mask [N][mask_words(KV)]. Any one-dimensional grid of kThreads.
 template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
-    find_neighbours(runs::Problem grid, const std::int32_t* coords, runs::Table table,
+    find_neighbours(runs::Problem grid, const std::int32_t* coords, runs::Table index,
                     const State* state, std::int32_t* nbr, std::int32_t* mask) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
   const bool sorted = state->unsorted == 0;
   if constexpr (kCube) {
     __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
-    runs::look_up_cube<kRows>(grid, coords, table, sorted, mask_bits, nbr, mask);
+    const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
+    const int plane = static_cast<int>(threadIdx.x) / kRows;
+    const auto sites = static_cast<unsigned>(grid.sites);
+    for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
+      const unsigned row = first + static_cast<unsigned>(row_of_tile);
+      if (row < sites)
+        mask_bits[plane][row_of_tile] = runs::look_up_plane(
+            grid, runs::cell_of<true>(grid, coords, row), index, sorted, plane, row, nbr);
+      __syncthreads();  // the bits of all planes are there before one thread a row joins them
+      if (plane == 0 && row < sites)
+        mask[row] = static_cast<std::int32_t>(
+            mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] | mask_bits[2][row_of_tile]);
+      __syncthreads();  // they are joined before the next tile's bits overwrite them
+    }
   } else {
-    for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
-      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), table, sorted, row,
+    for (std::int64_t row = thread; row < grid.sites; row += threads)
+      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), index, sorted, row,
                     grid.tap_lines, nbr, mask);
   }
 }
 
 Declined supports(const RulebookProblem& book) { return runs::declined(book); }
 
+/// Where everything stands in the workspace.
+struct Workspace {
+  State* state;
+  runs::Table table;
+};
+
+Workspace workspace_in(const RulebookProblem& book, const Arguments& arrays) {
+  auto* const memory = arrays.workspace<unsigned char>() + kStateBytes;
+  Workspace all{};
+  all.state = arrays.workspace<State>();
+  all.table = runs::table_in(memory, book.sites);
+  return all;
+}
+
 std::size_t workspace_bytes(const RulebookProblem& book) {
   return kStateBytes + runs::table_bytes(book.sites);
 }
 
 template <bool kCube>
-void launch_steps(const RulebookProblem& book, const std::int32_t* coords, State* state,
-                  const runs::Table& table, std::int32_t* out_coords, std::int32_t* nbr,
-                  std::int32_t* mask) {
+void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
+                  std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   const runs::Problem grid(book);
   const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
-  const unsigned tiles = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : blocks;
-  check(cudaMemsetAsync(state, 0, sizeof *state, nullptr));
-  launch(begin<kCube>, {blocks, kThreads}, grid, coords, table, state, out_coords);
-  launch(enter_sites<kCube>, {blocks, kThreads}, grid, coords, table, state);
-  launch(find_neighbours<kCube>, {tiles, kThreads}, grid, coords, table, state, nbr, mask);
+  const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : blocks;
+  check(cudaMemsetAsync(work.state, 0, sizeof(State)));
+  launch(begin<kCube>, {blocks, kThreads}, grid, coords, work.table, work.state, out_coords);
+  launch(enter_sites<kCube>, {blocks, kThreads}, grid, coords, work.table, work.state);
+  launch(find_neighbours<kCube>, {find_blocks, kThreads}, grid, coords, work.table, work.state, nbr,
+         mask);
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
@@ -114,12 +141,11 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
   auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
   auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
-  auto* state = arrays.workspace<State>();
-  const runs::Table table =
-      runs::table_in(arrays.workspace<unsigned char>() + kStateBytes, book.sites);
-  const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-  (cube ? launch_steps<true> : launch_steps<false>)(book, coords, state, table, out_coords, nbr,
-                                                    mask);
+  if (book.sites > 0) {
+    const bool cube = runs::is_cube_of_3(book, coords, out_coords);
+    const Workspace work = workspace_in(book, arrays);
+    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
+  }
   create_form(book, book.sites, nbr, mask, arrays);
 }
 

@@ -3,7 +3,7 @@
 ///
 /// - Before: aggregated_counters.cu
 /// - After: filtered_hash.cu
-/// - The kernels: site_hash.cuh, which filtered_hash.cu shares
+/// - The table: site_hash.cuh; the taps of a site: site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** A grid of 205 million cells for 125,562 sites is memory for what is not there. A
@@ -28,12 +28,128 @@
 /// found first; keys and rows of more than 63 bits together.
 /// **Try.** Let the home be the key's last bits, unmixed, and count the buckets of each search for
 /// a plane of sites across the first axis.
+#include "core/cuda/launch.hpp"
+#include "core/cuda/site_check.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/site_hash.cuh"
+#include "cuda_optimized/rulebook/site_taps.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
 
-Implementation<RulebookProblem> hash_table() { return site_hash::rung<false>(); }
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+
+/// Empties the table, forgets errors, and copies coords [N][1 + ndim]: all that has no order. Any
+/// one-dimensional grid.
+__global__ void prepare(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
+                        SiteErrors* errors, std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (first == 0) *errors = SiteErrors{};
+  for (std::int64_t i = first; i < hash.capacity() / 2; i += grid_threads) hash.empty(i);
+  const std::int64_t numbers = std::int64_t{book.sites} * (1 + book.ndim);
+  for (std::int64_t i = first; i < numbers; i += grid_threads) out_coords[i] = coords[i];
+}
+
+/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+template <int kAxes>
+__global__ void insert_sites(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
+                             SiteErrors* errors) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < book.sites; i += grid_threads) {
+    const auto row = static_cast<std::int32_t>(i);
+    const GivenSite<kAxes> site(book, coords, row);
+    if (site.inside) {
+      const std::uint64_t key = site.key(book);
+      hash.insert(key, row, errors);
+    } else {
+      atomicAdd(&errors->outside, 1);
+      atomicMin(&errors->first_outside, row);
+    }
+  }
+}
+
+/// nbr [KV][N] and mask [N][mask_words(KV)]: one thread a row. Any one-dimensional grid.
+template <int kAxes>
+__global__ void fill_table(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
+                           std::int32_t* nbr, std::int32_t* mask) {
+  const std::int64_t N = book.sites;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < N; row += grid_threads) {
+    const GivenSite<kAxes> site(book, coords, row);
+    unsigned bits = 0;
+    visit_taps(book, site, 0, book.KV, [&](int k, bool inside, std::uint64_t key) {
+      const std::int32_t in_row = inside ? hash.row_of(key) : -1;
+      nbr[k * N + row] = in_row;
+      if (in_row >= 0) bits |= 1u << k % 32;
+      if (k % 32 == 31 || k == book.KV - 1) {
+        mask[row * mask_words(book.KV) + k / 32] = static_cast<std::int32_t>(bits);
+        bits = 0;
+      }
+    });
+  }
+}
+
+Declined supports(const RulebookProblem& book) {
+  if (book.mode != SparseMode::subm)
+    return "mode subm only: the others must find their sites before they can look them up";
+  return site_hash_declines(book);
+}
+
+/// The slots, and the errors behind them.
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return site_hash_bytes(book) + sizeof(SiteErrors);
+}
+
+/// The errors, in the workspace.
+SiteErrors* errors_in(const RulebookProblem& book, const Arguments& arrays) {
+  return reinterpret_cast<SiteErrors*>(arrays.workspace<char>() + site_hash_bytes(book));
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
+void run(const RulebookProblem& book, const Arguments& arrays) {
+  const auto* coords = arrays.in<std::int32_t>("coords");
+  const SiteHash hash = site_hash_at(book, arrays.workspace<char>());
+  SiteErrors* const errors = errors_in(book, arrays);
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+
+  const unsigned slot_blocks = blocks_for(hash.capacity() / 2, kThreads, kMaxBlocks);
+  const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
+  constexpr decltype(&insert_sites<1>) kInsert[kMaxAxes] = {insert_sites<1>, insert_sites<2>,
+                                                            insert_sites<3>, insert_sites<4>};
+  launch(prepare, {slot_blocks, kThreads}, book, coords, hash, errors, out_coords);
+  launch(kInsert[book.ndim - 1], {row_blocks, kThreads}, book, coords, hash, errors);
+
+  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+  constexpr decltype(&fill_table<1>) kFill[kMaxAxes] = {fill_table<1>, fill_table<2>, fill_table<3>,
+                                                        fill_table<4>};
+  launch(kFill[book.ndim - 1], {row_blocks, kThreads}, book, coords, hash, nbr, mask);
+  create_form(book, book.sites, nbr, mask, arrays);
+}
+
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void finish(const RulebookProblem& book, const Arguments& arrays) {
+  require_no_errors_on_device(book, arrays.in<std::int32_t>("coords"), errors_in(book, arrays));
+}
+
+std::string choice_in_words(const RulebookProblem& book) {
+  return text(book.ndim, book.ndim == 1 ? " axis, " : " axes, ", form_in_words(book));
+}
+
+}  // namespace
+
+Implementation<RulebookProblem> hash_table() {
+  return {.supports = supports,
+          .workspace_bytes = workspace_bytes,
+          .run = run,
+          .finish = finish,
+          .choice = choice_in_words};
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

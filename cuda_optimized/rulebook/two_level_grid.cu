@@ -16,8 +16,7 @@
 ///     rows                 0   1                           2 3        rank of the cell's bit
 ///
 /// Page tables and OpenVDB's trees are built so. A cell in a block without sites takes one load;
-/// any other takes three, one after the other: the summary's word, the number of blocks before, the
-/// word.
+/// any other takes three, one after the other: the summary's word, the blocks before, and the word.
 /// **Expect.** In a LiDAR sweep (sweep-subm3-table), 80 x 1600 x 1600 cells, the summary has 25 KB
 /// where the bit grid has 25.6 MB, and some 20 thousand blocks have words, 2.5 MB. On an H200 38 us
 /// for 125,562 sites, most of it for short launches, and 95 us for 913,903 (large-subm3-table). The
@@ -35,21 +34,17 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
+using runs::State, runs::thread_of_grid, runs::threads_of_grid;
+
 constexpr int kThreads = 384;
-constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a block's tile in look_up_cube().
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
 constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< More work than these take: threads stride.
 constexpr int kBlockWords = 32;                  ///< Of a block of cells: one for each of a warp.
 constexpr int kGroupWords = 8;                   ///< One sector of memory.
 constexpr int kGroupBits = 10;                   ///< Of a number up to 768, the sites in 24 words.
 
-/// What the kernels tell each other and the host.
-struct State {
-  std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
-  std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
-};
-
-/// The grid: an index for look_up().
-struct TwoLevelGrid {
+/// The grid, in two levels: an index for look_up().
+struct BitGrid {
   using Answer = std::uint32_t;
 
   std::int64_t* blocks_before;  ///< [summary words + 1]: blocks in the summary words before
@@ -66,9 +61,7 @@ struct TwoLevelGrid {
 
   /// The word of the summary with a run's bit.
   __device__ static std::uint32_t summary_word(std::uint32_t run) { return run / kBlockWords / 32; }
-  __device__ static std::uint32_t summary_bit(std::uint32_t run) {
-    return 1u << run / kBlockWords % 32;
-  }
+  __device__ static unsigned summary_bit(std::uint32_t run) { return 1u << run / kBlockWords % 32; }
   /// Where the word of a run stands, whose block has sites.
   __device__ std::int64_t place_of(std::uint32_t run, std::uint32_t in_summary) const {
     const std::int64_t block =
@@ -101,46 +94,17 @@ struct TwoLevelGrid {
   }
 };
 
-__device__ std::int64_t thread_of_grid() {
-  return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-}
-__device__ std::int64_t threads_of_grid() { return std::int64_t{gridDim.x} * blockDim.x; }
-
-/// A row that a lane takes, and its run: for whole warps, whose lanes all go round equally often.
-struct Site {
-  bool inside;
-  std::uint32_t run;
-  int bit;
-};
-
-/// Calls visit(row, site) for all rows, and for as many beyond as make whole warps: with
-/// Site::inside false. Any one-dimensional grid of whole warps.
-template <bool kCube, class Visit>
-__device__ void visit_sites(const runs::Problem& grid, const std::int32_t* coords,
-                            const Visit& visit) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (std::int64_t warp_row = thread_of_grid() - lane; warp_row < grid.sites;
-       warp_row += threads_of_grid()) {
-    const std::int64_t row = warp_row + lane;
-    runs::Cell cell{-1, {}};
-    if (row < grid.sites) cell = runs::cell_of<kCube>(grid, coords, row);
-    const bool inside = cell.is_inside(grid);
-    visit(row, Site{inside, inside ? cell.run(grid) : 0, inside ? cell.bit() : 0});
-  }
-}
-
 /// Copies coords [N][1 + ndim], looks at their order, and sets the bits of all blocks with sites.
 /// The summary and state must be zero. Any one-dimensional grid of whole warps.
 template <bool kCube>
-__global__ void set_summary(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+__global__ void set_summary(runs::Problem grid, const std::int32_t* coords, BitGrid bits,
                             State* state, std::int32_t* out_coords) {
   if (!runs::copy_sites<kCube>(grid, coords, thread_of_grid(), threads_of_grid(), out_coords))
     state->unsorted = 1;
-  visit_sites<kCube>(grid, coords, [&](std::int64_t, const Site& site) {
-    const std::uint32_t word = TwoLevelGrid::summary_word(site.run);
-    const int bit = static_cast<int>(site.run / kBlockWords % 32);
-    const runs::Group group(site.inside, word, bit);
-    if (site.inside && group.leads) atomicOr(&index.summary[word], group.bits);
+  runs::visit_sites<kCube>(grid, coords, [&](std::int64_t, const runs::Site& site) {
+    const std::uint32_t word = BitGrid::summary_word(site.run);
+    const runs::Group group(site.inside, word, static_cast<int>(site.run / kBlockWords % 32));
+    if (site.inside && group.leads) atomicOr(&bits.summary[word], group.bits);
   });
 }
 
@@ -151,8 +115,8 @@ __global__ void count_blocks(std::int64_t summary_words, const std::uint32_t* su
     counts[i] = __popc(summary[i]);
 }
 
-/// Empties the words of all blocks with sites. Any one-dimensional grid.
-/// @param blocks how many those are
+/// Empties the words of all blocks with sites, of which there are *blocks. Any one-dimensional
+/// grid.
 __global__ void clear_words(const std::int64_t* blocks, std::uint32_t* words) {
   for (std::int64_t i = thread_of_grid(); i < *blocks * kBlockWords; i += threads_of_grid())
     words[i] = 0;
@@ -160,38 +124,36 @@ __global__ void clear_words(const std::int64_t* blocks, std::uint32_t* words) {
 
 /// Sets the bits of all sites. Any one-dimensional grid of whole warps.
 template <bool kCube>
-__global__ void set_bits(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+__global__ void set_bits(runs::Problem grid, const std::int32_t* coords, BitGrid bits,
                          State* state) {
-  visit_sites<kCube>(grid, coords, [&](std::int64_t row, const Site& site) {
+  runs::visit_sites<kCube>(grid, coords, [&](std::int64_t row, const runs::Site& site) {
     if (row < grid.sites && !site.inside) atomicAdd(&state->bad, 1);
     const runs::Group group(site.inside, site.run, site.bit);
     if (!site.inside || !group.leads) return;
-    const std::int64_t place = index.place_of(site.run, index.ask(site.run));
-    const std::uint32_t old = atomicOr(&index.words[place], group.bits);
+    const std::int64_t place = bits.place_of(site.run, bits.ask(site.run));
+    const std::uint32_t old = atomicOr(&bits.words[place], group.bits);
     const int repeated = group.lanes - __popc(group.bits) + __popc(old & group.bits);
     if (repeated != 0) atomicAdd(&state->bad, repeated);
   });
 }
 
-/// counts [most blocks]: the sites of each block, 0 behind the last; and in_block. A warp a block:
-/// any one-dimensional grid of whole warps.
-/// @param blocks how many blocks have sites
+/// counts [most blocks]: the sites of each of *blocks blocks, 0 behind the last; and in_block. A
+/// warp a block: any one-dimensional grid of whole warps.
 __global__ void count_sites(std::int64_t most_blocks, const std::int64_t* blocks,
                             const std::uint32_t* words, std::int32_t* counts,
                             std::uint32_t* in_block) {
-  constexpr unsigned kWholeWarp = runs::kWholeWarp;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (std::int64_t block = thread_of_grid() / 32; block < most_blocks;
        block += threads_of_grid() / 32) {
     const bool exists = block < *blocks;                                 // the same for all lanes
     int sites = exists ? __popc(words[block * kBlockWords + lane]) : 0;  // up to this word
     for (int distance = 1; distance < 32; distance *= 2) {
-      const int before = __shfl_up_sync(kWholeWarp, sites, static_cast<unsigned>(distance));
+      const int before = __shfl_up_sync(runs::kWholeWarp, sites, static_cast<unsigned>(distance));
       if (lane >= distance) sites += before;
     }
     std::uint32_t packed = 0;
     for (int group = 1; group < kBlockWords / kGroupWords; ++group) {
-      const int before = __shfl_sync(kWholeWarp, sites, group * kGroupWords - 1);
+      const int before = __shfl_sync(runs::kWholeWarp, sites, group * kGroupWords - 1);
       packed |= static_cast<std::uint32_t>(before) << (group - 1) * kGroupBits;
     }
     if (lane == 31) counts[block] = sites;
@@ -201,13 +163,13 @@ __global__ void count_sites(std::int64_t most_blocks, const std::int64_t* blocks
 
 /// rows [N], by rank, unless the input is sorted. Any one-dimensional grid of whole warps.
 template <bool kCube>
-__global__ void list_rows(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+__global__ void list_rows(runs::Problem grid, const std::int32_t* coords, BitGrid bits,
                           const State* state) {
   if (state->unsorted == 0) return;
-  visit_sites<kCube>(grid, coords, [&](std::int64_t row, const Site& site) {
+  runs::visit_sites<kCube>(grid, coords, [&](std::int64_t row, const runs::Site& site) {
     if (!site.inside) return;
     // Of several rows of one site any may win here: the result is not used.
-    index.rows[index.rank_at(index.settle(site.run, index.ask(site.run)), site.bit)] =
+    bits.rows[bits.rank_at(bits.settle(site.run, bits.ask(site.run)), site.bit)] =
         static_cast<std::int32_t>(row);
   });
 }
@@ -215,32 +177,43 @@ __global__ void list_rows(runs::Problem grid, const std::int32_t* coords, TwoLev
 /// nbr [KV][N] and mask [N][mask_words(KV)]. Any one-dimensional grid of kThreads.
 template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
-    find_neighbours(runs::Problem grid, const std::int32_t* coords, TwoLevelGrid index,
+    find_neighbours(runs::Problem grid, const std::int32_t* coords, BitGrid bits,
                     const State* state, std::int32_t* nbr, std::int32_t* mask) {
   const bool sorted = state->unsorted == 0;
   if constexpr (kCube) {
     __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
-    runs::look_up_cube<kRows>(grid, coords, index, sorted, mask_bits, nbr, mask);
+    const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
+    const int plane = static_cast<int>(threadIdx.x) / kRows;
+    const auto sites = static_cast<unsigned>(grid.sites);
+    for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
+      const unsigned row = first + static_cast<unsigned>(row_of_tile);
+      if (row < sites)
+        mask_bits[plane][row_of_tile] = runs::look_up_plane(
+            grid, runs::cell_of<true>(grid, coords, row), bits, sorted, plane, row, nbr);
+      __syncthreads();  // the bits of all planes are there before one thread a row joins them
+      if (plane == 0 && row < sites)
+        mask[row] = static_cast<std::int32_t>(
+            mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] | mask_bits[2][row_of_tile]);
+      __syncthreads();  // they are joined before the next tile's bits overwrite them
+    }
   } else {
     for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
-      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), index, sorted, row,
+      runs::look_up(grid, runs::cell_of<false>(grid, coords, row), bits, sorted, row,
                     grid.tap_lines, nbr, mask);
   }
 }
 
-Declined supports(const RulebookProblem& book) { return runs::declined(book); }
-
-/// Where everything stands in the workspace: what has wider elements first.
+/// Where everything stands in the workspace: what is read in sectors first, then by width.
 struct Workspace {
-  TwoLevelGrid index;
+  BitGrid bits;
   State* state;  ///< Directly before the summary: both are cleared together.
   std::int32_t *summary_counts, *block_counts;
   std::int64_t summary_words, most_blocks;
   std::size_t bytes;  ///< Of all.
 };
 
-/// @param begin a multiple of 8 bytes; or null, to learn the size
-Workspace workspace_at(const RulebookProblem& book, unsigned char* begin) {
+/// @param begin the workspace; or null, to learn the size
+Workspace workspace_at(const RulebookProblem& book, unsigned char* begin = nullptr) {
   const std::int64_t blocks = ceil_div<std::int64_t>(runs::run_count(book), kBlockWords);
   Workspace all{};
   all.summary_words = ceil_div<std::int64_t>(blocks, 32);
@@ -249,53 +222,42 @@ Workspace workspace_at(const RulebookProblem& book, unsigned char* begin) {
     if (begin != nullptr) *place = reinterpret_cast<T*>(begin + all.bytes);
     all.bytes += static_cast<std::size_t>(count) * sizeof(T);
   };
-  take(&all.index.blocks_before, all.summary_words + 1);
-  take(&all.index.sites_before, all.most_blocks + 1);
-  take(&all.index.words, all.most_blocks * kBlockWords);
+  take(&all.bits.words, all.most_blocks * kBlockWords);
+  take(&all.bits.blocks_before, all.summary_words + 1);
+  take(&all.bits.sites_before, all.most_blocks + 1);
   take(&all.state, 1);
-  take(&all.index.summary, all.summary_words);
+  take(&all.bits.summary, all.summary_words);
   take(&all.summary_counts, all.summary_words);
   take(&all.block_counts, all.most_blocks);
-  take(&all.index.in_block, all.most_blocks);
-  take(&all.index.rows, book.sites);
+  take(&all.bits.in_block, all.most_blocks);
+  take(&all.bits.rows, book.sites);
   return all;
 }
 
-Workspace workspace_in(const RulebookProblem& book, const Arguments& arrays) {
-  // In the tests, a workspace begins at any multiple of 4.
-  auto* const memory = arrays.workspace<unsigned char>();
-  const std::size_t over = reinterpret_cast<std::uintptr_t>(memory) % alignof(std::int64_t);
-  return workspace_at(book, memory + (alignof(std::int64_t) - over));
-}
-
-std::size_t workspace_bytes(const RulebookProblem& book) {
-  return alignof(std::int64_t) + workspace_at(book, nullptr).bytes;
-}
+std::size_t workspace_bytes(const RulebookProblem& book) { return workspace_at(book).bytes; }
 
 template <bool kCube>
 void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
                   std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   const runs::Problem grid(book);
-  const TwoLevelGrid& index = work.index;
+  const BitGrid& bits = work.bits;
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
-  const std::int64_t* const blocks = index.blocks_before + work.summary_words;
-
-  check(cudaMemsetAsync(
-      work.state, 0,
-      sizeof(State) + static_cast<std::size_t>(work.summary_words) * sizeof *index.summary));
-  launch(set_summary<kCube>, {row_blocks, kThreads}, grid, coords, index, work.state, out_coords);
+  const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : row_blocks;
+  const std::int64_t* const blocks = bits.blocks_before + work.summary_words;
+  const auto words = static_cast<std::size_t>(work.summary_words);
+  check(cudaMemsetAsync(work.state, 0, sizeof(State) + words * sizeof *bits.summary));
+  launch(set_summary<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state, out_coords);
   launch(count_blocks, {blocks_for(work.summary_words, kThreads, kMaxBlocks), kThreads},
-         work.summary_words, index.summary, work.summary_counts);
-  exclusive_sum(work.summary_counts, index.blocks_before, work.summary_words);
-  launch(clear_words, {row_blocks, kThreads}, blocks, index.words);
-  launch(set_bits<kCube>, {row_blocks, kThreads}, grid, coords, index, work.state);
+         work.summary_words, bits.summary, work.summary_counts);
+  exclusive_sum(work.summary_counts, bits.blocks_before, work.summary_words);
+  launch(clear_words, {row_blocks, kThreads}, blocks, bits.words);
+  launch(set_bits<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state);
   launch(count_sites, {blocks_for(work.most_blocks, kThreads / 32, kMaxBlocks), kThreads},
-         work.most_blocks, blocks, index.words, work.block_counts, index.in_block);
-  exclusive_sum(work.block_counts, index.sites_before, work.most_blocks);
-  launch(list_rows<kCube>, {row_blocks, kThreads}, grid, coords, index, work.state);
-  launch(find_neighbours<kCube>,
-         {blocks_for(book.sites, kCube ? kRows : kThreads, kMaxBlocks), kThreads}, grid, coords,
-         index, work.state, nbr, mask);
+         work.most_blocks, blocks, bits.words, work.block_counts, bits.in_block);
+  exclusive_sum(work.block_counts, bits.sites_before, work.most_blocks);
+  launch(list_rows<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state);
+  launch(find_neighbours<kCube>, {find_blocks, kThreads}, grid, coords, bits, work.state, nbr,
+         mask);
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
@@ -306,31 +268,29 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, workspace_in(book, arrays),
-                                                      out_coords, nbr, mask);
+    const Workspace work = workspace_at(book, arrays.workspace<unsigned char>());
+    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
 }
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const Arguments& arrays) {
-  if (book.sites == 0) return;
   runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
-                            &workspace_in(book, arrays).state->bad);
+                            &workspace_at(book, arrays.workspace<unsigned char>()).state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
   if (book.sites == 0) return text("no sites, ", form_in_words(book));
-  return text(
-      runs::kernel_in_words(book), ", ",
-      workspace_at(book, nullptr).most_blocks < book.sites ? "fewer blocks than sites, " : "",
-      form_in_words(book));
+  const bool fewer = workspace_at(book).most_blocks < book.sites;
+  return text(runs::kernel_in_words(book), ", ", fewer ? "fewer blocks than sites, " : "",
+              form_in_words(book));
 }
 
 }  // namespace
 
 Implementation<RulebookProblem> two_level_grid() {
-  return {.supports = supports,
+  return {.supports = runs::declined,
           .workspace_bytes = workspace_bytes,
           .run = run,
           .finish = finish,

@@ -94,7 +94,6 @@ planted_bug(hash_entries_of_32_bit_keys
 
 planted_bug(hash_table_not_cleared
   RUNG cuda_optimized/rulebook/hash_table
-  FILE cuda_optimized/rulebook/site_hash.cuh
   WITH ${algorithms}
   FIND [==[i < hash.capacity() / 2; i += grid_threads)]==]
   REPLACE [==[i < hash.capacity() / 4; i += grid_threads)]==]
@@ -125,10 +124,9 @@ planted_bug(set_searched_to_its_end
 
 planted_bug(filter_word_held_too_long
   RUNG cuda_optimized/rulebook/filtered_hash
-  FILE cuda_optimized/rulebook/site_hash.cuh
   WITH ${algorithms}
-  FIND [==[if (asks && key / 32 != held) {]==]
-  REPLACE [==[if (asks && held == ~std::uint64_t{0}) {]==]
+  FIND [==[if (inside && key / 32 != line) {]==]
+  REPLACE [==[if (inside && line == ~std::uint64_t{0}) {]==]
   TEACHES "a filter may say yes too often, and never no where there is a site: a word answers for its own 32 cells")
 
 planted_bug(lists_begin_behind_themselves
