@@ -33,6 +33,6 @@ planted_bug(pieces_looked_for_where_they_were
 
 planted_bug(weights_turned_round_that_lie_right
   RUNG cuda_optimized/sparse_dgrad/implicit_gemm_producers
-  FIND [==[multiply_by_producers<true>]==]
-  REPLACE [==[multiply_by_producers<false>]==]
+  FIND [==[p.weights[(tap * p.channels + c) * p.summed + s]]==]
+  REPLACE [==[p.weights[(tap * p.summed + s) * p.channels + c]]==]
   TEACHES "with one channel, or symmetric weights, a matrix is its own transpose; else it is not")
