@@ -26,15 +26,15 @@
 /// **Costs.** 13 to 99 KB of shared memory. Rows that are no 16-byte pieces are copied element by
 /// element. Declined: float32 with precision fp32; GPUs before compute capability 8.0; more taps
 /// than 1024 or than fit shared memory.
-/// **Try.** Take the rows in the order of the sites (TapList::find() in tap_list.cuh). How many
-/// taps does a tile have now?
+/// **Try.** Take the rows in the order of the sites (TapList::find() in gathered_taps.cuh). How
+/// many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/with_type.hpp"
-#include "cuda_optimized/sparse_conv/row_copies.cuh"
-#include "cuda_optimized/sparse_conv/row_stores.cuh"
-#include "cuda_optimized/sparse_conv/tap_list.cuh"
+#include "cuda_optimized/sparse_conv/gathered_copies.cuh"
+#include "cuda_optimized/sparse_conv/gathered_stores.cuh"
+#include "cuda_optimized/sparse_conv/gathered_taps.cuh"
 #include "cuda_optimized/sparse_conv/warp_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

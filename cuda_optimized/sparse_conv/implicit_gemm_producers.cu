@@ -24,15 +24,15 @@
 /// **Costs.** 256 threads and 64 to 100 KB of shared memory a block. Workspace for weights, and for
 /// features that are float32 or unaligned. A tap that one row needs is multiplied for all 128.
 /// Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
-/// **Try.** Tune the table of shapes (stage_shapes.cuh). With 128 channels a stage could hold half a
-/// tap's channels: which of the numbers above would change?
+/// **Try.** Tune the table of shapes (stage_shapes.cuh). With 128 channels a stage could hold half
+/// a tap's channels: which of the numbers above would change?
 #include "core/cuda/early_launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
-#include "cuda_optimized/sparse_conv/preparation.cuh"
-#include "cuda_optimized/sparse_conv/tap_rows.cuh"
-#include "cuda_optimized/sparse_conv/tap_walk.cuh"
+#include "cuda_optimized/sparse_conv/stage_preparation.cuh"
+#include "cuda_optimized/sparse_conv/stage_rows.cuh"
+#include "cuda_optimized/sparse_conv/stage_taps.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

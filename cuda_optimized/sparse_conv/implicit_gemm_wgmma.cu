@@ -32,9 +32,9 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/sparse_conv/row_copies.cuh"
-#include "cuda_optimized/sparse_conv/row_stores.cuh"
-#include "cuda_optimized/sparse_conv/tap_list.cuh"
+#include "cuda_optimized/sparse_conv/gathered_copies.cuh"
+#include "cuda_optimized/sparse_conv/gathered_stores.cuh"
+#include "cuda_optimized/sparse_conv/gathered_taps.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "cuda_optimized/sparse_conv/pieces.cuh"
+#include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 

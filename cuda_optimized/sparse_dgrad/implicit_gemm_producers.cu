@@ -27,9 +27,9 @@
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
-#include "cuda_optimized/sparse_conv/preparation.cuh"
-#include "cuda_optimized/sparse_conv/tap_rows.cuh"
-#include "cuda_optimized/sparse_conv/tap_walk.cuh"
+#include "cuda_optimized/sparse_conv/stage_preparation.cuh"
+#include "cuda_optimized/sparse_conv/stage_rows.cuh"
+#include "cuda_optimized/sparse_conv/stage_taps.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {

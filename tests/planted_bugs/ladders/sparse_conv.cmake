@@ -80,21 +80,21 @@ planted_bug(rows_multiplied_before_they_landed
 
 planted_bug(missing_row_gathered_as_any_other
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/row_copies.cuh
+  FILE cuda_optimized/sparse_conv/gathered_copies.cuh
   FIND [==[from + at, index < 0 ? 0 : left);]==]
   REPLACE [==[from + at, left);]==]
   TEACHES "-1 is no row: what cp.async is not told to leave out, it reads")
 
 planted_bug(pieces_stored_unpermuted
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/row_copies.cuh
+  FILE cuda_optimized/sparse_conv/gathered_copies.cuh
   FIND [==[char* const a = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
   REPLACE [==[char* const a = stage + row * Shape::kRowBytes + piece * kPiece;]==]
   TEACHES "who stores and who loads must permute the pieces of a row alike")
 
 planted_bug(taps_of_the_first_row_only
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/tap_list.cuh
+  FILE cuda_optimized/sparse_conv/gathered_taps.cuh
   FIND [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, distance);]==]
   REPLACE [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, 0 * distance);]==]
   TEACHES "a tile needs the taps of all its rows, also where sorting has made them alike")
@@ -125,7 +125,7 @@ planted_bug(stage_given_back_while_it_is_read
 
 planted_bug(last_taps_left_out
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/tap_walk.cuh
+  FILE cuda_optimized/sparse_conv/stage_taps.cuh
   FIND [==[if (t == 0) group.exists = exists;]==]
   REPLACE [==[if (t == Shape::kTaps - 1) group.exists = exists;]==]
   TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")

@@ -1,8 +1,8 @@
-/// @file tap_rows.cuh
+/// @file stage_rows.cuh
 /// @brief Copies the rows that a producer warp has found into a stage.
 #pragma once
 
-#include "cuda_optimized/sparse_conv/pieces.cuh"
+#include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_ring.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {

@@ -1,4 +1,4 @@
-/// @file tap_walk.cuh
+/// @file stage_taps.cuh
 /// @brief A producer's way through the taps that the rows of a tile meet.
 #pragma once
 

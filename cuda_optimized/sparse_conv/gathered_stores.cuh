@@ -1,11 +1,11 @@
-/// @file row_stores.cuh
+/// @file gathered_stores.cuh
 /// @brief Stores a tile's sums, finished and rounded, to the rows where they belong.
 #pragma once
 
 #include <cstring>
 #include <type_traits>
 
-#include "cuda_optimized/sparse_conv/pieces.cuh"
+#include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 

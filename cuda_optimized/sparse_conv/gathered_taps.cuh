@@ -1,10 +1,10 @@
-/// @file tap_list.cuh
+/// @file gathered_taps.cuh
 /// @brief The rows of a tile and the taps that they meet, listed in shared memory, and the steps
 /// that follow from them.
 #pragma once
 
 #include "core/fast_division.hpp"
-#include "cuda_optimized/sparse_conv/pieces.cuh"
+#include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 

@@ -1,8 +1,8 @@
-/// @file row_copies.cuh
+/// @file gathered_copies.cuh
 /// @brief Gathers the rows of a step into shared memory: first their indices, then the rows.
 #pragma once
 
-#include "cuda_optimized/sparse_conv/pieces.cuh"
+#include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 

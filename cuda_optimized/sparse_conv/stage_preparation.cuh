@@ -1,11 +1,11 @@
-/// @file preparation.cuh
+/// @file stage_preparation.cuh
 /// @brief What is made in the workspace before producer warps gather: weights as wgmma takes
 /// them, and rows, if they need it.
 #pragma once
 
 #include <cstring>
 
-#include "cuda_optimized/sparse_conv/pieces.cuh"
+#include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_ring.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {

@@ -1,4 +1,4 @@
-/// @file pieces.cuh
+/// @file permuted_pieces.cuh
 /// @brief Rows in shared memory as tensor cores read them: in pieces of 16 bytes, permuted.
 #pragma once
 
