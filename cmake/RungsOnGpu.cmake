@@ -5,7 +5,7 @@ file(GLOB gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*/*.cu cuda_op
 # which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted.
 set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
-  file(STRINGS ${source} uses_wgmma REGEX "(wgmma_tile|wgmma_windows|implicit_gemm_producers)\\.cuh|ptx::wgmma" LIMIT_COUNT 1)
+  file(STRINGS ${source} uses_wgmma REGEX "(wgmma_tile|wgmma_windows)\\.cuh|ptx::wgmma" LIMIT_COUNT 1)
   if(uses_wgmma)
     list(APPEND sm90a_sources ${source})
   endif()

@@ -3,7 +3,6 @@
 ///
 /// - Before: col2im_batched.cu
 /// - After: col2im_vectorized.cu
-/// - The kernel: strided_steps.cuh
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
 /// **The idea.** A dilated window has gaps, and it is usual to try every window that covers the
@@ -29,10 +28,49 @@
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
 #include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/col2im/col2im_strided_steps.cuh"
 #include "cuda_optimized/col2im/strided_steps.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {
 namespace {
+
+constexpr int kThreads = 256;
+/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr std::int64_t kMaxBlocks = 2048;
+
+/// col [N*C * taps][windows], x [N*C][D][H][W]. Any one-dimensional grid.
+__global__ void col2im_strided(Im2colProblem problem, Steps steps, const float* col, float* x) {
+  const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
+  const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
+  const std::int64_t channels = std::int64_t{problem.N} * problem.C;
+
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t pixel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; pixel < channels * problem.channel_size(); pixel += grid_threads) {
+    const std::int64_t nc = pixel / problem.channel_size();
+    const int place = static_cast<int>(pixel % problem.channel_size());
+    const int w = place % width.size + width.pad_before;
+    const int h = place / width.size % height.size + height.pad_before;
+    const int d = place / width.size / height.size + depth.pad_before;
+
+    const Readers of_d = readers_of(depth, steps.depth, d);
+    const Readers of_h = readers_of(height, steps.height, h);
+    const Readers of_w = readers_of(width, steps.width, w);
+    const std::int64_t tap =
+        (std::int64_t{of_d.tap} * height.kernel + of_h.tap) * width.kernel + of_w.tap;
+    const std::int64_t window =
+        (std::int64_t{of_d.window} * height.out + of_h.window) * width.out + of_w.window;
+    const std::int64_t first = (nc * taps + tap) * windows + window;
+    float sum = 0.0f;
+    for (int i = 0; i < of_d.count; ++i) {
+      for (int j = 0; j < of_h.count; ++j) {
+        const std::int64_t row = first + i * steps.col_depth + j * steps.col_height;
+        for (int k = 0; k < of_w.count; ++k) sum += col[row + k * steps.col_width];
+      }
+    }
+    x[pixel] = problem.request == Request::add ? x[pixel] + sum : sum;
+  }
+}
 
 Declined supports(const Im2colProblem& problem) {
   if (problem.layout != Layout::nchw) return "layout nchw only";
@@ -45,6 +83,13 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
 }
 
 }  // namespace
+
+void launch_col2im_strided_steps(const Im2colProblem& problem, const float* col, float* x) {
+  if (problem.request == Request::none) return;
+  const std::int64_t pixels = std::int64_t{problem.N} * problem.C * problem.channel_size();
+  launch(col2im_strided, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem,
+         steps_of(problem), col, x);
+}
 
 Implementation<Im2colProblem> col2im_strided_steps() { return {.supports = supports, .run = run}; }
 

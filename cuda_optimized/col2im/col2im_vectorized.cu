@@ -26,6 +26,7 @@
 /// many loads more does a warp issue then, and how many bytes less?
 #include "core/im2col_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/col2im/col2im_strided_steps.cuh"
 #include "cuda_optimized/col2im/strided_steps.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {

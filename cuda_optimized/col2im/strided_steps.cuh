@@ -1,6 +1,6 @@
 /// @file strided_steps.cuh
-/// @brief col2im over the windows that read a pixel, and no others, as a building block of other
-/// rungs; col2im_strided_steps.cu explains it.
+/// @brief Which windows read a pixel: the first of them, and equal steps to the others;
+/// col2im_strided_steps.cu explains it.
 #pragma once
 
 #include <limits>
@@ -97,54 +97,6 @@ inline Steps steps_of(const Im2colProblem& problem) {
                              std::int64_t{height.kernel} * width.kernel),
           .col_height = apart(by_height, width.out, width.kernel),
           .col_width = apart(by_width, 1, 1)};
-}
-
-inline constexpr int kStridedThreads = 256;  ///< Threads of a block of col2im_strided.
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
-inline constexpr std::int64_t kMaxStridedBlocks = 2048;
-
-/// col [N*C * taps][windows], x [N*C][D][H][W]. Any one-dimensional grid.
-static __global__ void col2im_strided(Im2colProblem problem, Steps steps, const float* col,
-                                      float* x) {
-  const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
-  const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
-  const std::int64_t channels = std::int64_t{problem.N} * problem.C;
-
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t pixel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; pixel < channels * problem.channel_size(); pixel += grid_threads) {
-    const std::int64_t nc = pixel / problem.channel_size();
-    const int place = static_cast<int>(pixel % problem.channel_size());
-    const int w = place % width.size + width.pad_before;
-    const int h = place / width.size % height.size + height.pad_before;
-    const int d = place / width.size / height.size + depth.pad_before;
-
-    const Readers of_d = readers_of(depth, steps.depth, d);
-    const Readers of_h = readers_of(height, steps.height, h);
-    const Readers of_w = readers_of(width, steps.width, w);
-    const std::int64_t tap =
-        (std::int64_t{of_d.tap} * height.kernel + of_h.tap) * width.kernel + of_w.tap;
-    const std::int64_t window =
-        (std::int64_t{of_d.window} * height.out + of_h.window) * width.out + of_w.window;
-    const std::int64_t first = (nc * taps + tap) * windows + window;
-    float sum = 0.0f;
-    for (int i = 0; i < of_d.count; ++i) {
-      for (int j = 0; j < of_h.count; ++j) {
-        const std::int64_t row = first + i * steps.col_depth + j * steps.col_height;
-        for (int k = 0; k < of_w.count; ++k) sum += col[row + k * steps.col_width];
-      }
-    }
-    x[pixel] = problem.request == Request::add ? x[pixel] + sum : sum;
-  }
-}
-
-/// col [N][rows][columns] to x [N][C][D][H][W], as the problem's request says: one launch.
-static inline void launch_col2im_strided_steps(const Im2colProblem& problem, const float* col,
-                                               float* x) {
-  if (problem.request == Request::none) return;
-  const std::int64_t pixels = std::int64_t{problem.N} * problem.C * problem.channel_size();
-  launch(col2im_strided, {blocks_for(pixels, kStridedThreads, kMaxStridedBlocks), kStridedThreads},
-         problem, steps_of(problem), col, x);
 }
 
 /// Why it does not take a problem.

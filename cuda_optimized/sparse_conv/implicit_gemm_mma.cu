@@ -26,55 +26,210 @@
 /// **Costs.** 13 to 99 KB of shared memory. Rows that are no 16-byte pieces are copied element by
 /// element. Declined: float32 with precision fp32; GPUs before compute capability 8.0; more taps
 /// than 1024 or than fit shared memory.
-/// **Try.** Take the rows in the order of the sites (GatheredTile::prepare() in
-/// implicit_gemm_mma.cuh). How many taps does a tile have now?
+/// **Try.** Take the rows in the order of the sites (TapList::find() in gathered_taps.cuh). How
+/// many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/with_type.hpp"
-#include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
+#include "cuda_optimized/sparse_conv/gathered_copies.cuh"
+#include "cuda_optimized/sparse_conv/gathered_stores.cuh"
+#include "cuda_optimized/sparse_conv/gathered_taps.cuh"
+#include "cuda_optimized/sparse_conv/warp_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
+
+constexpr int kStages = 3;           ///< In shared memory.
+constexpr int kAhead = kStages - 1;  ///< Steps whose rows are on their way.
+/// Indices wait in a ring of their own, which runs kAhead steps ahead of the rows.
+constexpr int kIndexStages = 2 * kAhead;
+
+/// The sizes of a kernel.
+struct TileSizes {
+  int rows, channels;      ///< Of a block's tile.
+  int blocks;              ///< That should fit on an SM.
+  int warp_channels = 32;  ///< Of a warp, which has kWarpRows of the rows.
+  int row_bytes = 128;     ///< Of a gathered row in a stage.
+  int taps = 1;            ///< Of a stage, side by side in its rows; above 1 only for problems with
+                           ///< no more input channels than one tap has room for.
+  bool pieces = true;      ///< Rows begin at multiples of 16 bytes, and are multiples of them.
+};
+constexpr TileSizes kElements = {
+    .rows = 32, .channels = 32, .blocks = 4, .row_bytes = 64, .pieces = false};
+constexpr TileSizes kSmall = {.rows = 32, .channels = 32, .blocks = 8, .row_bytes = 64};
+/// Up to 32 channels.
+template <class T, int kTaps>
+constexpr TileSizes kNarrow = {
+    .rows = 128, .channels = 32, .blocks = 4, .row_bytes = 32 * int{sizeof(T)}, .taps = kTaps};
+/// Up to 64: cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
+template <class T>
+constexpr TileSizes kMiddle = {.rows = 128, .channels = 64, .blocks = 2};
+template <>
+constexpr TileSizes kMiddle<float> = {
+    .rows = 128, .channels = 64, .blocks = 3, .warp_channels = 64};
+constexpr TileSizes kFewTiles = {.rows = 64, .channels = 64, .blocks = 3};
+constexpr TileSizes kLarge = {.rows = 128, .channels = 128, .blocks = 2, .warp_channels = 64};
+
+/// What follows from them for a type.
+template <class T, TileSizes kSizes>
+struct MmaShape {
+  using Number = T;                                              ///< Of features, weights, result.
+  static constexpr int M = kSizes.rows, N = kSizes.channels;     ///< Of a block's tile.
+  static constexpr int kWarpN = kSizes.warp_channels;            ///< Channels of a warp.
+  static constexpr int kWarpsN = N / kWarpN;                     ///< Warps along the channels.
+  static constexpr int kThreads = M / kWarpRows * kWarpsN * 32;  ///< Of a block.
+  static constexpr int kBlocks = kSizes.blocks;                  ///< That should fit on an SM.
+  static constexpr bool kPieces = kSizes.pieces;                 ///< Whether cp.async can copy.
+  static constexpr int kTaps = kSizes.taps;                      ///< Of a stage.
+  static constexpr int kSize = static_cast<int>(sizeof(T));      ///< Bytes of an element.
+  static constexpr int kRowBytes = kSizes.row_bytes;             ///< Of a gathered row in a stage.
+  static constexpr int kDepth = kRowBytes / kSize;               ///< Products of a step.
+  static constexpr int kTapBytes = kRowBytes / kTaps;            ///< Of a gathered row of one tap.
+  static constexpr int kTapDepth = kDepth / kTaps;               ///< Products of one tap.
+  static constexpr int kWeightBytes = N * kSize;         ///< Of a row of weights in a stage.
+  static constexpr int kBytesA = M * kRowBytes;          ///< Of a stage's rows [M][kDepth].
+  static constexpr int kBytesB = kDepth * kWeightBytes;  ///< Of its weights [kDepth][N].
+  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, and behind them weights.
+  /// Shared memory of a block: stages, indices, and the list of taps.
+  static std::size_t shared_bytes(int taps) {
+    return kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
+           TapList<MmaShape>::bytes(taps);
+  }
+};
+
+/// Asks for a step's part of the weights from channel n0 on; zeros past the last channels.
+/// @param stage shared memory [Shape::kDepth], rows of Shape::kWeightBytes
+template <class Shape>
+__device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv,
+                                const TapList<Shape>& list, int step, int n0, char* stage) {
+  using T = typename Shape::Number;
+  constexpr int kPieces = Shape::kWeightBytes / kPiece, kRows = Shape::kThreads / kPieces;
+  static_assert(Shape::kDepth % kRows == 0 && kRows % (std::is_same_v<T, float> ? 4 : 8) == 0,
+                "the permutation must repeat");
+  const int entry = list.entry(step), s0 = list.channel(step);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int piece = thread % kPieces, row = thread / kPieces;
+  const int channel = n0 + piece * (kPiece / Shape::kSize), left = conv.channels - channel;
+  char* const b = stage + place_of_weights<T, Shape::kWeightBytes>(row, piece);
+  if constexpr (Shape::kTaps == 1) {
+    const T* const from = conv.weights +
+                          (std::int64_t{list.tap(entry)} * conv.summed + s0 + row) * conv.channels +
+                          channel;
+    const int rows = conv.summed - s0 - row;
+#pragma unroll
+    for (int i = 0; i < Shape::kDepth; i += kRows) {
+      copy_piece<Shape::kPieces>(b + i * Shape::kWeightBytes,
+                                 from + std::int64_t{i} * conv.channels, i < rows ? left : 0);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < Shape::kDepth; i += kRows) {
+      const int t = (row + i) / Shape::kTapDepth, s = (row + i) % Shape::kTapDepth;
+      const bool there = list.exists(entry + t) && s < conv.summed && left > 0;
+      const std::int64_t k =
+          there ? std::int64_t{list.tap(entry + t)} * conv.summed + s : std::int64_t{0};
+      copy_piece<Shape::kPieces>(b + i * Shape::kWeightBytes,
+                                 conv.weights + (there ? k * conv.channels + channel : 0),
+                                 there ? left : 0);
+    }
+  }
+}
 
 /// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     implicit_gemm_tile(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
                        unsigned tiles_n) {
+  char* const stages = dynamic_shared<char>();
+  auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
+  const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
+  const auto stage_at = [=](int place) { return stages + place * Shape::kStageBytes; };
   // The last rows of the order have the most taps: their tiles begin first.
   const unsigned last = gridDim.x / tiles_n - 1;
-  GatheredTile<Shape> tile(conv, by_chunks, std::int64_t{last - blockIdx.x / tiles_n} * Shape::M,
-                           static_cast<int>(blockIdx.x % tiles_n) * Shape::N);
-  tile.prepare();
-  WarpSums<typename Shape::Number, Shape::kWarpN> sums;
-  tile.multiply(&sums);
-  tile.store(sums);
+  const std::int64_t m0 = std::int64_t{last - blockIdx.x / tiles_n} * Shape::M;
+  const int n0 = static_cast<int>(blockIdx.x % tiles_n) * Shape::N;
+  TapList<Shape> list(conv, by_chunks, m0, indices_at(kIndexStages));
+  list.find(reinterpret_cast<std::uint32_t*>(stages));  // which are still free
+
+  const int warp = static_cast<int>(threadIdx.x) / 32, part = warp / Shape::kWarpsN;
+  const int warp_row = part * kWarpRows, warp_channel = warp % Shape::kWarpsN * Shape::kWarpN;
+  using Sums = WarpSums<typename Shape::Number, Shape::kWarpN>;
+  Sums sums;
+  const int left_at = warp_row * Shape::kRowBytes + Sums::template first_left<Shape::kRowBytes>();
+  const int right_at = Sums::template first_right<Shape::kWeightBytes>(warp_channel);
+
+  // Asks for a step's rows and weights, and for the indices of a later one.
+  const auto ask_for_step = [&](int step, int place, int known, int asked) {
+    if (step < list.steps()) {
+      ask_for_rows(conv, list, step, indices_at(known), stage_at(place));
+      ask_for_weights(conv, list, step, n0, stage_at(place) + Shape::kBytesA);
+    }
+    if (step + kAhead < list.steps()) {
+      ask_for_indices(conv, list, step + kAhead, indices_at(asked));
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+  };
+#pragma unroll 1
+  for (int step = 0; step < kAhead && step < list.steps(); ++step) {
+    ask_for_indices(conv, list, step, indices_at(step));
+  }
+  ptx::cp_async_commit_group();
+  ptx::cp_async_wait_group<0>();
+  __syncthreads();  // makes the first indices of all threads visible to all
+#pragma unroll 1
+  for (int step = 0; step < kAhead; ++step) ask_for_step(step, step, step, step + kAhead);
+  // Places in the two rings, counted: a remainder would cost more.
+  int read = 0, write = kAhead, known = kAhead, asked = 0;
+#pragma unroll 1
+  for (int step = 0; step < list.steps(); ++step) {
+    ptx::cp_async_wait_group<kAhead - 1>();
+    // Makes the copies of all threads visible to all: of this step's rows and weights, and of the
+    // indices of the rows that are asked for now. And separates the loads of the step before from
+    // the copies that will overwrite them.
+    __syncthreads();
+    ask_for_step(step + kAhead, write, known, asked);
+    const char* const a = stage_at(read);
+    const int bytes = list.bytes_left(step);
+#pragma unroll
+    for (int t = 0; t < Shape::kTaps; ++t) {
+      // A warp whose rows do not meet this tap has nothing to add.
+      if (!list.meets(step, t, part)) continue;
+#pragma unroll
+      for (int deep = 0; deep < Shape::kTapBytes; deep += kDeep) {
+        if (deep >= bytes) break;
+        sums.template add<Shape::kRowBytes, Shape::kWeightBytes>(
+            a, left_at, a + Shape::kBytesA, right_at, t * Shape::kTapBytes + deep);
+      }
+    }
+    read = read + 1 == kStages ? 0 : read + 1;
+    write = write + 1 == kStages ? 0 : write + 1;
+    known = known + 1 == kIndexStages ? 0 : known + 1;
+    asked = asked + 1 == kIndexStages ? 0 : asked + 1;
+  }
+  store_rows(conv, list, sums, n0, warp_row, warp_channel);
 }
 
 /// Calls body(shape) with the tile that suits a problem.
 /// @param pieces whether rows consist of pieces
 template <class T, class Body>
 void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
-  constexpr int kNarrowRow = static_cast<int>(32 * sizeof(T));
   // Tests that make the machine small get large tiles, which their problems are too small for.
   const bool few_rows = conv.M <= 1024 && max_strided_blocks >= kMaxGridX;
   if (!pieces) {
-    body(MmaShape<T, 32, 32, 32, 64, 3, 4, false>{});
+    body(MmaShape<T, kElements>{});
   } else if (few_rows) {
-    body(MmaShape<T, 32, 32, 32, 64, 3, 8, true>{});
+    body(MmaShape<T, kSmall>{});
   } else if (conv.Cout <= 32 && conv.Cin <= 16) {
-    body(MmaShape<T, 128, 32, 32, kNarrowRow, 3, 4, true, 2>{});
+    body(MmaShape<T, kNarrow<T, 2>>{});
   } else if (conv.Cout <= 32) {
-    body(MmaShape<T, 128, 32, 32, kNarrowRow, 3, 4, true>{});
+    body(MmaShape<T, kNarrow<T, 1>>{});
   } else if (conv.Cout <= 64) {
-    // cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
-    constexpr bool kFloat = std::is_same_v<T, float>;
-    body(MmaShape < T, 128, 64, kFloat ? 64 : 32, 128, 3, kFloat ? 3 : 2, true > {});
+    body(MmaShape<T, kMiddle<T>>{});
   } else if (has_few_tiles(conv.M, conv.Cout)) {
-    body(MmaShape<T, 64, 64, 32, 128, 3, 3, true>{});
+    body(MmaShape<T, kFewTiles>{});
   } else {
-    body(MmaShape<T, 128, 128, 64, 128, 3, 2, true>{});
+    body(MmaShape<T, kLarge>{});
   }
 }
 
@@ -100,11 +255,21 @@ Declined supports(const SparseConvProblem& conv) {
   return conv.dtype == DType::f32 ? supports_as<float>(conv) : supports_as<Half>(conv);
 }
 
+template <class Shape>
+void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
+  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
+  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
+  launch(implicit_gemm_tile<Shape>,
+         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
+          Shape::shared_bytes(conv.taps)},
+         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
+}
+
 template <class T>
 void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
   const GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
   with_shape<T>(problem, consists_of_pieces(conv),
-                [&]<class Shape>(Shape) { launch_tiles<Shape>(implicit_gemm_tile<Shape>, conv); });
+                [&]<class Shape>(Shape) { launch_shape<Shape>(conv); });
 }
 
 void run(const SparseConvProblem& conv, const Arguments& arrays) {

@@ -32,56 +32,147 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/sparse_conv/implicit_gemm_mma.cuh"
+#include "cuda_optimized/sparse_conv/gathered_copies.cuh"
+#include "cuda_optimized/sparse_conv/gathered_stores.cuh"
+#include "cuda_optimized/sparse_conv/gathered_taps.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
+constexpr int kStages = 3;           ///< In shared memory.
+constexpr int kAhead = kStages - 1;  ///< Steps whose rows are on their way.
+/// Indices wait in a ring of their own, which runs kAhead steps ahead of the rows.
+constexpr int kIndexStages = 2 * kAhead;
 constexpr int kCopyThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More numbers than these take: threads stride.
 
-/// 128 rows and kN channels by two warpgroups; rows of 128 bytes, 64 deep.
-template <class T, int kN, int kBlocksPerSm, bool kPieces_>
-struct WgmmaRows : MmaShape<T, 2 * kWarpgroupRows, kN, kN / 2, 128, 3, kBlocksPerSm, kPieces_> {
-  using Base = MmaShape<T, 2 * kWarpgroupRows, kN, kN / 2, 128, 3, kBlocksPerSm, kPieces_>;
-  static constexpr bool kAlongK = true;
-  static constexpr unsigned kAlignment = gemm::kAtom;
-  static_assert(Base::kThreads == 256 && Base::kBytesA % gemm::kAtom == 0 &&
-                Base::kBytesB % gemm::kAtom == 0);
-  static std::size_t shared_bytes(int taps) { return Base::shared_bytes(taps) + kAlignment; }
+/// The sizes of a kernel: two warpgroups, of kWarpgroupRows rows each, have all its channels.
+struct TileSizes {
+  int channels;        ///< Of a block's tile.
+  bool pieces = true;  ///< Rows begin at multiples of 16 bytes, and are multiples of them.
 };
+constexpr TileSizes kElements = {.channels = 64, .pieces = false};
+constexpr TileSizes kNarrow = {.channels = 64};
+constexpr TileSizes kLarge = {.channels = 128};
+
+/// What follows from them for a type.
+template <class T, TileSizes kSizes>
+struct WgmmaShape {
+  using Number = T;  ///< Of features, weights, result.
+  static constexpr int M = 2 * kWarpgroupRows, N = kSizes.channels;  ///< Of a block's tile.
+  static constexpr int kThreads = 256;                               ///< Of a block.
+  static constexpr int kBlocks = 2;                                  ///< That should fit on an SM.
+  static constexpr bool kPieces = kSizes.pieces;                     ///< Whether cp.async can copy.
+  static constexpr int kTaps = 1;                                    ///< Of a stage.
+  static constexpr int kSize = static_cast<int>(sizeof(T));          ///< Bytes of an element.
+  static constexpr int kRowBytes = 128;             ///< Of a row in a stage, as wgmma takes them.
+  static constexpr int kDepth = kRowBytes / kSize;  ///< Products of a step.
+  static constexpr int kTapDepth = kDepth;          ///< Products of one tap.
+  static constexpr int kBytesA = M * kRowBytes;     ///< Of a stage's rows [M][kDepth].
+  static constexpr int kBytesB = N * kRowBytes;     ///< Of its weights [N][kDepth].
+  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, and behind them weights.
+  static_assert(kBytesA % gemm::kAtom == 0 && kBytesB % gemm::kAtom == 0);
+  /// Shared memory of a block: stages, which begin at a multiple of kAtom, indices, and the list of
+  /// taps.
+  static std::size_t shared_bytes(int taps) {
+    return gemm::kAtom + kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
+           TapList<WgmmaShape>::bytes(taps);
+  }
+};
+
+/// Asks for a step's part of the weights of channels n0 and up; zeros past the last channels.
+/// @param stage shared memory [Shape::N], rows of Shape::kRowBytes
+template <class Shape>
+__device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv,
+                                const TapList<Shape>& list, int step, int n0, char* stage) {
+  using T = typename Shape::Number;
+  constexpr int kPieces = Shape::kRowBytes / kPiece, kRows = Shape::kThreads / kPieces;
+  static_assert(Shape::N % kRows == 0 && kRows % 8 == 0, "the permutation must repeat");
+  const int entry = list.entry(step), s0 = list.channel(step);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int piece = thread % kPieces, row = thread / kPieces;
+  const int s = s0 + piece * (kPiece / Shape::kSize), left = conv.summed - s;
+  char* const b = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;
+  const T* const from =
+      conv.weights + (std::int64_t{list.tap(entry)} * conv.channels + n0 + row) * conv.summed + s;
+  const int rows = conv.channels - n0 - row;
+#pragma unroll
+  for (int i = 0; i < Shape::N; i += kRows) {
+    copy_piece<Shape::kPieces>(b + i * Shape::kRowBytes, from + std::int64_t{i} * conv.summed,
+                               i < rows ? left : 0);
+  }
+}
 
 /// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
-    wgmma_rows(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
-               unsigned tiles_n) {
-  using T = typename Shape::Number;
+    implicit_gemm_tile(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
+                       unsigned tiles_n) {
+  char* stages = dynamic_shared<char>();
+  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
+  const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
+  const auto stage_at = [=](int place) { return stages + place * Shape::kStageBytes; };
   // The last rows of the order have the most taps: their tiles begin first.
   const unsigned last = gridDim.x / tiles_n - 1;
-  GatheredTile<Shape> tile(conv, by_chunks, std::int64_t{last - blockIdx.x / tiles_n} * Shape::M,
-                           static_cast<int>(blockIdx.x % tiles_n) * Shape::N);
-  tile.prepare();
-  WarpgroupSums<T, Shape::N> sums;
-  const int group = static_cast<int>(threadIdx.x) / 128;
-  tile.for_each_step(
-      [&](int, const char* a) {
-        const std::uint64_t left =
-            ptx::wgmma_descriptor(a + group * kWarpgroupRows * Shape::kRowBytes);
-        const std::uint64_t right = ptx::wgmma_descriptor(a + Shape::kBytesA);
-        ptx::wgmma_fence();
+  const std::int64_t m0 = std::int64_t{last - blockIdx.x / tiles_n} * Shape::M;
+  const int n0 = static_cast<int>(blockIdx.x % tiles_n) * Shape::N;
+  TapList<Shape> list(conv, by_chunks, m0, indices_at(kIndexStages));
+  list.find(reinterpret_cast<std::uint32_t*>(stages));  // which are still free
+
+  const int group = static_cast<int>(threadIdx.x) / 128, warp = static_cast<int>(threadIdx.x) / 32;
+  WarpgroupSums<typename Shape::Number, Shape::N> sums;
+
+  // Asks for a step's rows and weights, and for the indices of a later one.
+  const auto ask_for_step = [&](int step, int place, int known, int asked) {
+    if (step < list.steps()) {
+      ask_for_rows(conv, list, step, indices_at(known), stage_at(place));
+      ask_for_weights(conv, list, step, n0, stage_at(place) + Shape::kBytesA);
+    }
+    if (step + kAhead < list.steps()) {
+      ask_for_indices(conv, list, step + kAhead, indices_at(asked));
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+  };
+#pragma unroll 1
+  for (int step = 0; step < kAhead && step < list.steps(); ++step) {
+    ask_for_indices(conv, list, step, indices_at(step));
+  }
+  ptx::cp_async_commit_group();
+  ptx::cp_async_wait_group<0>();
+  __syncthreads();  // makes the first indices of all threads visible to all
+#pragma unroll 1
+  for (int step = 0; step < kAhead; ++step) ask_for_step(step, step, step, step + kAhead);
+  // Places in the two rings, counted: a remainder would cost more.
+  int read = 0, write = kAhead, known = kAhead, asked = 0;
+#pragma unroll 1
+  for (int step = 0; step < list.steps(); ++step) {
+    ptx::cp_async_wait_group<kAhead - 1>();
+    ptx::fence_proxy_async();  // copies that wgmma will read
+    // Makes the copies of all threads visible to all: of this step's rows and weights, and of the
+    // indices of the rows that are asked for now. And separates the loads of the step before from
+    // the copies that will overwrite them.
+    __syncthreads();
+    const char* const a = stage_at(read);
+    const std::uint64_t left = ptx::wgmma_descriptor(a + group * kWarpgroupRows * Shape::kRowBytes);
+    const std::uint64_t right = ptx::wgmma_descriptor(a + Shape::kBytesA);
+    ptx::wgmma_fence();
 #pragma unroll
-        for (int deep = 0; deep < Shape::kRowBytes; deep += kDeep) {
-          // Descriptors count in units of 16 bytes.
-          const auto next = static_cast<std::uint64_t>(deep / 16);
-          sums.add(left + next, right + next);
-        }
-        ptx::wgmma_commit_group();
-      },
-      // The copies of a later step have been asked for while the products run.
-      [](int, const char*) { ptx::wgmma_wait_group<0>(); });
-  tile.store(sums, static_cast<int>(threadIdx.x) / 32 * 16, 0);
+    for (int deep = 0; deep < Shape::kRowBytes; deep += kDeep) {
+      // Descriptors count in units of 16 bytes.
+      const auto next = static_cast<std::uint64_t>(deep / 16);
+      sums.add(left + next, right + next);
+    }
+    ptx::wgmma_commit_group();
+    ask_for_step(step + kAhead, write, known, asked);  // while the products run
+    ptx::wgmma_wait_group<0>();
+    read = read + 1 == kStages ? 0 : read + 1;
+    write = write + 1 == kStages ? 0 : write + 1;
+    known = known + 1 == kIndexStages ? 0 : known + 1;
+    asked = asked + 1 == kIndexStages ? 0 : asked + 1;
+  }
+  store_rows(conv, list, sums, n0, 16 * warp, 0);
 }
 
 /// Rounds numbers [count]. Any one-dimensional grid.
@@ -124,21 +215,27 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return static_cast<std::size_t>(count) * size_of(conv.dtype);
 }
 
-template <class Shape>
-void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
-  launch_tiles<Shape>(wgmma_rows<Shape>, conv);
+/// Calls body(shape) with the tile that suits a problem.
+/// @param pieces whether rows consist of pieces
+template <class T, class Body>
+void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
+  if (!pieces) {
+    body(WgmmaShape<T, kElements>{});
+  } else if (conv.Cout <= 64) {
+    body(WgmmaShape<T, kNarrow>{});
+  } else {
+    body(WgmmaShape<T, kLarge>{});
+  }
 }
 
-/// Calls body(shape).
-template <class T, class Body>
-void with_shape(bool pieces, int channels, const Body& body) {
-  if (!pieces) {
-    body(WgmmaRows<T, 64, 2, false>{});
-  } else if (channels <= 64) {
-    body(WgmmaRows<T, 64, 2, true>{});
-  } else {
-    body(WgmmaRows<T, 128, 2, true>{});
-  }
+template <class Shape>
+void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
+  const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
+  const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
+  launch(implicit_gemm_tile<Shape>,
+         {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
+          Shape::shared_bytes(conv.taps)},
+         conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
 }
 
 template <class T>
@@ -156,7 +253,7 @@ void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
            conv.from, rounded);
     conv.from = rounded;
   }
-  with_shape<T>(consists_of_pieces(conv), conv.channels,
+  with_shape<T>(problem, consists_of_pieces(conv),
                 [&]<class Shape>(Shape) { launch_shape<Shape>(conv); });
 }
 
@@ -164,16 +261,18 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
-std::string choice_in_words(const SparseConvProblem& conv) {
+template <class T>
+std::string words_as(const SparseConvProblem& conv) {
   std::string words;
-  with_type(conv.dtype, [&]<class T>(T) {
-    with_shape<T>(would_consist_of_pieces<T>(conv.Cin, conv.Cout), conv.Cout,
-                  [&]<class Shape>(Shape) {
-                    words = text(dtype_name(conv), ", ", Shape::M, " x ", Shape::N,
-                                 Shape::kPieces ? ", in pieces" : "");
-                  });
+  with_shape<T>(conv, would_consist_of_pieces<T>(conv.Cin, conv.Cout), [&]<class Shape>(Shape) {
+    words = text(dtype_name(conv), ", ", Shape::M, " x ", Shape::N,
+                 Shape::kPieces ? ", in pieces" : "");
   });
   return words;
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return with_type(conv.dtype, [&]<class T>(T) { return words_as<T>(conv); });
 }
 
 }  // namespace

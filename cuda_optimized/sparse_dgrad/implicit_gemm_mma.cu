@@ -35,6 +35,7 @@
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/with_type.hpp"
+#include "cuda_optimized/sparse_dgrad/mma_rows.cuh"
 #include "cuda_optimized/sparse_dgrad/tile_taps.cuh"
 #include "cuda_optimized/sparse_wgrad/mma_number.cuh"
 
@@ -42,23 +43,31 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 using sparse_wgrad::copy_piece;
-using sparse_wgrad::MmaNumber;
 
-/// A block's tile of dx, and how it is staged. A warp computes 32 rows.
-/// @tparam kRowBytes of co that are staged at a time: 64 or 128
-template <int kRows, int kChannels, int kRowBytes, int kStageCount, int kBlocksPerSm>
+/// A block's tile of dx, and how it is staged.
+struct TileSizes {
+  int rows, channels;   ///< Of dx.
+  int row_bytes = 128;  ///< Of co that are staged at a time: 64 or 128.
+  int stages = 3;       ///< In shared memory.
+  int blocks;           ///< That should fit on an SM.
+};
+
+/// What follows from them; a warp computes 32 rows.
+template <TileSizes kSizes>
 struct Shape {
-  static constexpr int kM = kRows, kN = kChannels, kBytes = kRowBytes, kStages = kStageCount;
+  static constexpr int kM = kSizes.rows, kN = kSizes.channels;
+  static constexpr int kBytes = kSizes.row_bytes, kStages = kSizes.stages;
   static constexpr int kWarpM = 32, kWarpN = kN < 64 ? kN : 64;
   static constexpr int kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocks = kBlocksPerSm;  ///< that should fit on an SM
+  static constexpr int kBlocks = kSizes.blocks;  ///< that should fit on an SM
 };
 
-using Wide = Shape<128, 128, 128, 3, 2>;
-using Medium = Shape<128, 64, 128, 3, 2>;
-using Narrow = Shape<128, 32, 64, 4, 3>;
-using Small = Shape<32, 32, 64, 3, 8>;
+using Wide = Shape<TileSizes{.rows = 128, .channels = 128, .blocks = 2}>;
+using Medium = Shape<TileSizes{.rows = 128, .channels = 64, .blocks = 2}>;
+using Narrow =
+    Shape<TileSizes{.rows = 128, .channels = 32, .row_bytes = 64, .stages = 4, .blocks = 3}>;
+using Small = Shape<TileSizes{.rows = 32, .channels = 32, .row_bytes = 64, .blocks = 8}>;
 constexpr std::int64_t kEnoughTiles = 64;  ///< Of 128 rows; with fewer, small ones.
 
 /// What a block needs to know.
@@ -68,20 +77,6 @@ struct Gradient {
   const std::int32_t *table, *mask, *order;  ///< nbr_back, mask_back, order_back
   const T *dy, *weights;
   T* dx;
-};
-
-/// A tile in shared memory: rows of S::kBytes, whose pieces of 16 bytes change places.
-template <class T, class S>
-struct Rows {
-  static constexpr int kNumbers = 16 / static_cast<int>(sizeof(T));  ///< of a piece
-  static constexpr int kPieces = S::kBytes / 16;                     ///< of a row
-  static constexpr int kStep = kPieces * kNumbers;                   ///< numbers of a row
-  /// Where piece `piece` of row `row` begins. A row of 128 bytes fills the 32 banks once; of 64
-  /// bytes two rows do, so there every second row takes the next place.
-  HOST_DEVICE static int at(int row, int piece) {
-    const int turn = kPieces == 8 ? row : row / 2;
-    return row * kStep + (piece ^ turn % kPieces) * kNumbers;
-  }
 };
 
 /// What a block has in shared memory.
@@ -148,53 +143,6 @@ class TapCopies {
   int word_, ci0_;
   int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
 };
-
-/// Adds the products of a stage to a warp's sums, 32 x kWarpN: fragments of mma.sync.
-/// @param m0 the warp's first row of a
-/// @param n0 its first row of b
-template <class T, class S>
-__device__ void multiply(const T* a_tile, const T* b_tile, int m0, int n0,
-                         float (&sums)[2][S::kWarpN / 8][4]) {
-  using R = Rows<T, S>;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int piece = 0; piece < R::kPieces; piece += 2) {
-    std::uint32_t a[2][4], b[S::kWarpN / 8][2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      ptx::ldmatrix_x4(a[i], a_tile + R::at(m0 + 16 * i + lane % 16, piece + lane / 16));
-      MmaNumber<T>::round(a[i]);
-    }
-#pragma unroll
-    for (int j = 0; j < S::kWarpN / 8; j += 2) {
-      std::uint32_t two[4];
-      ptx::ldmatrix_x4(two,
-                       b_tile + R::at(n0 + 8 * j + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
-      MmaNumber<T>::round(two);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) b[j + e / 2][e % 2] = two[e];
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int j = 0; j < S::kWarpN / 8; ++j) MmaNumber<T>::multiply(sums[i][j], a[i], b[j]);
-    }
-  }
-}
-
-/// Stores two sums side by side.
-template <class T, bool kAligned>
-__device__ void store_two(T* to, float first, float second, int count) {
-  if constexpr (kAligned && sizeof(T) == 4) {
-    *reinterpret_cast<float2*>(to) = float2{first, second};
-  } else if constexpr (kAligned) {
-    *reinterpret_cast<std::uint32_t*>(to) =
-        rounded_to<T>(first).bits | std::uint32_t{rounded_to<T>(second).bits} << 16;
-  } else {
-    to[0] = rounded_to<T>(first);
-    if (count > 1) to[1] = rounded_to<T>(second);
-  }
-}
 
 /// Grid (tiles of rows or fewer, tiles of channels), block (S::kThreads).
 /// @tparam kAligned rows of dy, weights and dx begin at multiples of 16 bytes

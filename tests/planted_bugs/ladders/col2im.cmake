@@ -32,12 +32,14 @@ planted_bug(gaps_of_all_windows
 
 planted_bug(neighbour_of_another_row
   RUNG cuda_optimized/col2im/col2im_vectorized
+  WITH cuda_optimized/col2im/col2im_strided_steps.cu
   FIND [==[if (hop == 0 || (hop < 0 ? has_previous : has_next))]==]
   REPLACE [==[if (true)]==]
   TEACHES "the neighbouring lane may have the end of another row")
 
 planted_bug(helping_lanes_store
   RUNG cuda_optimized/col2im/col2im_vectorized
+  WITH cuda_optimized/col2im/col2im_strided_steps.cu
   FIND [==[if (wanted != piece || lane == 0 || lane == 31) continue;]==]
   REPLACE [==[if (wanted != piece) continue;]==]
   TEACHES "a lane without neighbours has half of a sum, and somebody else has the whole")

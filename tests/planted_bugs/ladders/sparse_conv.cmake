@@ -74,77 +74,71 @@ planted_bug(channels_beyond_the_last_multiplied
 
 planted_bug(rows_multiplied_before_they_landed
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
   FIND [==[ptx::cp_async_wait_group<kAhead - 1>();]==]
   REPLACE [==[ptx::cp_async_wait_group<kAhead>();]==]
   TEACHES "two rings, indices and rows: one group too few is waited for, and both are too late")
 
 planted_bug(missing_row_gathered_as_any_other
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FILE cuda_optimized/sparse_conv/gathered_copies.cuh
   FIND [==[from + at, index < 0 ? 0 : left);]==]
   REPLACE [==[from + at, left);]==]
   TEACHES "-1 is no row: what cp.async is not told to leave out, it reads")
 
 planted_bug(pieces_stored_unpermuted
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
-  FIND [==[char* const a = to + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
-  REPLACE [==[char* const a = to + row * Shape::kRowBytes + piece * kPiece;]==]
+  FILE cuda_optimized/sparse_conv/gathered_copies.cuh
+  FIND [==[char* const a = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
+  REPLACE [==[char* const a = stage + row * Shape::kRowBytes + piece * kPiece;]==]
   TEACHES "who stores and who loads must permute the pieces of a row alike")
 
 planted_bug(taps_of_the_first_row_only
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FILE cuda_optimized/sparse_conv/gathered_taps.cuh
   FIND [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, distance);]==]
   REPLACE [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, 0 * distance);]==]
   TEACHES "a tile needs the taps of all its rows, also where sorting has made them alike")
 
 planted_bug(products_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_wgmma
-  FIND [==[[](int, const char*) { ptx::wgmma_wait_group<0>(); });]==]
-  REPLACE [==[[](int, const char*) {});]==]
+  FIND [==[ptx::wgmma_wait_group<0>();]==]
+  REPLACE [==[]==]
   TEACHES "sums are there after the wait, and not before, and rows may be overwritten only then")
 
 planted_bug(weights_stored_unpermuted
   RUNG cuda_optimized/sparse_conv/implicit_gemm_wgmma
-  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
-  FIND [==[char* const b = to + Shape::kBytesA + row * Shape::kRowBytes +
-                      (piece ^ permutation<kPieces>(row)) * kPiece;]==]
-  REPLACE [==[char* const b = to + Shape::kBytesA + row * Shape::kRowBytes + piece * kPiece;]==]
+  FIND [==[char* const b = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
+  REPLACE [==[char* const b = stage + row * Shape::kRowBytes + piece * kPiece;]==]
   TEACHES "wgmma undoes the 128-byte permutation, whether anybody has done it or not")
 
 planted_bug(arrival_before_the_copies
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
   FIND [==[ptx::cp_async_mbarrier_arrive_noinc(full);]==]
   REPLACE [==[ptx::mbarrier_arrive(full);]==]
   TEACHES "a thread that has asked for copies has not got them: they must arrive, not it")
 
 planted_bug(stage_given_back_while_it_is_read
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
   FIND [==[ptx::wgmma_wait_group<1>();]==]
   REPLACE [==[ptx::wgmma_wait_group<2>();]==]
   TEACHES "products that have been issued are not done: the stage before is still being read")
 
 planted_bug(last_taps_left_out
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
+  FILE cuda_optimized/sparse_conv/stage_taps.cuh
   FIND [==[if (t == 0) group.exists = exists;]==]
   REPLACE [==[if (t == Shape::kTaps - 1) group.exists = exists;]==]
   TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")
 
 planted_bug(tile_handed_out_to_nobody
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/implicit_gemm_producers.cuh
   FIND [==[if (first == 0) *p.handed_out = 0;]==]
   REPLACE [==[if (first == 0) *p.handed_out = 1;]==]
   TEACHES "a counter that begins with one leaves out a tile, which only a machine with few blocks asks for")
 
 planted_bug(gathered_weights_cut_off
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/implicit_gemm_mma.cuh
+  FILE cuda_optimized/sparse_conv/warp_sums.cuh
   FIND [==[const std::uint32_t right[2] = {ptx::to_tf32(b0), ptx::to_tf32(b1)};]==]
   REPLACE [==[const std::uint32_t right[2] = {__float_as_uint(b0), __float_as_uint(b1)};]==]
   TEACHES "sparse or dense, mma.sync truncates what nobody has rounded")

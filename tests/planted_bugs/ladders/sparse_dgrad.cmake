@@ -27,12 +27,13 @@ planted_bug(table_mirrored_but_not_the_weights
 
 planted_bug(pieces_looked_for_where_they_were
   RUNG cuda_optimized/sparse_dgrad/implicit_gemm_mma
+  FILE cuda_optimized/sparse_dgrad/mma_rows.cuh
   FIND [==[a_tile + R::at(m0 + 16 * i + lane % 16, piece + lane / 16)]==]
   REPLACE [==[a_tile + (m0 + 16 * i + lane % 16) * R::kStep + (piece + lane / 16) * R::kNumbers]==]
   TEACHES "what is stored in another place must be loaded from there")
 
 planted_bug(weights_turned_round_that_lie_right
   RUNG cuda_optimized/sparse_dgrad/implicit_gemm_producers
-  FIND [==[multiply_by_producers<true>]==]
-  REPLACE [==[multiply_by_producers<false>]==]
+  FIND [==[p.weights[(tap * p.channels + c) * p.summed + s]]==]
+  REPLACE [==[p.weights[(tap * p.summed + s) * p.channels + c]]==]
   TEACHES "with one channel, or symmetric weights, a matrix is its own transpose; else it is not")
