@@ -31,6 +31,7 @@
 #include "core/with_type.hpp"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/row_gather.cuh"
+#include "cuda_optimized/sparse_wgrad/sum_pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
