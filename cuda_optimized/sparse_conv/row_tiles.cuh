@@ -58,6 +58,18 @@ inline dim3 row_grid(std::int64_t rows, dim3 block) {
                      std::int64_t{kRowBlocksPerSm} * multiprocessors())};
 }
 
+/// Calls body.operator()<Piece>(pieces) for rows of so many channels, made of float4 where that is
+/// possible.
+/// @param aligned whether all arrays of such rows begin at multiples of 16 bytes
+template <class Body>
+void with_piece(int channels, bool aligned, const Body& body) {
+  if (aligned && channels_in_fours(channels)) {
+    body.template operator()<float4>(channels / 4);
+  } else {
+    body.template operator()<float>(channels);
+  }
+}
+
 // --- Tiles of the products of rows: rows of pairs x output channels.
 
 /// Steps whose tiles are in shared memory, or on their way: three of 16 channels, or two of 32.
