@@ -32,6 +32,7 @@
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
+#include "cuda_optimized/sparse_conv/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

@@ -25,7 +25,7 @@
 /// **Costs.** 27 to 53 KB of shared memory. Before sm_80 copies are loads and stores; before sm_90
 /// the second half waits for the first. Declines other types than float32, more than 1024 taps, and
 /// sizes beyond 2^30.
-/// **Try.** Take the first __syncwarp() out of add_taps(): cuda_on_cpu finds what a GPU would
+/// **Try.** Take the first __syncwarp() out of the kernel: cuda_on_cpu finds what a GPU would
 /// hardly ever show. What does one lane read that another has copied?
 #include "core/cuda/early_launch.hpp"
 #include "core/fast_division.hpp"

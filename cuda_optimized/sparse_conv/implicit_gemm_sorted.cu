@@ -7,8 +7,9 @@
 ///
 /// **The idea.** A tile does every tap that any of its rows has. Neighbours in space have similar
 /// surroundings, but not the same ones: one row of 32 with a tap costs as much as 32. So the
-/// rulebook sorts the rows by their masks, and a tile takes 32 neighbours of *that* order. The
-/// kernel stays the same; only the number of a tile's m-th row is another one.
+/// rulebook sorts the rows by their masks, and a tile takes 32 neighbours of *that* order. In the
+/// kernel the number of a tile's m-th row is another one, and the last tiles, with the largest
+/// masks, come first.
 ///
 ///     order of the rows    taps of the rows      of a tile of 2
 ///     0 1 2 3              X.X  .X.  X.X  XX.    XXX  XXX     6 taps for 7 pairs: 12 / 7
