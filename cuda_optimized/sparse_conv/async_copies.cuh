@@ -4,7 +4,8 @@
 #pragma once
 
 #include "core/cuda/ptx.hpp"
-#include "cuda_optimized/sparse_conv/listed_taps.cuh"
+#include "cuda_optimized/sparse_conv/async_rows.cuh"
+#include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
@@ -16,15 +17,17 @@ struct Step {
 };
 
 /// What is copied for a tile: through all channels of a tap, then the next tap of the list.
+/// @tparam Taps a ListedTaps
 /// @tparam kAligned rows of features, weights and y consist of 16-byte pieces
-template <class Shape, bool kAligned>
+template <class Taps, bool kAligned>
 class AsyncCopies {
+  using Shape = typename Taps::Shape;
   using Tile = typename Shape::Tile;
   static constexpr int kFloats = kAligned ? 4 : 1;  // of one copy
 
  public:
   /// @param co0 the tile's first channel
-  __device__ AsyncCopies(const ImplicitGemm& conv, const ListedTaps<Shape>& taps, int co0)
+  __device__ AsyncCopies(const ImplicitGemm& conv, const Taps& taps, int co0)
       : conv_(conv), taps_(taps), co0_(co0), warp_(static_cast<int>(threadIdx.x) / 32),
         lane_(static_cast<int>(threadIdx.x) % 32), chunks_(ceil_div(conv.Cin, Tile::kBlockK)) {}
 
@@ -124,7 +127,7 @@ class AsyncCopies {
   }
 
   const ImplicitGemm& conv_;
-  const ListedTaps<Shape>& taps_;
+  const Taps& taps_;
   int co0_;
   int warp_, lane_;
   int chunks_;           // steps of a tap

@@ -33,6 +33,7 @@
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/async_copies.cuh"
+#include "cuda_optimized/sparse_conv/async_rows.cuh"
 #include "cuda_optimized/sparse_conv/halves.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
 #include "cuda_optimized/sparse_conv/listed_taps.cuh"
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
     const int co0 = across.remainder(static_cast<int>(i), place) * Tile::kBlockN;
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
     const ListedTaps<Shape> taps(half, number * Tile::kBlockM);
-    AsyncCopies<Shape, kAligned> copies(conv, taps, co0);
+    AsyncCopies<ListedTaps<Shape>, kAligned> copies(conv, taps, co0);
     for (int step = 0; step < kStages - 1; ++step) copies.find_inputs();
     ptx::cp_async_commit_group();
     ptx::cp_async_wait_group<0>();

@@ -30,6 +30,7 @@
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
+#include "cuda_optimized/sparse_wgrad/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_product.cuh"
 #include "cuda_optimized/sparse_wgrad/row_gather.cuh"

@@ -38,7 +38,7 @@ planted_bug(last_group_of_parts_not_added
 
 planted_bug(sum_over_lanes_without_the_taps_before
   RUNG cuda_optimized/sparse_wgrad/split_k_mma
-  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FILE cuda_optimized/sparse_wgrad/block_work.cuh
   FIND [==[index -= __shfl_sync(0xFFFFFFFF, sum, 31);]==]
   REPLACE [==[index -= __shfl_sync(0xFFFFFFFF, sum, 30);]==]
   TEACHES "a warp sees 32 taps at a time: kernels with more of them need the sum of all 32")
