@@ -117,9 +117,9 @@ __global__ void queue_tiles(QueuedHalves halves) {
   }
 }
 
-/// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles, in the
-/// order of the queue. Without one, from the last rows in the order back to the first: the largest
-/// masks stand last, many of them with many taps.
+/// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles, in the order of the
+/// queue. Without one, from the last rows in the order back to the first: the largest masks stand
+/// last, many of them with many taps.
 /// @param across divides by the tiles side by side @param tiles all of them
 template <class Shape, bool kAligned, int kBlocks>
 __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
