@@ -62,7 +62,7 @@ using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
 /// @param across divides by the tiles side by side @param tiles all of them
 template <class Shape, bool kAligned, int kBlocks>
 __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
-    implicit_gemm_async_rows(Half half, FastDivision across, int tiles) {
+    implicit_gemm_async_rows(HalfOfTaps half, FastDivision across, int tiles) {
   using Tile = typename Shape::Tile;
   constexpr int kStages = Shape::kStages;
   const ImplicitGemm& conv = half.conv;
@@ -149,7 +149,7 @@ bool channels_in_fours(const SparseConvProblem& conv) {
 
 /// Computes a half. The second begins beside the end of the first, and waits only before it adds to
 /// y.
-void run_half(const SparseConvProblem& conv, const Half& half) {
+void run_half(const SparseConvProblem& conv, const HalfOfTaps& half) {
   const auto at_16 = [](const float* data) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   };

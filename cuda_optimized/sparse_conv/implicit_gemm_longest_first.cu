@@ -85,13 +85,13 @@ struct TileQueue {
 
 /// The two halves of the taps, which are queued in one launch.
 struct QueuedHalves {
-  Half half[2];        ///< What is computed.
+  HalfOfTaps half[2];  ///< What is computed.
   TileQueue queue[2];  ///< In which order; counts are zero, tiles undefined.
 };
 
 /// Fills both queues: a warp for each tile. Grid (any, 2), block of a multiple of 32 threads.
 __global__ void queue_tiles(QueuedHalves halves) {
-  const Half& half = halves.half[blockIdx.y];
+  const HalfOfTaps& half = halves.half[blockIdx.y];
   const TileQueue& queue = halves.queue[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x) % 32, words = mask_words(half.conv.KV);
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / 32;
@@ -123,7 +123,7 @@ __global__ void queue_tiles(QueuedHalves halves) {
 /// @param across divides by the tiles side by side @param tiles all of them
 template <class Shape, bool kAligned, int kBlocks>
 __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
-    implicit_gemm_async_rows(Half half, FastDivision across, int tiles, TileQueue queue) {
+    implicit_gemm_async_rows(HalfOfTaps half, FastDivision across, int tiles, TileQueue queue) {
   using Tile = typename Shape::Tile;
   constexpr int kStages = Shape::kStages;
   const ImplicitGemm& conv = half.conv;
@@ -218,7 +218,7 @@ bool channels_in_fours(const SparseConvProblem& conv) {
 
 /// Computes a half. The second begins beside the end of the first, and waits only before it adds to
 /// y; the first begins beside the end of what fills the queue.
-void run_half(const SparseConvProblem& conv, const Half& half, const TileQueue& queue) {
+void run_half(const SparseConvProblem& conv, const HalfOfTaps& half, const TileQueue& queue) {
   const auto at_16 = [](const float* data) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   };

@@ -40,7 +40,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks
 /// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: the
 /// largest masks stand last, many of them with many taps, and what takes long should begin early.
 template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(Half half) {
+__global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(HalfOfTaps half) {
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
   __shared__ __align__(16) float a_tile[kRows * kPitchA];
   __shared__ __align__(16) float b_tile[kBlockK * kPitchB];

@@ -16,7 +16,7 @@ class ListedTaps {
 
   /// All threads of the block call it. It waits twice for the others, and before that writes into
   /// what the tile before has read: a barrier must lie between.
-  __device__ ListedTaps(const Half& half, std::int64_t first_row)
+  __device__ ListedTaps(const HalfOfTaps& half, std::int64_t first_row)
       : warp_(static_cast<int>(threadIdx.x) / 32), lane_(static_cast<int>(threadIdx.x) % 32),
         words_(mask_words(half.conv.KV)) {
     if (lane_ < Shape::kWarpRows) {
