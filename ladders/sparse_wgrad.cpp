@@ -30,10 +30,13 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
           CUDA_ROW(cuda_optimized, sparse_wgrad, output_stationary,
                    "cuda_naive/sparse_wgrad/scatter",
                    "a block owns a tile of a tap's gradient and goes through its pairs in order"),
-          CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_atomics,
-                   "cuda_optimized/sparse_wgrad/output_stationary",
-                   "parts of equal length for all blocks, in tiles of registers; atomics add them",
-                   /*deterministic=*/false),
+          branch(
+              "cuda_optimized/sparse_wgrad/output_stationary",
+              CUDA_ROW(
+                  cuda_optimized, sparse_wgrad, split_k_atomics,
+                  "cuda_optimized/sparse_wgrad/output_stationary",
+                  "parts of equal length for all blocks, in tiles of registers; atomics add them",
+                  /*deterministic=*/false)),
           CUDA_ROW(cuda_optimized, sparse_wgrad, split_k,
                    "cuda_optimized/sparse_wgrad/split_k_atomics",
                    "parts go to a workspace, and a second launch adds them in one order"),

@@ -4,7 +4,9 @@
 
 #include "core/cuda/device_array.hpp"
 #include "cuda_optimized/rulebook/block_sum.cuh"
+#include "cuda_optimized/sparse_wgrad/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/sum_pair_parts.cuh"
 #include "tests/kernel_probe.hpp"
 
 namespace convladder::BACKEND::kernel_probe {

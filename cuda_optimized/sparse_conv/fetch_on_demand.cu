@@ -31,6 +31,7 @@
 #include "core/cuda/row_epilogue.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

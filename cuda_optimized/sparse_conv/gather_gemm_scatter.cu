@@ -33,13 +33,14 @@
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
+#include "cuda_optimized/sparse_conv/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kTileBlocksPerSm = 16;    ///< At most so many are launched: blocks stride.
-constexpr std::size_t kAlignment = 64;  ///< Floats that the parts of the workspace are rounded to.
+constexpr int kTileBlocksPerSm = 16;         ///< At most so many are launched: blocks stride.
+constexpr std::int64_t kAlignment = 64;      ///< Floats that parts of the workspace are rounded to.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
 /// The pairs of a tap.
@@ -57,23 +58,9 @@ __global__ void gather_rows(Tap tap, std::int64_t pieces, const Piece* features,
   std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; i < count; i += grid_rows) {
     const std::int64_t in = tap.pairs[(begin + i) * kPairColumns + 1];
-    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x)
+    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
       gathered[i * pieces + c] = features[in * pieces + c];
-  }
-}
-
-/// y[out] += product[i] for the tap's pairs i. No other pair of this tap has the row `out`, and the
-/// taps before are done: so no other thread adds to it now.
-/// Any one-dimensional grid. Block (along a row, rows).
-template <class Piece>
-__global__ void scatter_add_rows(Tap tap, std::int64_t pieces, const Piece* product, Piece* y) {
-  const std::int64_t begin = tap.offset[0], count = tap.offset[1] - begin;
-  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-  for (; i < count; i += grid_rows) {
-    const std::int64_t out = tap.pairs[(begin + i) * kPairColumns + 2];
-    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x)
-      y[out * pieces + c] = plus(y[out * pieces + c], product[i * pieces + c]);
+    }
   }
 }
 
@@ -105,50 +92,46 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   }
 }
 
+/// y[out] += products[i] for the tap's pairs i. No other pair of this tap has the row `out`, and
+/// the taps before are done: so no other thread adds to it now. Any one-dimensional grid. Block
+/// (along a row, rows).
+template <class Piece>
+__global__ void scatter_add_rows(Tap tap, std::int64_t pieces, const Piece* products, Piece* y) {
+  const std::int64_t begin = tap.offset[0], count = tap.offset[1] - begin;
+  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  for (; i < count; i += grid_rows) {
+    const std::int64_t out = tap.pairs[(begin + i) * kPairColumns + 2];
+    for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
+      y[out * pieces + c] = plus(y[out * pieces + c], products[i * pieces + c]);
+    }
+  }
+}
+
 Declined supports(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
 
-/// Floats of the gathered rows, so that the product's rows begin aligned.
-std::int64_t gathered_floats(const SparseConvProblem& conv) {
-  const auto floats = checked_product({conv.most_pairs, conv.Cin}, "gathered channels");
-  return ceil_div<std::int64_t>(floats, kAlignment) * static_cast<std::int64_t>(kAlignment);
+/// The parts of the workspace, in floats from its beginning.
+struct Parts {
+  std::int64_t products;  ///< The gathered rows are before them.
+  std::int64_t end;       ///< Of all.
+};
+
+Parts parts_of(const SparseConvProblem& conv) {
+  const auto rounded = [](std::int64_t floats) {
+    return ceil_div(floats, kAlignment) * kAlignment;
+  };
+  const std::int64_t rows = conv.most_pairs;
+  Parts parts{};
+  parts.products = rounded(checked_product({rows, conv.Cin}, "gathered channels"));
+  parts.end = parts.products + checked_product({rows, conv.Cout}, "products' channels");
+  return parts;
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  const auto product = checked_product({conv.most_pairs, conv.Cout}, "channels of a product");
-  return static_cast<std::size_t>(gathered_floats(conv) + product) * sizeof(float);
-}
-
-/// kernel(tap, ...) for rows of `channels`, as float4 where that is possible.
-void launch_for_rows(void (*fours)(Tap, std::int64_t, const float4*, float4*),
-                     void (*floats)(Tap, std::int64_t, const float*, float*), Tap tap,
-                     std::int64_t most_rows, int channels, const float* from, float* to) {
-  if (channels_in_fours(channels) && is_aligned(from) && is_aligned(to)) {
-    const dim3 block = row_block(channels / 4);
-    launch(fours, {row_grid(most_rows, block), block}, tap, channels / 4,
-           reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to));
-  } else {
-    const dim3 block = row_block(channels);
-    launch(floats, {row_grid(most_rows, block), block}, tap, channels, from, to);
-  }
-}
-
-/// See multiply_rows(); product.M is the most rows that there may be.
-void launch_multiply_rows(const SparseConvProblem& conv, const gemm::Product& product,
-                          std::int64_t usual_rows, const std::int32_t* offset, const float* bias) {
-  const bool aligned =
-      channels_in_fours(product.N) && is_aligned(product.b) && is_aligned(product.c);
-  with_tile(usual_rows, conv, [&]<class Tile>(const Tile&) {
-    const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
-    const std::int64_t tiles =
-        std::int64_t{ceil_div(product.M, Tile::kBlockM)} * ceil_div(product.N, Tile::kBlockN);
-    launch(kernel,
-           {dim3(blocks_for(tiles, 1, std::int64_t{kTileBlocksPerSm} * multiprocessors())),
-            dim3(Tile::kThreads), gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes},
-           product, offset, bias);
-  });
+  return static_cast<std::size_t>(parts_of(conv).end) * sizeof(float);
 }
 
 /// The centre of `subm`, or -1. There rows meet themselves: nothing is gathered, and the product
@@ -160,37 +143,67 @@ int centre_of(const SparseConvProblem& conv) {
 /// Pairs of a tap, on average.
 std::int64_t usual_pairs(const SparseConvProblem& conv) { return conv.pairs / conv.book.KV; }
 
+/// See gather_rows().
+void gather(const SparseConvProblem& conv, Tap tap, const float* features, float* gathered) {
+  with_piece(conv.Cin, is_aligned(features), [&]<class Piece>(int pieces) {
+    const dim3 block = row_block(pieces);
+    launch(gather_rows<Piece>, {row_grid(conv.most_pairs, block), block}, tap, pieces,
+           reinterpret_cast<const Piece*>(features), reinterpret_cast<Piece*>(gathered));
+  });
+}
+
+/// See multiply_rows(); product.M is the most rows that there may be.
+void multiply(const SparseConvProblem& conv, const gemm::Product& product, std::int64_t usual_rows,
+              const std::int32_t* offset, const float* bias) {
+  const bool aligned =
+      channels_in_fours(product.N) && is_aligned(product.b) && is_aligned(product.c);
+  with_tile(usual_rows, conv, [&]<class Tile>(const Tile&) {
+    const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
+    const std::int64_t tiles =
+        std::int64_t{ceil_div(product.M, Tile::kBlockM)} * ceil_div(product.N, Tile::kBlockN);
+    const dim3 grid(blocks_for(tiles, 1, std::int64_t{kTileBlocksPerSm} * multiprocessors()));
+    constexpr std::size_t kSharedBytes = gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes;
+    launch(kernel, {grid, dim3(Tile::kThreads), kSharedBytes}, product, offset, bias);
+  });
+}
+
+/// See scatter_add_rows().
+void scatter_add(const SparseConvProblem& conv, Tap tap, const float* products, float* y) {
+  with_piece(conv.Cout, is_aligned(y), [&]<class Piece>(int pieces) {
+    const dim3 block = row_block(pieces);
+    launch(scatter_add_rows<Piece>, {row_grid(conv.most_pairs, block), block}, tap, pieces,
+           reinterpret_cast<const Piece*>(products), reinterpret_cast<Piece*>(y));
+  });
+}
+
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  const Parts parts = parts_of(conv);
+  float* gathered = arrays.workspace<float>();
+  float* products = gathered + parts.products;
   const float* features = arrays.in<float>("features");
   const float* weights = arrays.in<float>("weights");
   const float* bias = arrays.in_or_null<float>("bias");
   const auto* pairs = arrays.in<std::int32_t>("pairs");
   const auto* offsets = arrays.in<std::int32_t>("offsets");
   float* y = arrays.out<float>("y");
-  float* gathered = arrays.workspace<float>();
-  float* product = gathered + gathered_floats(conv);
 
-  const int KV = conv.book.KV;
   const auto weights_of = [&](int k) { return weights + std::int64_t{k} * conv.Cin * conv.Cout; };
   const int centre = centre_of(conv);
   if (centre >= 0) {
-    launch_multiply_rows(conv, {conv.M, conv.Cout, conv.Cin, features, weights_of(centre), y},
-                         conv.M, nullptr, bias);
+    multiply(conv, {conv.M, conv.Cout, conv.Cin, features, weights_of(centre), y}, conv.M, nullptr,
+             bias);
   } else {
     launch_fill_rows(conv.M, conv.Cout, bias, y);
   }
-  for (int k = 0; k < KV && conv.pairs > 0; ++k) {
+  const auto most_pairs = static_cast<int>(conv.most_pairs);
+  for (int k = 0; k < conv.book.KV && conv.pairs > 0; ++k) {
     if (k == centre) continue;
     const Tap tap{pairs, offsets + k};
-    launch_for_rows(gather_rows<float4>, gather_rows<float>, tap, conv.most_pairs, conv.Cin,
-                    features, gathered);
-    launch_multiply_rows(
-        conv,
-        {static_cast<int>(conv.most_pairs), conv.Cout, conv.Cin, gathered, weights_of(k), product},
-        usual_pairs(conv), offsets + k, nullptr);
-    launch_for_rows(scatter_add_rows<float4>, scatter_add_rows<float>, tap, conv.most_pairs,
-                    conv.Cout, product, y);
+    gather(conv, tap, features, gathered);
+    multiply(conv, {most_pairs, conv.Cout, conv.Cin, gathered, weights_of(k), products},
+             usual_pairs(conv), offsets + k, nullptr);
+    scatter_add(conv, tap, products, y);
   }
   launch_activate(conv.M, conv.Cout, conv.activation, y);
 }

@@ -32,6 +32,7 @@
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
+#include "cuda_optimized/sparse_conv/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
@@ -46,9 +47,8 @@ constexpr std::int64_t kAlignment = 64;      ///< Floats that parts of the works
 /// tap k sends it.
 /// Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
-__global__ void gather_all_rows(SparseConvProblem conv, const std::int32_t* pairs,
-                                std::int64_t pieces, const Piece* features, Piece* gathered,
-                                std::int32_t* place) {
+__global__ void gather_rows(SparseConvProblem conv, const std::int32_t* pairs, std::int32_t* place,
+                            std::int64_t pieces, const Piece* features, Piece* gathered) {
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   std::int64_t first = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; first < conv.pairs; first += kAtOnce * grid_rows) {
@@ -84,8 +84,8 @@ __global__ void gather_all_rows(SparseConvProblem conv, const std::int32_t* pair
 /// @tparam kAligned weights and products can be read and written as float4
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
-    multiply_all_rows(SparseConvProblem conv, const std::int32_t* offsets, const float* gathered,
-                      const float* weights, float* products) {
+    multiply_rows(SparseConvProblem conv, const std::int32_t* offsets, const float* gathered,
+                  const float* weights, float* products) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
   const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
   const std::int64_t slots = first_slot(conv.pairs, conv.book.KV, Tile::kBlockM);
@@ -158,17 +158,19 @@ Declined supports(const SparseConvProblem& conv) {
 
 /// The parts of the workspace, in floats from its beginning.
 struct Parts {
-  std::int64_t products, place, end;  ///< The gathered rows are first.
+  std::int64_t products;  ///< The gathered rows are before them.
+  std::int64_t place;     ///< Where outputs find their products.
+  std::int64_t end;       ///< Of all.
 };
 
 Parts parts_of(const SparseConvProblem& conv) {
   const auto rounded = [](std::int64_t floats) {
     return ceil_div(floats, kAlignment) * kAlignment;
   };
+  const std::int64_t rows = conv.pairs;
   Parts parts{};
-  parts.products = rounded(checked_product({conv.pairs, conv.Cin}, "gathered channels"));
-  parts.place =
-      parts.products + rounded(checked_product({conv.pairs, conv.Cout}, "products' channels"));
+  parts.products = rounded(checked_product({rows, conv.Cin}, "gathered channels"));
+  parts.place = parts.products + rounded(checked_product({rows, conv.Cout}, "products' channels"));
   parts.end = parts.place + checked_product({conv.book.KV, conv.M}, "places of products");
   return parts;
 }
@@ -177,61 +179,59 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return static_cast<std::size_t>(parts_of(conv).end) * sizeof(float);
 }
 
-/// features [N][Cin], pairs [P][3], gathered [P][Cin], place [KV][M].
-template <class Piece>
-void gather_as(const SparseConvProblem& conv, const Arguments& arrays, float* gathered,
-               std::int32_t* place) {
-  const int pieces = conv.Cin / static_cast<int>(sizeof(Piece) / sizeof(float));
-  const dim3 block = row_block(pieces);
-  launch(gather_all_rows<Piece>, {row_grid(conv.pairs, block), block}, conv,
-         arrays.in<std::int32_t>("pairs"), pieces,
-         reinterpret_cast<const Piece*>(arrays.in<float>("features")),
-         reinterpret_cast<Piece*>(gathered), place);
+/// See gather_rows().
+void gather(const SparseConvProblem& conv, const std::int32_t* pairs, std::int32_t* place,
+            const float* features, float* gathered) {
+  with_piece(conv.Cin, is_aligned(features), [&]<class Piece>(int pieces) {
+    const dim3 block = row_block(pieces);
+    launch(gather_rows<Piece>, {row_grid(conv.pairs, block), block}, conv, pairs, place, pieces,
+           reinterpret_cast<const Piece*>(features), reinterpret_cast<Piece*>(gathered));
+  });
 }
 
-/// mask [M][words], products [P][Cout], bias [Cout] or null, y [M][Cout].
-template <class Piece>
-void collect_as(const SparseConvProblem& conv, const Arguments& arrays, const float* products,
-                const std::int32_t* place) {
-  const int pieces = conv.Cout / static_cast<int>(sizeof(Piece) / sizeof(float));
-  const dim3 block = row_block(pieces);
-  launch(collect_rows<Piece>, {row_grid(conv.M, block), block}, conv,
-         arrays.in<std::int32_t>("mask"), place, pieces, reinterpret_cast<const Piece*>(products),
-         reinterpret_cast<const Piece*>(arrays.in_or_null<float>("bias")),
-         reinterpret_cast<Piece*>(arrays.out<float>("y")));
+/// See multiply_rows().
+void multiply(const SparseConvProblem& conv, const std::int32_t* offsets, const float* gathered,
+              const float* weights, float* products) {
+  const bool aligned = channels_in_fours(conv.Cout) && is_aligned(weights);
+  with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
+    const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
+    const std::int64_t tiles =
+        first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
+    const dim3 grid(blocks_for(tiles, 1, kMaxTiles));
+    constexpr std::size_t kSharedBytes = gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes;
+    launch(kernel, {grid, dim3(Tile::kThreads), kSharedBytes}, conv, offsets, gathered, weights,
+           products);
+  });
 }
 
+/// See collect_rows().
+void collect(const SparseConvProblem& conv, const std::int32_t* mask, const std::int32_t* place,
+             const float* products, const float* bias, float* y) {
+  with_piece(conv.Cout, is_aligned(bias) && is_aligned(y), [&]<class Piece>(int pieces) {
+    const dim3 block = row_block(pieces);
+    launch(collect_rows<Piece>, {row_grid(conv.M, block), block}, conv, mask, place, pieces,
+           reinterpret_cast<const Piece*>(products), reinterpret_cast<const Piece*>(bias),
+           reinterpret_cast<Piece*>(y));
+  });
+}
+
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], mask [M][words], y
+/// [M][Cout].
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
   const Parts parts = parts_of(conv);
   float* gathered = arrays.workspace<float>();
   float* products = gathered + parts.products;
   auto* place = reinterpret_cast<std::int32_t*>(gathered + parts.place);
+  const float* features = arrays.in<float>("features");
   const float* weights = arrays.in<float>("weights");
+  const float* bias = arrays.in_or_null<float>("bias");
+  const auto* pairs = arrays.in<std::int32_t>("pairs");
+  const auto* offsets = arrays.in<std::int32_t>("offsets");
+  float* y = arrays.out<float>("y");
 
-  if (channels_in_fours(conv.Cin) && is_aligned(arrays.in<float>("features"))) {
-    gather_as<float4>(conv, arrays, gathered, place);
-  } else {
-    gather_as<float>(conv, arrays, gathered, place);
-  }
-  if (conv.pairs > 0) {
-    with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
-      const auto kernel = channels_in_fours(conv.Cout) && is_aligned(weights)
-                              ? multiply_all_rows<Tile, true>
-                              : multiply_all_rows<Tile, false>;
-      const std::int64_t tiles =
-          first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
-      launch(kernel,
-             {dim3(blocks_for(tiles, 1, kMaxTiles)), dim3(Tile::kThreads),
-              gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes},
-             conv, arrays.in<std::int32_t>("offsets"), gathered, weights, products);
-    });
-  }
-  if (channels_in_fours(conv.Cout) && is_aligned(arrays.out<float>("y")) &&
-      is_aligned(arrays.in_or_null<float>("bias"))) {
-    collect_as<float4>(conv, arrays, products, place);
-  } else {
-    collect_as<float>(conv, arrays, products, place);
-  }
+  gather(conv, pairs, place, features, gathered);
+  if (conv.pairs > 0) multiply(conv, offsets, gathered, weights, products);
+  collect(conv, arrays.in<std::int32_t>("mask"), place, products, bias, y);
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {

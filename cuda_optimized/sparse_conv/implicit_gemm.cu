@@ -41,9 +41,7 @@ using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
 using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
 
-/// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: where
-/// rows are sorted, the largest masks stand last, many of them with many taps, and what takes long
-/// should begin early.
+/// Block (Tile::kThreads), any one-dimensional grid.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGemm conv) {
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
@@ -52,18 +50,18 @@ __global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGe
   __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
   __shared__ unsigned any;                             // bits of the taps that any row has
 
-  const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.taps);
-  const std::int64_t across = ceil_div(conv.channels, Tile::kBlockN);
-  const std::int64_t tiles = ceil_div<std::int64_t>(conv.rows, kRows) * across;
+  const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.KV);
+  const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
+  const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, kRows) * across;
   const Tile tile(threadIdx.x);
   for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
-    const std::int64_t place = tiles - 1 - i;
-    const int c0 = static_cast<int>(place % across) * Tile::kBlockN;
+    const std::int64_t place = i;
+    const int co0 = static_cast<int>(place % across) * Tile::kBlockN;
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
     std::int32_t row = -1;  // that this thread looks up
     if (thread < kRows) {
       const std::int64_t at = place / across * kRows + thread;
-      if (at < conv.rows) row = conv.order != nullptr ? conv.order[at] : static_cast<int>(at);
+      if (at < conv.M) row = static_cast<int>(at);
       rows[thread] = row;
     }
     for (int word = 0; word < words; ++word) {
@@ -71,25 +69,25 @@ __global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGe
         unsigned bits =
             row >= 0 ? static_cast<unsigned>(conv.mask[std::int64_t{row} * words + word]) : 0;
         for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
-        if (thread == 0) any = bits & taps_in_word(conv, word);
+        if (thread == 0) any = bits;
       }
       __syncthreads();  // `any` is there, and so are the rows
       for (unsigned left = any; left != 0; left &= left - 1) {
         const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
-        if (thread < kRows) inputs[thread] = row >= 0 ? conv.table[k * conv.rows + row] : -1;
-        for (int s0 = 0; s0 < conv.summed; s0 += kBlockK) {
+        if (thread < kRows) inputs[thread] = row >= 0 ? conv.nbr[k * conv.M + row] : -1;
+        for (int ci0 = 0; ci0 < conv.Cin; ci0 += kBlockK) {
           __syncthreads();  // the inputs are there, and all have multiplied the tiles before
           for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
-            const int m = e / kBlockK, s = e % kBlockK;
-            const bool exists = inputs[m] >= 0 && s0 + s < conv.summed;
-            a_tile[m * kPitchA + s] =
-                exists ? conv.from[std::int64_t{inputs[m]} * conv.summed + s0 + s] : 0.0f;
+            const int m = e / kBlockK, ci = ci0 + e % kBlockK;
+            const bool exists = inputs[m] >= 0 && ci < conv.Cin;
+            a_tile[m * kPitchA + e % kBlockK] =
+                exists ? conv.features[std::int64_t{inputs[m]} * conv.Cin + ci] : 0.0f;
           }
           for (int e = thread; e < kBlockK * Tile::kBlockN; e += Tile::kThreads) {
-            const int s = e / Tile::kBlockN, n = e % Tile::kBlockN;
-            const bool exists = s0 + s < conv.summed && c0 + n < conv.channels;
-            b_tile[s * kPitchB + n] =
-                exists ? conv.weights[(k * conv.summed + s0 + s) * conv.channels + c0 + n] : 0.0f;
+            const int ci = ci0 + e / Tile::kBlockN, co = co0 + e % Tile::kBlockN;
+            const bool exists = ci < conv.Cin && co < conv.Cout;
+            b_tile[e / Tile::kBlockN * kPitchB + e % Tile::kBlockN] =
+                exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
           __syncthreads();  // the tiles are there
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
@@ -98,9 +96,19 @@ __global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGe
       __syncthreads();  // all have read `any` before the next word's comes in its place
     }
     tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
-      if (rows[m] >= 0 && c0 + n < conv.channels) store_sums<false>(conv, rows[m], c0 + n, four);
+      if (rows[m] >= 0 && co0 + n < conv.Cout) store_sums<false>(conv, rows[m], co0 + n, four);
     });
     __syncthreads();  // all have read the rows before the next tile's come in their place
+  }
+}
+
+/// Calls body.operator()<tile>() with the tile for so many output channels.
+template <class Body>
+void with_tile(int Cout, const Body& body) {
+  if (Cout <= Narrow::kBlockN) {
+    body.template operator()<Narrow>();
+  } else {
+    body.template operator()<Wide>();
   }
 }
 
@@ -109,37 +117,23 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-template <class Tile>
-void launch_with(const ImplicitGemm& conv) {
-  const std::int64_t tiles =
-      ceil_div<std::int64_t>(conv.rows, kRows) * ceil_div(conv.channels, Tile::kBlockN);
-  launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, conv);
-}
-
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], y [M][Cout].
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  launch_implicit_gemm(implicit_gemm_of(conv, arrays));
+  const ImplicitGemm product = implicit_gemm_of(conv, arrays);
+  with_tile(conv.Cout, [&]<class Tile>() {
+    const std::int64_t tiles =
+        ceil_div<std::int64_t>(conv.M, kRows) * ceil_div(conv.Cout, Tile::kBlockN);
+    launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, product);
+  });
 }
 
-bool takes_narrow(int channels) { return channels <= Narrow::kBlockN; }
-
 std::string choice_in_words(const SparseConvProblem& conv) {
-  return implicit_gemm_in_words(conv.Cout);
+  std::string words;
+  with_tile(conv.Cout, [&]<class Tile>() { words = text(kRows, " x ", Tile::kBlockN); });
+  return words;
 }
 
 }  // namespace
-
-void launch_implicit_gemm(const ImplicitGemm& conv) {
-  if (takes_narrow(conv.channels)) {
-    launch_with<Narrow>(conv);
-  } else {
-    launch_with<Wide>(conv);
-  }
-}
-
-std::string implicit_gemm_in_words(int channels) {
-  return text(kRows, " x ", takes_narrow(channels) ? Narrow::kBlockN : Wide::kBlockN);
-}
 
 Implementation<SparseConvProblem> implicit_gemm() {
   return {.supports = supports, .run = run, .choice = choice_in_words};

@@ -4,7 +4,6 @@
 /// - Before: implicit_gemm_split.cu
 /// - After: implicit_gemm_longest_first.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
-/// - The kernel: implicit_gemm_async.cuh
 ///
 /// **The idea.** A gathered row costs two loads, one after the other: its number, and the row. So
 /// both are copied asynchronously into rings in shared memory. A missing row is a copy of no bytes,
@@ -26,16 +25,25 @@
 /// **Costs.** 27 to 53 KB of shared memory. Before sm_80 copies are loads and stores; before sm_90
 /// the second half waits for the first. Declines other types than float32, more than 1024 taps, and
 /// sizes beyond 2^30.
-/// **Try.** Take the first __syncwarp() out of add_taps(): cuda_on_cpu finds what a GPU would
+/// **Try.** Take the first __syncwarp() out of the kernel: cuda_on_cpu finds what a GPU would
 /// hardly ever show. What does one lane read that another has copied?
+#include "core/cuda/early_launch.hpp"
+#include "core/fast_division.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
-#include "cuda_optimized/sparse_conv/implicit_gemm_async.cuh"
+#include "cuda_optimized/gemm/thread_tile.cuh"
+#include "cuda_optimized/sparse_conv/async_copies.cuh"
+#include "cuda_optimized/sparse_conv/async_rows.cuh"
+#include "cuda_optimized/sparse_conv/halves.cuh"
+#include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
+#include "cuda_optimized/sparse_conv/listed_taps.cuh"
+#include "cuda_optimized/sparse_conv/thread_in_squares.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
 constexpr int kMostTaps = 1024;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
 
 using gemm::ThreadTile;
 /// Warps of 16 rows and all of the tile's channels, 8 x 8 sums a thread. These take 168 registers,
@@ -48,30 +56,79 @@ using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 2>;
 using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>, 2>;
 using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
 
-/// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], split_order [2][M],
-/// y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  for (int half = 0; half < 2; ++half)
-    launch_implicit_gemm_async(half_of_implicit_gemm(conv, arrays, half));
+/// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles, from the
+/// last rows in the order back to the first: the largest masks stand last, many of them with many
+/// taps.
+/// @param across divides by the tiles side by side @param tiles all of them
+template <class Shape, bool kAligned, int kBlocks>
+__global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
+    implicit_gemm_async_rows(HalfOfTaps half, FastDivision across, int tiles) {
+  using Tile = typename Shape::Tile;
+  constexpr int kStages = Shape::kStages;
+  const ImplicitGemm& conv = half.conv;
+  let_next_kernel_begin();  // which waits only before it stores
+  const int last = across.quotient(tiles - 1);
+  const Tile tile(thread_in_squares<Tile::kLanesN>(threadIdx.x));
+  for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const int place = across.quotient(static_cast<int>(i));
+    const std::int64_t number = last - place;
+    const int co0 = across.remainder(static_cast<int>(i), place) * Tile::kBlockN;
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    const ListedTaps<Shape> taps(half, number * Tile::kBlockM);
+    AsyncCopies<ListedTaps<Shape>, kAligned> copies(conv, taps, co0);
+    for (int step = 0; step < kStages - 1; ++step) copies.find_inputs();
+    ptx::cp_async_commit_group();
+    ptx::cp_async_wait_group<0>();
+    __syncwarp();  // the inputs that one lane has copied are read by others
+    for (int step = 0; step < kStages - 1; ++step) {
+      copies.ask_for_next();
+      __syncwarp();  // all lanes have read where this step's rows are; with more than two stages
+                     // the next copies may bring inputs of a later step to the same place
+    }
+
+    for (Step now; now.entry < taps.count(); copies.advance(now)) {
+      ptx::cp_async_wait_group<kStages - 2>();
+      // Now this thread's copies have landed. The barrier: those of the others, too, and all have
+      // read what they need of the step before, into whose stage the next copies go.
+      __syncthreads();
+      copies.ask_for_next();
+      if (taps.warp_has(now.entry)) {  // else no row of this warp has the tap
+        tile.template multiply_along_k<Shape::kPitchA, Shape::kPitchB>(
+            Shape::rows_at(now.stage), Shape::weights_at(now.stage), sums);
+      }
+    }
+
+    if (conv.add) wait_for_kernel_before();  // which stored what is added to
+    tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
+      const int row = Shape::rows()[m], co = co0 + n;
+      if (row >= 0 && co < conv.Cout) store_sums<kAligned>(conv, row, co, four);
+    });
+    __syncthreads();  // all have read rows and list before the next tile's overwrite them
+  }
 }
+
+/// Whether tiles of 128 rows keep a large GPU busy for so long that its last ones do not count.
+/// Tests lower max_strided_blocks, which here means a small machine: so small problems have many
+/// rows, too.
+bool has_many_rows(int M) { return M / 128 >= std::min<std::int64_t>(2400, max_strided_blocks); }
 
 /// Calls body.operator()<shape, blocks that should fit on an SM>().
 template <class Body>
-void with_shape(std::int64_t rows, int channels, const Body& body) {
-  if (channels > Medium::Tile::kBlockN) {
+void with_shape(const SparseConvProblem& conv, const Body& body) {
+  if (conv.Cout > Medium::Tile::kBlockN) {
     body.template operator()<Wide, 3>();
-  } else if (channels > Narrow::Tile::kBlockN) {
+  } else if (conv.Cout > Narrow::Tile::kBlockN) {
     body.template operator()<Medium, 4>();
-  } else if (!has_many_rows(rows)) {
+  } else if (!has_many_rows(conv.M)) {
     body.template operator()<Narrow, 6>();
   } else {
     body.template operator()<NarrowTall, 4>();
   }
 }
 
-}  // namespace
-
-Declined supports_listed_taps(const SparseConvProblem& conv) {
+/// The list of a tile's taps lies in shared memory, which bounds their number; rows, tiles and
+/// bytes of a row are counted in 32 bits.
+Declined supports(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.book.KV > kMostTaps) return text("up to ", kMostTaps, " taps");
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
@@ -85,30 +142,54 @@ Declined supports_listed_taps(const SparseConvProblem& conv) {
   return {};
 }
 
-bool has_many_rows(std::int64_t rows) {
-  return rows / 128 >= std::min<std::int64_t>(2400, max_strided_blocks);
+/// Whether rows and weights consist of float4, if they begin at multiples of 16 bytes.
+bool channels_in_fours(const SparseConvProblem& conv) {
+  return conv.Cin % 4 == 0 && conv.Cout % 4 == 0;
 }
 
-int async_tile_rows(std::int64_t rows, int channels) {
-  return has_many_rows(rows) && channels <= NarrowTall::Tile::kBlockN ? 128 : 64;
+/// Computes a half. The second begins beside the end of the first, and waits only before it adds to
+/// y.
+void run_half(const SparseConvProblem& conv, const HalfOfTaps& half) {
+  const auto at_16 = [](const float* data) {
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  };
+  const bool aligned = channels_in_fours(conv) && at_16(half.conv.features) &&
+                       at_16(half.conv.weights) && at_16(half.conv.y);
+  with_shape(conv, [&]<class Shape, int kBlocks>() {
+    using Tile = typename Shape::Tile;
+    const int across = ceil_div(conv.Cout, Tile::kBlockN);
+    const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, Tile::kBlockM) * across;
+    const auto kernel = aligned ? implicit_gemm_async_rows<Shape, true, kBlocks>
+                                : implicit_gemm_async_rows<Shape, false, kBlocks>;
+    const LaunchConfig config = {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads,
+                                 Shape::shared_bytes(conv.book.KV)};
+    if (half.conv.add) {
+      launch_early(kernel, config, half, FastDivision(across), static_cast<int>(tiles));
+    } else {
+      launch(kernel, config, half, FastDivision(across), static_cast<int>(tiles));
+    }
+  });
 }
 
-void launch_implicit_gemm_async(const ImplicitGemm& conv, const TileQueue& queue) {
-  with_shape(conv.rows, conv.channels,
-             [&]<class Shape, int kBlocks>() { launch_async_rows<Shape, kBlocks>(conv, queue); });
+/// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], split_order [2][M],
+/// y [M][Cout].
+void run(const SparseConvProblem& conv, const Arguments& arrays) {
+  for (int half = 0; half < 2; ++half) run_half(conv, half_of(conv, arrays, half));
 }
 
-std::string implicit_gemm_async_in_words(const SparseConvProblem& conv) {
+std::string choice_in_words(const SparseConvProblem& conv) {
   std::string words;
-  with_shape(conv.M, conv.Cout, [&]<class Shape, int kBlocks>() {
+  with_shape(conv, [&]<class Shape, int kBlocks>() {
     words = text(Shape::Tile::kBlockM, " x ", Shape::Tile::kBlockN,
-                 channels_in_fours(conv.Cin, conv.Cout) ? ", channels in fours" : "");
+                 channels_in_fours(conv) ? ", channels in fours" : "");
   });
   return words;
 }
 
+}  // namespace
+
 Implementation<SparseConvProblem> implicit_gemm_cp_async() {
-  return {.supports = supports_listed_taps, .run = run, .choice = implicit_gemm_async_in_words};
+  return {.supports = supports, .run = run, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

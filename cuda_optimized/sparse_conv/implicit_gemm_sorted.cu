@@ -4,12 +4,12 @@
 /// - Before: implicit_gemm.cu
 /// - After: implicit_gemm_split.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
-/// - The kernel: implicit_gemm.cu
 ///
 /// **The idea.** A tile does every tap that any of its rows has. Neighbours in space have similar
 /// surroundings, but not the same ones: one row of 32 with a tap costs as much as 32. So the
-/// rulebook sorts the rows by their masks, and a tile takes 32 neighbours of *that* order. The
-/// kernel stays the same; only the number of a tile's m-th row is another one.
+/// rulebook sorts the rows by their masks, and a tile takes 32 neighbours of *that* order. In the
+/// kernel the number of a tile's m-th row is another one, and the last tiles, with the largest
+/// masks, come first.
 ///
 ///     order of the rows    taps of the rows      of a tile of 2
 ///     0 1 2 3              X.X  .X.  X.X  XX.    XXX  XXX     6 taps for 7 pairs: 12 / 7
@@ -24,10 +24,91 @@
 /// **Try.** Order the rows by how many taps they have, instead of which.
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
+
+constexpr int kRows = 32;    ///< Of a tile: as many as a warp has lanes.
+constexpr int kBlockK = 16;  ///< Depth of a step.
+using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
+using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+
+/// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: the
+/// largest masks stand last, many of them with many taps, and what takes long should begin early.
+/// @param order [M]: which row is the 0th, 1st ..., sorted by their masks
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads)
+    implicit_gemm_tiles(ImplicitGemm conv, const std::int32_t* order) {
+  constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
+  __shared__ __align__(16) float a_tile[kRows * kPitchA];
+  __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
+  __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
+  __shared__ unsigned any;                             // bits of the taps that any row has
+
+  const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.KV);
+  const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
+  const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, kRows) * across;
+  const Tile tile(threadIdx.x);
+  for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const std::int64_t place = tiles - 1 - i;
+    const int co0 = static_cast<int>(place % across) * Tile::kBlockN;
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    std::int32_t row = -1;  // that this thread looks up
+    if (thread < kRows) {
+      const std::int64_t at = place / across * kRows + thread;
+      if (at < conv.M) row = order[at];
+      rows[thread] = row;
+    }
+    for (int word = 0; word < words; ++word) {
+      if (thread < kRows) {
+        unsigned bits =
+            row >= 0 ? static_cast<unsigned>(conv.mask[std::int64_t{row} * words + word]) : 0;
+        for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
+        if (thread == 0) any = bits;
+      }
+      __syncthreads();  // `any` is there, and so are the rows
+      for (unsigned left = any; left != 0; left &= left - 1) {
+        const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
+        if (thread < kRows) inputs[thread] = row >= 0 ? conv.nbr[k * conv.M + row] : -1;
+        for (int ci0 = 0; ci0 < conv.Cin; ci0 += kBlockK) {
+          __syncthreads();  // the inputs are there, and all have multiplied the tiles before
+          for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
+            const int m = e / kBlockK, ci = ci0 + e % kBlockK;
+            const bool exists = inputs[m] >= 0 && ci < conv.Cin;
+            a_tile[m * kPitchA + e % kBlockK] =
+                exists ? conv.features[std::int64_t{inputs[m]} * conv.Cin + ci] : 0.0f;
+          }
+          for (int e = thread; e < kBlockK * Tile::kBlockN; e += Tile::kThreads) {
+            const int ci = ci0 + e / Tile::kBlockN, co = co0 + e % Tile::kBlockN;
+            const bool exists = ci < conv.Cin && co < conv.Cout;
+            b_tile[e / Tile::kBlockN * kPitchB + e % Tile::kBlockN] =
+                exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
+          }
+          __syncthreads();  // the tiles are there
+          tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
+        }
+      }
+      __syncthreads();  // all have read `any` before the next word's comes in its place
+    }
+    tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
+      if (rows[m] >= 0 && co0 + n < conv.Cout) store_sums<false>(conv, rows[m], co0 + n, four);
+    });
+    __syncthreads();  // all have read the rows before the next tile's come in their place
+  }
+}
+
+/// Calls body.operator()<tile>() with the tile for so many output channels.
+template <class Body>
+void with_tile(int Cout, const Body& body) {
+  if (Cout <= Narrow::kBlockN) {
+    body.template operator()<Narrow>();
+  } else {
+    body.template operator()<Wide>();
+  }
+}
 
 Declined supports(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
@@ -36,13 +117,19 @@ Declined supports(const SparseConvProblem& conv) {
 
 /// As implicit_gemm, and order [M].
 void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  ImplicitGemm product = implicit_gemm_of(conv, arrays);
-  product.order = arrays.in<std::int32_t>("order");
-  launch_implicit_gemm(product);
+  const ImplicitGemm product = implicit_gemm_of(conv, arrays);
+  with_tile(conv.Cout, [&]<class Tile>() {
+    const std::int64_t tiles =
+        ceil_div<std::int64_t>(conv.M, kRows) * ceil_div(conv.Cout, Tile::kBlockN);
+    launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, product,
+           arrays.in<std::int32_t>("order"));
+  });
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
-  return implicit_gemm_in_words(conv.Cout);
+  std::string words;
+  with_tile(conv.Cout, [&]<class Tile>() { words = text(kRows, " x ", Tile::kBlockN); });
+  return words;
 }
 
 }  // namespace

@@ -1,64 +1,13 @@
 /// @file row_tiles.cuh
-/// @brief What rungs share that work on the rows of pairs: rows in wide pieces, tiles of a tap's
-/// product, and which tap a tile belongs to.
+/// @brief Tiles of the products of rows of pairs: which tile suits a problem, and which tap a tile
+/// belongs to.
 #pragma once
 
-#include <type_traits>
-
-#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/launch.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
-
-// --- Rows that are copied and added. A row is made of pieces: float4, or single floats.
-
-inline constexpr int kRowThreads = 256;  ///< Of a block that works on rows.
-inline constexpr int kWidest = 32;       ///< At most so many threads along a row: one warp.
-/// Blocks of kRowThreads that an SM holds. With more rows than those take, blocks stride.
-inline constexpr int kRowBlocksPerSm = 8;
-
-/// Sum of two pieces.
-__device__ inline float plus(float a, float b) { return a + b; }
-/// Sum of two pieces.
-__device__ inline float4 plus(float4 a, float4 b) {
-  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-/// A piece of zeros.
-template <class Piece>
-__device__ inline Piece zeros() {
-  return Piece{};
-}
-/// A piece of complete sums, as it is stored.
-__device__ inline float4 activated(Activation activation, float4 sums) {
-  return {convladder::activated(activation, sums.x), convladder::activated(activation, sums.y),
-          convladder::activated(activation, sums.z), convladder::activated(activation, sums.w)};
-}
-using convladder::activated;
-
-/// Whether float4 can be read from there.
-inline bool is_aligned(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % sizeof(float4) == 0;
-}
-
-/// Whether rows of so many channels consist of float4, if the first one begins at a multiple of 16
-/// bytes.
-inline bool channels_in_fours(int channels) { return channels % 4 == 0; }
-
-/// A block for rows of `pieces`: a power of two of threads along a row, the others down.
-inline dim3 row_block(int pieces) {
-  int across = 1;
-  while (across < pieces && across < kWidest) across *= 2;
-  return {static_cast<unsigned>(across), static_cast<unsigned>(kRowThreads / across)};
-}
-
-/// The grid for `rows` rows of such blocks: what the device holds at once, or less.
-inline dim3 row_grid(std::int64_t rows, dim3 block) {
-  return {blocks_for(rows, static_cast<int>(block.y),
-                     std::int64_t{kRowBlocksPerSm} * multiprocessors())};
-}
-
-// --- Tiles of the products of rows: rows of pairs x output channels.
 
 /// Steps whose tiles are in shared memory, or on their way: three of 16 channels, or two of 32.
 template <class Tile>
@@ -98,8 +47,6 @@ inline std::string tile_in_words(std::int64_t rows, const SparseConvProblem& con
   });
   return words;
 }
-
-// --- Tiles of all taps in one launch.
 
 /// Where the slots of tap k begin if all pairs are cut into tiles of `tile` rows, none across two
 /// taps. Rounding down and one slot more for each tap are enough, at most one of them stays empty,

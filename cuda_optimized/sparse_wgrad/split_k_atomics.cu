@@ -3,7 +3,6 @@
 ///
 /// - Before: output_stationary.cu
 /// - After: split_k.cu
-/// - The inner part: pair_product.cuh (split_k is made of it, too)
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** All pairs cost the same, whatever their tap. So the pairs of each tap are cut into
@@ -27,24 +26,69 @@
 /// not multiples of 16 bytes are copied a float at a time. Declines other types than float32.
 /// **Try.** Cut each tap's pairs into the same number of parts instead. Which block is the last one
 /// to finish, and how long is its part?
+#include "core/cuda/ptx.hpp"
+#include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/gemm/thread_tile.cuh"
+#include "cuda_optimized/sparse_wgrad/block_work.cuh"
+#include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_product.cuh"
+#include "cuda_optimized/sparse_wgrad/row_gather.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
 
-/// Grid and block as launch_config(). @param dw [KV][Cin][Cout], zeros at first
+constexpr int kStages = 3;  ///< Steps whose rows are in shared memory, or on their way.
+/// Tiles of Cin x Cout channels; a thread has 8 x 8 sums, or 4 x 4 of the smallest tile.
+using Large = gemm::ThreadTile<128, 128, kStepPairs, 8, 8, 4>;
+using Medium = gemm::ThreadTile<64, 64, kStepPairs, 8, 8, 4>;
+using Small = gemm::ThreadTile<32, 32, kStepPairs, 4, 4, 4>;
+[[maybe_unused]] constexpr int kThreadsPerSm = 512;  ///< With up to 128 registers each.
+
+/// Grid (parts of a slab, tiles of channels, slabs), block (Tile::kThreads).
+/// @param dw [KV][Cin][Cout], zeros at first
+/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads)
-    sparse_wgrad_split_k_atomics(PairProduct product, float* dw) {
+    sparse_wgrad_parts(PairProduct product, float* dw) {
   BlockWork work;
   if (!work_of_block<Tile::kBlockM, Tile::kBlockN>(product.parts, product.offsets,
-                                                   product.tiles_out, &work)) {
+                                                   ceil_div(product.Cout, Tile::kBlockN), &work)) {
     return;  // the whole block, at once
   }
+  constexpr int kFloatsA = kStepPairs * Tile::kBlockM, kFloatsB = kStepPairs * Tile::kBlockN;
+  RowGather<PlainRows<Tile::kBlockM>, Tile::kThreads, kAligned> inputs(
+      product.features, product.Cin, work.ci0, product.pairs, 1, work.part.first, work.part.count);
+  RowGather<PlainRows<Tile::kBlockN>, Tile::kThreads, kAligned> gradients(
+      product.dy, product.Cout, work.co0, product.pairs, 2, work.part.first, work.part.count);
+  const auto stage_of = [](int step) {
+    return dynamic_shared<float>() + step % kStages * (kFloatsA + kFloatsB);
+  };
+  const int steps = ceil_div(work.part.count, kStepPairs);
+  const auto ask_for = [&](int step) {
+    if (step < steps) {
+      inputs.copy_rows(stage_of(step));
+      gradients.copy_rows(stage_of(step) + kFloatsA);
+      inputs.load_rows();
+      gradients.load_rows();
+    }
+    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+  };
+
   const Tile tile(threadIdx.x);
   float sums[Tile::kThreadM][Tile::kThreadN] = {};
-  add_pairs<Tile, kAligned>(product, work, tile, sums);
+  inputs.load_rows();
+  gradients.load_rows();
+  for (int step = 0; step < kStages - 1; ++step) ask_for(step);
+  for (int step = 0; step < steps; ++step) {
+    ptx::cp_async_wait_group<kStages - 2>();
+    // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
+    // all have read what they need of the step before, into whose stage the next copies go.
+    __syncthreads();
+    ask_for(step + kStages - 1);
+    tile.template multiply<Tile::kBlockM, Tile::kBlockN>(stage_of(step), stage_of(step) + kFloatsA,
+                                                         sums);
+  }
 
   const std::int64_t Cin = product.Cin, Cout = product.Cout;
   tile.for_each_four(sums, [&](int m, int n, float4 four) {
@@ -60,15 +104,21 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
 
 Declined supports(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
-  return too_many_tiles(conv);
+  const int channels = tile_channels(conv);
+  if (std::int64_t{ceil_div(conv.Cin, channels)} * ceil_div(conv.Cout, channels) > kMaxGridYZ) {
+    return "more than 65535 tiles of 128 x 128 channels";
+  }
+  return {};
 }
 
-template <class Tile>
-void launch_with(PairProduct product, float* dw) {
-  product.tiles_out = ceil_div(product.Cout, Tile::kBlockN);
-  const auto kernel = rows_are_aligned(product) ? sparse_wgrad_split_k_atomics<Tile, true>
-                                                : sparse_wgrad_split_k_atomics<Tile, false>;
-  launch(kernel, launch_config<Tile>(product), product, dw);
+/// Calls body.operator()<tile>() with the tile for a problem's channels.
+template <class Body>
+void with_tile(const SparseConvProblem& conv, const Body& body) {
+  switch (tile_channels(conv)) {
+    case 128: body.template operator()<Large>(); break;
+    case 64: body.template operator()<Medium>(); break;
+    default: body.template operator()<Small>(); break;
+  }
 }
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
@@ -77,17 +127,30 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
   auto* const dw = arrays.out<float>("dw");
   const std::int64_t weights = std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
   check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));
-  switch (tile_channels(conv)) {
-    case 128: launch_with<Large>(product, dw); break;
-    case 64: launch_with<Medium>(product, dw); break;
-    default: launch_with<Small>(product, dw); break;
-  }
+  with_tile(conv, [&]<class Tile>() {
+    const auto kernel = rows_are_aligned(product) ? sparse_wgrad_parts<Tile, true>
+                                                  : sparse_wgrad_parts<Tile, false>;
+    const int tiles = ceil_div(conv.Cin, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
+    const dim3 grid(static_cast<unsigned>(product.parts.most_parts), static_cast<unsigned>(tiles),
+                    static_cast<unsigned>(product.parts.slabs()));
+    constexpr auto kStepFloats = std::size_t{kStepPairs} * (Tile::kBlockM + Tile::kBlockN);
+    launch(kernel, {grid, dim3(Tile::kThreads), kStages * kStepFloats * sizeof(float)}, product,
+           dw);
+  });
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  const PairParts parts = pair_parts_of(conv);
+  const int channels = tile_channels(conv);
+  return text(channels, " x ", channels,
+              (conv.Cin | conv.Cout) % 4 == 0 ? ", channels in fours" : "", ", ",
+              in_words(parts, kStepPairs, kLongestPart));
 }
 
 }  // namespace
 
 Implementation<SparseConvProblem> split_k_atomics() {
-  return {.supports = supports, .run = run, .choice = pair_product_in_words};
+  return {.supports = supports, .run = run, .choice = choice_in_words};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

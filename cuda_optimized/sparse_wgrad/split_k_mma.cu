@@ -29,8 +29,10 @@
 #include "core/rung.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/with_type.hpp"
+#include "cuda_optimized/sparse_wgrad/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/row_gather.cuh"
+#include "cuda_optimized/sparse_wgrad/sum_pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {

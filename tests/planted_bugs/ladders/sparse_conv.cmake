@@ -151,34 +151,31 @@ planted_bug(taps_of_one_row
 
 planted_bug(second_half_first
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FIND [==[half_of_implicit_gemm(conv, arrays, half)]==]
-  REPLACE [==[half_of_implicit_gemm(conv, arrays, 1 - half)]==]
+  FIND [==[half_of(conv, arrays, half)]==]
+  REPLACE [==[half_of(conv, arrays, 1 - half)]==]
   TEACHES "who adds must come second: y starts as NaN")
 
 planted_bug(gathered_rows_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
   FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
   REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
   TEACHES "one group too many may be on its way")
 
 planted_bug(inputs_of_other_lanes_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
   FIND [==[__syncwarp();  // the inputs that]==]
   REPLACE [==[// the inputs that]==]
   TEACHES "a wait tells of this thread's copies: before the loop, no barrier tells of its neighbours'")
 
 planted_bug(warps_skip_what_the_first_skips
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FILE cuda_optimized/sparse_conv/implicit_gemm_async.cuh
+  FILE cuda_optimized/sparse_conv/listed_taps.cuh
   FIND [==[>> lane_ & 1) << w;]==]
   REPLACE [==[>> lane_ & 1);]==]
   TEACHES "every warp has taps of its own")
 
 planted_bug(counts_of_one_half_cleared
   RUNG cuda_optimized/sparse_conv/implicit_gemm_longest_first
-  WITH cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu
   FIND [==[cudaMemsetAsync(counts, 0, 2 * kBuckets]==]
   REPLACE [==[cudaMemsetAsync(counts, 0, kBuckets]==]
   TEACHES "a workspace comes as the run before left it")

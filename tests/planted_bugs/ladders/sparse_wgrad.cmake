@@ -25,21 +25,20 @@ planted_bug(pairs_of_the_next_part
 
 planted_bug(rows_of_pairs_not_waited_for
   RUNG cuda_optimized/sparse_wgrad/split_k
-  FILE cuda_optimized/sparse_wgrad/pair_product.cuh
   FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
   REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
   TEACHES "on a GPU the copies have mostly landed anyway; here they land when waited for")
 
 planted_bug(last_group_of_parts_not_added
   RUNG cuda_optimized/sparse_wgrad/split_k_mma
-  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FILE cuda_optimized/sparse_wgrad/sum_pair_parts.cuh
   FIND [==[for (int part = group; part < count[slab]; part += groups)]==]
   REPLACE [==[for (int part = group; part < count[slab] - 1; part += groups)]==]
   TEACHES "the last part of a tap is shorter than the others, and counts all the same")
 
 planted_bug(sum_over_lanes_without_the_taps_before
   RUNG cuda_optimized/sparse_wgrad/split_k_mma
-  FILE cuda_optimized/sparse_wgrad/pair_parts.cuh
+  FILE cuda_optimized/sparse_wgrad/block_work.cuh
   FIND [==[index -= __shfl_sync(0xFFFFFFFF, sum, 31);]==]
   REPLACE [==[index -= __shfl_sync(0xFFFFFFFF, sum, 30);]==]
   TEACHES "a warp sees 32 taps at a time: kernels with more of them need the sum of all 32")
