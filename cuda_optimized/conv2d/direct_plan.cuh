@@ -1,6 +1,6 @@
 /// @file direct_plan.cuh
-/// @brief How the direct rungs cut a problem: output tiles whose inputs fit into shared memory. Host
-/// code; the kernels stand in the rungs.
+/// @brief How the direct rungs cut a problem: output tiles whose inputs fit into shared memory.
+/// Host code; the kernels stand in the rungs.
 #pragma once
 
 #include <algorithm>
