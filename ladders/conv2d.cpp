@@ -12,6 +12,8 @@ CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_tile)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_float4)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_double_buffered)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_cp_async)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_row_tile)
+CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_deinterleaved)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, direct_register_window)
 CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d, depthwise)
 CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d, im2col_gemm)
@@ -62,16 +64,22 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, direct_cp_async,
                    "cuda_optimized/conv2d/direct_double_buffered",
                    "inputs and weights arrive in shared memory by themselves"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_row_tile, "cuda_optimized/conv2d/direct_cp_async",
+                   "four neighbours of a row a thread: windows are vectors, warps pass on their "
+                   "sums to store them"),
+          CUDA_ROW(cuda_optimized, conv2d, direct_deinterleaved,
+                   "cuda_optimized/conv2d/direct_row_tile",
+                   "stride 2: even columns lie before odd ones, so that windows stay vectors"),
           branch(
-              "cuda_optimized/conv2d/direct_cp_async",
+              "cuda_optimized/conv2d/direct_row_tile",
               CUDA_ROW(
                   cuda_optimized, conv2d, direct_register_window,
-                  "cuda_optimized/conv2d/direct_cp_async",
+                  "cuda_optimized/conv2d/direct_row_tile",
                   "few channels, 3 x 3: x goes straight to registers, refilled as they are used")),
-          branch(
-              "cuda_optimized/conv2d/direct_cp_async",
-              CUDA_ROW(cuda_optimized, conv2d, depthwise, "cuda_optimized/conv2d/direct_cp_async",
-                       "one channel a filter: planes are copied as one piece of memory")),
+          branch("cuda_optimized/conv2d/direct_deinterleaved",
+                 CUDA_ROW(cuda_optimized, conv2d, depthwise,
+                          "cuda_optimized/conv2d/direct_deinterleaved",
+                          "one channel a filter: planes are copied as one piece of memory")),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
                           "a kernel for the columns and one for the product, image after image")),
@@ -109,7 +117,7 @@ convladder::Ladder convladder::conv2d_ladder() {
               CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
                        "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                        "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)")),
-          branch("cuda_optimized/conv2d/direct_cp_async",
+          branch("cuda_optimized/conv2d/direct_deinterleaved",
                  CUDA_ROW(cuda_optimized, conv2d, direct_mma_tf32,
                           "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                           "few channels: tensor cores read windows out of a patch in shared memory "

@@ -1,7 +1,7 @@
 /// @file depthwise.cu
 /// @brief conv2d with one input channel a group: planes or bands of rows, each one piece of memory.
 ///
-/// - Before: direct_cp_async.cu
+/// - Before: direct_deinterleaved.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With C = groups a filter reads one channel, and no sum over channels reuses what

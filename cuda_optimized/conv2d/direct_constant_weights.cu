@@ -30,6 +30,7 @@
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
+#include "cuda_optimized/conv2d/weight_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

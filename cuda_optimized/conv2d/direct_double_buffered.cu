@@ -27,54 +27,20 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d/column_tile.cuh"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/filter_tile.cuh"
+#include "cuda_optimized/conv2d/four_columns.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kPixels = 8;                     ///< Outputs of a thread, one below the other.
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 constexpr unsigned kFetched = 4;  ///< Vectors of the next channel that a thread holds in registers.
 constexpr int kFetchedWeights = 2;  ///< And so many of its weights.
-
-/// Where four neighbouring columns of x lie.
-struct Four {
-  std::int64_t offset;  ///< of the first one, from the beginning of its channel
-  unsigned inside;      ///< Bit e is set if column e is in x, not in the padding.
-};
-
-/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates have turned into huge
-/// unsigned ones, so that one comparison checks both ends.
-__device__ Four four_at(const Conv2dProblem& conv, unsigned h, unsigned w) {
-  unsigned inside = 0;
-  if (h < static_cast<unsigned>(conv.H)) {
-#pragma unroll
-    for (unsigned e = 0; e < 4; ++e) {
-      if (w + e < static_cast<unsigned>(conv.W)) inside |= 1u << e;
-    }
-  }
-  return {inside != 0 ? std::int64_t{h} * conv.W + w : 0, inside};
-}
-
-/// Their values in one channel, zeros for the padding.
-/// @param aligned x lies at a multiple of 16 bytes, and W is a multiple of 4
-__device__ float4 load4(const float* channel, Four four, bool aligned) {
-  const float* x = channel + four.offset;
-  float4 values = {0.0f, 0.0f, 0.0f, 0.0f};
-  if (aligned) {  // all four are in x, or none
-    if (four.inside != 0) values = *reinterpret_cast<const float4*>(x);
-  } else {
-    if (four.inside & 1) values.x = x[0];
-    if (four.inside & 2) values.y = x[1];
-    if (four.inside & 4) values.z = x[2];
-    if (four.inside & 8) values.w = x[3];
-  }
-  return values;
-}
 
 /// Copies what the registers of the block have no room for: the tile [rows][row_vectors] at row h0
 /// and column w0 of x, without its first kFetched vectors for each thread.
@@ -87,49 +53,6 @@ __device__ void load_rest(const Conv2dProblem& conv, const float* channel, int h
     const Four four = four_at(conv, static_cast<unsigned>(h0) + i / row_vectors,
                               static_cast<unsigned>(w0) + i % row_vectors * 4);
     tile[i] = load4(channel, four, aligned);
-  }
-}
-
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
-/// are [r][s][kTapPitch].
-template <int kR, int kS, int kFilters>
-__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
-                         const float* weights, float (&sums)[kFilters][kPixels]) {
-  if constexpr (kR > 0) {  // vertical stride and dilation are 1
-#pragma unroll 1
-    for (int s = 0; s < kS; ++s) {
-      float values[kPixels + kR - 1];
-#pragma unroll
-      for (int i = 0; i < kPixels + kR - 1; ++i) {
-        values[i] = window[i * pitch + s * conv.dilation.w];
-      }
-#pragma unroll
-      for (int r = 0; r < kR; ++r) {
-        float weight[kTapPitch<kFilters>];
-        load_tap<kFilters>(weights + (r * kS + s) * kTapPitch<kFilters>, weight);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) {
-#pragma unroll
-          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight[f];
-        }
-      }
-    }
-  } else {
-    for (int r = 0; r < conv.R; ++r) {
-      for (int s = 0; s < conv.S; ++s) {
-        const float* column = window + r * conv.dilation.h * pitch + s * conv.dilation.w;
-        float values[kPixels];
-#pragma unroll
-        for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
-        float weight[kTapPitch<kFilters>];
-        load_tap<kFilters>(weights + (r * conv.S + s) * kTapPitch<kFilters>, weight);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) {
-#pragma unroll
-          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight[f];
-        }
-      }
-    }
   }
 }
 

@@ -17,7 +17,7 @@
 ///          . o . .   pixel 7        v9   10 loads for 8 * 3 products of each output channel
 ///
 /// A weight now serves 8 products as well, so it leaves constant memory with its uploads and
-/// pieces: the block copies its filters' weights beside the tile (filter_tile.cuh).
+/// pieces: filter_tile.cuh puts it beside the tile. The loop is multiply() in column_tile.cuh.
 ///
 /// **Expect.** At 6 x 6 and 6 output channels (B1), 13 loads of x from shared memory and 12 of
 /// weights for 288 multiply-adds: these loads are no longer the limit. What is left is the wait for
@@ -31,13 +31,13 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d/column_tile.cuh"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/filter_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kPixels = 8;                     ///< Outputs of a thread, one below the other.
 constexpr OutputTile kLargestTile = {32, 32};  ///< Rows and columns: 4 x 32 threads.
 constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
@@ -56,49 +56,6 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
       tile[i * columns + j] = row_exists && w < static_cast<unsigned>(conv.W)
                                   ? channel[std::int64_t{h} * conv.W + w]
                                   : 0.0f;
-    }
-  }
-}
-
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
-/// are [r][s][kTapPitch].
-template <int kR, int kS, int kFilters>
-__device__ void multiply(const Conv2dProblem& conv, const float* window, int pitch,
-                         const float* weights, float (&sums)[kFilters][kPixels]) {
-  if constexpr (kR > 0) {  // vertical stride and dilation are 1
-#pragma unroll 1
-    for (int s = 0; s < kS; ++s) {
-      float values[kPixels + kR - 1];
-#pragma unroll
-      for (int i = 0; i < kPixels + kR - 1; ++i) {
-        values[i] = window[i * pitch + s * conv.dilation.w];
-      }
-#pragma unroll
-      for (int r = 0; r < kR; ++r) {
-        float weight[kTapPitch<kFilters>];
-        load_tap<kFilters>(weights + (r * kS + s) * kTapPitch<kFilters>, weight);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) {
-#pragma unroll
-          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i + r] * weight[f];
-        }
-      }
-    }
-  } else {
-    for (int r = 0; r < conv.R; ++r) {
-      for (int s = 0; s < conv.S; ++s) {
-        const float* column = window + r * conv.dilation.h * pitch + s * conv.dilation.w;
-        float values[kPixels];
-#pragma unroll
-        for (int i = 0; i < kPixels; ++i) values[i] = column[i * conv.stride.h * pitch];
-        float weight[kTapPitch<kFilters>];
-        load_tap<kFilters>(weights + (r * conv.S + s) * kTapPitch<kFilters>, weight);
-#pragma unroll
-        for (int f = 0; f < kFilters; ++f) {
-#pragma unroll
-          for (int i = 0; i < kPixels; ++i) sums[f][i] += values[i] * weight[f];
-        }
-      }
     }
   }
 }

@@ -1,7 +1,7 @@
 /// @file direct_register_window.cu
 /// @brief conv2d, x goes straight into registers, which are refilled as soon as they are free.
 ///
-/// - Before: direct_cp_async.cu
+/// - Before: direct_row_tile.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With a 3 x 3 filter and few channels the problem is a copy with some arithmetic,
@@ -34,14 +34,14 @@
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d/load_vectors.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kTaps = 3;   ///< Rows and columns of the filter.
-constexpr int kWarps = 4;  ///< Of a block, one below the other.
-constexpr int kThreads = 32 * kWarps;
+constexpr int kTaps = 3;                           ///< Rows and columns of the filter.
+constexpr int kWarps = 4, kThreads = 32 * kWarps;  ///< Of a block: warps, one below the other.
 constexpr int kPairs = 2;                    ///< Pairs of neighbouring outputs in a thread's row,
 constexpr int kApart = 64;                   ///< so many columns apart: a warp's pairs lie between.
 constexpr int kColumns = kPairs * kApart;    ///< Of a tile.
@@ -62,30 +62,9 @@ struct OutputPixel {
   int n, p, q;
 };
 
-/// The inputs of a pair, from the address `at` on, which may lie outside of x; zeros for those
-/// whose bit is not set. What is loaded together is in x as a whole, or not.
-template <Pairs kLoad>
-__device__ void load_columns(std::uintptr_t at, unsigned inside, float (&values)[kWidth]) {
-  constexpr int kFirst = kLoad == Pairs::none ? kWidth : kLoad == Pairs::odd ? 1 : 0;
-  constexpr int kEnd = kFirst + (kWidth - kFirst) / 2 * 2;  // of the pairs
-#pragma unroll
-  for (int e = 0; e < kWidth; ++e) {
-    const bool here = (inside & 1u << e) != 0;
-    if (e < kFirst || e >= kEnd) {
-      values[e] = here ? *reinterpret_cast<const float*>(at + sizeof(float) * e) : 0.0f;
-    } else if ((e - kFirst) % 2 == 0) {
-      const float2 pair =
-          here ? *reinterpret_cast<const float2*>(at + sizeof(float) * e) : float2{0.0f, 0.0f};
-      values[e] = pair.x;
-      values[e + 1] = pair.y;
-    }
-  }
-}
-
 /// x [N][C][H][W], weights [K][C/groups][3][3], bias [K] or null, y [N][K][P][Q]; stride and
 /// dilation 1. A thread computes kRows rows. Grid (<= tiles, <= tiles of filters), block kThreads.
-/// @tparam kLoad which inputs of a pair are loaded together
-/// @tparam kStore whether the outputs of a pair are stored together
+/// @tparam kLoad,kStore which inputs of a pair are loaded, and whether outputs are stored, together
 template <int kFilters, int kRows, Pairs kLoad, bool kStore>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     conv2d_register_window(Conv2dProblem conv, Tiles tiles, const float* x, const float* weights,
@@ -118,9 +97,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       return OutputPixel{n, (tiles.by_rows.remainder(row, n) * kWarps + warp) * kRows,
                          tiles.by_columns.remainder(tile, row) * kColumns + 2 * lane};
     };
-    // The window that is loaded next: `corner` is the address of its first value, in row h of x: a
-    // number, as it may lie in the padding. Bit e of inside[g] is set if column e of pair g is in
-    // x.
+    // The window that is loaded next: `corner` is the address of its first value, in row h: a
+    // number, as it may lie in the padding. Bit e of inside[g]: column e of pair g is in x.
     constexpr int kWindow = kRows + kTaps - 1;
     float values[kWindow][kPairs][kWidth];
     std::uintptr_t corner = 0;
@@ -177,14 +155,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
           look_at(tile + static_cast<int>(gridDim.x));
         }
         float weight[kWeights<kFilters>];
-#pragma unroll
-        for (int i = 0; i < kWeights<kFilters>; i += 4) {
-          const float4 four = *reinterpret_cast<const float4*>(room + c * kWeights<kFilters> + i);
-          weight[i] = four.x;
-          weight[i + 1] = four.y;
-          weight[i + 2] = four.z;
-          weight[i + 3] = four.w;
-        }
+        load_vectors(room + c * kWeights<kFilters>, weight);
 #pragma unroll
         for (int i = 0; i < kWindow; ++i) {
           // Row i of the window meets filter row r in the outputs' row i - r.
@@ -222,14 +193,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
             const int columns = f < filters && first.p + j < conv.P
                                     ? conv.Q - first.q - g * kApart
                                     : 0;  // that are inside of y, or <= 0
-            const float pair[2] = {activated(conv.activation, sums[f][j][g][0]),
-                                   activated(conv.activation, sums[f][j][g][1])};
-            if constexpr (kStore) {
-              if (columns > 0) *reinterpret_cast<float2*>(row + g * kApart) = {pair[0], pair[1]};
-            } else {
-              if (columns > 0) row[g * kApart] = pair[0];
-              if (columns > 1) row[g * kApart + 1] = pair[1];
-            }
+            store_pair<kStore>(row + g * kApart, columns,
+                               activated(conv.activation, sums[f][j][g][0]),
+                               activated(conv.activation, sums[f][j][g][1]));
           }
           row += conv.Q;
         }
@@ -239,11 +205,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
 }
 
-using Kernel = void (*)(Conv2dProblem, Tiles, const float*, const float*, const float*, float*);
-
 /// A kernel, and what a launch must know of it.
 struct Choice {
-  Kernel kernel;
+  void (*kernel)(Conv2dProblem, Tiles, const float*, const float*, const float*, float*);
   int filters, rows;
   std::int64_t bytes;
   Pairs load;
@@ -256,13 +220,9 @@ std::optional<Choice> with_filters(const Conv2dProblem& conv, bool load_pairs, b
                              std::int64_t{sizeof(float)};
   if (bytes > std::int64_t{kMaxSharedBytes}) return {};
   const auto with = [&]<Pairs kLoad>() {
-    return Choice{store_pairs ? conv2d_register_window<kFilters, kRows, kLoad, true>
-                              : conv2d_register_window<kFilters, kRows, kLoad, false>,
-                  kFilters,
-                  kRows,
-                  bytes,
-                  kLoad,
-                  store_pairs};
+    const auto kernel = store_pairs ? conv2d_register_window<kFilters, kRows, kLoad, true>
+                                    : conv2d_register_window<kFilters, kRows, kLoad, false>;
+    return Choice{kernel, kFilters, kRows, bytes, kLoad, store_pairs};
   };
   if (!load_pairs) return with.template operator()<Pairs::none>();
   if (conv.pad.left % 2 == 0) return with.template operator()<Pairs::even>();

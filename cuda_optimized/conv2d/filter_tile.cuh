@@ -34,8 +34,11 @@ struct FilterTile {
 
   /// Whether there is an element i of [taps][kFilters].
   __device__ bool has(int i) const { return i < taps * kFilters && i % kFilters < filters; }
-  /// Its value.
-  __device__ float value(int i) const { return weights[i % kFilters * filter_size + i / kFilters]; }
+  /// Where it is, and its value.
+  __device__ const float* at(int i) const {
+    return weights + (i % kFilters * filter_size + i / kFilters);
+  }
+  __device__ float value(int i) const { return *at(i); }
   /// Its place in shared memory.
   __device__ static int place(int i) { return i / kFilters * kTapPitch<kFilters> + i % kFilters; }
 };
@@ -47,23 +50,6 @@ __device__ void load_filters(const FilterTile<kFilters>& tile, int first, int th
                              float* to) {
   for (int i = first + thread; i < tile.taps * kFilters; i += threads) {
     if (tile.has(i)) to[FilterTile<kFilters>::place(i)] = tile.value(i);
-  }
-}
-
-/// One tap's weights.
-template <int kFilters>
-__device__ void load_tap(const float* from, float (&weight)[kTapPitch<kFilters>]) {
-  if constexpr (kFilters == 1) {
-    weight[0] = *from;
-  } else {
-#pragma unroll
-    for (int f = 0; f < kTapPitch<kFilters>; f += 4) {
-      const float4 four = *reinterpret_cast<const float4*>(from + f);
-      weight[f] = four.x;
-      weight[f + 1] = four.y;
-      weight[f + 2] = four.z;
-      weight[f + 3] = four.w;
-    }
   }
 }
 

@@ -1,5 +1,5 @@
 /// @file row_segment.cuh
-/// @brief A piece of a row, from shared memory into a thread's registers.
+/// @brief A piece of a row, from memory into a thread's registers, and back.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -35,6 +35,38 @@ __device__ void load_segment(const float* row, int W, int w0, float (&values)[kC
       values[i] = pair.x;
       values[i + 1] = pair.y;
     }
+  }
+}
+
+/// Neighbouring columns of x, from the address `at` on, which may lie outside of x; zeros for those
+/// whose bit is not set. What is loaded together is in x as a whole, or not.
+template <Pairs kPairs, int kCount>
+__device__ void load_columns(std::uintptr_t at, unsigned inside, float (&values)[kCount]) {
+  constexpr int kFirst = kPairs == Pairs::none ? kCount : kPairs == Pairs::odd ? 1 : 0;
+  constexpr int kEnd = kFirst + (kCount - kFirst) / 2 * 2;  // of the pairs
+#pragma unroll
+  for (int e = 0; e < kCount; ++e) {
+    const bool here = (inside & 1u << e) != 0;
+    if (e < kFirst || e >= kEnd) {
+      values[e] = here ? *reinterpret_cast<const float*>(at + sizeof(float) * e) : 0.0f;
+    } else if ((e - kFirst) % 2 == 0) {
+      const float2 pair =
+          here ? *reinterpret_cast<const float2*>(at + sizeof(float) * e) : float2{0.0f, 0.0f};
+      values[e] = pair.x;
+      values[e + 1] = pair.y;
+    }
+  }
+}
+
+/// Writes two neighbours, or as many of them as `columns` says: together, if that is 2 or not above
+/// 0 and `to` a multiple of 8 bytes.
+template <bool kTogether>
+__device__ void store_pair(float* to, int columns, float first, float second) {
+  if constexpr (kTogether) {
+    if (columns > 0) *reinterpret_cast<float2*>(to) = {first, second};
+  } else {
+    if (columns > 0) to[0] = first;
+    if (columns > 1) to[1] = second;
   }
 }
 

@@ -161,7 +161,7 @@ planted_bug(relu_of_parts
 
 planted_bug(relu_of_the_first_channels
   RUNG cuda_optimized/conv2d/direct_constant_weights
-  FILE cuda_optimized/conv2d/direct_plan.cuh
+  FILE cuda_optimized/conv2d/weight_pieces.cuh
   FIND [==[return piece.c_end == conv.C / conv.groups ? conv.activation : Activation::none;]==]
   REPLACE [==[return piece.c_end > 0 ? conv.activation : Activation::none;]==]
   TEACHES "a sum that several launches add up is complete in the last one only")
@@ -175,27 +175,58 @@ planted_bug(first_rows_again
 
 planted_bug(async_copy_not_waited_for
   RUNG cuda_optimized/conv2d/direct_cp_async
-  FIND [==[ptx::cp_async_wait_group<T::kStages - 2>();]==]
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
   REPLACE [==[]==]
   TEACHES "a barrier waits for threads, not for their copies")
 
+planted_bug(empty_group_left_out
+  RUNG cuda_optimized/conv2d/direct_cp_async
+  FIND [==[        }
+        ptx::cp_async_commit_group();]==]
+  REPLACE [==[          ptx::cp_async_commit_group();
+        }]==]
+  TEACHES "a wait counts groups: without the empty ones, the last channels are not waited for")
+
 planted_bug(padding_not_zero_filled
   RUNG cuda_optimized/conv2d/direct_cp_async
-  FIND [==[ptx::cp_async<4>(place, channel + (inside ? offset : 0), inside ? 4 : 0);]==]
-  REPLACE [==[ptx::cp_async<4>(place, channel + (inside ? offset : 0), 4);]==]
+  FIND [==[ptx::cp_async<4>(tile + i, channel + (inside ? offset : 0), inside ? 4 : 0);]==]
+  REPLACE [==[ptx::cp_async<4>(tile + i, channel + (inside ? offset : 0), 4);]==]
   TEACHES "read_bytes is the padding: with all bytes read, the channel's first pixels stand there")
 
-planted_bug(planes_of_columns_mixed_up
-  RUNG cuda_optimized/conv2d/direct_cp_async
-  FIND [==[u % T::kStride * T::kPlane + u / T::kStride;]==]
-  REPLACE [==[u;]==]
-  TEACHES "who writes and who reads must agree on the layout: with stride 1 they do")
+planted_bug(first_tile_not_shifted
+  RUNG cuda_optimized/conv2d/direct_row_tile
+  WITH cuda_optimized/conv2d/direct_cp_async.cu,cuda_optimized/conv2d/direct_tiled.cu
+  FIND [==[* tile_q - shift;]==]
+  REPLACE [==[* tile_q;]==]
+  TEACHES "the copies of 16 bytes begin at aligned columns: whose first is asked for must be one")
+
+planted_bug(window_rows_not_moved_up
+  RUNG cuda_optimized/conv2d/direct_row_tile
+  WITH cuda_optimized/conv2d/direct_cp_async.cu,cuda_optimized/conv2d/direct_tiled.cu
+  FIND [==[values[j][i] = values[j + 1][i];]==]
+  REPLACE [==[values[j][i] = values[j][i];]==]
+  TEACHES "what a row of pixels leaves in registers for the one above must move there")
 
 planted_bug(pass_read_too_early
-  RUNG cuda_optimized/conv2d/direct_cp_async
+  RUNG cuda_optimized/conv2d/direct_row_tile
+  WITH cuda_optimized/conv2d/direct_cp_async.cu,cuda_optimized/conv2d/direct_tiled.cu
   FIND [==[__syncwarp();  // between these writes and the reads below]==]
   REPLACE [==[]==]
   TEACHES "lanes of a warp need not run together")
+
+planted_bug(planes_of_columns_mixed_up
+  RUNG cuda_optimized/conv2d/direct_deinterleaved
+  WITH cuda_optimized/conv2d/direct_row_tile.cu,cuda_optimized/conv2d/direct_cp_async.cu,cuda_optimized/conv2d/direct_tiled.cu
+  FIND [==[u % kStride * T::kPlane + u / kStride;]==]
+  REPLACE [==[u;]==]
+  TEACHES "who writes and who reads must agree on the layout")
+
+planted_bug(odd_plane_one_pixel_late
+  RUNG cuda_optimized/conv2d/direct_deinterleaved
+  WITH cuda_optimized/conv2d/direct_row_tile.cu,cuda_optimized/conv2d/direct_cp_async.cu,cuda_optimized/conv2d/direct_tiled.cu
+  FIND [==[values[j][s % kStride][e + s / kStride]]==]
+  REPLACE [==[values[j][s % kStride][e + (s + 1) / kStride]]==]
+  TEACHES "tap s of an odd plane is pixel s / 2, rounded down: filters must be larger than the stride")
 
 planted_bug(phase_of_a_copy_forgotten
   RUNG cuda_optimized/conv2d/depthwise
@@ -326,18 +357,21 @@ planted_bug(next_patch_over_the_one_in_use
 
 planted_bug(patch_left_unrounded
   RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FILE cuda_optimized/conv2d/patch_copy.cuh
   FIND [==[line[j] = __uint_as_float(ptx::to_tf32(line[j]));]==]
   REPLACE [==[line[j] += 0.0f;]==]
   TEACHES "mma.sync truncates; sums of positive products come out too small")
 
 planted_bug(taps_in_the_order_of_k
   RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FILE cuda_optimized/conv2d/patch_copy.cuh
   FIND [==[taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4]]==]
   REPLACE [==[taps[k]]==]
   TEACHES "a lane's two steps of k are four apart, not neighbours")
 
 planted_bug(draft_read_before_it_is_written
   RUNG cuda_optimized/conv2d/direct_mma_tf32
+  FILE cuda_optimized/conv2d/patch_sums.cuh
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]
   TEACHES "lanes of a warp need a barrier as well")
