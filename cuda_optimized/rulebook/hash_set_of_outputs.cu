@@ -35,7 +35,7 @@
 #include "core/cuda/site_check.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/rulebook/lattice.cuh"
+#include "cuda_optimized/rulebook/site_runs.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {

@@ -154,7 +154,7 @@ planted_bug(found_sites_of_32_bits
 
 planted_bug(pattern_cut_at_the_word
   RUNG cuda_optimized/rulebook/bit_grid_of_outputs
-  FILE cuda_optimized/rulebook/bit_grid.cuh
+  FILE cuda_optimized/rulebook/cell_bits.cuh
   WITH ${algorithms}
   FIND [==[if (both >> 32 != 0)]==]
   REPLACE [==[if (false)]==]
@@ -170,6 +170,7 @@ planted_bug(taps_a_stride_apart_in_spite_of_dilation
 
 planted_bug(next_word_not_looked_at
   RUNG cuda_optimized/rulebook/gather
+  FILE cuda_optimized/rulebook/tap_lines.cuh
   WITH ${algorithms}
   FIND [==[next = __ldg(&bits[cells[i] / 32 + 1]);]==]
   REPLACE [==[next = 0;]==]
@@ -177,6 +178,7 @@ planted_bug(next_word_not_looked_at
 
 planted_bug(rank_goes_on_in_the_next_word
   RUNG cuda_optimized/rulebook/gather
+  FILE cuda_optimized/rulebook/tap_lines.cuh
   WITH ${algorithms}
   FIND [==[__popc(before & ~in_word)]==]
   REPLACE [==[__popc(before)]==]
@@ -234,6 +236,7 @@ planted_bug(staged_pairs_read_too_early
 
 planted_bug(place_taken_for_the_row
   RUNG cuda_optimized/rulebook/lists_of_inputs
+  FILE cuda_optimized/rulebook/site_tiles.cuh
   WITH ${algorithms}
   FIND [==[return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);]==]
   REPLACE [==[return static_cast<std::int32_t>(place);]==]
@@ -241,6 +244,7 @@ planted_bug(place_taken_for_the_row
 
 planted_bug(outputs_numbered_behind_the_inputs
   RUNG cuda_optimized/rulebook/lists_of_inputs
+  FILE cuda_optimized/rulebook/site_tiles.cuh
   WITH ${algorithms}
   FIND [==[found.bits[at / 32]) - first_found);]==]
   REPLACE [==[found.bits[at / 32]));]==]
@@ -248,6 +252,7 @@ planted_bug(outputs_numbered_behind_the_inputs
 
 planted_bug(pairs_counted_that_are_not_written
   RUNG cuda_optimized/rulebook/lists_of_inputs
+  FILE cuda_optimized/rulebook/site_runs.cuh
   WITH ${algorithms}
   FIND [==[if (found >= 0 && found < along.found) ++of_axis;]==]
   REPLACE [==[++of_axis;]==]
