@@ -107,8 +107,7 @@ convladder::Ladder convladder::rulebook_ladder() {
           branch(
               "cuda_optimized/rulebook/count_scan_fill",
               CUDA_ROW(
-                  cuda_optimized, rulebook, mirrored_lists,
-                  "cuda_optimized/rulebook/count_scan_fill",
+                  cuda_optimized, rulebook, mirrored_lists, "cuda_optimized/rulebook/fused",
                   "submanifold: lists of sorted sites serve two taps each, and are counted first")),
       }};
 }

@@ -2,6 +2,7 @@
 /// @brief Divides a workspace among arrays, front to back.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,7 +20,7 @@ class WorkspaceCutter {
   /// Room for `count` of T, from the next multiple of 256 bytes on: right behind the piece before,
   /// where that has so many bytes.
   template <class T>
-  T* take(std::int64_t count) {
+  T* take(std::integral auto count) {
     const std::size_t at = ceil_div<std::size_t>(end_, kAlignment) * kAlignment;
     end_ = at + static_cast<std::size_t>(count) * sizeof(T);
     return begin_ == nullptr ? nullptr : reinterpret_cast<T*>(begin_ + at);

@@ -215,6 +215,7 @@ planted_bug(collided_run_taken_for_its_own
 
 planted_bug(mirrored_in_any_order
   RUNG cuda_optimized/rulebook/mirrored_lists
+  FILE cuda_optimized/rulebook/tile_counts.cuh
   WITH ${algorithms}
   FIND [==[count(sorted ? centre + 1 : KV)]==]
   REPLACE [==[count(centre + 1)]==]
@@ -222,6 +223,7 @@ planted_bug(mirrored_in_any_order
 
 planted_bug(centre_mirrored_to_itself
   RUNG cuda_optimized/rulebook/mirrored_lists
+  FILE cuda_optimized/rulebook/tile_counts.cuh
   WITH ${algorithms}
   FIND [==[sorted && k < centre;]==]
   REPLACE [==[sorted && k <= centre;]==]
