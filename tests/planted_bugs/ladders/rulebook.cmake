@@ -1,3 +1,6 @@
+# What the rungs of this ladder call: sorts and sums, and the forms of a table.
+set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu,cuda_optimized/rulebook/table_forms.cu)
+
 planted_bug(grid_not_cleared
   RUNG cuda_naive/rulebook/dense_grid
   WITH ${algorithms}
@@ -63,7 +66,7 @@ planted_bug(one_word_a_mask
 
 planted_bug(ranks_read_too_late
   RUNG cuda_optimized/rulebook/neighbour_table
-  FILE cuda_optimized/rulebook/table_forms.cuh
+  FILE cuda_optimized/rulebook/table_forms.cu
   WITH ${algorithms}
   FIND [==[__syncthreads();  // all have added up before the next tile's counts overwrite these]==]
   REPLACE [==[]==]
@@ -302,3 +305,5 @@ planted_bug(groups_of_a_block_packed_too_tightly
   FIND [==[constexpr int kGroupBits = 10;]==]
   REPLACE [==[constexpr int kGroupBits = 5;]==]
   TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
+
+set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)  # of the other ladders
