@@ -266,8 +266,8 @@ planted_bug(pairs_counted_that_are_not_written
 planted_bug(lists_of_inverse_keep_the_roles
   RUNG cuda_optimized/rulebook/lists_of_inputs
   WITH ${algorithms}
-  FIND [==[inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]};]==]
-  REPLACE [==[InOut{rows[i], found_rows[i]};]==]
+  FIND [==[inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]}]==]
+  REPLACE [==[InOut{rows[i], found_rows[i]}]==]
   TEACHES "given sites are the outputs of an inverse convolution, whose lists are in their order")
 
 planted_bug(warp_sums_read_too_early
