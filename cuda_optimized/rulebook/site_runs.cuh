@@ -2,6 +2,9 @@
 /// @brief The taps that lead a given site somewhere, and a walk over the found cells they lead to.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+
 #include "cuda_optimized/rulebook/lattice.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {

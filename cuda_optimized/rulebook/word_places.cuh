@@ -41,14 +41,14 @@ __device__ inline void place_words(const Lattice& lattice, unsigned first_block,
   }
 }
 
-/// Writes each given row to its place: rows [N]. The blocks from first_block on, of kThreads, share
-/// the work.
+/// Writes each given row to its place: rows [N]. The blocks from first_block on, of
+/// kBlockThreads, share the work.
 /// @param given the given sites' bits, and the places of their words
-template <int kThreads>
+template <int kBlockThreads>
 __device__ void place_rows(const Lattice& lattice, unsigned first_block, const std::int32_t* coords,
                            const BitIndex& given, std::int32_t* rows) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x - first_block} * kThreads;
-  std::int64_t row = std::int64_t{blockIdx.x - first_block} * kThreads + threadIdx.x;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x - first_block} * kBlockThreads;
+  std::int64_t row = std::int64_t{blockIdx.x - first_block} * kBlockThreads + threadIdx.x;
   for (; row < lattice.sites; row += grid_threads) {
     const LatticeSite site = lattice_site(lattice, coords, row);
     if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not know yet
