@@ -24,6 +24,7 @@
 /// their planes' turn comes. Workspace: 4 bytes a cell.
 /// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
 /// there?
+#include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 

@@ -24,6 +24,7 @@
 /// Stores are of 4 bytes a thread, since planes begin anywhere.
 /// **Try.** Ask first whether any of the tile's 32 cells has a row, and otherwise store zeros
 /// without shared memory. How many of the tiles are empty in a LiDAR sweep?
+#include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
 
