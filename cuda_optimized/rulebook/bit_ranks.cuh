@@ -5,9 +5,14 @@
 #include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
 #include "cuda_optimized/rulebook/block_sum.cuh"
-#include "cuda_optimized/rulebook/cell_bits.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
+
+/// Words of a bit for each cell, and one behind them, which may be read with the last.
+inline std::int64_t words_for(std::int64_t cells) { return ceil_div<std::int64_t>(cells + 32, 32); }
+
+/// A cell's bit in its word.
+__device__ inline std::uint32_t bit_of(std::uint32_t cell) { return 1u << cell % 32; }
 
 /// Bits and the rows of the first bit of each word: an index from cells to rows.
 struct BitIndex {

@@ -2,15 +2,10 @@
 /// @brief A bit for each cell of a grid: which sites there are, and which their taps lead to.
 #pragma once
 
-#include "cuda_optimized/rulebook/site_runs.cuh"
+#include "cuda_optimized/rulebook/bit_ranks.cuh"
+#include "cuda_optimized/rulebook/lattice.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
-
-/// Words of a bit for each cell, and one behind them, which may be read with the last.
-inline std::int64_t words_for(std::int64_t cells) { return ceil_div<std::int64_t>(cells + 32, 32); }
-
-/// A cell's bit in its word.
-__device__ inline std::uint32_t bit_of(std::uint32_t cell) { return 1u << cell % 32; }
 
 /// Sets the bit of a given site; false if the site lies outside, or if its bit was there.
 __device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& site,

@@ -35,7 +35,8 @@
 #include "core/cuda/site_check.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/rulebook/site_runs.cuh"
+#include "cuda_optimized/rulebook/lattice.cuh"
+#include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 #include "cuda_optimized/rulebook/workspace_cutter.cuh"
 

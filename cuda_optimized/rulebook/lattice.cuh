@@ -4,11 +4,9 @@
 
 #include <numeric>
 
-#include "core/cuda/device_array.hpp"
-#include "core/cuda/site_check.hpp"
+#include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
@@ -155,36 +153,63 @@ __device__ inline void write_lattice_site(const Lattice& lattice, const LatticeS
   }
 }
 
-/// What a Lattice does not take.
-inline Declined lattice_supports(const RulebookProblem& book) {
-  if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
-  for (int axis = 0; axis < book.ndim; ++axis) {
-    const std::int64_t extent = std::max(book.shape[axis], book.out_shape[axis]);
-    if (extent * book.stride[axis] + book.pad[axis] +
-            window_extent(book.kernel[axis], book.dilation[axis]) >=
-        std::int64_t{1} << 31)
-      return "windows that end before 2^31 only";
+/// Of the taps along one axis, those that lead a given site somewhere: the first and where it
+/// leads. The others follow in steps of tap_step and found_step, so there is one division an axis.
+/// A tap may still lead beyond the found sites' grid.
+struct TapRun {
+  int tap = 0, found = 0;  ///< The tap, and where along the found axis it leads.
+};
+
+/// The first tap along an axis that leads the site at `at` somewhere; lattice.axes[axis].kernel if
+/// none does.
+__device__ inline TapRun tap_run(const Lattice& lattice, int axis, int at) {
+  const LatticeAxis& along = lattice.axes[axis];
+  if (lattice.transposed) return {0, at * along.stride - along.pad};
+  // At most tap_step taps to ask; without dilation the remainder is the answer.
+  for (int tap = along.dilation == 1 ? along.by_stride.remainder(
+                                           at + along.pad, along.by_stride.quotient(at + along.pad))
+                                     : 0;
+       tap < along.tap_step && tap < along.kernel; ++tap) {
+    const int from = at + along.pad - tap * along.dilation;
+    if (from < 0) break;
+    const int found = along.by_stride.quotient(from);
+    if (along.by_stride.remainder(from, found) == 0) return {tap, found};
   }
-  return {};
+  return {along.kernel, 0};
 }
 
-/// The same for kernels that number cells with 32 bits. The found sites' grid counts as well as the
-/// given ones': under `transposed` it is the larger one.
-inline Declined small_lattice_supports(const RulebookProblem& book) {
-  if (const std::int64_t most = std::int64_t{1} << 31;
-      key_count(book, book.shape) >= most || key_count(book, book.out_shape) >= most)
-    return "grids of fewer than 2^31 cells only";
-  return lattice_supports(book);
-}
+/// The taps of all axes that lead a given site somewhere.
+struct SiteRuns {
+  std::uint32_t batch;    ///< The sample.
+  TapRun axes[kMaxAxes];  ///< Outermost first.
 
-/// Says what is wrong with the sites, once a kernel has found that something is: slowly, and with
-/// the numbers of the rows. @throws BadInput
-inline void report_site_errors(const RulebookProblem& book, const std::int32_t* coords) {
-  const SiteCheck sites(book, coords);
-  const DeviceArray<std::int64_t> keys(book.sites);
-  const DeviceArray<std::int32_t> rows(book.sites);
-  sort_sites(book, coords, keys.data(), rows.data(), sites.errors());
-  sites.require_distinct();
+  /// Of a given site.
+  __device__ SiteRuns(const Lattice& lattice, const LatticeSite& site)
+      : batch(static_cast<std::uint32_t>(site.batch)) {
+#pragma unroll
+    for (int axis = 0; axis < kMaxAxes; ++axis) axes[axis] = tap_run(lattice, axis, site.at[axis]);
+  }
+};
+
+/// Calls visit(tap, cell) for every tap of the axes from kAxis to before kEnd that leads a given
+/// site to a found cell, of those axes alone. `tap` and `cell` are those of the axes before: at
+/// first 0 and the sample, in as many bits as cells are to have.
+template <int kAxis = 0, int kEnd = kMaxAxes, class Cell, class Visit>
+__device__ void visit_found(const Lattice& lattice, const SiteRuns& runs, int tap, Cell cell,
+                            const Visit& visit) {
+  if constexpr (kAxis == kEnd) {
+    visit(tap, cell);
+  } else {
+    const LatticeAxis& axis = lattice.axes[kAxis];
+    int found = runs.axes[kAxis].found;
+    for (int k = runs.axes[kAxis].tap; k < axis.kernel; k += axis.tap_step) {
+      if (found >= 0 && found < axis.found)
+        visit_found<kAxis + 1, kEnd>(
+            lattice, runs, tap * axis.kernel + k,
+            cell * static_cast<Cell>(axis.found) + static_cast<Cell>(found), visit);
+      found += axis.found_step;
+    }
+  }
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

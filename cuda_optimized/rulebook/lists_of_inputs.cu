@@ -33,6 +33,7 @@
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/block_sum.cuh"
 #include "cuda_optimized/rulebook/cell_bits.cuh"
+#include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/site_tiles.cuh"
 #include "cuda_optimized/rulebook/word_places.cuh"
@@ -181,8 +182,7 @@ __global__ void __launch_bounds__(kListThreads)
   }
 }
 
-/// The workspace, front to back. Under `inverse` given sites get no numbers, and their tiles no
-/// place in `first`.
+/// The workspace, front to back. Under `inverse` only found sites get numbers.
 struct Workspace {
   Progress* progress;
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid, in whole tiles.

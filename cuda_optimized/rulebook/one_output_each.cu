@@ -31,6 +31,7 @@
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/cell_bits.cuh"
+#include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 #include "cuda_optimized/rulebook/workspace_cutter.cuh"
 

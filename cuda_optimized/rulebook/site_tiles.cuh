@@ -11,6 +11,24 @@ inline constexpr int kSitesEach = 4;  ///< Of a lane: their loads are in flight 
 inline constexpr int kTileSites = 32 * kSitesEach;  ///< Of a warp.
 inline constexpr int kLast = kMaxAxes - 1;          ///< The innermost axis.
 
+/// How many taps lead a given site, which lies inside, to a found cell. The taps of one axis that
+/// do meet all those of the others.
+__device__ inline int taps_that_lead(const Lattice& lattice, const LatticeSite& site) {
+  const SiteRuns runs(lattice, site);
+  int taps = 1;
+#pragma unroll
+  for (int axis = 0; axis < kMaxAxes; ++axis) {
+    const LatticeAxis& along = lattice.axes[axis];
+    int of_axis = 0, found = runs.axes[axis].found;
+    for (int k = runs.axes[axis].tap; k < along.kernel; k += along.tap_step) {
+      if (found >= 0 && found < along.found) ++of_axis;
+      found += along.found_step;
+    }
+    taps *= of_axis;
+  }
+  return taps;
+}
+
 /// Tiles of given sites: a warp takes one at a time.
 inline std::int64_t site_tiles(const RulebookProblem& book) {
   return ceil_div<std::int64_t>(book.sites, kTileSites);

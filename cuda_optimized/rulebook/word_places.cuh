@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
+#include "cuda_optimized/rulebook/lattice.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::word_places {
 

@@ -257,7 +257,7 @@ planted_bug(outputs_numbered_behind_the_inputs
 
 planted_bug(pairs_counted_that_are_not_written
   RUNG cuda_optimized/rulebook/lists_of_inputs
-  FILE cuda_optimized/rulebook/site_runs.cuh
+  FILE cuda_optimized/rulebook/site_tiles.cuh
   WITH ${algorithms}
   FIND [==[if (found >= 0 && found < along.found) ++of_axis;]==]
   REPLACE [==[++of_axis;]==]
