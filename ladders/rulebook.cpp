@@ -70,6 +70,29 @@ convladder::Ladder convladder::rulebook_ladder() {
                   cuda_optimized, rulebook, neighbour_table,
                   "cuda_optimized/rulebook/compact_before_sort",
                   "every mode: each output fills its column of a table, which orders the pairs")),
+          branch(
+              "cuda_optimized/rulebook/compact_before_sort",
+              CUDA_ROW(cuda_optimized, rulebook, hash_set_of_outputs,
+                       "cuda_optimized/rulebook/compact_before_sort",
+                       "new sites: a hash set keeps each output once, and only those are sorted")),
+          branch(
+              "cuda_optimized/rulebook/hash_set_of_outputs",
+              CUDA_ROW(
+                  cuda_optimized, rulebook, bit_grid_of_outputs,
+                  "cuda_optimized/rulebook/hash_set_of_outputs",
+                  "new sites: a bit for each cell; set bits are distinct and in order, unsorted")),
+          CUDA_ROW(cuda_optimized, rulebook, one_output_each,
+                   "cuda_optimized/rulebook/bit_grid_of_outputs",
+                   "windows that do not overlap: each input has one output, and one division"),
+          branch(
+              "cuda_optimized/rulebook/bit_grid_of_outputs",
+              CUDA_ROW(
+                  cuda_optimized, rulebook, gather, "cuda_optimized/rulebook/bit_grid_of_outputs",
+                  "new sites: each output looks its inputs up in bits and ranks, and stores once")),
+          branch("cuda_optimized/rulebook/bit_grid_of_outputs",
+                 CUDA_ROW(cuda_optimized, rulebook, lists_of_inputs,
+                          "cuda_optimized/rulebook/bit_grid_of_outputs",
+                          "new sites: lists of pairs from the inputs' side, without a table")),
           branch("cuda_optimized/rulebook/hash_table",
                  CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/symmetric",
                           "submanifold: one bit a cell, and rows by counting the bits before")),
@@ -84,32 +107,7 @@ convladder::Ladder convladder::rulebook_ladder() {
           branch(
               "cuda_optimized/rulebook/count_scan_fill",
               CUDA_ROW(
-                  cuda_optimized, rulebook, mirrored_lists,
-                  "cuda_optimized/rulebook/count_scan_fill",
+                  cuda_optimized, rulebook, mirrored_lists, "cuda_optimized/rulebook/fused",
                   "submanifold: lists of sorted sites serve two taps each, and are counted first")),
-          branch(
-              "cuda_optimized/rulebook/compact_before_sort",
-              CUDA_ROW(cuda_optimized, rulebook, hash_set_of_outputs,
-                       "cuda_optimized/rulebook/compact_before_sort",
-                       "new sites: a hash set keeps each output once, and only those are sorted")),
-          branch(
-              "cuda_optimized/rulebook/hash_set_of_outputs",
-              CUDA_ROW(
-                  cuda_optimized, rulebook, bit_grid_of_outputs,
-                  "cuda_optimized/rulebook/hash_set_of_outputs",
-                  "new sites: a bit for each cell; set bits are distinct and in order, unsorted")),
-          branch(
-              "cuda_optimized/rulebook/bit_grid_of_outputs",
-              CUDA_ROW(
-                  cuda_optimized, rulebook, gather, "cuda_optimized/rulebook/bit_grid_of_outputs",
-                  "new sites: each output looks its inputs up in bits and ranks, and stores once")),
-          branch(
-              "cuda_optimized/rulebook/gather",
-              CUDA_ROW(cuda_optimized, rulebook, one_output_each, "cuda_optimized/rulebook/gather",
-                       "windows that do not overlap: each input has one output, and one division")),
-          branch(
-              "cuda_optimized/rulebook/gather",
-              CUDA_ROW(cuda_optimized, rulebook, lists_of_inputs, "cuda_optimized/rulebook/gather",
-                       "new sites: lists of pairs from the inputs' side, without a table")),
       }};
 }

@@ -17,15 +17,14 @@
 /// What orders are for: a tile of outputs with equal masks skips the same taps. Nothing else
 /// depends on them; each output still adds up its own taps, in their order.
 ///
-/// **Expect.** KV * M look-ups, in a hash map for the given sites, in a sorted list for found ones,
-/// whose rows are their places in it; then passes over the table, and one or two sorts of M rows.
+/// **Expect.** KV * M look-ups, as in sorted_search.cpp; then passes over the table, and one or two
+/// sorts of M rows.
 /// **Costs.** 4 * KV * M bytes of table, also where only pairs are wanted: in a LiDAR sweep, four
 /// of five places are holes.
 /// **Try.** Count for form `split` how many different masks a tile of 32 rows has, in the order of
 /// rows and in that of each half.
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 #include <vector>
 
 #include "core/rung.hpp"
@@ -35,31 +34,47 @@
 namespace convladder::cpu_reference::rulebook {
 namespace {
 
-/// The row of each site, by its key.
-using Rows = std::unordered_map<std::int64_t, std::int32_t>;
+/// A key, and the row of its site.
+struct Entry {
+  std::int64_t key;
+  std::int32_t row;
+};
 
-/// The sites of coords [sites][1 + ndim].
-Rows given_rows(const RulebookProblem& book, const std::int32_t* coords) {
-  Rows rows;
-  for (std::int32_t row = 0; row < book.sites; ++row)
-    rows.emplace(key_of(book, book.shape, site_of(book, coords, row)), row);
-  return rows;
+/// The row of a key in a list that ascends by keys, or -1.
+std::int32_t row_of(const std::vector<Entry>& sorted, std::int64_t key) {
+  const auto found =
+      std::lower_bound(sorted.begin(), sorted.end(), key,
+                       [](const Entry& entry, std::int64_t wanted) { return entry.key < wanted; });
+  return found != sorted.end() && found->key == key ? found->row : -1;
 }
 
-/// The keys of the sites that those of coords [sites][1 + ndim] lead to: ascending, each once.
-std::vector<std::int64_t> found_keys(const RulebookProblem& book, const std::int32_t* coords) {
+/// The sites of coords [sites][1 + ndim].
+std::vector<Entry> given_sites(const RulebookProblem& book, const std::int32_t* coords) {
+  std::vector<Entry> sorted;
+  for (std::int32_t row = 0; row < book.sites; ++row)
+    sorted.push_back({key_of(book, book.shape, site_of(book, coords, row)), row});
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  return sorted;
+}
+
+/// The sites that those of coords [sites][1 + ndim] lead to, numbered in their order.
+std::vector<Entry> found_sites(const RulebookProblem& book, const std::int32_t* coords) {
   std::vector<std::int64_t> keys;
-  for (std::int32_t row = 0; row < book.sites; ++row) {
-    const Site in = site_of(book, coords, row);
-    for (int k = 0; k < book.KV; ++k) {
+  for (int k = 0; k < book.KV; ++k) {
+    const PerAxis tap = tap_of(book, k);
+    for (std::int32_t row = 0; row < book.sites; ++row) {
       Site out;
-      if (output_of(book, in, tap_of(book, k), &out))
+      if (output_of(book, site_of(book, coords, row), tap, &out))
         keys.push_back(key_of(book, book.out_shape, out));
     }
   }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  return keys;
+  std::vector<Entry> sorted;
+  for (const std::int64_t key : keys)
+    sorted.push_back({key, static_cast<std::int32_t>(sorted.size())});
+  return sorted;
 }
 
 /// mask [M][words] of nbr [KV][M].
@@ -121,30 +136,19 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 
   const bool inverse = book.mode == SparseMode::inverse;
   const bool rows_are_given = inverse || book.mode == SparseMode::subm;
-  const std::vector<std::int64_t> found =
-      book.mode == SparseMode::subm ? std::vector<std::int64_t>{} : found_keys(book, coords);
+  const std::vector<Entry> found =
+      book.mode == SparseMode::subm ? std::vector<Entry>{} : found_sites(book, coords);
   const std::int64_t M = rows_are_given ? book.sites : static_cast<std::int64_t>(found.size());
   auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
   if (rows_are_given) {
     std::copy(all.begin(), all.end(), out_coords);
   } else {
-    for (std::int64_t row = 0; row < M; ++row)
-      write_site(book, site_of_key(book, book.out_shape, found[static_cast<std::size_t>(row)]),
-                 out_coords, row);
+    for (const auto& [key, row] : found)
+      write_site(book, site_of_key(book, book.out_shape, key), out_coords, row);
   }
 
-  // Under `inverse` the outputs are the given sites, and ask where `strided` leads them.
-  const Rows given = inverse ? Rows{} : given_rows(book, coords);
-  const auto row_of = [&](std::int64_t key) -> std::int32_t {
-    if (inverse) {
-      const auto place = std::lower_bound(found.begin(), found.end(), key);
-      return place != found.end() && *place == key
-                 ? static_cast<std::int32_t>(place - found.begin())
-                 : -1;
-    }
-    const auto place = given.find(key);
-    return place != given.end() ? place->second : -1;
-  };
+  // Under `inverse` the outputs are the given sites, and ask where they lead to.
+  const std::vector<Entry> inputs = inverse ? found : given_sites(book, coords);
   auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
   for (int k = 0; k < book.KV; ++k) {
     const PerAxis tap = tap_of(book, k);
@@ -153,7 +157,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
       Site in;
       const bool inside = inverse ? output_of(book, out, tap, &in) : input_of(book, out, tap, &in);
       nbr[k * M + row] =
-          inside ? row_of(key_of(book, inverse ? book.out_shape : book.shape, in)) : -1;
+          inside ? row_of(inputs, key_of(book, inverse ? book.out_shape : book.shape, in)) : -1;
     }
   }
   write_masks(book.KV, M, nbr, arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)}));

@@ -119,9 +119,23 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The grid, and a counter for each tap.
+/// The workspace, front to back.
+struct Workspace {
+  std::int32_t* grid;    ///< The row of each cell of the outputs.
+  std::int32_t* counts;  ///< By tap.
+  std::size_t bytes;     ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::int32_t* begin) {
+  const std::int64_t cells = key_count(book, book.out_shape);
+  return {.grid = begin,
+          .counts = begin == nullptr ? nullptr : begin + cells,
+          .bytes = static_cast<std::size_t>(cells + book.KV) * sizeof(std::int32_t)};
+}
+
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return static_cast<std::size_t>(key_count(book, book.out_shape) + book.KV) * sizeof(std::int32_t);
+  return workspace_at(book, nullptr).bytes;
 }
 
 /// Finds duplicates of coords. The index is of no other use here.
@@ -138,8 +152,7 @@ void check_distinct(const RulebookProblem& book, const std::int32_t* coords,
 void run(const RulebookProblem& book, const Arguments& arrays) {
   const auto* coords = arrays.in<std::int32_t>("coords");
   const std::int64_t items = std::int64_t{book.KV} * book.sites;
-  auto* grid = arrays.workspace<std::int32_t>();
-  std::int32_t* counts = grid + key_count(book, book.out_shape);
+  const auto [grid, counts, bytes] = workspace_at(book, arrays.workspace<std::int32_t>());
 
   const SiteCheck sites(book, coords);
   check_distinct(book, coords, sites);

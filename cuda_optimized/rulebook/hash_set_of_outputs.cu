@@ -36,7 +36,9 @@
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/rulebook/lattice.cuh"
+#include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
+#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
@@ -159,15 +161,35 @@ Declined supports(const RulebookProblem& book) {
   return lattice_supports(book);
 }
 
-/// Both sets are never needed at once: they share their slots and rows. Behind the slots, the keys
-/// of the list and its length.
+/// Slots that are enough for either set.
 std::int64_t slot_count(const RulebookProblem& book) {
   return slots_for(std::max<std::int64_t>(book.sites, most_found(book)));
 }
-std::size_t workspace_bytes(const RulebookProblem& book) {
+
+/// The workspace, front to back.
+struct Workspace {
+  SiteSet set;         ///< First of the given sites, then of the found ones: never both at once.
+  Key* count;          ///< Of the keys in the list.
+  std::int64_t* keys;  ///< The list of found keys.
+  std::size_t bytes;   ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t slots = slot_count(book);
-  return static_cast<std::size_t>(slots + most_found(book) + 1) * sizeof(Key) +
-         static_cast<std::size_t>(slots) * sizeof(std::uint32_t);
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.set.slots = cutter.take<Key>(slots);
+  work.set.rows = cutter.take<std::uint32_t>(slots);
+  work.set.mask = static_cast<Key>(slots - 1);
+  work.count = cutter.take<Key>(1);
+  work.keys = cutter.take<std::int64_t>(most_found(book));
+  work.bytes = cutter.bytes();
+  return work;
+}
+
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
 }
 
 /// Fills bytes, all alike, in the default stream.
@@ -182,11 +204,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const Lattice lattice(book);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const std::int64_t slots = slot_count(book);
-  Key* const count = arrays.workspace<Key>() + slots;
-  auto* const keys = reinterpret_cast<std::int64_t*>(count + 1);
-  const SiteSet set{arrays.workspace<Key>(),
-                    reinterpret_cast<std::uint32_t*>(keys + most_found(book)),
-                    static_cast<Key>(slots - 1)};
+  const auto [set, count, keys, bytes] = workspace_at(book, arrays.workspace<std::byte>());
   const bool inverse = book.mode == SparseMode::inverse;
 
   const SiteCheck sites(book, coords);

@@ -2,7 +2,7 @@
 /// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
 ///
 /// - Before: gather.cu
-/// - The lists: pair_lists.cuh; the bits: bit_grid.cuh, as in bit_grid_of_outputs.cu
+/// - The bits: cell_bits.cuh, bit_ranks.cuh; the lists: site_tiles.cuh, pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** Ask the outputs of a sweep which inputs they have, and with stride 1 nearly nine
@@ -30,129 +30,51 @@
 #include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/rulebook/bit_grid.cuh"
+#include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/block_sum.cuh"
+#include "cuda_optimized/rulebook/cell_bits.cuh"
+#include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/pair_lists.cuh"
+#include "cuda_optimized/rulebook/site_tiles.cuh"
+#include "cuda_optimized/rulebook/word_places.cuh"
+#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-using bit_grid::kMaxBlocks;
-using bit_grid::kThreads;
-using bit_grid::kTileWords;
-using bit_grid::kWholeWarp;
-using bit_grid::Progress;
+using bit_ranks::Count;
+using bit_ranks::kMaxBlocks;
+using bit_ranks::kThreads;
+using bit_ranks::kTileWords;
+using bit_ranks::Progress;
 using pair_lists::InOut;
 
-constexpr int kListThreads = 256;            ///< Of count_lists() and write_lists().
-constexpr int kSumThreads = 1024;            ///< Of sum_and_place().
-constexpr int kSitesEach = 4;                ///< Of a lane: their loads are in flight together.
-constexpr int kTileSites = 32 * kSitesEach;  ///< Of a warp.
-constexpr int kLast = kMaxAxes - 1;          ///< The innermost axis.
+constexpr int kListThreads = 256;  ///< Of count_lists() and write_lists().
+constexpr int kSumThreads = 1024;  ///< Of sum_and_place().
 
-/// The given sites in the order of the lists.
-struct GivenSites {
-  Lattice lattice;
-  const std::int32_t* coords;     ///< [N][1 + ndim]
-  const std::uint32_t* numbered;  ///< How many have numbers, at most N. Under `inverse` none has.
-  const std::uint32_t* cells;     ///< [*numbered] in order; null under `inverse`: as in coords.
-  const std::int32_t* rows;       ///< [*numbered] by place; null under `inverse`.
-
-  /// How many places there are. Of bad input it may be fewer than N.
-  __device__ std::int64_t count() const { return cells != nullptr ? *numbered : lattice.sites; }
-  /// The site at a place. The sample of one outside of the grid is -1.
-  __device__ LatticeSite site(std::int64_t place) const {
-    if (cells != nullptr) return given_site(lattice, cells[place]);
-    LatticeSite site = lattice_site(lattice, coords, place);
-    if (!is_inside(lattice, site)) site.batch = -1;
-    return site;
-  }
-  /// Its row of coords.
-  __device__ std::int32_t row(std::int64_t place) const {
-    return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);
-  }
-};
-
-/// A tile of given sites and a line of taps along the innermost axis: where those lead, as one lane
-/// of the tile's warp sees it.
-class TileLine {
- public:
-  __device__ TileLine(const GivenSites& given, std::int64_t first_place, int line)
-      : lattice_(given.lattice) {
-    int taps[kLast];  // along the outer axes
-#pragma unroll
-    for (int axis = kLast - 1; axis >= 0; --axis) {
-      taps[axis] = line % lattice_.axes[axis].kernel;
-      line /= lattice_.axes[axis].kernel;
-    }
-    const std::int64_t places = given.count();
-#pragma unroll
-    for (int i = 0; i < kSitesEach; ++i) {
-      const std::int64_t place = first_place + 32 * i + threadIdx.x % 32;
-      lines_[i] = -1;
-      at_[i] = 0;
-      if (place >= places) continue;
-      const LatticeSite site = given.site(place);
-      int to = site.batch;
-#pragma unroll
-      for (int axis = 0; axis < kLast; ++axis) {
-        const int at = to < 0 ? -1 : lattice_.found_from_given(axis, site.at[axis], taps[axis]);
-        to = at < 0 ? -1 : to * lattice_.axes[axis].found + at;
-      }
-      lines_[i] = to;
-      if (to >= 0) at_[i] = site.at[kLast];
-    }
-  }
-
-  /// The found cell where tap `tap` of the line leads site `i` of the lane, or -1.
-  __device__ int cell(int i, int tap) const {
-    const int at = lattice_.found_from_given(kLast, at_[i], tap);
-    return lines_[i] < 0 || at < 0 ? -1 : lines_[i] * lattice_.axes[kLast].found + at;
-  }
-
- private:
-  const Lattice& lattice_;
-  int lines_[kSitesEach];  ///< The cells of the outer axes, or -1.
-  int at_[kSitesEach];     ///< Where the sites are along the innermost axis.
-};
-
-/// How many taps lead a given site, which lies inside, to a found cell. The taps of one axis that
-/// do meet all those of the others.
-__device__ int taps_that_lead(const Lattice& lattice, const LatticeSite& site) {
-  const SiteRuns runs(lattice, site);
-  int taps = 1;
-#pragma unroll
-  for (int axis = 0; axis < kMaxAxes; ++axis) {
-    const LatticeAxis& along = lattice.axes[axis];
-    int of_axis = 0, found = runs.axes[axis].found;
-    for (int k = runs.axes[axis].tap; k < along.kernel; k += along.tap_step) {
-      if (found >= 0 && found < along.found) ++of_axis;
-      found += along.found_step;
-    }
-    taps *= of_axis;
-  }
-  return taps;
-}
-
-/// bit_grid::mark_sites(), and adds up the pairs. Any one-dimensional grid.
-__global__ void mark_and_count(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
-                               std::uint32_t* found, Progress* progress) {
-  __shared__ unsigned long long pairs_of_block;
-  if (threadIdx.x == 0) pairs_of_block = 0;
-  __syncthreads();  // it is 0 before any warp adds to it
+/// Sets the bits of all given sites, and of all that they lead to, and adds up the pairs. A row
+/// outside, or whose bit is there already, is counted. Any one-dimensional grid.
+/// @param given, found bits, all zero
+__global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
+                           std::uint32_t* found, Progress* progress) {
   unsigned long long pairs = 0;
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; row < lattice.sites; row += grid_threads) {
     const LatticeSite site = lattice_site(lattice, coords, row);
-    bit_grid::mark_site(lattice, site, given, found, progress);
+    mark_site(lattice, site, given, found, &progress->unusable);
     if (is_inside(lattice, site)) pairs += static_cast<unsigned>(taps_that_lead(lattice, site));
   }
-  for (int distance = 16; distance > 0; distance /= 2)
-    pairs += __shfl_xor_sync(kWholeWarp, pairs, distance);
-  if (threadIdx.x % 32 == 0) atomicAdd(&pairs_of_block, pairs);
-  __syncthreads();  // all warps have added theirs
-  if (threadIdx.x == 0) atomicAdd(&progress->pairs, pairs_of_block);
+  pair_lists::add_up(pairs, &progress->pairs);
+}
+
+/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
+/// of kThreads, any one-dimensional grid.
+__global__ void count_bits(std::int64_t tiles, const std::uint32_t* bits, std::uint32_t* sums,
+                           Progress* progress, Letter<Count>* count) {
+  __shared__ int warp_sums[bit_ranks::kWarps];
+  bit_ranks::count_tiles(tiles, gridDim.x, bits, sums, warp_sums);
+  bit_ranks::scan_tiles(tiles, gridDim.x, sums, progress, count, warp_sums);
 }
 
 /// Numbers the bits of both grids: first [words], and the cells by number, each in its own grid. A
@@ -162,16 +84,25 @@ __global__ void mark_and_count(Lattice lattice, const std::int32_t* coords, std:
 __global__ void number_sites(std::int64_t tiles, std::int64_t given_tiles,
                              const std::uint32_t* bits, const std::uint32_t* sums,
                              std::uint32_t* first, std::uint32_t* cells) {
-  __shared__ bit_grid::TileInShared shared;
+  __shared__ bit_ranks::TileInShared shared;
   const std::uint32_t given = sums[given_tiles];
   const auto given_cells = static_cast<std::uint32_t>(given_tiles * kTileWords * 32);
-  bit_grid::number_bits(
+  bit_ranks::number_bits(
       tiles, gridDim.x, bits, sums, &shared,
       [&](std::uint32_t word, std::uint32_t number) { first[word] = number; },
       [&](std::uint32_t cell, std::uint32_t number) {
         // Both grids together may have 2^32 cells and more: modulo that, the difference is right.
         if (cells != nullptr) cells[number] = number < given ? cell : cell - given_cells;
       });
+}
+
+/// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
+__global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
+                            std::int32_t* out_coords) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < M; row += grid_threads)
+    write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
 /// counts [KV][tiles]: a warp each tile of given sites and line of taps. Any one-dimensional grid
@@ -186,10 +117,7 @@ __global__ void __launch_bounds__(kListThreads)
     const int line = static_cast<int>(task % lines);
     const TileLine to(given, tile * kTileSites, line);
     for (int tap = 0; tap < of_line; ++tap) {
-      int hits = 0;
-#pragma unroll
-      for (int i = 0; i < kSitesEach; ++i)
-        hits += __popc(__ballot_sync(kWholeWarp, to.cell(i, tap) >= 0));
+      const int hits = to.count(tap);
       if (threadIdx.x % 32 == 0) counts[(line * of_line + tap) * tiles + tile] = hits;
     }
   }
@@ -205,15 +133,8 @@ __global__ void __launch_bounds__(kSumThreads)
                   std::int32_t* totals, std::int32_t* rows) {
   if (blockIdx.x < sum_blocks) {
     row_exclusive_sums<kSumThreads>(lattice.KV, tiles, sum_blocks, counts, totals);
-    return;
-  }
-  const std::int64_t grid_threads = std::int64_t{gridDim.x - sum_blocks} * kSumThreads;
-  std::int64_t row = std::int64_t{blockIdx.x - sum_blocks} * kSumThreads + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads) {
-    const LatticeSite site = lattice_site(lattice, coords, row);
-    if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not know yet
-    const std::uint32_t cell = given_cell(lattice, site);
-    rows[given.rank(cell, given.bits[cell / 32])] = static_cast<std::int32_t>(row);
+  } else {
+    word_places::place_rows<kSumThreads>(lattice, sum_blocks, coords, given, rows);
   }
 }
 
@@ -227,7 +148,6 @@ __global__ void __launch_bounds__(kListThreads)
                 std::int32_t* __restrict__ pairs) {
   __shared__ InOut staged_by_warp[kListThreads / 32][kTileSites];
   InOut* const staged = staged_by_warp[threadIdx.x / 32];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int of_line = given.lattice.axes[kLast].kernel, lines = given.lattice.KV / of_line;
   const std::uint32_t first_found = *given.numbered;
   const std::int64_t thread = std::int64_t{blockIdx.x} * kListThreads + threadIdx.x;
@@ -238,34 +158,19 @@ __global__ void __launch_bounds__(kListThreads)
     const TileLine to(given, tile * kTileSites, first / of_line);
     std::int32_t rows[kSitesEach];
 #pragma unroll
-    for (int i = 0; i < kSitesEach; ++i) {
-      const std::int64_t place = tile * kTileSites + 32 * i + lane;
-      rows[i] = place < given.count() ? given.row(place) : -1;
-    }
+    for (int i = 0; i < kSitesEach; ++i)
+      rows[i] = given.row(tile * kTileSites + 32 * i + threadIdx.x % 32);
     std::int64_t list = pair_lists::begin_of_list(totals, first);
     for (int k = first; k < first + of_line; ++k) {
       const std::int32_t place = places[k * tiles + tile], total = totals[k];
-      bool hit[kSitesEach];
       std::int32_t found_rows[kSitesEach];
-#pragma unroll
-      for (int i = 0; i < kSitesEach; ++i) {
-        const int cell = to.cell(i, k - first);
-        hit[i] = cell >= 0;
-        found_rows[i] = 0;
-        if (!hit[i]) continue;
-        const auto at = static_cast<std::uint32_t>(cell);  // its bit is set: the site set it
-        found_rows[i] =
-            static_cast<std::int32_t>(found.rank(at, found.bits[at / 32]) - first_found);
-      }
+      to.look_up(k - first, found, first_found, found_rows);
       int count = 0;
 #pragma unroll
-      for (int i = 0; i < kSitesEach; ++i) {
-        const unsigned hits = __ballot_sync(kWholeWarp, hit[i]);
-        if (hit[i])
-          staged[count + __popc(hits & ((1u << lane) - 1))] =
-              inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]};
-        count += __popc(hits);
-      }
+      for (int i = 0; i < kSitesEach; ++i)
+        count = pair_lists::stage(
+            found_rows[i] >= 0,
+            inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]}, staged, count);
       __syncwarp();  // all pairs are there before other lanes write them
       std::int32_t* const own = pairs + (list + place) * kPairColumns;
       pair_lists::visit_words(staged, count, [&](int word, int column, const InOut& pair) {
@@ -277,12 +182,11 @@ __global__ void __launch_bounds__(kListThreads)
   }
 }
 
-/// The workspace, front to back. Under `inverse` given sites get no numbers, and their tiles no
-/// place in `first`.
+/// The workspace, front to back. Under `inverse` only found sites get numbers.
 struct Workspace {
   Progress* progress;
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid, in whole tiles.
-  std::uint32_t* found;      ///< The same for the found sites, behind it.
+  std::uint32_t* found;      ///< The same for the found sites, right behind.
   std::uint32_t* sums;       ///< By numbered tile.
   std::uint32_t* first;      ///< By word of numbered tiles.
   std::uint32_t* cells;      ///< By number; null under `inverse`.
@@ -295,34 +199,29 @@ struct Workspace {
   std::size_t bytes;         ///< Of all.
 };
 
-/// Tiles of given sites: a warp takes one at a time.
-std::int64_t site_tiles(const RulebookProblem& book) {
-  return ceil_div<std::int64_t>(book.sites, kTileSites);
-}
-
 /// @param begin  the workspace, or null to learn its size
-Workspace workspace_at(const RulebookProblem& book, std::uint32_t* begin) {
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const bool inverse = book.mode == SparseMode::inverse;
-  const std::int64_t given_tiles = bit_grid::tiles_for(key_count(book, book.shape));
-  const std::int64_t found_tiles = bit_grid::tiles_for(key_count(book, book.out_shape));
-  Workspace all{};
-  bit_grid::Cutter cutter(begin);
-  all.given_tiles = inverse ? 0 : given_tiles;
-  all.tiles = all.given_tiles + found_tiles;
-  all.progress = reinterpret_cast<Progress*>(cutter.take(bit_grid::kProgressWords));
-  all.given = cutter.take(given_tiles * kTileWords);
-  all.found = cutter.take(found_tiles * kTileWords);
-  all.zeroed_bytes = cutter.bytes();
-  all.sums = cutter.take(all.tiles + 1);
-  all.first = cutter.take(all.tiles * kTileWords);
+  const std::int64_t given_tiles = bit_ranks::tiles_for(key_count(book, book.shape));
+  const std::int64_t found_tiles = bit_ranks::tiles_for(key_count(book, book.out_shape));
+  Workspace work{};
+  work.given_tiles = inverse ? 0 : given_tiles;
+  work.tiles = work.given_tiles + found_tiles;
+  WorkspaceCutter cutter(begin);
+  work.progress = cutter.take<Progress>(1);
+  work.given = cutter.take<std::uint32_t>(given_tiles * kTileWords);
+  work.found = cutter.take<std::uint32_t>(found_tiles * kTileWords);
+  work.zeroed_bytes = cutter.bytes();
+  work.sums = cutter.take<std::uint32_t>(work.tiles + 1);
+  work.first = cutter.take<std::uint32_t>(work.tiles * kTileWords);
   if (!inverse) {
-    all.cells = cutter.take(book.sites + most_found(book));
-    all.rows = reinterpret_cast<std::int32_t*>(cutter.take(book.sites));
+    work.cells = cutter.take<std::uint32_t>(book.sites + most_found(book));
+    work.rows = cutter.take<std::int32_t>(book.sites);
   }
-  all.counts = reinterpret_cast<std::int32_t*>(cutter.take(book.KV * site_tiles(book)));
-  all.totals = reinterpret_cast<std::int32_t*>(cutter.take(book.KV));
-  all.bytes = cutter.bytes();
-  return all;
+  work.counts = cutter.take<std::int32_t>(book.KV * site_tiles(book));
+  work.totals = cutter.take<std::int32_t>(book.KV);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const RulebookProblem& book) {
@@ -338,9 +237,8 @@ Declined supports(const RulebookProblem& book) {
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void run(const RulebookProblem& book, const Arguments& arrays) {
   const auto* coords = arrays.in<std::int32_t>("coords");
-  auto* const begin = arrays.workspace<std::uint32_t>();
-  const Workspace work = workspace_at(book, begin);
   const Lattice lattice(book);
+  const Workspace work = workspace_at(book, arrays.workspace<std::byte>());
   const bool inverse = book.mode == SparseMode::inverse;
   const std::uint32_t* const bits = inverse ? work.found : work.given;  // of the numbered tiles
   const GivenSites given{lattice, coords, work.sums + work.given_tiles, work.cells, work.rows};
@@ -351,13 +249,12 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const unsigned sum_blocks = blocks_for(book.KV, 1, kMaxBlocks);
   // No given site has a place to be written to under `inverse`.
   const unsigned row_blocks = inverse ? 0 : blocks_for(book.sites, kSumThreads, kMaxBlocks);
-  HostMessage<bit_grid::Count> message;
+  HostMessage<Count> message;
 
-  check(cudaMemsetAsync(begin, 0, work.zeroed_bytes));
-  launch(mark_and_count, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, lattice, coords,
+  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes));
+  launch(mark_sites, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, lattice, coords,
          work.given, work.found, work.progress);
-  launch(bit_grid::count_bits, of_tiles, work.tiles, bits, work.sums, work.progress,
-         message.letter());
+  launch(count_bits, of_tiles, work.tiles, bits, work.sums, work.progress, message.letter());
   message.expect();
   launch(number_sites, of_tiles, work.tiles, work.given_tiles, bits, work.sums, work.first,
          work.cells);
@@ -365,21 +262,28 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(sum_and_place, {sum_blocks + row_blocks, kSumThreads}, lattice, tiles, sum_blocks, coords,
          BitIndex{work.given, work.first}, work.counts, work.totals, work.rows);
 
-  const bit_grid::Count count = message.received();  // the kernels behind count_bits() run on
+  const Count count = message.received();  // the kernels behind count_bits() run on
   if (count.unusable > 0) report_site_errors(book, coords);
-  // The bits that were counted are those of the given sites, too: one for each row, as none
-  // repeats.
+  // The counted bits are those of the given sites, too: one for each row, as none repeats.
   const std::int64_t M = inverse ? book.sites : count.found - book.sites;
-  bit_grid::create_out_coords(book, lattice, arrays, M,
-                              inverse ? nullptr : work.cells + book.sites);
+  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  if (inverse) {
+    check(cudaMemcpyAsync(
+        out_coords, coords,
+        static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
+        cudaMemcpyDeviceToDevice));
+  } else {
+    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M,
+           work.cells + book.sites, out_coords);
+  }
   auto* pairs = arrays.create<std::int32_t>("pairs", {count.pairs, kPairColumns});
   const BitIndex found{work.found, work.first + work.given_tiles * kTileWords};
   launch(write_lists, of_lists, given, found, inverse, tiles, work.counts, work.totals, pairs);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
-  return text(bit_grid::found_in_words(book), ", numbered in ",
-              bit_grid::tiles_in_words(workspace_at(book, nullptr).tiles), ", ",
+  return text(bit_ranks::found_in_words(book), ", numbered in ",
+              bit_ranks::tiles_in_words(workspace_at(book, nullptr).tiles), ", ",
               how_many(site_tiles(book), "tile"), " of sites",
               site_tiles(book) > kSumThreads ? " summed in several rounds" : "");
 }

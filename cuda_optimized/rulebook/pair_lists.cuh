@@ -15,14 +15,36 @@ struct alignas(8) InOut {
   std::int32_t in, out;  ///< As in `pairs`.
 };
 
+inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
+
+/// Adds what the threads of a block have counted to *total: one atomic a block. All of it call it.
+__device__ inline void add_up(unsigned long long pairs, unsigned long long* total) {
+  __shared__ unsigned long long pairs_of_block;
+  if (threadIdx.x == 0) pairs_of_block = 0;
+  for (int distance = 16; distance > 0; distance /= 2)
+    pairs += __shfl_xor_sync(kWholeWarp, pairs, distance);
+  __syncthreads();  // it is 0 before any warp adds to it
+  if (threadIdx.x % 32 == 0) atomicAdd(&pairs_of_block, pairs);
+  __syncthreads();  // all warps have added theirs
+  if (threadIdx.x == 0) atomicAdd(total, pairs_of_block);
+}
+
 /// Where a tap's list begins: behind those of all taps before. The lanes of a warp add up together.
 /// @param totals [taps]: the pairs of each
 __device__ inline std::int64_t begin_of_list(const std::int32_t* totals, int tap) {
   std::int64_t before = 0;
   for (int k = static_cast<int>(threadIdx.x) % 32; k < tap; k += 32) before += totals[k];
   for (int distance = 16; distance > 0; distance /= 2)
-    before += __shfl_xor_sync(0xffffffff, before, distance);
+    before += __shfl_xor_sync(kWholeWarp, before, distance);
   return before;
+}
+
+/// Puts the pairs of the lanes that have one side by side, behind `count` others.
+/// @returns how many there are now
+__device__ inline int stage(bool has_pair, const InOut& pair, InOut* staged, int count) {
+  const unsigned lanes = __ballot_sync(kWholeWarp, has_pair);
+  if (has_pair) staged[count + __popc(lanes & ((1u << threadIdx.x % 32) - 1))] = pair;
+  return count + __popc(lanes);
 }
 
 /// Calls visit(word, column, pair) for each word of `count` pairs that lie side by side:

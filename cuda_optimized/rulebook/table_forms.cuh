@@ -2,125 +2,15 @@
 /// @brief From the table nbr to whatever form of a rulebook is asked for: pairs, or sorted rows.
 #pragma once
 
-#include "core/cuda/algorithms.hpp"
-#include "core/cuda/device_array.hpp"
+#include "core/cuda/launch.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-namespace table_forms {
-
-inline constexpr int kThreads = 256;  ///< Also the places of a tile. A multiple of 32.
-inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
-inline constexpr int kWarps = kThreads / 32;         ///< Of a block.
-inline constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
-
-/// counts [tiles]: the pairs among each tile of kThreads places of nbr. Any one-dimensional grid
-/// of kThreads.
-static __global__ void count_pairs(std::int64_t places, const std::int32_t* nbr,
-                                   std::int32_t* counts) {
-  for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
-    const std::int64_t place = tile * kThreads + threadIdx.x;
-    // A barrier for its count alone: there is no shared memory to protect.
-    const int count = __syncthreads_count(place < places && nbr[place] >= 0);
-    if (threadIdx.x == 0) counts[tile] = count;
-  }
-}
-
-/// pairs [P][3]: those of each tile from its offset on. Any one-dimensional grid of kThreads.
-static __global__ void write_pairs(std::int64_t M, std::int64_t places, const std::int32_t* nbr,
-                                   const std::int64_t* offsets, std::int32_t* pairs) {
-  __shared__ int warp_pairs[kWarps];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {
-    const std::int64_t place = tile * kThreads + threadIdx.x;
-    const std::int32_t in = place < places ? nbr[place] : -1;
-    const unsigned hits = __ballot_sync(kWholeWarp, in >= 0);
-    if (lane == 0) warp_pairs[warp] = __popc(hits);
-    __syncthreads();  // all warps have counted before any thread adds up
-    if (in >= 0) {
-      std::int64_t rank = offsets[tile] + __popc(hits & ((1u << lane) - 1));
-      for (int before = 0; before < warp; ++before) rank += warp_pairs[before];
-      std::int32_t* pair = pairs + rank * kPairColumns;
-      pair[0] = static_cast<std::int32_t>(place / M);
-      pair[1] = in;
-      pair[2] = static_cast<std::int32_t>(place % M);
-    }
-    __syncthreads();  // all have added up before the next tile's counts overwrite these
-  }
-}
-
-/// Bits `first` to `first` + `bits` - 1 of each row's mask: keys [M]. mask [M][words], bits at most
-/// 32. rows [M]: in which order they are read; null for 0, 1, 2 ... Any one-dimensional grid.
-static __global__ void read_mask_bits(std::int64_t M, int words, const std::int32_t* mask,
-                                      int first, int bits, const std::int32_t* rows,
-                                      std::uint32_t* keys, std::int32_t* numbers) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < M; i += grid_threads) {
-    const std::int32_t row = rows != nullptr ? rows[i] : static_cast<std::int32_t>(i);
-    const std::int32_t* of_row = mask + std::int64_t{row} * words;
-    const int word = first / 32, shift = first % 32;
-    std::uint64_t both = static_cast<std::uint32_t>(of_row[word]);
-    if (shift + bits > 32)
-      both |= std::uint64_t{static_cast<std::uint32_t>(of_row[word + 1])} << 32;
-    keys[i] = static_cast<std::uint32_t>(both >> shift & ((std::uint64_t{1} << bits) - 1));
-    numbers[i] = row;
-  }
-}
-
-}  // namespace table_forms
-
-/// Creates `pairs` [P][3] from the table nbr [KV][M]. The host waits for P.
-inline void create_pairs(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
-                         const Arguments& arrays) {
-  using table_forms::kMaxBlocks, table_forms::kThreads;
-  const std::int64_t places = book.KV * M, tiles = ceil_div<std::int64_t>(places, kThreads);
-  const DeviceArray<std::int32_t> counts(tiles);
-  const DeviceArray<std::int64_t> offsets(tiles + 1);
-  const unsigned blocks = blocks_for(tiles, 1, kMaxBlocks);
-  launch(table_forms::count_pairs, {blocks, kThreads}, places, nbr, counts.data());
-  exclusive_sum(counts.data(), offsets.data(), tiles);
-  const std::int64_t P = downloaded(offsets.data() + tiles);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
-  launch(table_forms::write_pairs, {blocks, kThreads}, M, places, nbr, offsets.data(), pairs);
-}
-
-/// Creates `order` [parts][M] from the masks: for each part of the taps a stable radix sort, 32
-/// bits at a time, the lowest first.
-inline void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_t* mask,
-                         const Arguments& arrays) {
-  const int parts = orders_of(book.form);
-  auto* order = arrays.create<std::int32_t>("order", {parts, M});
-  const DeviceArray<std::uint32_t> keys(M), sorted_keys(M);
-  const DeviceArray<std::int32_t> rows(M);
-  const unsigned blocks = blocks_for(M, table_forms::kThreads, table_forms::kMaxBlocks);
-  for (int part = 0; part < parts; ++part) {
-    std::int32_t* const sorted = order + part * M;
-    const int end = first_tap(book.KV, parts, part + 1);
-    const std::int32_t* before = nullptr;
-    for (int first = first_tap(book.KV, parts, part); first < end || before == nullptr;
-         first += 32) {
-      // A part without taps (KV = 1) has keys without bits: all rows are equal.
-      const int bits = std::clamp(end - first, 0, 32);
-      launch(table_forms::read_mask_bits, {blocks, table_forms::kThreads}, M, mask_words(book.KV),
-             mask, bits == 0 ? 0 : first, bits, before, keys.data(), rows.data());
-      sort_pairs(keys.data(), rows.data(), sorted_keys.data(), sorted, M, std::max(bits, 1));
-      before = sorted;
-    }
-  }
-}
-
 /// Creates what the problem's form asks for beside the table nbr [KV][M] and mask [M][words].
-inline void create_form(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
-                        const std::int32_t* mask, const Arguments& arrays) {
-  if (book.form == RulebookForm::pairs) {
-    create_pairs(book, M, nbr, arrays);
-  } else if (orders_of(book.form) > 0) {
-    create_order(book, M, mask, arrays);
-  }
-}
+void create_form(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
+                 const std::int32_t* mask, const Arguments& arrays);
 
 /// For a rung's choice: what it makes of a table.
 inline std::string form_in_words(const RulebookProblem& book) {

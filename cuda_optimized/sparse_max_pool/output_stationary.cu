@@ -23,9 +23,9 @@
 /// one of them has.
 /// **Try.** Load the entries of two taps before the features of the first one. How many registers
 /// does that take, and how often does a thread wait now?
-#include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
@@ -63,23 +63,19 @@ __global__ void pool_rows(SparsePoolProblem pool, const float* features, const s
   }
 }
 
-/// Threads along the channels: a power of two, so that it divides kThreads.
-int width_for(int channels) {
-  int width = 1;
-  while (width < channels && width < kWidest) width *= 2;
-  return width;
-}
-
 void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const int width = width_for(pool.C), height = kThreads / width;
+  const auto* features = arrays.in<float>("features");
+  auto* y = arrays.out<float>("y");
+  auto* argmax = arrays.out<std::int32_t>("argmax");
+  const int width = threads_along(pool.C, kWidest);
+  const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.M, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
   launch(pool_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
-         arrays.in<float>("features"), arrays.in<std::int32_t>("nbr"), arrays.out<float>("y"),
-         arrays.out<std::int32_t>("argmax"));
+         features, arrays.in<std::int32_t>("nbr"), y, argmax);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
-  const int width = width_for(pool.C);
+  const int width = threads_along(pool.C, kWidest);
   return text(width, width == 1 ? " thread a row" : " threads a row",
               pool.C > width ? ", more channels than threads" : "");
 }

@@ -23,6 +23,7 @@
 /// it wait?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
@@ -35,8 +36,8 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).
 template <int kWidth>
-__global__ void pool_vectors(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
-                             float* y, std::int32_t* argmax) {
+__global__ void pool_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
+                          float* y, std::int32_t* argmax) {
   const std::int64_t C = pool.C, M = pool.M;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
@@ -75,18 +76,20 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
   auto* y = arrays.out<float>("y");
   auto* argmax = arrays.out<std::int32_t>("argmax");
   const int vector = vector_width(pool.C, {features, y, argmax});
-  const int width = threads_along(pool.C / vector, kWidest), height = kThreads / width;
+  const int width = threads_along(pool.C / vector, kWidest);
+  const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.M, height, kMaxBlocks),
                   blocks_for(pool.C / vector, width, kMaxGridYZ));
-  const auto kernel = vector == 4   ? pool_vectors<4>
-                      : vector == 2 ? pool_vectors<2>
-                                    : pool_vectors<1>;
+  const auto kernel = vector == 4 ? pool_rows<4> : vector == 2 ? pool_rows<2> : pool_rows<1>;
   launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
          features, arrays.in<std::int32_t>("nbr"), y, argmax);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
-  return vectors_in_words(pool.C, kWidest);
+  const int vector = vector_width(pool.C, {});
+  const int width = threads_along(pool.C / vector, kWidest);
+  return text("vectors of ", vector, ", ", width, width == 1 ? " thread a row" : " threads a row",
+              pool.C / vector > width ? ", more vectors than threads" : "");
 }
 
 }  // namespace

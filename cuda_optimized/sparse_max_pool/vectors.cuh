@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 
 #include "core/cuda/launch.hpp"
 
@@ -19,33 +18,5 @@ struct alignas(sizeof(T) * kWidth) Vector {
   /// Stores them from `to` on, a multiple of their size.
   __device__ void store(T* to) const { *reinterpret_cast<Vector*>(to) = *this; }
 };
-
-/// How many channels fit into an access: 4, 2 or 1, so that rows of C channels in all of the arrays
-/// begin at a multiple of its size.
-inline int vector_width(int C, std::initializer_list<const void*> arrays) {
-  for (const int width : {4, 2}) {
-    bool fits = C % width == 0;
-    for (const void* array : arrays)
-      fits =
-          fits && reinterpret_cast<std::uintptr_t>(array) % (4 * static_cast<unsigned>(width)) == 0;
-    if (fits) return width;
-  }
-  return 1;
-}
-
-/// How many threads of a block stand along a row of so many vectors: a power of two, at most
-/// `most`.
-inline int threads_along(int vectors, int most) {
-  int width = 1;
-  while (width < vectors && width < most) width *= 2;
-  return width;
-}
-
-/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes.
-inline std::string vectors_in_words(int C, int most) {
-  const int vector = vector_width(C, {}), width = threads_along(C / vector, most);
-  return text("vectors of ", vector, ", ", width, width == 1 ? " thread a row" : " threads a row",
-              C / vector > width ? ", more vectors than threads" : "");
-}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

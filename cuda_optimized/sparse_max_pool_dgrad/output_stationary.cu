@@ -19,9 +19,9 @@
 /// mirrored table.
 /// **Try.** Read mask_back first, as the forward pass' masked_taps does. How many loads of nbr_back
 /// are left?
-#include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
 namespace {
@@ -45,30 +45,27 @@ __global__ void collect_rows(SparsePoolProblem pool, const float* dy, const std:
       float sum = 0.0f;
       for (std::int64_t k = 0; k < pool.book.KV; ++k) {
         const std::int64_t out = nbr_back[k * N + row];
-        if (out >= 0 && argmax[out * C + c] == row) sum += dy[out * C + c];
+        if (out < 0) continue;
+        if (argmax[out * C + c] == row) sum += dy[out * C + c];
       }
       dx[row * C + c] = sum;
     }
   }
 }
 
-/// Threads along the channels: a power of two, so that it divides kThreads.
-int width_for(int channels) {
-  int width = 1;
-  while (width < channels && width < kWidest) width *= 2;
-  return width;
-}
-
 void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const int width = width_for(pool.C), height = kThreads / width;
+  const auto* dy = arrays.in<float>("dy");
+  const auto* argmax = arrays.in<std::int32_t>("argmax");
+  auto* dx = arrays.out<float>("dx");
+  const int width = sparse_max_pool::threads_along(pool.C, kWidest);
+  const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.N, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
   launch(collect_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))},
-         pool, arrays.in<float>("dy"), arrays.in<std::int32_t>("argmax"),
-         arrays.in<std::int32_t>("nbr_back"), arrays.out<float>("dx"));
+         pool, dy, argmax, arrays.in<std::int32_t>("nbr_back"), dx);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
-  const int width = width_for(pool.C);
+  const int width = sparse_max_pool::threads_along(pool.C, kWidest);
   return text(width, width == 1 ? " thread a row" : " threads a row",
               pool.C > width ? ", more channels than threads" : "");
 }

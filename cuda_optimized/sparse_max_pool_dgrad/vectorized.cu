@@ -20,6 +20,7 @@
 /// loads more: which of the two weighs more where windows overlap?
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
@@ -34,8 +35,8 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).
 template <int kWidth>
-__global__ void collect_vectors(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
-                                const std::int32_t* nbr_back, float* dx) {
+__global__ void collect_rows(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
+                             const std::int32_t* nbr_back, float* dx) {
   const std::int64_t C = pool.C, N = pool.N;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
@@ -74,15 +75,18 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.N, height, kMaxBlocks),
                   blocks_for(pool.C / vector, width, kMaxGridYZ));
-  const auto kernel = vector == 4   ? collect_vectors<4>
-                      : vector == 2 ? collect_vectors<2>
-                                    : collect_vectors<1>;
+  const auto kernel = vector == 4   ? collect_rows<4>
+                      : vector == 2 ? collect_rows<2>
+                                    : collect_rows<1>;
   launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
          dy, argmax, arrays.in<std::int32_t>("nbr_back"), dx);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
-  return sparse_max_pool::vectors_in_words(pool.C, kWidest);
+  const int vector = sparse_max_pool::vector_width(pool.C, {});
+  const int width = sparse_max_pool::threads_along(pool.C / vector, kWidest);
+  return text("vectors of ", vector, ", ", width, width == 1 ? " thread a row" : " threads a row",
+              pool.C / vector > width ? ", more vectors than threads" : "");
 }
 
 }  // namespace

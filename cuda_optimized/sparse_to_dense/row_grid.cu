@@ -3,7 +3,6 @@
 ///
 /// - Before: cuda_naive/sparse_to_dense/scatter.cu
 /// - After: transposed_tiles.cu
-/// - The kernel that makes the grid: row_numbers.cuh
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///
 /// **The idea.** Only one of the two, reading or writing, can be in order. A dense tensor is by far
@@ -25,9 +24,9 @@
 /// their planes' turn comes. Workspace: 4 bytes a cell.
 /// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
 /// there?
+#include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
-#include "cuda_optimized/sparse_to_dense/row_numbers.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
 namespace {
@@ -35,6 +34,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPlanes = 16;                   ///< That a thread fills at a cell.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads stride.
+
+/// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
+__global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < grid.sites; row += grid_threads)
+    rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
+}
 
 /// features [sites][C], rows [batch][cells], x [batch][C][cells]. Any grid (cells, parts of kPlanes
 /// planes of a sample).
@@ -58,9 +65,16 @@ __global__ void fill_planes(SparseToDenseProblem problem, const float* features,
   }
 }
 
+/// Bytes of rows [batch][cells].
+std::size_t workspace_bytes(const SparseToDenseProblem& problem) {
+  return static_cast<std::size_t>(problem.grid.batch * cells_of(problem)) * sizeof(std::int32_t);
+}
+
 void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
   auto* rows = arrays.workspace<std::int32_t>();
-  launch_row_numbers(problem, arrays.in<std::int32_t>("coords"), rows);
+  check(cudaMemsetAsync(rows, 0xff, workspace_bytes(problem)));  // -1
+  launch(number_cells, {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads},
+         problem.grid, arrays.in<std::int32_t>("coords"), rows);
   const std::int64_t parts = std::int64_t{problem.grid.batch} * ceil_div(problem.C, kPlanes);
   const dim3 grid(blocks_for(cells_of(problem), kThreads, kMaxBlocks),
                   blocks_for(parts, 1, kMaxGridYZ));
@@ -71,7 +85,7 @@ void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
 }  // namespace
 
 Implementation<SparseToDenseProblem> row_grid() {
-  return {.workspace_bytes = row_numbers_bytes, .run = run};
+  return {.workspace_bytes = workspace_bytes, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_to_dense

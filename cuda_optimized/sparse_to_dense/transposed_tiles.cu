@@ -24,16 +24,25 @@
 /// Stores are of 4 bytes a thread, since planes begin anywhere.
 /// **Try.** Ask first whether any of the tile's 32 cells has a row, and otherwise store zeros
 /// without shared memory. How many of the tiles are empty in a LiDAR sweep?
+#include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
 #include "core/sparse_pool_problem.hpp"
-#include "cuda_optimized/sparse_to_dense/row_numbers.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
 namespace {
 
-constexpr int kTile = 32;   ///< Cells, and channels, of a tile: the lanes of a warp.
-constexpr int kHeight = 8;  ///< Warps of a block; each takes every eighth cell, then channel.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more tiles, blocks stride.
+constexpr int kTile = 32;      ///< Cells, and channels, of a tile: the lanes of a warp.
+constexpr int kHeight = 8;     ///< Warps of a block; each takes every eighth cell, then channel.
+constexpr int kThreads = 256;  ///< Of number_cells().
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows or tiles, threads stride.
+
+/// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
+__global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; row < grid.sites; row += grid_threads)
+    rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
+}
 
 /// features [sites][C], rows [batch][cells], x [batch][C][cells].
 /// Block (kTile, kHeight); any grid (tiles of cells, tiles of a sample's channels).
@@ -64,9 +73,16 @@ __global__ void turn_tiles(SparseToDenseProblem problem, const float* features,
   }
 }
 
+/// Bytes of rows [batch][cells].
+std::size_t workspace_bytes(const SparseToDenseProblem& problem) {
+  return static_cast<std::size_t>(problem.grid.batch * cells_of(problem)) * sizeof(std::int32_t);
+}
+
 void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
   auto* rows = arrays.workspace<std::int32_t>();
-  launch_row_numbers(problem, arrays.in<std::int32_t>("coords"), rows);
+  check(cudaMemsetAsync(rows, 0xff, workspace_bytes(problem)));  // -1
+  launch(number_cells, {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads},
+         problem.grid, arrays.in<std::int32_t>("coords"), rows);
   const std::int64_t parts = std::int64_t{problem.grid.batch} * ceil_div(problem.C, kTile);
   const dim3 grid(blocks_for(ceil_div<std::int64_t>(cells_of(problem), kTile), 1, kMaxBlocks),
                   blocks_for(parts, 1, kMaxGridYZ));
@@ -77,7 +93,7 @@ void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
 }  // namespace
 
 Implementation<SparseToDenseProblem> transposed_tiles() {
-  return {.workspace_bytes = row_numbers_bytes, .run = run};
+  return {.workspace_bytes = workspace_bytes, .run = run};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_to_dense

@@ -1,3 +1,6 @@
+# What the rungs of this ladder call: sorts and sums, and the forms of a table.
+set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu,cuda_optimized/rulebook/table_forms.cu)
+
 planted_bug(grid_not_cleared
   RUNG cuda_naive/rulebook/dense_grid
   WITH ${algorithms}
@@ -63,7 +66,7 @@ planted_bug(one_word_a_mask
 
 planted_bug(ranks_read_too_late
   RUNG cuda_optimized/rulebook/neighbour_table
-  FILE cuda_optimized/rulebook/table_forms.cuh
+  FILE cuda_optimized/rulebook/table_forms.cu
   WITH ${algorithms}
   FIND [==[__syncthreads();  // all have added up before the next tile's counts overwrite these]==]
   REPLACE [==[]==]
@@ -152,7 +155,7 @@ planted_bug(found_sites_of_32_bits
 
 planted_bug(pattern_cut_at_the_word
   RUNG cuda_optimized/rulebook/bit_grid_of_outputs
-  FILE cuda_optimized/rulebook/bit_grid.cuh
+  FILE cuda_optimized/rulebook/cell_bits.cuh
   WITH ${algorithms}
   FIND [==[if (both >> 32 != 0)]==]
   REPLACE [==[if (false)]==]
@@ -168,6 +171,7 @@ planted_bug(taps_a_stride_apart_in_spite_of_dilation
 
 planted_bug(next_word_not_looked_at
   RUNG cuda_optimized/rulebook/gather
+  FILE cuda_optimized/rulebook/tap_lines.cuh
   WITH ${algorithms}
   FIND [==[next = __ldg(&bits[cells[i] / 32 + 1]);]==]
   REPLACE [==[next = 0;]==]
@@ -175,6 +179,7 @@ planted_bug(next_word_not_looked_at
 
 planted_bug(rank_goes_on_in_the_next_word
   RUNG cuda_optimized/rulebook/gather
+  FILE cuda_optimized/rulebook/tap_lines.cuh
   WITH ${algorithms}
   FIND [==[__popc(before & ~in_word)]==]
   REPLACE [==[__popc(before)]==]
@@ -211,6 +216,7 @@ planted_bug(collided_run_taken_for_its_own
 
 planted_bug(mirrored_in_any_order
   RUNG cuda_optimized/rulebook/mirrored_lists
+  FILE cuda_optimized/rulebook/tile_counts.cuh
   WITH ${algorithms}
   FIND [==[count(sorted ? centre + 1 : KV)]==]
   REPLACE [==[count(centre + 1)]==]
@@ -218,6 +224,7 @@ planted_bug(mirrored_in_any_order
 
 planted_bug(centre_mirrored_to_itself
   RUNG cuda_optimized/rulebook/mirrored_lists
+  FILE cuda_optimized/rulebook/tile_counts.cuh
   WITH ${algorithms}
   FIND [==[sorted && k < centre;]==]
   REPLACE [==[sorted && k <= centre;]==]
@@ -232,6 +239,7 @@ planted_bug(staged_pairs_read_too_early
 
 planted_bug(place_taken_for_the_row
   RUNG cuda_optimized/rulebook/lists_of_inputs
+  FILE cuda_optimized/rulebook/site_tiles.cuh
   WITH ${algorithms}
   FIND [==[return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);]==]
   REPLACE [==[return static_cast<std::int32_t>(place);]==]
@@ -239,6 +247,7 @@ planted_bug(place_taken_for_the_row
 
 planted_bug(outputs_numbered_behind_the_inputs
   RUNG cuda_optimized/rulebook/lists_of_inputs
+  FILE cuda_optimized/rulebook/site_tiles.cuh
   WITH ${algorithms}
   FIND [==[found.bits[at / 32]) - first_found);]==]
   REPLACE [==[found.bits[at / 32]));]==]
@@ -246,6 +255,7 @@ planted_bug(outputs_numbered_behind_the_inputs
 
 planted_bug(pairs_counted_that_are_not_written
   RUNG cuda_optimized/rulebook/lists_of_inputs
+  FILE cuda_optimized/rulebook/site_tiles.cuh
   WITH ${algorithms}
   FIND [==[if (found >= 0 && found < along.found) ++of_axis;]==]
   REPLACE [==[++of_axis;]==]
@@ -254,8 +264,8 @@ planted_bug(pairs_counted_that_are_not_written
 planted_bug(lists_of_inverse_keep_the_roles
   RUNG cuda_optimized/rulebook/lists_of_inputs
   WITH ${algorithms}
-  FIND [==[inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]};]==]
-  REPLACE [==[InOut{rows[i], found_rows[i]};]==]
+  FIND [==[inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]}]==]
+  REPLACE [==[InOut{rows[i], found_rows[i]}]==]
   TEACHES "given sites are the outputs of an inverse convolution, whose lists are in their order")
 
 planted_bug(warp_sums_read_too_early
@@ -293,3 +303,5 @@ planted_bug(groups_of_a_block_packed_too_tightly
   FIND [==[constexpr int kGroupBits = 10;]==]
   REPLACE [==[constexpr int kGroupBits = 5;]==]
   TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
+
+set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)  # of the other ladders
