@@ -1,13 +1,11 @@
 planted_bug(reads_past_the_end_times_zero
   RUNG cuda_optimized/gemm/tiled
-  FILE cuda_optimized/gemm/gemm_tiled.cuh
-  FIND [==[k0 + b_k < product.K && n0 + b_n < product.N]==]
-  REPLACE [==[n0 + b_n < product.N]==]
+  FIND [==[k0 + ty < product.K && n0 + tx < product.N]==]
+  REPLACE [==[n0 + tx < product.N]==]
   TEACHES "garbage times zero is not zero: guard bands of NaN show reads that 'do not matter'")
 
 planted_bug(dropped_barrier_after_the_product
   RUNG cuda_optimized/gemm/tiled
-  FILE cuda_optimized/gemm/gemm_tiled.cuh
   FIND [==[__syncthreads();  // separates these loads from the next step's stores]==]
   REPLACE [==[]==]
   TEACHES "invisible while K is one tile")
