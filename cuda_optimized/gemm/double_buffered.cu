@@ -106,6 +106,18 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
     }
   };
 
+  float a[2][kThreadM], b[2][kThreadN];  // of this k and of the next one
+  const auto read = [&](int buffer, int k) {
+#pragma unroll
+    for (int i = 0; i < kThreadM; i += 4) {
+      read_four(&a_tiles[buffer][k][row + i * kDown], &a[k % 2][i]);
+    }
+#pragma unroll
+    for (int j = 0; j < kThreadN; j += 4) {
+      read_four(&b_tiles[buffer][k][column + j * kAcross], &b[k % 2][j]);
+    }
+  };
+
   fetch(0);
   store(0);
   __syncthreads();  // separates these stores from the loads of the first step
@@ -113,19 +125,10 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   for (std::int64_t k0 = 0; k0 < product.K; k0 += kBlockK) {
     const bool more = k0 + kBlockK < product.K;
     if (more) fetch(k0 + kBlockK);
-    const auto& a_tile = a_tiles[buffer];
-    const auto& b_tile = b_tiles[buffer];
-    float a[2][kThreadM], b[2][kThreadN];  // of this k and of the next one
-    const auto read = [&](int k, float(&a)[kThreadM], float(&b)[kThreadN]) {
-#pragma unroll
-      for (int i = 0; i < kThreadM; i += 4) read_four(&a_tile[k][row + i * kDown], &a[i]);
-#pragma unroll
-      for (int j = 0; j < kThreadN; j += 4) read_four(&b_tile[k][column + j * kAcross], &b[j]);
-    };
-    read(0, a[0], b[0]);
+    read(buffer, 0);
 #pragma unroll
     for (int k = 0; k < kBlockK; ++k) {
-      if (k + 1 < kBlockK) read(k + 1, a[(k + 1) % 2], b[(k + 1) % 2]);
+      if (k + 1 < kBlockK) read(buffer, k + 1);
         // Odd rows run backwards: each multiply-add then shares an operand with the one before,
         // which need not be read from the register file again.
 #pragma unroll

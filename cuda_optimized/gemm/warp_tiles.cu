@@ -15,15 +15,15 @@
 ///                                        + - - - - - - - +
 ///
 /// So a block's tile is divided into the warps' parts first, and those among threads.
-/// thread_tile.cuh draws where a thread's pieces of 4 x 4 then lie: all products above this one use
-/// it.
+/// thread_tile.cuh draws where a thread's pieces of 4 x 4 then lie: it is the inner part of other
+/// ladders' products.
 ///
 /// **Expect.** A third less traffic from shared memory; instructions and registers stay. The loads
 /// of vectorized come in as fast as the arithmetic needs them, so what this saves is waiting where
 /// both meet: a few per cent. Predicted on an H200: 35 TFLOP/s at 4096 (3.9 ms).
 /// **Costs.** Two divisions more before the loop. Declines what register_tile declines.
-/// **Try.** Give a warp 32 x 1 threads in Large, kLanesM = 32. How many floats does it read for
-/// each k, and how many banks does its load of a meet?
+/// **Try.** Set kLanesM to 16 in Large. How many floats does a warp read for each k now, and which
+/// test notices?
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/four.cuh"
