@@ -78,7 +78,6 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   tile_map::Tile tile;
   if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
 
-  const int thread = static_cast<int>(threadIdx.x);
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const int row = warp / kWarps * kWarpM + lane / kAcross * 4;  // its first ones
   const int column = warp % kWarps * kWarpN + lane % kAcross * 4;
