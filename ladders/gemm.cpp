@@ -8,6 +8,7 @@ CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, register_tile)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, vectorized)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
+CUDA_RUNG(GemmProblem, cuda_optimized, gemm, double_buffered)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
 CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
@@ -35,9 +36,10 @@ convladder::Ladder convladder::gemm_ladder() {
           CUDA_ROW(cuda_optimized, gemm, vectorized, "cuda_optimized/gemm/register_tile",
                    "four numbers a load and a store; a is transposed on its way"),
           CUDA_ROW(cuda_optimized, gemm, warp_tiles, "cuda_optimized/gemm/vectorized",
-                   "a warp's part of the tile is compact, and the next tiles come during the "
-                   "arithmetic"),
-          CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/warp_tiles",
+                   "a warp's part of the tile is compact: fewer different floats a load"),
+          CUDA_ROW(cuda_optimized, gemm, double_buffered, "cuda_optimized/gemm/warp_tiles",
+                   "the next tiles come during the arithmetic, into a second pair of tiles"),
+          CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/double_buffered",
                    "tiles are copied asynchronously, several steps ahead, past the registers"),
           branch("cuda_optimized/gemm/cp_async",
                  CUDA_ROW(cuda_optimized, gemm, split_k, "cuda_optimized/gemm/cp_async",

@@ -32,7 +32,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
-#include "cuda_naive/gemm/gemm.cuh"
+#include "cuda_naive/gemm/direct_batched.cuh"
 #include "cuda_naive/im2col/im2col.cuh"
 
 namespace convladder::BACKEND::cuda_naive::conv2d {

@@ -3,40 +3,53 @@
 ///
 /// - Before: cpu_reference/gemm/triple_loop.cpp
 /// - After: cuda_optimized/gemm/tiled.cu
-/// - The kernel: gemm.cuh (convolutions that end in matrix products use it, too)
+/// - For convolutions: direct_batched.cu, the same for any strides, images and groups
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** The elements of c are independent, so each becomes a thread. The loops over m and
-/// n turn into the thread's index; the loop over k stays as it is. For the convolutions, the kernel
-/// takes matrices with any strides, and a product for each image and group.
+/// n turn into the thread's index; the loop over k stays as it is.
 ///
 ///     blockIdx.x, threadIdx.x -> n    neighbouring threads, neighbouring addresses: coalesced
 ///     blockIdx.y, threadIdx.y -> m
-///     blockIdx.z              -> image, group
 ///
 /// **Expect.** Two loads (a, b) for each multiply-add. A warp's load of b is one cache line, its
 /// load of a reads one address. Each row of a is read N / 32 times and each column of b M times,
 /// mostly from the caches. In a cycle, an SM serves one warp's load and could start four warps'
 /// multiply-adds: at most 1/8 of the arithmetic peak.
-/// **Costs.** Nothing is declined. Transposed operands are right but slow: neighbouring threads
-/// then read addresses that lie a row apart.
+/// **Costs.** Nothing is declined.
 /// **Try.** Set kBlockN to 8 and kBlockM to 32. How many addresses does a warp's load of a touch
 /// now, and how many bytes does its load of b bring?
+#include "core/cuda/launch.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
-#include "cuda_naive/gemm/gemm.cuh"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
 namespace {
 
+constexpr int kBlockN = 32;  ///< Threads along n: one warp, 128 bytes of a row of c.
+constexpr int kBlockM = 8;   ///< Threads along m.
+
+/// a [M][K], b [K][N], c [M][N]: one thread an element of c.
+/// Grid (ceil(N/32), <= ceil(M/8)), block (32, 8).
+__global__ void gemm_direct(GemmProblem gemm, const float* a, const float* b, float* c) {
+  const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
+  const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
+  if (n >= N) return;
+  // grid.y ends at 65535: with more rows, a thread takes several elements of its column.
+  for (std::int64_t m = std::int64_t{blockIdx.y} * kBlockM + threadIdx.y; m < M;
+       m += std::int64_t{gridDim.y} * kBlockM) {
+    float sum = 0.0f;
+    for (int k = 0; k < gemm.K; ++k) sum += a[m * K + k] * b[k * N + n];
+    c[m * N + n] = sum;
+  }
+}
+
 void run(const GemmProblem& gemm, const Arguments& arrays) {
-  const std::int64_t N = gemm.N, K = gemm.K;
-  launch_gemm({.M = gemm.M,
-               .N = gemm.N,
-               .K = gemm.K,
-               .a = {.data = arrays.in<float>("a"), .row_stride = K, .column_stride = 1},
-               .b = {.data = arrays.in<float>("b"), .row_stride = N, .column_stride = 1},
-               .c = {.data = arrays.out<float>("c"), .row_stride = N, .column_stride = 1}});
+  const float* a = arrays.in<float>("a");
+  const float* b = arrays.in<float>("b");
+  float* c = arrays.out<float>("c");
+  const dim3 grid(blocks_for(gemm.N, kBlockN), blocks_for(gemm.M, kBlockM, kMaxGridYZ));
+  launch(gemm_direct, {grid, dim3(kBlockN, kBlockM)}, gemm, a, b, c);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 /// @brief conv2d by im2col and a matrix product, in pieces whose columns stay in the L2 cache.
 ///
 /// - Before: cuda_naive/conv2d/im2col_gemm.cu
-/// - Made of: cuda_optimized/im2col/im2col_vectorized.cu, cuda_optimized/gemm/gemm_tiled.cuh
+/// - Made of: cuda_optimized/im2col/im2col_vectorized.cu, cuda_optimized/gemm/tiled_batched.cu
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///
 /// **The idea.** Columns are R * S times as large as the input, and what is written to memory is
@@ -30,7 +30,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/gemm/gemm_tiled.cuh"
+#include "cuda_optimized/gemm/tiled_batched.cuh"
 #include "cuda_optimized/im2col/column_budget.cuh"
 #include "cuda_optimized/im2col/im2col_vectorized.cuh"
 

@@ -3,7 +3,7 @@
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: depthwise.cu, implicit_gemm.cu
-/// - The kernels: cuda_optimized/gemm/gemm_tiled.cuh, cuda_optimized/col2im/col2im_batched.cu
+/// - The kernels: cuda_optimized/gemm/tiled_batched.cu, cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///
 /// **The idea.** The sum over output channels is a matrix product, col = w^T * dy, for each image
@@ -26,7 +26,7 @@
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
-#include "cuda_optimized/gemm/gemm_tiled.cuh"
+#include "cuda_optimized/gemm/tiled_batched.cuh"
 #include "cuda_optimized/im2col/column_budget.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {

@@ -3,7 +3,7 @@
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - After: depthwise.cu, implicit_gemm.cu
-/// - The kernels: cuda_optimized/im2col/im2col_batched.cu, cuda_optimized/gemm/gemm_tiled.cuh
+/// - The kernels: cuda_optimized/im2col/im2col_batched.cu, cuda_optimized/gemm/tiled_batched.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** The sum over outputs is a matrix product, dw = dy * col^T, for each group; images
@@ -29,7 +29,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/gemm/gemm_tiled.cuh"
+#include "cuda_optimized/gemm/tiled_batched.cuh"
 #include "cuda_optimized/im2col/column_budget.cuh"
 #include "cuda_optimized/im2col/im2col_batched.cuh"
 

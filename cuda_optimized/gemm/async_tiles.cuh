@@ -48,38 +48,6 @@ class AsyncTiles {
     }
   }
 
-  /// The same, with the first operands of a step loaded before the last arithmetic of the step
-  /// before: it pays where there are registers for it.
-  __device__ void add_steps_ahead(const Tile& tile, int step_begin, int step_end,
-                                  float (&sums)[Tile::kThreadM][Tile::kThreadN]) {
-    start(step_begin, step_end);
-    int read = 0, write = kStages - 1;  // stages
-    typename Tile::Operands operands[2];
-    wait_for_step();
-    load(tile, read, 0, operands[0]);
-    for (int step = step_begin; step < step_end; ++step) {
-      const int now = read;
-      read = read + 1 == kStages ? 0 : read + 1;
-#pragma unroll
-      for (int k = 0; k < kBlockK; ++k) {
-        // The operands of the next k are loaded before the arithmetic of this one, also where that
-        // is in the next step.
-        if (k + 1 < kBlockK) {
-          load(tile, now, k + 1, operands[(k + 1) % 2]);
-        } else {
-          wait_for_step();
-          load(tile, read, 0, operands[(k + 1) % 2]);  // after the last step, nobody uses them
-        }
-        if (k == 0) {  // into the stage of the step before, which nobody reads since the barrier
-          if (step + kStages - 1 < step_end) copy(step + kStages - 1, write);
-          ptx::cp_async_commit_group();
-          write = write + 1 == kStages ? 0 : write + 1;
-        }
-        Tile::add_products_in_squares(operands[k % 2], sums);
-      }
-    }
-  }
-
  private:
   static constexpr int kColumnsA = 8;                  // that a warp copies of 4 rows of a at once
   static constexpr int kRowsA = kThreads / kColumnsA;  // that a block copies of a at once
@@ -98,10 +66,6 @@ class AsyncTiles {
     return dynamic_shared<float>() + stage * kStageFloats;
   }
   static __device__ float* b_tile(int stage) { return a_tile(stage) + kBlockK * kPitchA; }
-
-  static __device__ void load(const Tile& tile, int stage, int k, typename Tile::Operands& to) {
-    tile.template load<kPitchA, kPitchB>(a_tile(stage), b_tile(stage), k, to);
-  }
 
   /// Starts the copies of the first kStages - 1 steps.
   __device__ void start(int step_begin, int step_end) {

@@ -27,6 +27,15 @@ __device__ inline float4 load_four(const float* matrix, int rows, int columns, s
   return four;
 }
 
+/// to[0 ... 3] = from[0 ... 3] in one load; `from` is a multiple of 16 bytes.
+__device__ inline void read_four(const float* from, float* to) {
+  const float4 four = *reinterpret_cast<const float4*>(from);
+  to[0] = four.x;
+  to[1] = four.y;
+  to[2] = four.z;
+  to[3] = four.w;
+}
+
 /// Stores what of the four lies inside of the matrix; otherwise as load_four().
 template <bool kAligned>
 __device__ inline void store_four(float* matrix, int rows, int columns, std::int64_t row,

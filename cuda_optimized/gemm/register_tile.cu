@@ -34,17 +34,32 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kSide = 16;  ///< Threads along each axis of a block's tile.
-constexpr int kThreads = kSide * kSide;
 constexpr int kBlockK = 8;                   ///< Depth of a step.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
-/// A tile of 16 kElementsM x 16 kElementsN of c for each block, kElementsM x kElementsN a thread.
-/// Grid: the map's. Block (256).
-template <int kElementsM, int kElementsN>
-__global__ void __launch_bounds__(kThreads, kBlocks)
+// A block's tile of c, and what of it a thread computes: rows, columns.
+struct Large {
+  static constexpr int kTileM = 128, kTileN = 128, kThreadM = 8, kThreadN = 8;
+};
+struct Wide {
+  static constexpr int kTileM = 64, kTileN = 128, kThreadM = 4, kThreadN = 8;
+};
+struct Medium {
+  static constexpr int kTileM = 64, kTileN = 64, kThreadM = 4, kThreadN = 4;
+};
+struct Small {
+  static constexpr int kTileM = 32, kTileN = 32, kThreadM = 2, kThreadN = 2;
+};
+template <class Shape>
+constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM * (Shape::kTileN / Shape::kThreadN);
+
+/// A tile of c for each block. Grid: the map's. Block (kThreadsOf<Shape>).
+template <class Shape>
+__global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks)
     gemm_register_tile(Product product, TileMapProblem map) {
-  constexpr int kTileM = kSide * kElementsM, kTileN = kSide * kElementsN;
+  constexpr int kTileM = Shape::kTileM, kTileN = Shape::kTileN, kThreads = kThreadsOf<Shape>;
+  constexpr int kThreadM = Shape::kThreadM, kThreadN = Shape::kThreadN;
+  constexpr int kDown = kTileM / kThreadM, kAcross = kTileN / kThreadN;  // threads of a block
   // a's tile is transposed, so that the inner loop reads both the same way. A row of it is 4 floats
   // longer than the tile: a warp fills four rows of 8 columns, which thereby meet 32 banks.
   __shared__ float a_tile[kBlockK][kTileM + 4];
@@ -54,9 +69,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
 
   const int thread = static_cast<int>(threadIdx.x);
-  const int tx = thread % kSide, ty = thread / kSide;
+  const int tx = thread % kAcross, ty = thread / kAcross;
   const std::int64_t m0 = std::int64_t{tile.m} * kTileM, n0 = std::int64_t{tile.n} * kTileN;
-  float sums[kElementsM][kElementsN] = {};
+  float sums[kThreadM][kThreadN] = {};
 
   for (std::int64_t k0 = 0; k0 < product.K; k0 += kBlockK) {
     // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
@@ -77,45 +92,44 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     __syncthreads();  // separates these stores from the loads below
 #pragma unroll
     for (int k = 0; k < kBlockK; ++k) {
-      float a[kElementsM], b[kElementsN];
+      float a[kThreadM], b[kThreadN];
 #pragma unroll
-      for (int i = 0; i < kElementsM; ++i) a[i] = a_tile[k][ty + i * kSide];
+      for (int i = 0; i < kThreadM; ++i) a[i] = a_tile[k][ty + i * kDown];
 #pragma unroll
-      for (int j = 0; j < kElementsN; ++j) b[j] = b_tile[k][tx + j * kSide];
+      for (int j = 0; j < kThreadN; ++j) b[j] = b_tile[k][tx + j * kAcross];
 #pragma unroll
-      for (int i = 0; i < kElementsM; ++i) {
+      for (int i = 0; i < kThreadM; ++i) {
 #pragma unroll
-        for (int j = 0; j < kElementsN; ++j) sums[i][j] += a[i] * b[j];
+        for (int j = 0; j < kThreadN; ++j) sums[i][j] += a[i] * b[j];
       }
     }
     __syncthreads();  // separates these loads from the next step's stores
   }
 
 #pragma unroll
-  for (int i = 0; i < kElementsM; ++i) {
+  for (int i = 0; i < kThreadM; ++i) {
 #pragma unroll
-    for (int j = 0; j < kElementsN; ++j) {
-      const std::int64_t m = m0 + ty + i * kSide, n = n0 + tx + j * kSide;
+    for (int j = 0; j < kThreadN; ++j) {
+      const std::int64_t m = m0 + ty + i * kDown, n = n0 + tx + j * kAcross;
       if (m < product.M && n < product.N) product.c[m * product.N + n] = sums[i][j];
     }
   }
 }
 
-template <TileShape kShape>
+template <class Shape>
 void launch_with(const GemmProblem& gemm, const Product& product) {
-  constexpr OutputTile kTile = extents_of(kShape);
-  const TileMapProblem tiles = tiles_of(gemm, kTile, kBlockK, gemm.map);
-  launch(gemm_register_tile<kTile.rows / kSide, kTile.columns / kSide>,
-         {tile_map::launch_grid(tiles), dim3(kThreads)}, product, tiles);
+  const TileMapProblem tiles = tiles_of(gemm, {Shape::kTileM, Shape::kTileN}, kBlockK, gemm.map);
+  launch(gemm_register_tile<Shape>, {tile_map::launch_grid(tiles), dim3(kThreadsOf<Shape>)},
+         product, tiles);
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {
   const Product product = product_of(gemm, arrays);
   switch (shape_for(gemm)) {
-    case TileShape::large: return launch_with<TileShape::large>(gemm, product);
-    case TileShape::wide: return launch_with<TileShape::wide>(gemm, product);
-    case TileShape::medium: return launch_with<TileShape::medium>(gemm, product);
-    case TileShape::small: return launch_with<TileShape::small>(gemm, product);
+    case TileShape::large: return launch_with<Large>(gemm, product);
+    case TileShape::wide: return launch_with<Wide>(gemm, product);
+    case TileShape::medium: return launch_with<Medium>(gemm, product);
+    case TileShape::small: return launch_with<Small>(gemm, product);
   }
 }
 

@@ -96,23 +96,6 @@ struct ThreadTile {
     }
   }
 
-  /// The same in another order, squares of 2 x 2 along rows of squares and back, for the compiler's
-  /// choice of registers: docs/ladders/gemm/cp_async.md explains it.
-  __device__ static void add_products_in_squares(const Operands& step,
-                                                 float (&sums)[kThreadM][kThreadN]) {
-#pragma unroll
-    for (int i = 0; i < kThreadM; i += 2) {
-#pragma unroll
-      for (int s = 0; s < kThreadN; s += 2) {
-        const int j = i % 4 == 0 ? s : kThreadN - 2 - s;
-        sums[i][j] += step.a[i] * step.b[j];
-        sums[i][j + 1] += step.a[i] * step.b[j + 1];
-        sums[i + 1][j + 1] += step.a[i + 1] * step.b[j + 1];
-        sums[i + 1][j] += step.a[i + 1] * step.b[j];
-      }
-    }
-  }
-
   /// Adds the product of two whole tiles, a_tile [kBlockK][kPitchA] and b_tile [kBlockK][kPitchB].
   template <int kPitchA, int kPitchB>
   __device__ void multiply(const float* a_tile, const float* b_tile,

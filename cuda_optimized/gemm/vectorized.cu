@@ -16,8 +16,9 @@
 ///            one float4 of a thread        |         z             between the rows, four rows are
 ///                                                    w             16 banks: all 32 differ
 ///
-/// In the inner loop a thread's eight numbers of a are two float4, as are those of b. They cannot
-/// be eight neighbours: see thread_tile.cuh.
+/// In the inner loop a thread's eight numbers of a are two float4, half a tile apart, as are those
+/// of b. Eight neighbours would not do: a warp's float4 loads of b would lie 32 bytes apart, and
+/// each of them meet half of the banks twice.
 ///
 /// **Expect.** A quarter of the load instructions: 4 for 64 multiply-adds, 1/16 each. The bytes
 /// stay: 4 loads of 32 lanes x 16 bytes bring 2 KB to registers, at 128 bytes a cycle in 16 cycles,
@@ -30,73 +31,106 @@
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
-#include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kBlockK = 8;  ///< Depth of a step.
-/// The 32 threads of a warp are 2 x 16 in Large and Wide, as were those of register_tile, and 4 x 8
-/// in the others.
-using Large = ThreadTile<128, 128, kBlockK, 8, 8, 2>;
-using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 2>;
-using Medium = ThreadTile<64, 64, kBlockK, 8, 4, 4>;
-using Small = ThreadTile<32, 32, kBlockK, 4, 4, 4>;
+constexpr int kBlockK = 8;                   ///< Depth of a step.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
-/// A tile of c for each block. Grid: the map's. Block (Tile::kThreads).
+// A block's tile of c, and what of it a thread computes: rows, columns.
+struct Large {
+  static constexpr int kTileM = 128, kTileN = 128, kThreadM = 8, kThreadN = 8;
+};
+struct Wide {
+  static constexpr int kTileM = 64, kTileN = 128, kThreadM = 8, kThreadN = 8;
+};
+struct Medium {
+  static constexpr int kTileM = 64, kTileN = 64, kThreadM = 4, kThreadN = 8;
+};
+struct Small {
+  static constexpr int kTileM = 32, kTileN = 32, kThreadM = 4, kThreadN = 4;
+};
+template <class Shape>
+constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM * (Shape::kTileN / Shape::kThreadN);
+
+/// A tile of c for each block. Grid: the map's. Block (kThreadsOf<Shape>).
 /// @tparam kAligned see rows_are_aligned()
-template <class Tile, bool kAligned>
-__global__ void __launch_bounds__(Tile::kThreads)
+template <class Shape, bool kAligned>
+__global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<Shape>)
     gemm_vectorized(Product product, TileMapProblem map) {
-  constexpr int kLoadsA = Tile::kBlockM * kBlockK / 4 / Tile::kThreads;  // float4 of each thread
-  constexpr int kLoadsB = Tile::kBlockN * kBlockK / 4 / Tile::kThreads;
-  constexpr int kFoursA = kBlockK / 4, kFoursB = Tile::kBlockN / 4;  // in a row of a, of b
-  constexpr int kPitchA = Tile::kBlockM + 4, kPitchB = Tile::kBlockN;
-  __shared__ __align__(16) float a_tile[kBlockK * kPitchA];
-  __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
+  constexpr int kTileM = Shape::kTileM, kTileN = Shape::kTileN, kThreads = kThreadsOf<Shape>;
+  constexpr int kThreadM = Shape::kThreadM, kThreadN = Shape::kThreadN;
+  constexpr int kDown = kTileM / kThreadM, kAcross = kTileN / kThreadN;  // threads of a block
+  // a's tile is transposed, so that the inner loop reads both the same way. A row of it is 4 floats
+  // longer than the tile: a warp fills four rows of 16 columns, which thereby meet 32 banks.
+  __shared__ __align__(16) float a_tile[kBlockK][kTileM + 4];
+  __shared__ __align__(16) float b_tile[kBlockK][kTileN];
 
-  tile_map::Tile place;
-  if (!tile_map::tile_of_block(map, &place)) return;  // the whole block, at once
+  tile_map::Tile tile;
+  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
 
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t m0 = std::int64_t{place.m} * Tile::kBlockM;
-  const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
-  const Tile tile(threadIdx.x);
-  float sums[Tile::kThreadM][Tile::kThreadN] = {};
+  const int row = thread / kAcross * 4, column = thread % kAcross * 4;  // its first ones
+  const std::int64_t m0 = std::int64_t{tile.m} * kTileM, n0 = std::int64_t{tile.n} * kTileN;
+  float sums[kThreadM][kThreadN] = {};
 
   for (std::int64_t k0 = 0; k0 < product.K; k0 += kBlockK) {
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
 #pragma unroll
-    for (int i = 0; i < kLoadsA; ++i) {
-      const int m = (thread + i * Tile::kThreads) / kFoursA, k = thread % kFoursA * 4;
+    for (int i = 0; i < kTileM * kBlockK / 4; i += kThreads) {
+      const int m = (thread + i) / (kBlockK / 4), k = thread % (kBlockK / 4) * 4;
       const float4 four = load_four<kAligned>(product.a, product.M, product.K, m0 + m, k0 + k);
-      float* to = a_tile + k * kPitchA + m;
-      to[0] = four.x;
-      to[kPitchA] = four.y;
-      to[2 * kPitchA] = four.z;
-      to[3 * kPitchA] = four.w;
+      a_tile[k][m] = four.x;
+      a_tile[k + 1][m] = four.y;
+      a_tile[k + 2][m] = four.z;
+      a_tile[k + 3][m] = four.w;
     }
 #pragma unroll
-    for (int i = 0; i < kLoadsB; ++i) {
-      const int k = (thread + i * Tile::kThreads) / kFoursB, n = thread % kFoursB * 4;
-      *reinterpret_cast<float4*>(b_tile + k * kPitchB + n) =
+    for (int i = 0; i < kTileN * kBlockK / 4; i += kThreads) {
+      const int k = (thread + i) / (kTileN / 4), n = thread % (kTileN / 4) * 4;
+      *reinterpret_cast<float4*>(&b_tile[k][n]) =
           load_four<kAligned>(product.b, product.K, product.N, k0 + k, n0 + n);
     }
     __syncthreads();  // separates these stores from the loads below
-    tile.template multiply<kPitchA, kPitchB>(a_tile, b_tile, sums);
+#pragma unroll
+    for (int k = 0; k < kBlockK; ++k) {
+      float a[kThreadM], b[kThreadN];
+#pragma unroll
+      for (int i = 0; i < kThreadM; i += 4) read_four(&a_tile[k][row + i * kDown], &a[i]);
+#pragma unroll
+      for (int j = 0; j < kThreadN; j += 4) read_four(&b_tile[k][column + j * kAcross], &b[j]);
+        // Odd rows run backwards: each multiply-add then shares an operand with the one before,
+        // which need not be read from the register file again.
+#pragma unroll
+      for (int i = 0; i < kThreadM; ++i) {
+#pragma unroll
+        for (int s = 0; s < kThreadN; ++s) {
+          const int j = i % 2 == 0 ? s : kThreadN - 1 - s;
+          sums[i][j] += a[i] * b[j];
+        }
+      }
+    }
     __syncthreads();  // separates these loads from the next step's stores
   }
 
-  tile.for_each_four(sums, [&](int m, int n, float4 four) {
-    store_four<kAligned>(product.c, product.M, product.N, m0 + m, n0 + n, four);
-  });
+#pragma unroll
+  for (int i = 0; i < kThreadM; ++i) {
+#pragma unroll
+    for (int j = 0; j < kThreadN; j += 4) {
+      const int m = row + i / 4 * 4 * kDown + i % 4, n = column + j * kAcross;
+      store_four<kAligned>(product.c, product.M, product.N, m0 + m, n0 + n,
+                           {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]});
+    }
+  }
 }
 
-template <class Tile>
+template <class Shape>
 void launch_with(const GemmProblem& gemm, const Product& product) {
+  const TileMapProblem tiles = tiles_of(gemm, {Shape::kTileM, Shape::kTileN}, kBlockK, gemm.map);
   const auto kernel =
-      rows_are_aligned(product) ? gemm_vectorized<Tile, true> : gemm_vectorized<Tile, false>;
-  const TileMapProblem tiles = tiles_of(gemm, {Tile::kBlockM, Tile::kBlockN}, kBlockK, gemm.map);
-  launch(kernel, {tile_map::launch_grid(tiles), dim3(Tile::kThreads)}, product, tiles);
+      rows_are_aligned(product) ? gemm_vectorized<Shape, true> : gemm_vectorized<Shape, false>;
+  launch(kernel, {tile_map::launch_grid(tiles), dim3(kThreadsOf<Shape>)}, product, tiles);
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {

@@ -1,12 +1,12 @@
 /// @file warp_tiles.cu
-/// @brief gemm: a warp's part of the tile is compact, and the next tiles come during the
-/// arithmetic.
+/// @brief gemm: a warp's part of the tile is compact.
 ///
 /// - Before: vectorized.cu
-/// - After: cp_async.cu
+/// - After: double_buffered.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Two ideas. A warp of 2 x 16 threads covers 16 rows and 128 columns of c, so for
+/// **The idea.** Which 64 elements of c a thread computes is free, and decides what the 32 threads
+/// of its warp read together. A warp of 2 x 16 threads covers 16 rows and 128 columns of c, so for
 /// each k it reads 16 + 128 floats. Arranged 4 x 8 it covers 32 x 64, and reads 96:
 ///
 ///     16 x 128                           32 x 64
@@ -14,113 +14,125 @@
 ///     + - - - - - - - - - - - - - - - +  |               |
 ///                                        + - - - - - - - +
 ///
-/// And the tiles of the next step are loaded into registers before the arithmetic of this one, and
-/// stored after it, into the other one of two pairs of tiles. No thread reads the pair that others
-/// write, so that one barrier a step is enough:
+/// So a block's tile is divided into the warps' parts first, and those among threads.
+/// thread_tile.cuh draws where a thread's pieces of 4 x 4 then lie: it is the inner part of other
+/// ladders' products.
 ///
-///     registers -> shared   A: 0 |          B: 1 |          A: 2 |
-///     global -> registers        | 1 . . .       | 2 . . .       |      time ->
-///     arithmetic                 | A ========    | B ========    | A ===
-///
-/// **Expect.** A third less traffic from shared memory, no waiting for global memory, and half of
-/// the barriers: one for 8 steps along k. Predicted on an H200: 43 TFLOP/s at 4096 (3.2 ms).
-/// **Costs.** 8 more registers a thread, for the float4 of a and of b on their way, and twice the
-/// shared memory (16.6 KB). Declines what register_tile declines.
-/// **Try.** Store the fetched tiles before the arithmetic. What does the warp wait for now?
+/// **Expect.** A third less traffic from shared memory; instructions and registers stay. The loads
+/// of vectorized come in as fast as the arithmetic needs them, so what this saves is waiting where
+/// both meet: a few per cent. Predicted on an H200: 35 TFLOP/s at 4096 (3.9 ms).
+/// **Costs.** Two divisions more before the loop. Declines what register_tile declines.
+/// **Try.** Set kLanesM to 16 in Large. How many floats does a warp read for each k now, and which
+/// test notices?
 #include "core/gemm_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
-#include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kBlockK = 8;  ///< Depth of a step.
-/// The 32 threads of a warp are 4 x 8, in Wide 8 x 4.
-using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
-using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;
-using Medium = ThreadTile<64, 64, kBlockK, 8, 8, 4>;
-using Small = ThreadTile<32, 32, kBlockK, 4, 4, 4>;
+constexpr int kBlockK = 8;                   ///< Depth of a step.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
-/// A tile of c for each block. Grid: the map's. Block (Tile::kThreads).
-/// @tparam kAligned see rows_are_aligned()
-template <class Tile, bool kAligned>
-__global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
-    gemm_warp_tiles(Product product, TileMapProblem map) {
-  constexpr int kLoadsA = Tile::kBlockM * kBlockK / 4 / Tile::kThreads;  // float4 of each thread
-  constexpr int kLoadsB = Tile::kBlockN * kBlockK / 4 / Tile::kThreads;
-  constexpr int kFoursA = kBlockK / 4, kFoursB = Tile::kBlockN / 4;  // in a row of a, of b
-  constexpr int kPitchA = Tile::kBlockM + 4, kPitchB = Tile::kBlockN;
-  __shared__ __align__(16) float a_tiles[2][kBlockK * kPitchA];
-  __shared__ __align__(16) float b_tiles[2][kBlockK * kPitchB];
+// A block's tile of c, what of it a thread computes, and how many threads of a warp are below one
+// another.
+struct Large {
+  static constexpr int kTileM = 128, kTileN = 128, kThreadM = 8, kThreadN = 8, kLanesM = 4;
+};
+struct Wide {
+  static constexpr int kTileM = 64, kTileN = 128, kThreadM = 8, kThreadN = 8, kLanesM = 8;
+};
+struct Medium {
+  static constexpr int kTileM = 64, kTileN = 64, kThreadM = 8, kThreadN = 8, kLanesM = 4;
+};
+struct Small {
+  static constexpr int kTileM = 32, kTileN = 32, kThreadM = 4, kThreadN = 4, kLanesM = 4;
+};
+template <class Shape>
+constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM * (Shape::kTileN / Shape::kThreadN);
 
-  tile_map::Tile place;
-  if (!tile_map::tile_of_block(map, &place)) return;  // the whole block, at once
+/// A tile of c for each block. Grid: the map's. Block (kThreadsOf<Shape>).
+/// @tparam kAligned see rows_are_aligned()
+template <class Shape, bool kAligned>
+__global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<Shape>)
+    gemm_warp_tiles(Product product, TileMapProblem map) {
+  constexpr int kTileM = Shape::kTileM, kTileN = Shape::kTileN, kThreads = kThreadsOf<Shape>;
+  constexpr int kThreadM = Shape::kThreadM, kThreadN = Shape::kThreadN;
+  constexpr int kDown = Shape::kLanesM, kAcross = 32 / kDown;            // threads of a warp
+  constexpr int kWarpM = kDown * kThreadM, kWarpN = kAcross * kThreadN;  // its part of the tile
+  constexpr int kWarps = kTileN / kWarpN;                                // across the tile
+  // a's tile is transposed, so that the inner loop reads both the same way. A row of it is 4 floats
+  // longer than the tile: a warp fills four rows of 16 columns, which thereby meet 32 banks.
+  __shared__ __align__(16) float a_tile[kBlockK][kTileM + 4];
+  __shared__ __align__(16) float b_tile[kBlockK][kTileN];
+
+  tile_map::Tile tile;
+  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
 
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t m0 = std::int64_t{place.m} * Tile::kBlockM;
-  const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
-  const Tile tile(threadIdx.x);
-  float sums[Tile::kThreadM][Tile::kThreadN] = {};
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  const int row = warp / kWarps * kWarpM + lane / kAcross * 4;  // its first ones
+  const int column = warp % kWarps * kWarpN + lane % kAcross * 4;
+  const std::int64_t m0 = std::int64_t{tile.m} * kTileM, n0 = std::int64_t{tile.n} * kTileN;
+  float sums[kThreadM][kThreadN] = {};
 
-  float4 a_fours[kLoadsA], b_fours[kLoadsB];  // on their way
-  const auto fetch = [&](std::int64_t k0) {
-#pragma unroll
-    for (int i = 0; i < kLoadsA; ++i) {
-      const int m = (thread + i * Tile::kThreads) / kFoursA, k = thread % kFoursA * 4;
-      a_fours[i] = load_four<kAligned>(product.a, product.M, product.K, m0 + m, k0 + k);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadsB; ++i) {
-      const int k = (thread + i * Tile::kThreads) / kFoursB, n = thread % kFoursB * 4;
-      b_fours[i] = load_four<kAligned>(product.b, product.K, product.N, k0 + k, n0 + n);
-    }
-  };
-  const auto store = [&](float* a_tile, float* b_tile) {
-#pragma unroll
-    for (int i = 0; i < kLoadsA; ++i) {
-      const int m = (thread + i * Tile::kThreads) / kFoursA, k = thread % kFoursA * 4;
-      float* to = a_tile + k * kPitchA + m;
-      to[0] = a_fours[i].x;
-      to[kPitchA] = a_fours[i].y;
-      to[2 * kPitchA] = a_fours[i].z;
-      to[3 * kPitchA] = a_fours[i].w;
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadsB; ++i) {
-      const int k = (thread + i * Tile::kThreads) / kFoursB, n = thread % kFoursB * 4;
-      *reinterpret_cast<float4*>(b_tile + k * kPitchB + n) = b_fours[i];
-    }
-  };
-
-  fetch(0);
-  store(a_tiles[0], b_tiles[0]);
-  __syncthreads();  // separates these stores from the loads of the first step
-  int buffer = 0;
   for (std::int64_t k0 = 0; k0 < product.K; k0 += kBlockK) {
-    const bool more = k0 + kBlockK < product.K;
-    if (more) fetch(k0 + kBlockK);
-    tile.template multiply<kPitchA, kPitchB>(a_tiles[buffer], b_tiles[buffer], sums);
-    buffer ^= 1;
-    if (!more) break;
-    // The other pair of tiles was last read one step ago, before that step's barrier.
-    store(a_tiles[buffer], b_tiles[buffer]);
-    __syncthreads();  // separates these stores, and the loads above, from the next step's
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+#pragma unroll
+    for (int i = 0; i < kTileM * kBlockK / 4; i += kThreads) {
+      const int m = (thread + i) / (kBlockK / 4), k = thread % (kBlockK / 4) * 4;
+      const float4 four = load_four<kAligned>(product.a, product.M, product.K, m0 + m, k0 + k);
+      a_tile[k][m] = four.x;
+      a_tile[k + 1][m] = four.y;
+      a_tile[k + 2][m] = four.z;
+      a_tile[k + 3][m] = four.w;
+    }
+#pragma unroll
+    for (int i = 0; i < kTileN * kBlockK / 4; i += kThreads) {
+      const int k = (thread + i) / (kTileN / 4), n = thread % (kTileN / 4) * 4;
+      *reinterpret_cast<float4*>(&b_tile[k][n]) =
+          load_four<kAligned>(product.b, product.K, product.N, k0 + k, n0 + n);
+    }
+    __syncthreads();  // separates these stores from the loads below
+#pragma unroll
+    for (int k = 0; k < kBlockK; ++k) {
+      float a[kThreadM], b[kThreadN];
+#pragma unroll
+      for (int i = 0; i < kThreadM; i += 4) read_four(&a_tile[k][row + i * kDown], &a[i]);
+#pragma unroll
+      for (int j = 0; j < kThreadN; j += 4) read_four(&b_tile[k][column + j * kAcross], &b[j]);
+        // Odd rows run backwards: each multiply-add then shares an operand with the one before,
+        // which need not be read from the register file again.
+#pragma unroll
+      for (int i = 0; i < kThreadM; ++i) {
+#pragma unroll
+        for (int s = 0; s < kThreadN; ++s) {
+          const int j = i % 2 == 0 ? s : kThreadN - 1 - s;
+          sums[i][j] += a[i] * b[j];
+        }
+      }
+    }
+    __syncthreads();  // separates these loads from the next step's stores
   }
 
-  tile.for_each_four(sums, [&](int m, int n, float4 four) {
-    store_four<kAligned>(product.c, product.M, product.N, m0 + m, n0 + n, four);
-  });
+#pragma unroll
+  for (int i = 0; i < kThreadM; ++i) {
+#pragma unroll
+    for (int j = 0; j < kThreadN; j += 4) {
+      const int m = row + i / 4 * 4 * kDown + i % 4, n = column + j * kAcross;
+      store_four<kAligned>(product.c, product.M, product.N, m0 + m, n0 + n,
+                           {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]});
+    }
+  }
 }
 
-template <class Tile>
+template <class Shape>
 void launch_with(const GemmProblem& gemm, const Product& product) {
+  const TileMapProblem tiles = tiles_of(gemm, {Shape::kTileM, Shape::kTileN}, kBlockK, gemm.map);
   const auto kernel =
-      rows_are_aligned(product) ? gemm_warp_tiles<Tile, true> : gemm_warp_tiles<Tile, false>;
-  const TileMapProblem tiles = tiles_of(gemm, {Tile::kBlockM, Tile::kBlockN}, kBlockK, gemm.map);
-  launch(kernel, {tile_map::launch_grid(tiles), dim3(Tile::kThreads)}, product, tiles);
+      rows_are_aligned(product) ? gemm_warp_tiles<Shape, true> : gemm_warp_tiles<Shape, false>;
+  launch(kernel, {tile_map::launch_grid(tiles), dim3(kThreadsOf<Shape>)}, product, tiles);
 }
 
 void run(const GemmProblem& gemm, const Arguments& arrays) {

@@ -42,8 +42,8 @@ planted_bug(batch_ignored
 
 planted_bug(gemm_group_forgotten
   RUNG cuda_naive/conv2d/im2col_gemm
-  WITH cuda_naive/im2col/im2col.cu
-  FILE cuda_naive/gemm/gemm.cuh
+  WITH cuda_naive/im2col/im2col.cu,cuda_naive/gemm/direct_batched.cu
+  FILE cuda_naive/gemm/direct_batched.cu
   FIND [==[product.b.at(image, group, k, column)]==]
   REPLACE [==[product.b.at(image, 0, k, column)]==]
   TEACHES "a building block's mistake shows in the rung that uses it")
@@ -168,7 +168,7 @@ planted_bug(relu_of_the_first_channels
 
 planted_bug(first_rows_again
   RUNG cuda_optimized/conv2d/im2col_gemm_chunks
-  WITH cuda_optimized/im2col/im2col_vectorized.cu
+  WITH cuda_optimized/im2col/im2col_vectorized.cu,cuda_optimized/gemm/tiled_batched.cu
   FIND [==[columns.height.pad_before -= static_cast<int>(p0 * conv.stride.h);]==]
   REPLACE [==[]==]
   TEACHES "pieces of an image are needed, also where a test's images are small")

@@ -6,14 +6,14 @@ planted_bug(dilation_ignored
 
 planted_bug(dropped_barrier_in_a_tree
   RUNG cuda_optimized/conv2d_wgrad/im2col_gemm
-  WITH cuda_optimized/im2col/im2col_batched.cu
+  WITH cuda_optimized/im2col/im2col_batched.cu,cuda_optimized/gemm/tiled_batched.cu
   FIND [==[__syncthreads();  // between the writes of the last step and the reads of this one]==]
   REPLACE [==[]==]
   TEACHES "a reduction's levels must not overtake one another")
 
 planted_bug(sums_onto_unwritten_memory
   RUNG cuda_optimized/conv2d_wgrad/im2col_gemm
-  WITH cuda_optimized/im2col/im2col_batched.cu
+  WITH cuda_optimized/im2col/im2col_batched.cu,cuda_optimized/gemm/tiled_batched.cu
   FIND [==[check(cudaMemsetAsync(dw, 0,]==]
   REPLACE [==[if (conv.N == 0) check(cudaMemsetAsync(dw, 0,]==]
   TEACHES "fresh memory is often zero, and then this looks right")

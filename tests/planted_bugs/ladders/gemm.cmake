@@ -1,13 +1,11 @@
 planted_bug(reads_past_the_end_times_zero
   RUNG cuda_optimized/gemm/tiled
-  FILE cuda_optimized/gemm/gemm_tiled.cuh
-  FIND [==[k0 + b_k < product.K && n0 + b_n < product.N]==]
-  REPLACE [==[n0 + b_n < product.N]==]
+  FIND [==[k0 + ty < product.K && n0 + tx < product.N]==]
+  REPLACE [==[n0 + tx < product.N]==]
   TEACHES "garbage times zero is not zero: guard bands of NaN show reads that 'do not matter'")
 
 planted_bug(dropped_barrier_after_the_product
   RUNG cuda_optimized/gemm/tiled
-  FILE cuda_optimized/gemm/gemm_tiled.cuh
   FIND [==[__syncthreads();  // separates these loads from the next step's stores]==]
   REPLACE [==[]==]
   TEACHES "invisible while K is one tile")
@@ -20,8 +18,8 @@ planted_bug(products_cut_off
 
 planted_bug(rows_stored_side_by_side
   RUNG cuda_optimized/gemm/register_tile
-  FIND [==[const std::int64_t m = m0 + ty + i * kSide, n]==]
-  REPLACE [==[const std::int64_t m = m0 + ty * kElementsM + i, n]==]
+  FIND [==[const std::int64_t m = m0 + ty + i * kDown, n]==]
+  REPLACE [==[const std::int64_t m = m0 + ty * kThreadM + i, n]==]
   TEACHES "a thread's rows lie 16 apart, also where it stores them")
 
 planted_bug(vector_store_past_the_row
@@ -38,23 +36,27 @@ planted_bug(alignment_of_one_matrix_only
   REPLACE [==[return product.N % 4 == 0 &&]==]
   TEACHES "a's rows are K long and b's are N long: both decide whether vectors may be used")
 
-planted_bug(one_tile_is_not_two
+planted_bug(warps_as_wide_as_high
   RUNG cuda_optimized/gemm/warp_tiles
+  FIND [==[warp % kWarps * kWarpN +]==]
+  REPLACE [==[warp % kWarps * kWarpM +]==]
+  TEACHES "a warp's part of a tile is no square: where it is as wide as the tile, nobody notices")
+
+planted_bug(one_tile_is_not_two
+  RUNG cuda_optimized/gemm/double_buffered
   FIND [==[buffer ^= 1;]==]
   REPLACE [==[]==]
   TEACHES "with one barrier a step, the next tiles must not go where others still read")
 
 planted_bug(waits_for_one_group_too_few
   RUNG cuda_optimized/gemm/cp_async
-  FILE cuda_optimized/gemm/async_tiles.cuh
   FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
   REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
   TEACHES "what has not been waited for may be there in time on a GPU, and mostly is")
 
 planted_bug(no_zeros_beyond_k
   RUNG cuda_optimized/gemm/cp_async
-  FILE cuda_optimized/gemm/async_tiles.cuh
-  FIND [==[const bool exists = b_row() + k < left;]==]
+  FIND [==[const bool exists = b_k + k < left;]==]
   REPLACE [==[const bool exists = true;]==]
   TEACHES "a step that K does not fill needs zeros: what lies behind b is not a number")
 

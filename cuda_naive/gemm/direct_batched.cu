@@ -1,18 +1,17 @@
-/// @file gemm.cuh
-/// @brief The first matrix product on the GPU, as a building block of other rungs;
-/// cuda_naive/gemm/direct.cu explains it.
-#pragma once
-
-#include "core/cuda/batched_gemm.hpp"
+/// @file direct_batched.cu
+/// @brief direct.cu's product for convolutions that end in one: matrices with any strides, and a
+/// product for each image and group.
+#include "cuda_naive/gemm/direct_batched.cuh"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
+namespace {
 
-inline constexpr int kBlockN = 32;  ///< Threads along n: one warp, 128 bytes of a row of c.
-inline constexpr int kBlockM = 8;   ///< Threads along m.
+constexpr int kBlockN = 32;  ///< Threads along n: one warp, 128 bytes of a row of c.
+constexpr int kBlockM = 8;   ///< Threads along m.
 
 /// One thread an element of c.
 /// Grid (ceil(N/32), <= ceil(M/8), <= images * groups), block (32, 8).
-static __global__ void gemm_direct(BatchedGemm product) {
+__global__ void gemm_direct_batched(BatchedGemm product) {
   const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
   if (n >= product.N) return;
   const int column = static_cast<int>(n);
@@ -34,11 +33,12 @@ static __global__ void gemm_direct(BatchedGemm product) {
   }
 }
 
-/// Computes the products; the matrices of c must not overlap.
-static inline void launch_gemm(const BatchedGemm& product) {
+}  // namespace
+
+void launch_gemm(const BatchedGemm& product) {
   const dim3 grid(blocks_for(product.N, kBlockN), blocks_for(product.M, kBlockM, kMaxGridYZ),
                   blocks_for(std::int64_t{product.images} * product.groups, 1, kMaxGridYZ));
-  launch(gemm_direct, {grid, dim3(kBlockN, kBlockM)}, product);
+  launch(gemm_direct_batched, {grid, dim3(kBlockN, kBlockM)}, product);
 }
 
 }  // namespace convladder::BACKEND::cuda_naive::gemm

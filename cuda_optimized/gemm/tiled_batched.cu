@@ -1,38 +1,29 @@
-/// @file gemm_tiled.cuh
-/// @brief The matrix product with tiles in shared memory, as a building block of other rungs;
-/// cuda_optimized/gemm/tiled.cu explains it.
-#pragma once
-
-#include "core/cuda/batched_gemm.hpp"
-#include "cuda_optimized/tile_map/tile_map.cuh"
+/// @file tiled_batched.cu
+/// @brief tiled.cu's product for convolutions that end in one: matrices with any strides, and a
+/// product for each image and group.
+#include "core/tile_map_problem.hpp"
+#include "cuda_optimized/gemm/tiled_batched.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
 
-inline constexpr int kTile = 32;  ///< Rows and columns of every tile: a, b and c.
+constexpr int kTile = 32;  ///< Rows and columns of every tile: a, b and c.
 /// A row of a tile in shared memory. One float more than the tile has, so that a warp that writes a
 /// tile's column (a transposed operand) meets all 32 banks instead of one.
-inline constexpr int kPitch = kTile + 1;
+constexpr int kPitch = kTile + 1;
 
-/// The tiles of a product.
-inline TileMapProblem tiles_of(int M, int N, int K, TileMap map) {
-  return {.map = map,
-          .tiles_m = ceil_div(M, kTile),
-          .tiles_n = ceil_div(N, kTile),
-          .k_steps = ceil_div(K, kTile)};
-}
-
-/// One thread an element of c; a block computes the tile that `map` hands to it.
-/// Grid: the map's in x and y, <= images * groups in z. Block (32, 32).
-static __global__ void __launch_bounds__(kTile* kTile)
-    gemm_tiled(BatchedGemm product, TileMapProblem map) {
+/// One thread an element of c, one block a tile.
+/// Grid (tiles of c, 1, <= images * groups), block (32, 32).
+/// @param tiles_n tiles across c
+__global__ void __launch_bounds__(kTile* kTile)
+    gemm_tiled_batched(BatchedGemm product, int tiles_n) {
   __shared__ float a_tile[kTile][kPitch];
   __shared__ float b_tile[kTile][kPitch];
 
-  tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
-
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const std::int64_t m0 = std::int64_t{tile.m} * kTile, n0 = std::int64_t{tile.n} * kTile;
+  const int tile = static_cast<int>(blockIdx.x);
+  const std::int64_t m0 = std::int64_t{tile / tiles_n} * kTile;
+  const std::int64_t n0 = std::int64_t{tile % tiles_n} * kTile;
   // Neighbouring threads load neighbouring addresses, also where an operand is transposed: the
   // strides decide which element of a tile a thread loads, but not which element of c it computes.
   const bool a_along_k = product.a.column_stride <= product.a.row_stride;
@@ -68,16 +59,18 @@ static __global__ void __launch_bounds__(kTile* kTile)
   }
 }
 
-/// Computes the products; `map` hands out whole tiles. The matrices of c must not overlap.
-/// @throws BadInput if the map has no grid for so many tiles (row_major: more than 2^31 - 1).
-static inline void launch_gemm_tiled(const BatchedGemm& product, TileMap map = TileMap::row_major) {
+}  // namespace
+
+void launch_gemm_tiled(const BatchedGemm& product) {
   const std::int64_t products = std::int64_t{product.images} * product.groups;
   if (product.M == 0 || product.N == 0 || products == 0) return;
-  const TileMapProblem tiles = tiles_of(product.M, product.N, product.K, map);
+  const TileMapProblem tiles = {.map = TileMap::row_major,
+                                .tiles_m = ceil_div(product.M, kTile),
+                                .tiles_n = ceil_div(product.N, kTile)};
   if (const auto reason = why_no_grid(tiles)) throw BadInput(*reason);
-  dim3 grid = tile_map::launch_grid(tiles);
-  grid.z = blocks_for(products, 1, kMaxGridYZ);
-  launch(gemm_tiled, {grid, dim3(kTile, kTile)}, product, tiles);
+  const dim3 grid(static_cast<unsigned>(std::int64_t{tiles.tiles_m} * tiles.tiles_n), 1,
+                  blocks_for(products, 1, kMaxGridYZ));
+  launch(gemm_tiled_batched, {grid, dim3(kTile, kTile)}, product, tiles.tiles_n);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm
