@@ -7,6 +7,7 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/text.hpp"
 #include "tests/ptx_probe.hpp"
 
 namespace convladder::BACKEND::ptx_probe {

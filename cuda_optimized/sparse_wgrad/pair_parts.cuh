@@ -6,6 +6,7 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 

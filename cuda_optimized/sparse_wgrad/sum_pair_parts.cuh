@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/cuda/launch.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
