@@ -49,14 +49,8 @@ struct Pixel {
   bool inside_part;  ///< The pixel belongs to this block's part of the sum.
 };
 
-/// Where a block's tile lies.
-struct Tile {
-  int split, group, m, n;  ///< Part of the sum, group, tile's row and column.
-  int pixel_begin, pixel_end;
-};
-
 /// Number `pixel` of the tile's pixels.
-__device__ Pixel pixel_at(const SplitProduct& product, const Tile& tile, int first_filter,
+__device__ Pixel pixel_at(const SplitProduct& product, const SplitTile& tile, int first_filter,
                           int pixel) {
   const Conv2dProblem& conv = product.conv;
   if (pixel >= tile.pixel_end) return {0, 0, ~0u, false};
@@ -95,25 +89,21 @@ struct Shared {
 };
 
 /// x [N][C][H][W], dy [N][K][P][Q]. Grid (shares.blocks), block (kTile.threads()).
-/// @param one_tap C/groups is a multiple of 64, so that 64 columns from a multiple of 64 on are
-/// channels of the same tap
+/// @tparam kOneTap has_one_tap(): the columns that a warp copies are channels of one tap
 template <TileShape kTile, bool kOneTap>
 __global__ void __launch_bounds__(kTile.threads(), kTile.resident)
     wgrad_cp_async(SplitProduct product, EvenShares shares, const float* x, const float* dy,
                    Sums sums) {
   constexpr int kTileM = kTile.filters, kTileN = kTile.columns;
   using Threads = gemm::ThreadTile<kTileM, kTileN, kStep, 8, 8, kTile.lanes_m>;
-  constexpr int kWarps = Threads::kThreads / 32;
-  constexpr int kColumns = kTileN / kWarps;  // that a warp copies
+  constexpr int kWarps = Threads::kThreads / 32, kColumns = kTileN / kWarps;  // of a warp
   static_assert(kTileN % kWarps == 0 && kColumns % 4 == 0, "in groups of four");
   static_assert(!kOneTap || 64 % kColumns == 0, "a warp's columns are channels of one tap");
   auto& shared = *dynamic_shared<Shared<kTile>>();
   const Conv2dProblem& conv = product.conv;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-
   const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
-
   const int share = shares.share_of(static_cast<int>(blockIdx.x));
   const std::int64_t last = shares.begin_of(share + 1);
   std::int64_t next = shares.begin_of(share);
@@ -122,10 +112,7 @@ __global__ void __launch_bounds__(kTile.threads(), kTile.resident)
     const auto first_step = static_cast<int>(next - std::int64_t{number} * shares.steps);
     const auto count = static_cast<int>(min(last - next, std::int64_t{shares.steps - first_step}));
     next += count;
-    Tile tile;
-    tile.n = number % product.tiles_n;
-    tile.m = number / product.tiles_n % product.tiles_m;
-    tile.group = number / product.tiles_n / product.tiles_m;
+    SplitTile tile = tile_at(product, number);
     tile.split = share - shares.share_with(std::int64_t{number} * shares.steps);
     tile.pixel_begin = first_step * kStep;
     tile.pixel_end = min(product.pixels, tile.pixel_begin + count * kStep);
@@ -153,21 +140,13 @@ __global__ void __launch_bounds__(kTile.threads(), kTile.resident)
           const int pixel = half + lane % 8;
           const Pixel at = shared.pixels[step % 2][pixel];
           float* to_b = &shared.b[step % kStages][pixel][column0];
-          if constexpr (kOneTap) {
-            const Column column = shared.columns[column0];
+          Column column = shared.columns[column0];
+#pragma unroll
+          for (int i = 0; i < kColumns; i += 4) {
+            if (!kOneTap) column = shared.columns[column0 + i];
             const bool inside = (at.outside & column.bits) == 0;
-            const float* from = inside ? x + (at.x + column.x) : x;
-#pragma unroll
-            for (int i = 0; i < kColumns; i += 4) {
-              ptx::cp_async<4>(to_b + i, from + i * x_plane, inside ? 4 : 0);
-            }
-          } else {
-#pragma unroll
-            for (int i = 0; i < kColumns; i += 4) {
-              const Column column = shared.columns[column0 + i];
-              const bool inside = (at.outside & column.bits) == 0;
-              ptx::cp_async<4>(to_b + i, inside ? x + (at.x + column.x) : x, inside ? 4 : 0);
-            }
+            const float* from = (inside ? x + (at.x + column.x) : x) + (kOneTap ? i * x_plane : 0);
+            ptx::cp_async<4>(to_b + i, from, inside ? 4 : 0);
           }
           float* to_a = &shared.a[step % kStages][pixel][0];
           const float* from = dy + at.dy;
@@ -189,7 +168,6 @@ __global__ void __launch_bounds__(kTile.threads(), kTile.resident)
       }
       ptx::cp_async_commit_group();
     };
-
     const Threads place(threadIdx.x);
     float products[Threads::kThreadM][Threads::kThreadN] = {};
     float bias_sum = 0.0f;
@@ -297,18 +275,16 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const auto [choice, plan] = choose(conv);
   const SplitProduct& product = plan.product;
   const Sums sums = sums_of(product, arrays);
-  launch(choice.kernel,
-         {static_cast<unsigned>(plan.shares.blocks), static_cast<unsigned>(choice.shape.threads()),
-          choice.shared_bytes},
+  const dim3 grid(static_cast<unsigned>(plan.shares.blocks));
+  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads()), choice.shared_bytes},
          product, plan.shares, arrays.in<float>("x"), arrays.in<float>("dy"), sums);
   launch_add_parts(product, sums, true, arrays);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
   const auto [choice, plan] = choose(conv);
-  const bool whole_tiles = plan.shares.across * plan.product.splits == plan.shares.blocks;
   return text(in_words(choice.shape), has_one_tap(conv) ? ", one tap at a time" : "", ", ",
-              parts_in_words(plan.product), whole_tiles ? "" : ", shares of several tiles",
+              parts_in_words(plan.product), plan.whole_tiles() ? "" : ", shares of several tiles",
               conv.R * conv.S == 1 ? ", a single tap" : "");
 }
 

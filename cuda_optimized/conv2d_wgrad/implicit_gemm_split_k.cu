@@ -46,14 +46,8 @@ struct Pixel {
   bool inside_part;  ///< The pixel belongs to this block's part of the sum.
 };
 
-/// Where a block's tile lies.
-struct Tile {
-  int split, group, m, n;  ///< Part of the sum, group, tile's row and column.
-  int pixel_begin, pixel_end;
-};
-
 /// Number `pixel` of the tile's pixels.
-__device__ Pixel pixel_at(const SplitProduct& product, const Tile& tile, int first_filter,
+__device__ Pixel pixel_at(const SplitProduct& product, const SplitTile& tile, int first_filter,
                           int pixel) {
   const Conv2dProblem& conv = product.conv;
   const int n = product.plane.quotient(pixel), place = product.plane.remainder(pixel, n);
@@ -103,10 +97,7 @@ __global__ void __launch_bounds__(kTile.threads(), kTile.resident)
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
 
   const auto number = static_cast<int>(blockIdx.x);
-  Tile tile;
-  tile.n = number % product.tiles_n;
-  tile.m = number / product.tiles_n % product.tiles_m;
-  tile.group = number / product.tiles_n / product.tiles_m;
+  SplitTile tile = tile_at(product, number);
   tile.split = static_cast<int>(blockIdx.y);
   tile.pixel_begin = tile.split * product.split_pixels;
   tile.pixel_end = min(product.pixels, tile.pixel_begin + product.split_pixels);

@@ -57,6 +57,22 @@ struct SplitProduct {
   HOST_DEVICE constexpr std::int64_t weights() const { return std::int64_t{conv.K} * columns; }
 };
 
+/// Where a block's tile lies.
+struct SplitTile {
+  int group, m, n;  ///< Group, tile's row and column in there.
+  int split;        ///< Part of the sum: pixels pixel_begin ... pixel_end - 1.
+  int pixel_begin, pixel_end;
+};
+
+/// Tile `number` of all groups; which part of it is up to the caller.
+__device__ inline SplitTile tile_at(const SplitProduct& product, int number) {
+  SplitTile tile{};
+  tile.n = number % product.tiles_n;
+  tile.m = number / product.tiles_n % product.tiles_m;
+  tile.group = number / product.tiles_n / product.tiles_m;
+  return tile;
+}
+
 /// Why a product has extents that ints do not hold.
 inline Declined too_large_for_ints(const Conv2dProblem& conv) {
   constexpr std::int64_t kMax = std::numeric_limits<int>::max();
@@ -163,6 +179,9 @@ struct EvenPlan {
   SplitProduct product;  ///< What is computed.
   EvenShares shares;     ///< Which block computes what of it.
   double microseconds;   ///< An estimate of its time.
+
+  /// Whether no share has steps of two tiles.
+  bool whole_tiles() const { return shares.across * product.splits == shares.blocks; }
 };
 
 /// As many shares as a multiple of the tiles, which makes the same parts as plan_for() does; or as
