@@ -27,6 +27,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/gathered_copies.cuh"
+#include "cuda_optimized/conv2d/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/gathered_gemm.cuh"
 #include "cuda_optimized/conv2d/gathered_plan.cuh"
 #include "cuda_optimized/conv2d/sum_splits.cuh"

@@ -62,7 +62,7 @@ __device__ Pixel pixel_at(const SplitProduct& product, const SplitTile& tile, in
   return {(std::int64_t{n} * conv.C + tile.group * product.group_c) * x_plane +
               std::int64_t{h} * conv.W + w,
           (std::int64_t{n} * conv.K + first_filter) * y_plane + place,
-          bits_outside(conv, product.by_dilation, h, w), true};
+          bits_outside(conv, product.by_dilation_h, product.by_dilation_w, h, w), true};
 }
 
 /// A column of the product: one tap of one channel.

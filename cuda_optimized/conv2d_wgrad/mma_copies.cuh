@@ -26,7 +26,7 @@ __device__ inline MmaPixel pixel_at(const MmaProduct& product, const float* x, i
   const int n = product.by_rows.quotient(row), p = product.by_rows.remainder(row, n);
   const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
   return {begin + sizeof(float) * (((std::int64_t{n} * conv.H + h) * conv.W + w) * conv.C),
-          bits_outside(conv, product.by_dilation, h, w)};
+          bits_outside(conv, product.by_dilation_h, product.by_dilation_w, h, w)};
 }
 
 /// How the threads copy a tile of kLength columns, kWidth floats at a time: a row's chunk by

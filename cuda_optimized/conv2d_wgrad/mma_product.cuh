@@ -9,7 +9,6 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/conv2d_wgrad/tap_bits.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
@@ -47,15 +46,15 @@ inline constexpr MmaShape kThinMma{.M = 16, .N = 128, .warp_m = 16, .warp_n = 32
 /// What a kernel needs to know.
 struct MmaProduct {
   Conv2dProblem conv;
-  int pixels;                                ///< N * P * Q: the length of the sums.
-  int filters, columns;                      ///< K/G; R * S * C/G
-  int tiles_n, tiles;                        ///< Across a group's dw; of all groups.
-  int steps;                                 ///< Of a sum.
-  int blocks;                                ///< They share the tiles' steps evenly,
-  int share, rest;                           ///< and get so many, and the rest.
-  FastDivision by_channels, by_taps_across;  ///< By C/G, by S.
-  FastDivision by_columns, by_rows;          ///< By Q, by P.
-  Dilation by_dilation;                      ///< For tap_bits.cuh.
+  int pixels;                                 ///< N * P * Q: the length of the sums.
+  int filters, columns;                       ///< K/G; R * S * C/G
+  int tiles_n, tiles;                         ///< Across a group's dw; of all groups.
+  int steps;                                  ///< Of a sum.
+  int blocks;                                 ///< They share the tiles' steps evenly,
+  int share, rest;                            ///< and get so many, and the rest.
+  FastDivision by_channels, by_taps_across;   ///< By C/G, by S.
+  FastDivision by_columns, by_rows;           ///< By Q, by P.
+  FastDivision by_dilation_h, by_dilation_w;  ///< For tap_bits.cuh.
   FastDivision by_steps, by_tiles_n, by_tiles_m;
 
   /// The first step of a block, all tiles' steps counted through: block * all steps / blocks.
@@ -103,7 +102,8 @@ inline MmaProduct product_with(const Conv2dProblem& conv, const MmaShape& shape)
   product.by_taps_across = FastDivision(conv.S);
   product.by_columns = FastDivision(conv.Q);
   product.by_rows = FastDivision(conv.P);
-  product.by_dilation = {FastDivision(conv.dilation.h), FastDivision(conv.dilation.w)};
+  product.by_dilation_h = FastDivision(conv.dilation.h);
+  product.by_dilation_w = FastDivision(conv.dilation.w);
   const int tiles_m = ceil_div(product.filters, shape.M);
   product.tiles_n = ceil_div(product.columns, shape.N);
   product.tiles = tiles_m * product.tiles_n * conv.groups;

@@ -10,7 +10,6 @@
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/conv2d_wgrad/tap_bits.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
@@ -51,7 +50,7 @@ struct SplitProduct {
   int split_pixels = 0;  ///< Summed up by one block, a multiple of the step; the last has the rest.
   int splits = 1;        ///< Blocks that share a tile.
   FastDivision plane, row;  ///< Division of a pixel's number by P * Q, of its place by Q.
-  Dilation by_dilation;     ///< For tap_bits.cuh.
+  FastDivision by_dilation_h, by_dilation_w;  ///< For tap_bits.cuh.
 
   /// Weights, all groups together.
   HOST_DEVICE constexpr std::int64_t weights() const { return std::int64_t{conv.K} * columns; }
@@ -117,7 +116,8 @@ inline Plan plan_for(const Conv2dProblem& conv, const TileShape& shape, double t
   product.tiles_n = ceil_div(product.columns, shape.columns);
   product.plane = FastDivision(conv.P * conv.Q);
   product.row = FastDivision(conv.Q);
-  product.by_dilation = {FastDivision(conv.dilation.h), FastDivision(conv.dilation.w)};
+  product.by_dilation_h = FastDivision(conv.dilation.h);
+  product.by_dilation_w = FastDivision(conv.dilation.w);
   const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
   const int steps = std::max(1, ceil_div(product.pixels, step));
   // Of all blocks that an SM holds, in microseconds.

@@ -21,11 +21,6 @@ inline Declined too_many_taps(const Conv2dProblem& conv) {
               " taps apart");
 }
 
-/// Divisions by the dilations.
-struct Dilation {
-  FastDivision h, w;  ///< down, across
-};
-
 /// The taps of one axis that lie outside of x, as bits: taps before 0, and from `size` on.
 /// @param at where tap 0 lies
 __device__ inline unsigned taps_outside(int at, int taps, int size, int dilation,
@@ -37,10 +32,11 @@ __device__ inline unsigned taps_outside(int at, int taps, int size, int dilation
 }
 
 /// The bits of a window that begins at (h, w) of x: set for rows and columns of taps outside.
-__device__ inline unsigned bits_outside(const Conv2dProblem& conv, const Dilation& by_dilation,
-                                        int h, int w) {
-  const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, by_dilation.h);
-  const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, by_dilation.w);
+__device__ inline unsigned bits_outside(const Conv2dProblem& conv,
+                                        const FastDivision& by_dilation_h,
+                                        const FastDivision& by_dilation_w, int h, int w) {
+  const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, by_dilation_h);
+  const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, by_dilation_w);
   return (rows & ((1u << conv.R) - 1)) | __brev(columns & ((1u << conv.S) - 1)) | 1u << conv.R;
 }
 
