@@ -3,7 +3,6 @@
 ///
 /// - Before: implicit_gemm_cp_async.cu
 /// - After: implicit_gemm_wgmma_tf32.cu, direct_mma_tf32.cu
-/// - The kernel: gathered_gemm_mma.cuh, cuda_optimized/gemm/mma_tile.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A convolution is a matrix product whose factor a nobody stores: a row for each
@@ -30,7 +29,12 @@
 /// 16-byte copies pay for a third more products?
 #include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/conv2d/gathered_gemm_mma.cuh"
+#include "cuda_optimized/conv2d/gathered_copies.cuh"
+#include "cuda_optimized/conv2d/gathered_depth.cuh"
+#include "cuda_optimized/conv2d/gathered_gemm.cuh"
+#include "cuda_optimized/conv2d/gathered_plan.cuh"
+#include "cuda_optimized/conv2d/sum_splits.cuh"
+#include "cuda_optimized/gemm/mma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -40,6 +44,101 @@ __global__ void round_weights(std::int64_t count, const float* in, float* out) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kFlatThreads) {
     out[i] = __uint_as_float(ptx::to_tf32(in[i]));
+  }
+}
+
+/// y [N][P][Q][K] of a product of x [N][H][W][C] and weights rounded to TF32. A split sums up its
+/// share of the steps and writes it to out + split * split_size. bias [K] or null.
+/// Grid (tiles, <= groups, splits), tiles of filters fastest. Block (S.threads()).
+template <GatheredShape S, class Copy>
+__global__ void __launch_bounds__(S.threads(), S.blocks)
+    conv2d_mma(GatheredGemm product, int tiles_n, std::int64_t pixel_count, std::int64_t split_size,
+               const float* x, const float* weights, const float* bias, float* out) {
+  using TileA = gemm::MmaTile<TileOrder::along_k, S.M>;
+  using Sums = gemm::MmaSums<S.warp_m / 16, S.warp_n / 8, true, false>;
+  float* const tiles = dynamic_shared<float>();  // [S.stages] tiles of pixels and of filters
+  float* const table = tiles + S.stages * S.stage_floats();
+  auto* const outs = reinterpret_cast<std::int64_t*>(table + S.M * kRowBytes / 4);  // [S.M]
+  const std::int64_t m0 = std::int64_t{blockIdx.x / static_cast<unsigned>(tiles_n)} * S.M;
+  const int n0 = static_cast<int>(blockIdx.x % static_cast<unsigned>(tiles_n)) * S.N;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp / (S.N / S.warp_n) * S.warp_m;
+  const int warp_n = warp % (S.N / S.warp_n) * S.warp_n;
+  const int rows = static_cast<int>(pixel_count - m0 < S.M ? pixel_count - m0 : S.M);
+  const Depth depth = share_of(depth_of(product, m0, rows), static_cast<int>(blockIdx.z),
+                               static_cast<int>(gridDim.z));
+  out += blockIdx.z * split_size;
+  const bool in_pairs = product.out_channels % 2 == 0 && product.filters % 2 == 0 &&
+                        reinterpret_cast<std::uintptr_t>(out) % 8 == 0;
+
+  // The constructor of Copy has the barrier between these stores and the loads below.
+  for (int i = static_cast<int>(threadIdx.x); i < S.M; i += S.threads()) {
+    outs[i] = i < rows ? pixel_at(product, m0 + i).out : -1;
+  }
+  for (int group = static_cast<int>(blockIdx.y); group < product.groups;
+       group += static_cast<int>(gridDim.y)) {
+    const Copy copy(product, {m0, pixel_count, n0, group, depth.end}, x, weights, table);
+    const int steps = ceil_div(depth.end - depth.begin, kMmaStep);
+    const auto tile_of = [&](int step) { return tiles + step % S.stages * S.stage_floats(); };
+    const auto ask_for = [&](int step) {
+      if (step < steps) {
+        copy(depth.begin + step * kMmaStep, tile_of(step), tile_of(step) + TileA::kFloats);
+      }
+      ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    };
+    const auto wait_for_next = [] {
+      ptx::cp_async_wait_group<S.stages - 2>();  // this thread's copies of the next stage are there
+      // Makes the copies of all threads visible to all; and separates the loads of the stage before
+      // from the copies that will overwrite its tiles.
+      __syncthreads();
+    };
+    typename Sums::Factors factors[2];
+    const auto load = [&](int step, int k) {
+      factors[k / 8 % 2].template load<TileOrder::along_k, S.M, TileOrder::along_k, S.N>(
+          tile_of(step), warp_m, tile_of(step) + TileA::kFloats, warp_n, k);
+    };
+
+    Sums sums;
+#pragma unroll 1
+    for (int step = 0; step < S.stages - 1; ++step) ask_for(step);
+    wait_for_next();
+    load(0, 0);
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+#pragma unroll
+      for (int k = 0; k < kMmaStep; k += 8) {
+        // The next fragments are on their way while these are multiplied, also across the barrier.
+        if (k + 8 < kMmaStep) {
+          load(step, k + 8);
+        } else {
+          wait_for_next();
+          load(step + 1, 0);  // after the last stage: nobody multiplies them
+        }
+        sums.multiply(factors[k / 8 % 2]);
+        if (k == 0) ask_for(step + S.stages - 1);
+      }
+    }
+    __syncthreads();  // separates the last loads from the next group's copies
+
+    sums.for_each_pair([&](int row, int column, float first, float second) {
+      const std::int64_t at = outs[warp_m + row];
+      const int f = n0 + warp_n + column;
+      if (at < 0 || f >= product.filters) return;
+      const int channel = group * product.filters + f;
+      const bool both = f + 1 < product.filters;
+      if (bias != nullptr) {
+        first += bias[channel];
+        if (both) second += bias[channel + 1];
+      }
+      first = activated(product.activation, first);
+      second = activated(product.activation, second);
+      if (in_pairs) {
+        *reinterpret_cast<float2*>(out + at + channel) = {first, second};
+      } else {
+        out[at + channel] = first;
+        if (both) out[at + channel + 1] = second;
+      }
+    });
   }
 }
 
@@ -103,17 +202,54 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(padded_weights_of(conv) + parts) * sizeof(float);
 }
 
+using Kernel = decltype(&conv2d_mma<kSmallGathered, OneAtATime<kSmallGathered>>);
+
+/// The kernels of a shape.
+struct Kernels {
+  GatheredShape shape;
+  Kernel four_at_a_time, one_at_a_time;
+};
+
+template <GatheredShape S>
+constexpr Kernels kKernels = {S, conv2d_mma<S, FourAtATime<S>>, conv2d_mma<S, OneAtATime<S>>};
+
+Kernel kernel_of(const GatheredShape& shape, bool in_fours) {
+  Kernel kernel = nullptr;
+  for (const Kernels& kernels :
+       {kKernels<kThinGathered>, kKernels<kSmallGathered>, kKernels<kNarrowGathered>,
+        kKernels<kMediumGathered>, kKernels<kLargeGathered>}) {
+    if (kernels.shape == shape) kernel = in_fours ? kernels.four_at_a_time : kernels.one_at_a_time;
+  }
+  return kernel;
+}
+
 /// x [N][H][W][C], weights [K][R][S][C/groups], bias [K] or null, y [N][P][Q][K].
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
-  const GatheredGemm product = product_of(conv);
+  const float* bias = arrays.in_or_null<float>("bias");
+  float* const y = arrays.out<float>("y");
   float* const rounded = arrays.workspace<float>();
+  float* const parts = rounded + padded_weights_of(conv);
   launch(round_weights, {blocks_for(weights_of(conv), kFlatThreads, kMaxFlatBlocks), kFlatThreads},
          weights_of(conv), arrays.in<float>("weights"), rounded);
-  const bool in_fours = channels_in_fours(product) && reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
-  launch_gathered(product, plan_gathered(product, true), in_fours, x, rounded,
-                  arrays.in_or_null<float>("bias"), rounded + padded_weights_of(conv),
-                  outputs_of(conv), arrays.out<float>("y"));
+
+  GatheredGemm product = product_of(conv);
+  const auto [shape, splits, seconds] = plan_gathered(product, true);
+  const bool is_split = splits > 1;
+  if (is_split) product.activation = Activation::none;  // of a part, it would not add up
+  const bool in_fours = channels_in_fours(product) && product.fits_ints(shape.M) &&
+                        reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
+  const int tiles_n = ceil_div(product.filters, shape.N);
+  const std::int64_t tiles = ceil_div<std::int64_t>(product.pixels(), shape.M) * tiles_n;
+  const dim3 grid(blocks_for(tiles, 1), blocks_for(product.groups, 1, kMaxGridYZ),
+                  static_cast<unsigned>(splits));
+  launch(kernel_of(shape, in_fours),
+         {grid, static_cast<unsigned>(shape.threads()), shape.shared_bytes()}, product, tiles_n,
+         product.pixels(), is_split ? outputs_of(conv) : 0, x, static_cast<const float*>(rounded),
+         is_split ? nullptr : bias, is_split ? parts : y);
+  if (is_split) {
+    launch_sum_splits(parts, splits, outputs_of(conv), bias, 1, conv.K, conv.activation, y);
+  }
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {

@@ -2,7 +2,6 @@
 /// @brief conv2d with Hopper's instructions: the copy engine finds the windows, wgmma multiplies.
 ///
 /// - Before: implicit_gemm_mma_tf32.cu
-/// - The kernel: wgmma_windows.cuh, cuda_optimized/gemm/wgmma_tile.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The product of \ref rung_cuda_optimized_gemm_wgmma_tf32 "gemm/wgmma_tf32", with
@@ -27,12 +26,115 @@
 /// over 1024 taps, the map stream_k, GPUs other than compute capability 9.0.
 /// **Try.** Walk along k with the taps inside and the channels outside. Are there more or fewer
 /// bytes from L2, and is it faster?
+#include <type_traits>
+
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d/sum_splits.cuh"
 #include "cuda_optimized/conv2d/wgmma_windows.cuh"
+#include "cuda_optimized/conv2d/window_packing.cuh"
+#include "cuda_optimized/conv2d/window_pixels.cuh"
+#include "cuda_optimized/conv2d/window_plan.cuh"
+#include "cuda_optimized/conv2d/window_sources.cuh"
+#include "cuda_optimized/gemm/repack.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
+
+/// Sums over windows: one warp, the producer, brings the steps' pixels and filters from `source`;
+/// the others, two warpgroups of consumers, multiply them and store the sums in `result`. Source:
+/// Im2colSource or GatheredSource. Grid: <= places.count; block gemm::kWgmmaThreads.
+template <class Shape, class Source, Layout kLayout>
+__global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
+    windows_wgmma(const __grid_constant__ Source source, WgmmaWork work, gemm::WgmmaPlaces places,
+                  Pixels<Shape, kLayout> result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], gemm::kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= gemm::kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    if (lane != 0 && !Source::kWholeWarp) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!gemm::item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, reinterpret_cast<float*>(a),
+                    reinterpret_cast<float*>(a + Shape::kBytesA), &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  const int consumer = thread / 128, warp = thread % 128 / 32;
+  constexpr int kRows = Shape::M / gemm::kConsumers;  // of a consumer
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!gemm::item_at(work, places, index, &item)) continue;
+    float sums[Shape::kRowTiles][Shape::N / 2];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const char* a = stages + stage * Shape::kStageBytes;
+      const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kWgmmaStep * 4);
+      const std::uint64_t b_at = ptx::wgmma_descriptor(a + Shape::kBytesA);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kWgmmaStep; k += 8) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Descriptors count in units of 16 bytes.
+          ptx::wgmma_m64k8_tf32<Shape::N>(sums[i], a_at + (i * 64 * kWgmmaStep + k) / 4,
+                                          b_at + k / 4, true);
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    result.store_tile(item, consumer * kRows + warp * 16 + lane / 4, sums);
+  }
+}
 
 Windows windows_of(const Conv2dProblem& conv) {
   return {.layout = conv.layout,
@@ -86,6 +188,58 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = part_floats(windows);
   if (repacks(conv)) floats += packed_source_floats(windows) + packed_weights_floats(conv);
   return static_cast<std::size_t>(floats) * sizeof(float);
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, Layout kLayout, class Source>
+void launch_product(const Source& source, const WgmmaWork& work,
+                    const Pixels<Shape, kLayout>& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const gemm::WgmmaPlaces places(work);
+  launch(
+      windows_wgmma<Shape, Source, kLayout>,
+      {dim3(blocks_for(places.count, 1, resident)), dim3(gemm::kWgmmaThreads), Shape::kSharedBytes},
+      source, work, places, result);
+}
+
+/// Computes out, of kLayout, with tiles of Shape and sums in `splits` parts; with Narrow ones where
+/// the copy engine cannot read the arrays. Returns without waiting.
+template <class Shape, Layout kLayout>
+void launch_with(const Windows& windows, int splits, const WindowArrays& arrays) {
+  const WgmmaWork work = work_of<Shape>(windows, splits);
+  const auto result = pixels_of<Shape, kLayout>(windows, splits, arrays);
+  if (by_the_copy_engine(windows, arrays)) {
+    launch_product(im2col_source<Shape>(windows, arrays), work, result);
+  } else if constexpr (std::is_same_v<Shape, Narrow>) {
+    launch_product(gathered_source<Shape>(windows, arrays), work, result);
+  } else {
+    launch_with<Narrow, kLayout>(windows, splits, arrays);
+    return;  // parts are added up there
+  }
+  if (splits > 1) {
+    launch_sum_splits(arrays.parts, splits, windows.out_size(), arrays.bias, windows.plane(),
+                      windows.K, windows.activation, arrays.out);
+  }
+}
+
+/// Computes out; returns without waiting.
+void launch_windows(const Windows& windows, const WindowArrays& arrays) {
+  if (windows.pixels() == 0) return;
+  const auto [shape, splits] = plan_of(windows);
+  const auto with = [&]<class Shape>(Shape) {
+    if (windows.layout == Layout::nchw) {
+      launch_with<Shape, Layout::nchw>(windows, splits, arrays);
+    } else {
+      launch_with<Shape, Layout::nhwc>(windows, splits, arrays);
+    }
+  };
+  switch (shape) {
+    case WindowPlan::narrow: with(Narrow{}); break;
+    case WindowPlan::tall: with(Tall{}); break;
+    case WindowPlan::medium: with(Medium{}); break;
+    case WindowPlan::large: with(Large{}); break;
+  }
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {

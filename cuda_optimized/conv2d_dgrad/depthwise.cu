@@ -27,8 +27,6 @@
 /// rows too long for shared memory to hold one of dx and those of dy that read it.
 /// **Try.** Stride 3: how many residues are there, and which taps of a 5 x 5 filter does each have?
 /// What in add_segment() stands in the way?
-#include <optional>
-
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/rung.hpp"
@@ -227,11 +225,9 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return plan ? OutputTile{plan->rows, conv.W} : OutputTile{};
 }
 
-using Kernel = void (*)(Conv2dProblem, PlanePlan, const float*, const float*, float*);
-
 /// A kernel, and for which filter it is.
 struct Choice {
-  Kernel kernel;
+  void (*kernel)(Conv2dProblem, PlanePlan, const float*, const float*, float*);
   int taps;  ///< 0: any filter.
   Pairs pairs;
 };
@@ -248,15 +244,12 @@ Choice with_stride_1(const Conv2dProblem& conv, bool pairs) {
 /// Here pairs are stored, but not loaded: a thread's outputs begin at a multiple of 7 columns.
 template <int kTaps>
 Choice with_stride_2(const Conv2dProblem& conv, bool pairs) {
-  const Pairs stored = pairs ? Pairs::even : Pairs::none;
   if (conv.pad.left % 2 == 0) {
-    return {pairs ? depthwise_dgrad<kTaps, 2, 0, Pairs::even>
-                  : depthwise_dgrad<kTaps, 2, 0, Pairs::none>,
-            kTaps, stored};
+    if (!pairs) return {depthwise_dgrad<kTaps, 2, 0, Pairs::none>, kTaps, Pairs::none};
+    return {depthwise_dgrad<kTaps, 2, 0, Pairs::even>, kTaps, Pairs::even};
   }
-  return {
-      pairs ? depthwise_dgrad<kTaps, 2, 1, Pairs::even> : depthwise_dgrad<kTaps, 2, 1, Pairs::none>,
-      kTaps, stored};
+  if (!pairs) return {depthwise_dgrad<kTaps, 2, 1, Pairs::none>, kTaps, Pairs::none};
+  return {depthwise_dgrad<kTaps, 2, 1, Pairs::even>, kTaps, Pairs::even};
 }
 
 Choice choose(const Conv2dProblem& conv, bool pairs) {

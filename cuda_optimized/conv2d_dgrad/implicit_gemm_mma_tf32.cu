@@ -3,7 +3,6 @@
 ///
 /// - Before: implicit_gemm_cp_async.cu
 /// - After: implicit_gemm_wgmma_tf32.cu
-/// - The kernel: cuda_optimized/conv2d/gathered_gemm_mma.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** With stride 1 the input gradient is a convolution of dy: pixel h of dx takes pixel
@@ -25,81 +24,119 @@
 /// **Costs.** With a stride, smaller launches one after the other, whose sums are not split. All
 /// else as in the forward rung; copies of 16 bytes need output channels in fours.
 /// **Try.** Launch all classes at once, with the class in blockIdx.z. What does B8 gain?
-#include <numeric>
-
 #include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
-#include "cuda_optimized/conv2d/gathered_gemm_mma.cuh"
+#include "cuda_optimized/conv2d/gathered_copies.cuh"
+#include "cuda_optimized/conv2d/gathered_depth.cuh"
+#include "cuda_optimized/conv2d/gathered_gemm.cuh"
+#include "cuda_optimized/conv2d/gathered_plan.cuh"
+#include "cuda_optimized/conv2d/sum_splits.cuh"
+#include "cuda_optimized/conv2d_dgrad/gathered_classes.cuh"
+#include "cuda_optimized/gemm/mma_tile.cuh"
 #include "cuda_optimized/gemm/repack.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-using conv2d::GatheredGemm;
-using conv2d::GatheredPlan;
+using conv2d::FourAtATime;
+using conv2d::GatheredShape;
+using conv2d::kLargeGathered;
+using conv2d::kMediumGathered;
+using conv2d::kMmaStep;
+using conv2d::kNarrowGathered;
+using conv2d::kSmallGathered;
+using conv2d::kThinGathered;
+using conv2d::OneAtATime;
+using conv2d::TileOrder;
 
-/// The pixels first, first + stride, ... of dx along one axis, and their taps.
-struct Class {
-  int first, count;     ///< `count` pixels
-  int tap_first, taps;  ///< tap_first, tap_first + tap_step, ...: `taps` taps
-  int tap_step;
-  int source_first;  ///< row of dy that the first pixel's first tap reads; may be negative
-  int source_step;   ///< from a tap's row to the next one's
-};
+/// A class of pixels of dx [N][H][W][C], a product of dy [N][P][Q][K] and turned weights rounded to
+/// TF32. A split sums up its share of the steps and writes it to out + split * split_size.
+/// Grid (tiles, <= groups, splits), tiles of filters fastest. Block (S.threads()).
+template <GatheredShape S, class Copy>
+__global__ void __launch_bounds__(S.threads(), S.blocks)
+    dgrad_mma(GatheredGemm product, int tiles_n, std::int64_t pixel_count, std::int64_t split_size,
+              const float* dy, const float* weights, float* out) {
+  using TileA = gemm::MmaTile<TileOrder::along_k, S.M>;
+  using Sums = gemm::MmaSums<S.warp_m / 16, S.warp_n / 8, true, false>;
+  float* const tiles = dynamic_shared<float>();  // [S.stages] tiles of pixels and of filters
+  float* const table = tiles + S.stages * S.stage_floats();
+  auto* const outs = reinterpret_cast<std::int64_t*>(table + S.M * conv2d::kRowBytes / 4);  // [S.M]
+  const std::int64_t m0 = std::int64_t{blockIdx.x / static_cast<unsigned>(tiles_n)} * S.M;
+  const int n0 = static_cast<int>(blockIdx.x % static_cast<unsigned>(tiles_n)) * S.N;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp / (S.N / S.warp_n) * S.warp_m;
+  const int warp_n = warp % (S.N / S.warp_n) * S.warp_n;
+  const int rows = static_cast<int>(pixel_count - m0 < S.M ? pixel_count - m0 : S.M);
+  const conv2d::Depth depth =
+      conv2d::share_of(conv2d::depth_of(product, m0, rows), static_cast<int>(blockIdx.z),
+                       static_cast<int>(gridDim.z));
+  out += blockIdx.z * split_size;
+  const bool in_pairs = product.out_channels % 2 == 0 && product.filters % 2 == 0 &&
+                        reinterpret_cast<std::uintptr_t>(out) % 8 == 0;
 
-Class class_of(int first, int size, int pad, int stride, int dilation, int taps) {
-  Class found{};
-  found.first = first;
-  found.count = ceil_div(size - first, stride);
-  const std::int64_t residue = (std::int64_t{first} + pad) % stride;
-  // r * dilation % stride repeats every stride / gcd taps, and takes each value once in between.
-  const int gcd = std::gcd(stride, dilation);
-  found.tap_step = stride / gcd;
-  found.source_step = -(dilation / gcd);
-  int r = 0;
-  while (r < taps && r < found.tap_step && std::int64_t{r} * dilation % stride != residue) ++r;
-  if (r < taps && r < found.tap_step) {
-    found.tap_first = r;
-    found.taps = ceil_div(taps - r, found.tap_step);
-    found.source_first =
-        static_cast<int>(floor_div(std::int64_t{first} + pad - std::int64_t{r} * dilation, stride));
+  // The constructor of Copy has the barrier between these stores and the loads below.
+  for (int i = static_cast<int>(threadIdx.x); i < S.M; i += S.threads()) {
+    outs[i] = i < rows ? pixel_at(product, m0 + i).out : -1;
   }
-  return found;
-}
+  for (int group = static_cast<int>(blockIdx.y); group < product.groups;
+       group += static_cast<int>(gridDim.y)) {
+    const Copy copy(product, {m0, pixel_count, n0, group, depth.end}, dy, weights, table);
+    const int steps = ceil_div(depth.end - depth.begin, kMmaStep);
+    const auto tile_of = [&](int step) { return tiles + step % S.stages * S.stage_floats(); };
+    const auto ask_for = [&](int step) {
+      if (step < steps) {
+        copy(depth.begin + step * kMmaStep, tile_of(step), tile_of(step) + TileA::kFloats);
+      }
+      ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    };
+    const auto wait_for_next = [] {
+      ptx::cp_async_wait_group<S.stages - 2>();  // this thread's copies of the next stage are there
+      // Makes the copies of all threads visible to all; and separates the loads of the stage before
+      // from the copies that will overwrite its tiles.
+      __syncthreads();
+    };
+    typename Sums::Factors factors[2];
+    const auto load = [&](int step, int k) {
+      factors[k / 8 % 2].template load<TileOrder::along_k, S.M, TileOrder::along_k, S.N>(
+          tile_of(step), warp_m, tile_of(step) + TileA::kFloats, warp_n, k);
+    };
 
-/// The product of a class. Its weights are w as [groups][R][S][C/groups][K/groups].
-GatheredGemm product_of(const Conv2dProblem& conv, const Class& h, const Class& w) {
-  const int channels = conv.K / conv.groups, filters = conv.C / conv.groups;
-  const std::int64_t weights_s = std::int64_t{filters} * channels, weights_r = conv.S * weights_s;
-  const int taps_across = h.taps > 0 ? w.taps : 0;
-  return {.N = conv.N,
-          .rows = h.count,
-          .columns = w.count,
-          .first = {h.source_first, w.source_first},
-          .stride = {1, 1},
-          .H = conv.P,
-          .W = conv.Q,
-          .channels = channels,
-          .source_channels = conv.K,
-          .R = h.taps,
-          .S = taps_across,
-          .tap = {h.source_step, w.source_step},
-          .filters = filters,
-          .out_channels = conv.C,
-          .out_H = conv.H,
-          .out_W = conv.W,
-          .out_first = {h.first, w.first},
-          .out_stride = conv.stride,
-          .groups = conv.groups,
-          .weights_group = conv.R * weights_r,
-          .weights_first = h.tap_first * weights_r + w.tap_first * weights_s,
-          .weights_r = h.tap_step * weights_r,
-          .weights_s = w.tap_step * weights_s,
-          .weights_f = channels,
-          .by_channels = FastDivision(channels),
-          .by_taps_across = FastDivision(std::max(taps_across, 1)),
-          .by_columns = FastDivision(w.count),
-          .by_rows = FastDivision(h.count)};
+    Sums sums;
+#pragma unroll 1
+    for (int step = 0; step < S.stages - 1; ++step) ask_for(step);
+    wait_for_next();
+    load(0, 0);
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+#pragma unroll
+      for (int k = 0; k < kMmaStep; k += 8) {
+        // The next fragments are on their way while these are multiplied, also across the barrier.
+        if (k + 8 < kMmaStep) {
+          load(step, k + 8);
+        } else {
+          wait_for_next();
+          load(step + 1, 0);  // after the last stage: nobody multiplies them
+        }
+        sums.multiply(factors[k / 8 % 2]);
+        if (k == 0) ask_for(step + S.stages - 1);
+      }
+    }
+    __syncthreads();  // separates the last loads from the next group's copies
+
+    sums.for_each_pair([&](int row, int column, float first, float second) {
+      const std::int64_t at = outs[warp_m + row];
+      const int f = n0 + warp_n + column;
+      if (at < 0 || f >= product.filters) return;
+      const int channel = group * product.filters + f;
+      const bool both = f + 1 < product.filters;
+      if (in_pairs) {
+        *reinterpret_cast<float2*>(out + at + channel) = {first, second};
+      } else {
+        out[at + channel] = first;
+        if (both) out[at + channel + 1] = second;
+      }
+    });
+  }
 }
 
 std::int64_t products_of(const Conv2dProblem& conv) {
@@ -123,28 +160,54 @@ std::int64_t outputs_of(const Conv2dProblem& conv) {
   return std::int64_t{conv.N} * conv.H * conv.W * conv.C;
 }
 
-/// Calls body(product, plan) for each class of pixels.
-template <class Body>
-void for_each_class(const Conv2dProblem& conv, const Body& body) {
-  const int classes_h = std::min(conv.stride.h, conv.H),
-            classes_w = std::min(conv.stride.w, conv.W);
-  for (int i = 0; i < classes_h; ++i) {
-    const Class h = class_of(i, conv.H, conv.pad.top, conv.stride.h, conv.dilation.h, conv.R);
-    for (int j = 0; j < classes_w; ++j) {
-      const Class w = class_of(j, conv.W, conv.pad.left, conv.stride.w, conv.dilation.w, conv.S);
-      const GatheredGemm product = product_of(conv, h, w);
-      // Parts are added up for the whole of dx.
-      body(product, conv2d::plan_gathered(product, classes_h * classes_w == 1));
-    }
-  }
-}
-
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t parts = 0;
-  for_each_class(conv, [&](const GatheredGemm&, const GatheredPlan& plan) {
+  for_each_pixel_class(conv, [&](const GatheredGemm&, const GatheredPlan& plan) {
     if (plan.splits > 1) parts = plan.splits * outputs_of(conv);
   });
   return static_cast<std::size_t>(padded_weights_of(conv) + parts) * sizeof(float);
+}
+
+using Kernel = decltype(&dgrad_mma<kSmallGathered, OneAtATime<kSmallGathered>>);
+
+/// The kernels of a shape.
+struct Kernels {
+  GatheredShape shape;
+  Kernel four_at_a_time, one_at_a_time;
+};
+
+template <GatheredShape S>
+constexpr Kernels kKernels = {S, dgrad_mma<S, FourAtATime<S>>, dgrad_mma<S, OneAtATime<S>>};
+
+Kernel kernel_of(const GatheredShape& shape, bool in_fours) {
+  Kernel kernel = nullptr;
+  for (const Kernels& kernels :
+       {kKernels<kThinGathered>, kKernels<kSmallGathered>, kKernels<kNarrowGathered>,
+        kKernels<kMediumGathered>, kKernels<kLargeGathered>}) {
+    if (kernels.shape == shape) kernel = in_fours ? kernels.four_at_a_time : kernels.one_at_a_time;
+  }
+  return kernel;
+}
+
+/// Launches the kernel for a class of pixels, and the one that adds up its parts.
+/// @param weights turned
+void launch_class(const Conv2dProblem& conv, const GatheredGemm& product, const GatheredPlan& plan,
+                  const float* dy, const float* weights, float* parts, float* dx) {
+  const auto [shape, splits, seconds] = plan;
+  const bool is_split = splits > 1;
+  const bool in_fours = channels_in_fours(product) && product.fits_ints(shape.M) &&
+                        reinterpret_cast<std::uintptr_t>(dy) % 16 == 0;
+  const int tiles_n = ceil_div(product.filters, shape.N);
+  const std::int64_t tiles = ceil_div<std::int64_t>(product.pixels(), shape.M) * tiles_n;
+  const dim3 grid(blocks_for(tiles, 1), blocks_for(product.groups, 1, kMaxGridYZ),
+                  static_cast<unsigned>(splits));
+  launch(kernel_of(shape, in_fours),
+         {grid, static_cast<unsigned>(shape.threads()), shape.shared_bytes()}, product, tiles_n,
+         product.pixels(), is_split ? outputs_of(conv) : 0, dy, weights, is_split ? parts : dx);
+  if (is_split) {
+    conv2d::launch_sum_splits(parts, splits, outputs_of(conv), nullptr, 1, conv.C, Activation::none,
+                              dx);
+  }
 }
 
 /// dy [N][P][Q][K], weights [K][R][S][C/groups], dx [N][H][W][C].
@@ -163,19 +226,16 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
        .to_row = channels,
        .padded = channels},
       arrays.in<float>("weights"), turned);
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(dy) % 16 == 0;
-  for_each_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
-    const bool in_fours = channels_in_fours(product) && is_aligned;
-    conv2d::launch_gathered(product, plan, in_fours, dy, turned, nullptr,
-                            turned + padded_weights_of(conv), outputs_of(conv),
-                            arrays.out<float>("dx"));
+  for_each_pixel_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
+    launch_class(conv, product, plan, dy, turned, turned + padded_weights_of(conv),
+                 arrays.out<float>("dx"));
   });
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
   std::string first;
   bool all_alike = true, without_taps = false;
-  for_each_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
+  for_each_pixel_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
     const std::string words = in_words(product, plan);
     if (first.empty()) first = words;
     all_alike = all_alike && words == first;

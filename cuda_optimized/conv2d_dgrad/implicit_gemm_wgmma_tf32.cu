@@ -2,7 +2,6 @@
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
 ///
 /// - Before: implicit_gemm_mma_tf32.cu
-/// - The kernel: cuda_optimized/conv2d/wgmma_windows.cuh
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** dx[h] gets a product from tap r if h = p * stride - pad + r * dilation for some p.
@@ -26,137 +25,125 @@
 /// problems, filters of over 1024 taps, and GPUs other than compute capability 9.0.
 /// **Try.** For stride 3, dilation 2 and 4 taps, write down the taps of each residue. When do all
 /// residues have the same number of taps?
-#include <numeric>
-#include <vector>
+#include <type_traits>
 
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d/sum_splits.cuh"
 #include "cuda_optimized/conv2d/wgmma_windows.cuh"
+#include "cuda_optimized/conv2d/window_packing.cuh"
+#include "cuda_optimized/conv2d/window_pixels.cuh"
+#include "cuda_optimized/conv2d/window_plan.cuh"
+#include "cuda_optimized/conv2d/window_sources.cuh"
+#include "cuda_optimized/conv2d_dgrad/window_classes.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-using conv2d::Windows;
+using conv2d::kWgmmaStep;
+using conv2d::Large;
+using conv2d::Medium;
+using conv2d::Narrow;
+using conv2d::Pixels;
+using conv2d::Tall;
+using conv2d::WgmmaItem;
+using conv2d::WgmmaWork;
+using conv2d::WindowArrays;
+using conv2d::WindowPlan;
 
-/// Along one axis, the pixels of dx whose number has the same residue modulo the stride.
-struct Residue {
-  int first;             ///< The first of those pixels.
-  int count;             ///< How many there are.
-  int taps;              ///< How many taps reach them; may be 0.
-  int tap, tap_step;     ///< The first of these taps in w, and from one to the next.
-  int window, dilation;  ///< Where in dy the first pixel's window begins, and its taps' distance.
-};
+/// Sums over windows: one warp, the producer, brings the steps' pixels and filters from `source`;
+/// the others, two warpgroups of consumers, multiply them and store the sums in `result`. Source:
+/// Im2colSource or GatheredSource. Grid: <= places.count; block gemm::kWgmmaThreads.
+template <class Shape, class Source, Layout kLayout>
+__global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
+    windows_wgmma(const __grid_constant__ Source source, WgmmaWork work, gemm::WgmmaPlaces places,
+                  Pixels<Shape, kLayout> result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
 
-/// For each residue of an axis. A tap r reaches pixel h from p = (h + pad - r * dilation) / stride
-/// where that is a whole number.
-std::vector<Residue> residues(int size, int pad, int stride, int dilation, int all_taps) {
-  const int common = std::gcd(stride, dilation), tap_step = stride / common;
-  std::vector<Residue> list;
-  for (int first = 0; first < std::min(stride, size); ++first) {
-    int tap = 0;
-    const auto reaches = [&] {
-      return (first + std::int64_t{pad} - std::int64_t{tap} * dilation) % stride == 0;
-    };
-    while (tap < std::min(tap_step, all_taps) && !reaches()) ++tap;
-    const bool any = tap < std::min(tap_step, all_taps);
-    const int taps = any ? ceil_div(all_taps - tap, tap_step) : 0;
-    // Larger taps come from smaller p: the last tap is the first of the window.
-    const std::int64_t last = tap + (taps - 1) * std::int64_t{tap_step};
-    list.push_back({.first = first,
-                    .count = ceil_div(size - first, stride),
-                    .taps = taps,
-                    .tap = tap,
-                    .tap_step = tap_step,
-                    .window = any ? static_cast<int>((first + pad - last * dilation) / stride) : 0,
-                    .dilation = dilation / common});
-  }
-  return list;
-}
-
-/// One pair of residues: a forward pass over dy with some of the taps, in reverse order.
-struct Class {
-  Residue h, w;
-  Windows windows;
-  std::int64_t weights;  ///< floats in the workspace before its weights
-};
-
-struct Plan {
-  std::vector<Class> classes;
-  bool all_pixels = true;    ///< some tap reaches every pixel of dx
-  bool packs = false;        ///< dy is copied into the workspace
-  std::int64_t weights = 0;  ///< floats of all classes' weights
-  std::int64_t dy = 0;       ///< floats of the copy
-  std::int64_t parts = 0;    ///< floats of sums in parts
-};
-
-Plan plan_of(const Conv2dProblem& conv) {
-  Plan plan;
-  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  bool all_fit = true;
-  for (const Residue& h : residues(conv.H, conv.pad.top, conv.stride.h, conv.dilation.h, conv.R)) {
-    for (const Residue& w :
-         residues(conv.W, conv.pad.left, conv.stride.w, conv.dilation.w, conv.S)) {
-      if (h.taps == 0 || w.taps == 0) {
-        plan.all_pixels = false;
-        continue;
-      }
-      const Windows windows = {.layout = conv.layout,
-                               .N = conv.N,
-                               .P = h.count,
-                               .Q = w.count,
-                               .K = conv.C,
-                               .groups = conv.groups,
-                               .H = conv.P,
-                               .W = conv.Q,
-                               .group_c = group_k,
-                               .R = h.taps,
-                               .S = w.taps,
-                               .first = {h.window, w.window},
-                               .stride = {1, 1},
-                               .dilation = {h.dilation, w.dilation},
-                               .out_H = conv.H,
-                               .out_W = conv.W,
-                               .out_first = {h.first, w.first},
-                               .out_stride = conv.stride};
-      plan.classes.push_back({h, w, windows, plan.weights});
-      plan.weights += ceil_div(std::int64_t{conv.groups} * group_c * h.taps * w.taps *
-                                   conv2d::padded_channels(group_k),
-                               std::int64_t{64}) *
-                      64;
-      all_fit = all_fit && conv2d::fits_the_copy_engine(windows);
-      plan.parts = std::max(plan.parts, conv2d::part_floats(windows));
-      plan.dy = conv2d::packed_source_floats(windows);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], gemm::kConsumerThreads / 32);
     }
+    ptx::fence_mbarrier_init();
   }
-  // Where no tap reaches any pixel there is no class, and dx is zero.
-  plan.packs = conv.layout == Layout::nchw && all_fit && !plan.classes.empty();
-  if (!plan.packs) plan.dy = 0;
-  return plan;
-}
+  __syncthreads();  // separates the initialisation from all use of the barriers
 
-/// Copies the class's weights: w[k][c][tap] becomes [c][taps, the last one first][k].
-void pack_weights(const Conv2dProblem& conv, const Class& part, int padded, const float* weights,
-                  float* packed) {
-  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const bool nchw = conv.layout == Layout::nchw;
-  const std::int64_t filter = std::int64_t{conv.R} * conv.S * group_c;
-  const std::int64_t tap = nchw ? 1 : group_c, row = tap * conv.S;
-  const std::int64_t packed_c = std::int64_t{part.h.taps} * part.w.taps * padded;
-  const std::int64_t last_r = part.h.tap + (part.h.taps - 1) * std::int64_t{part.h.tap_step};
-  const std::int64_t last_s = part.w.tap + (part.w.taps - 1) * std::int64_t{part.w.tap_step};
-  gemm::launch_transpose(
-      {.axes = {{.count = conv.groups, .from = group_k * filter, .to = group_c * packed_c},
-                {.count = part.h.taps,
-                 .from = -part.h.tap_step * row,
-                 .to = std::int64_t{part.w.taps} * padded},
-                {.count = part.w.taps, .from = -part.w.tap_step * tap, .to = padded}},
-       .rows = group_k,
-       .columns = group_c,
-       .from_row = filter,
-       .from_column = nchw ? std::int64_t{conv.R} * conv.S : 1,
-       .to_row = packed_c,
-       .padded = padded},
-      weights + last_r * row + last_s * tap, packed);
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= gemm::kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    if (lane != 0 && !Source::kWholeWarp) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!gemm::item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, reinterpret_cast<float*>(a),
+                    reinterpret_cast<float*>(a + Shape::kBytesA), &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  const int consumer = thread / 128, warp = thread % 128 / 32;
+  constexpr int kRows = Shape::M / gemm::kConsumers;  // of a consumer
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!gemm::item_at(work, places, index, &item)) continue;
+    float sums[Shape::kRowTiles][Shape::N / 2];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const char* a = stages + stage * Shape::kStageBytes;
+      const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kWgmmaStep * 4);
+      const std::uint64_t b_at = ptx::wgmma_descriptor(a + Shape::kBytesA);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kWgmmaStep; k += 8) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Descriptors count in units of 16 bytes.
+          ptx::wgmma_m64k8_tf32<Shape::N>(sums[i], a_at + (i * 64 * kWgmmaStep + k) / 4,
+                                          b_at + k / 4, true);
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    result.store_tile(item, consumer * kRows + warp * 16 + lane / 4, sums);
+  }
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -169,12 +156,64 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  const Plan plan = plan_of(conv);
+  const ClassesPlan plan = plan_of(conv);
   return static_cast<std::size_t>(plan.weights + plan.dy + plan.parts) * sizeof(float);
 }
 
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, Layout kLayout, class Source>
+void launch_product(const Source& source, const WgmmaWork& work,
+                    const Pixels<Shape, kLayout>& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const gemm::WgmmaPlaces places(work);
+  launch(
+      windows_wgmma<Shape, Source, kLayout>,
+      {dim3(blocks_for(places.count, 1, resident)), dim3(gemm::kWgmmaThreads), Shape::kSharedBytes},
+      source, work, places, result);
+}
+
+/// Computes out, of kLayout, with tiles of Shape and sums in `splits` parts; with Narrow ones where
+/// the copy engine cannot read the arrays. Returns without waiting.
+template <class Shape, Layout kLayout>
+void launch_with(const Windows& windows, int splits, const WindowArrays& arrays) {
+  const WgmmaWork work = conv2d::work_of<Shape>(windows, splits);
+  const auto result = conv2d::pixels_of<Shape, kLayout>(windows, splits, arrays);
+  if (by_the_copy_engine(windows, arrays)) {
+    launch_product(conv2d::im2col_source<Shape>(windows, arrays), work, result);
+  } else if constexpr (std::is_same_v<Shape, Narrow>) {
+    launch_product(conv2d::gathered_source<Shape>(windows, arrays), work, result);
+  } else {
+    launch_with<Narrow, kLayout>(windows, splits, arrays);
+    return;  // parts are added up there
+  }
+  if (splits > 1) {
+    conv2d::launch_sum_splits(arrays.parts, splits, windows.out_size(), nullptr, windows.plane(),
+                              windows.K, Activation::none, arrays.out);
+  }
+}
+
+/// Computes out; returns without waiting.
+void launch_windows(const Windows& windows, const WindowArrays& arrays) {
+  if (windows.pixels() == 0) return;
+  const auto [shape, splits] = plan_of(windows);
+  const auto with = [&]<class Shape>(Shape) {
+    if (windows.layout == Layout::nchw) {
+      launch_with<Shape, Layout::nchw>(windows, splits, arrays);
+    } else {
+      launch_with<Shape, Layout::nhwc>(windows, splits, arrays);
+    }
+  };
+  switch (shape) {
+    case WindowPlan::narrow: with(Narrow{}); break;
+    case WindowPlan::tall: with(Tall{}); break;
+    case WindowPlan::medium: with(Medium{}); break;
+    case WindowPlan::large: with(Large{}); break;
+  }
+}
+
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const Plan plan = plan_of(conv);
+  const ClassesPlan plan = plan_of(conv);
   const std::int64_t size = std::int64_t{conv.N} * conv.C * conv.H * conv.W;
   if (size == 0) return;
   const int group_k = conv.K / conv.groups;
@@ -186,29 +225,29 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(size) * sizeof(float)));
   }
   if (plan.packs) conv2d::pack_source(plan.classes.front().windows, dy, packed_dy);
-  for (const Class& part : plan.classes) {
+  for (const WindowClass& part : plan.classes) {
     Windows windows = part.windows;
     // If dy is read as it is, the weights have its number of channels; if it is copied, both are
     // padded.
     const int padded = plan.packs ? conv2d::padded_channels(group_k) : group_k;
     windows.group_c = padded;
     pack_weights(conv, part, padded, weights, packed_weights + part.weights);
-    conv2d::launch_windows(windows, {.source = plan.packs ? packed_dy : dy,
-                                     .weights = packed_weights + part.weights,
-                                     .bias = nullptr,
-                                     .source_layout = plan.packs ? Layout::nhwc : conv.layout,
-                                     .weights_layout = Layout::nhwc,
-                                     .out = dx,
-                                     .parts = packed_dy + plan.dy});
+    launch_windows(windows, {.source = plan.packs ? packed_dy : dy,
+                             .weights = packed_weights + part.weights,
+                             .bias = nullptr,
+                             .source_layout = plan.packs ? Layout::nhwc : conv.layout,
+                             .weights_layout = Layout::nhwc,
+                             .out = dx,
+                             .parts = packed_dy + plan.dy});
   }
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const Plan plan = plan_of(conv);
+  const ClassesPlan plan = plan_of(conv);
   if (plan.classes.empty()) return "zeros";
   std::string first;
   bool all_alike = true;
-  for (const Class& part : plan.classes) {
+  for (const WindowClass& part : plan.classes) {
     Windows windows = part.windows;
     if (plan.packs) windows.group_c = conv2d::padded_channels(windows.group_c);
     const std::string words =

@@ -26,131 +26,24 @@
 /// and what it reads of x do not fit into shared memory.
 /// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
 /// `./ladder test` say about the bits?
-#include <optional>
-
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/fast_division.hpp"
 #include "core/rung.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
 #include "cuda_optimized/conv2d/plane_tile.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
+#include "cuda_optimized/conv2d_wgrad/depthwise_parts.cuh"
+#include "cuda_optimized/conv2d_wgrad/depthwise_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-using conv2d::flat_load;
 using conv2d::flat_phase;
-using conv2d::flat_room;
-using conv2d::kSegment;
 using conv2d::load_segment;
 using conv2d::Pairs;
 
-constexpr int kThreads = 224;                    ///< Of a block, at most: 16 images of 14 rows.
-[[maybe_unused]] constexpr int kBlocks = 4;      ///< Should fit an SM, with a 3 x 3 filter; else 2.
-constexpr int kStages = 2;                       ///< Parts of the images under way.
-constexpr int kMaxSegments = 16;                 ///< Threads along a row; longer rows go round.
-constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
-constexpr std::int64_t kEnoughBlocks = 528;      ///< With fewer filters, images are split.
-constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< With more filters a block takes several.
-constexpr int kDeclaredBytes = 1024;             ///< Of __shared__ variables, at most.
-
-/// How the outputs of a filter are cut into parts.
-struct Plan {
-  int images;     ///< Of a part, as whole planes; more than one only if `rows` is P.
-  int rows;       ///< Rows of dy in a part.
-  int x_floats;   ///< Room for an image's x, a multiple of 4.
-  int dy_floats;  ///< Room for its dy.
-  int parts;      ///< Of a filter: bands of all images, or groups of whole images.
-  int splits;     ///< Blocks that share a filter, each with a run of parts_each parts.
-  int parts_each;
-  int columns;   ///< Sums of a filter: R * S and the bias.
-  int segments;  ///< Threads along a row; the block is [images][rows][segments] threads.
-  FastDivision by_segments, by_rows;     ///< For a thread's place.
-  FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
-  /// Vectors of a plane of x and of dy, if whole planes are copied and all begin at multiples of 16
-  /// bytes; 0 if not.
-  int x_vectors = 0, dy_vectors = 0;
-  FastDivision by_x_vectors = {}, by_dy_vectors = {};
-
-  int threads() const { return ceil_div(images * rows * segments, 32) * 32; }
-
-  HOST_DEVICE int part_floats() const { return images * (x_floats + dy_floats); }
-  std::int64_t bytes() const {
-    return std::int64_t{kStages} * part_floats() * std::int64_t{sizeof(float)};
-  }
-};
-
-/// A part of the images: planes n ... n + images - 1, rows of dy and of x.
-struct Part {
-  int n, images, p, rows, h, x_rows;
-};
-
-__device__ Part part_at(const Conv2dProblem& conv, const Plan& plan, int index) {
-  if (plan.images > 1) {
-    const int n = index * plan.images;
-    return {n, min(plan.images, conv.N - n), 0, conv.P, 0, conv.H};
-  }
-  const int n = plan.by_bands.quotient(index);
-  const int p = plan.by_bands.remainder(index, n) * plan.rows, rows = min(plan.rows, conv.P - p);
-  const int first = p * conv.stride.h - conv.pad.top;
-  const int last = first + (rows - 1) * conv.stride.h + (conv.R - 1) * conv.dilation.h;
-  const int h = min(max(first, 0), conv.H);
-  return {n, 1, p, rows, h, min(max(last + 1, h), conv.H) - h};
-}
-
-/// Where an image's piece of the part begins.
-__device__ const float* x_of(const Conv2dProblem& conv, const Part& part, int image, int c,
-                             const float* x) {
-  return x + ((std::int64_t{part.n + image} * conv.C + c) * conv.H + part.h) * conv.W;
-}
-__device__ const float* dy_of(const Conv2dProblem& conv, const Part& part, int image, int k,
-                              const float* dy) {
-  return dy + ((std::int64_t{part.n + image} * conv.K + k) * conv.P + part.p) * conv.Q;
-}
-
-/// The block begins to copy planes, one of each image, to places `room` floats apart. by_vectors
-/// divides by the vectors of a plane. A thread keeps its vector, and goes from image to image: an
-/// addition a copy, where its place in each image would cost ten instructions.
-__device__ void load_planes(const float* from, std::int64_t image_size, int images,
-                            const FastDivision& by_vectors, float* to, int room) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int at_once = by_vectors.quotient(static_cast<int>(blockDim.x));
-  const int first = by_vectors.quotient(thread);
-  const int place = 4 * by_vectors.remainder(thread, first);
-  if (first >= at_once) return;
-  from += first * image_size + place;
-  to += first * room + place;
-  for (int image = first; image < images; image += at_once) {
-    ptx::cp_async<16>(to, from);
-    from += at_once * image_size;
-    to += at_once * room;
-  }
-}
-
-/// The block begins to copy a part to `to`: x and dy of each image.
-__device__ void load_part(const Conv2dProblem& conv, const Plan& plan, const Part& part, int c,
-                          int k, const float* x, const float* dy, float* to) {
-  const int room = plan.x_floats + plan.dy_floats;
-  if (plan.x_vectors > 0) {
-    load_planes(x_of(conv, part, 0, c, x), std::int64_t{conv.C} * conv.H * conv.W, part.images,
-                plan.by_x_vectors, to, room);
-    load_planes(dy_of(conv, part, 0, k, dy), std::int64_t{conv.K} * conv.P * conv.Q, part.images,
-                plan.by_dy_vectors, to + plan.x_floats, room);
-    return;
-  }
-  // Planes may begin anywhere: a warp copies one after the other.
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  for (int i = warp; i < 2 * part.images; i += static_cast<int>(blockDim.x) / 32) {
-    float* image = to + i / 2 * room;
-    if (i % 2 == 0) {
-      flat_load(image, x_of(conv, part, i / 2, c, x), part.x_rows * conv.W, lane, 32);
-    } else {
-      flat_load(image + plan.x_floats, dy_of(conv, part, i / 2, k, dy), part.rows * conv.Q, lane,
-                32);
-    }
-  }
-}
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more filters a block takes several.
+[[maybe_unused]] constexpr int kBlocks = 4;   ///< Should fit an SM, with a 3 x 3 filter; else 2.
 
 /// Adds the products of a piece of a row of dy with what it reads of x: filter kTaps x kTaps,
 /// stride kStride, no dilation. Rows 0 ... rows - 1 of x are there.
@@ -178,54 +71,18 @@ __device__ void add_segment(const float* x, int W, int rows, int h0, int w0, con
   }
 }
 
-/// Adds `sums` up over the lanes of a warp. Two lanes that are kStep apart each take one half of
-/// the sums and give away the other: 5 + 3 + 2 + 1 + 1 shuffles for 10 sums, not 10 * 5. In the end
-/// a lane has sum number `first`, if `count` (at first kCount) is positive.
-template <int kStep, int kCount>
-__device__ float add_lanes(const float (&sums)[kCount], int lane, int& first, int& count) {
-  if constexpr (kStep == 0) {
-    static_assert(kCount == 1, "as many sums as lanes, at most");
-    return sums[0];
-  } else {
-    constexpr int kHalf = (kCount + 1) / 2;
-    const bool upper = (lane & kStep) != 0;
-    float half[kHalf];
-#pragma unroll
-    for (int i = 0; i < kHalf; ++i) {
-      const float above = i + kHalf < kCount ? sums[i + kHalf] : 0.0f;
-      half[i] =
-          (upper ? above : sums[i]) + __shfl_xor_sync(0xffffffffu, upper ? sums[i] : above, kStep);
-    }
-    if (upper) first += kHalf;
-    count = upper ? count - kHalf : min(count, kHalf);
-    return add_lanes<kStep / 2>(half, lane, first, count);
-  }
-}
-
-/// Writes a filter's sum where it belongs: to dw and db, or to the sums of a split.
-__device__ void write_sum(const Plan& plan, std::int64_t filters, int split, std::int64_t k,
-                          int column, float sum, float* dw, float* db, float* parts) {
-  if (plan.splits > 1) {
-    parts[(split * filters + k) * plan.columns + column] = sum;
-  } else if (column < plan.columns - 1) {
-    dw[k * (plan.columns - 1) + column] = sum;
-  } else {
-    db[k] = sum;
-  }
-}
-
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][1][R][S], db [K], parts [splits][K][columns]. The filter
 /// is kTaps x kTaps with stride kStride, or any if they are 0. Grid (<= K * tiles of columns,
-/// splits), block plan.threads(), or kThreads for any filter.
+/// splits), block plan.threads(), or kDepthwiseThreads for any filter.
 template <int kTaps, int kStride, Pairs kPairs>
-__global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
-    depthwise_wgrad(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* dw,
-                    float* db, float* parts) {
-  float* ring = dynamic_shared<float>();  // [kStages] parts
+__global__ void __launch_bounds__(kDepthwiseThreads, kTaps == 3 ? kBlocks : 2)
+    depthwise_wgrad(Conv2dProblem conv, DepthwisePlan plan, const float* x, const float* dy,
+                    float* dw, float* db, float* parts) {
+  float* ring = dynamic_shared<float>();  // [kDepthwiseStages] parts
   const int thread = static_cast<int>(threadIdx.x);
   const int split = static_cast<int>(blockIdx.y);
   const int begin = split * plan.parts_each, end = min(plan.parts, begin + plan.parts_each);
-  const int column_tiles = kTaps > 0 ? 1 : ceil_div(plan.columns, kThreads);
+  const int column_tiles = kTaps > 0 ? 1 : ceil_div(plan.columns, kDepthwiseThreads);
   // This thread's place, where the filter's size is known.
   [[maybe_unused]] const int line = plan.by_segments.quotient(thread);
   [[maybe_unused]] const int segment = plan.by_segments.remainder(thread, line);
@@ -236,7 +93,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
        tile += gridDim.x) {
     const int k = static_cast<int>(tile / column_tiles), c = plan.by_multiplier.quotient(k);
 #pragma unroll
-    for (int stage = 0; stage < kStages; ++stage) {
+    for (int stage = 0; stage < kDepthwiseStages; ++stage) {
       if (begin + stage < end) {
         load_part(conv, plan, part_at(conv, plan, begin + stage), c, k, x, dy,
                   ring + stage * plan.part_floats());
@@ -246,16 +103,18 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
     // The filter's size is known: each thread has all sums, of its pixels. Otherwise it has one
     // sum, of a share of the pixels, and `shares` threads have the same one.
     float sums[kTaps * kTaps + 1] = {};
-    [[maybe_unused]] const int column0 = static_cast<int>(tile % column_tiles) * kThreads;
-    [[maybe_unused]] const int tile_columns = min(kThreads, plan.columns - column0);
-    [[maybe_unused]] const int shares = kThreads / tile_columns, share = thread / tile_columns;
+    [[maybe_unused]] const int column0 = static_cast<int>(tile % column_tiles) * kDepthwiseThreads;
+    [[maybe_unused]] const int tile_columns = min(kDepthwiseThreads, plan.columns - column0);
+    [[maybe_unused]] const int shares = kDepthwiseThreads / tile_columns,
+                               share = thread / tile_columns;
     [[maybe_unused]] const int column = column0 + thread % tile_columns;
     int stage = 0;
     for (int index = begin; index < end; ++index) {
-      ptx::cp_async_wait_group<kStages - 1>();  // the oldest of kStages groups has landed
+      ptx::cp_async_wait_group<kDepthwiseStages -
+                               1>();  // the oldest of kDepthwiseStages groups has landed
       __syncthreads();  // ... and the other threads' copies, too, before any thread reads them
       float* here = ring + stage * plan.part_floats();
-      const Part part = part_at(conv, plan, index);
+      const ImagePart part = part_at(conv, plan, index);
       if constexpr (kTaps > 0) {
         constexpr int kOutputs = kSegment / kStride;
         if (image < part.images && row < part.rows) {
@@ -293,14 +152,14 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
         }
       }
       __syncthreads();  // between these reads and the copies of a later part to the same place
-      if (index + kStages < end) {
-        load_part(conv, plan, part_at(conv, plan, index + kStages), c, k, x, dy, here);
+      if (index + kDepthwiseStages < end) {
+        load_part(conv, plan, part_at(conv, plan, index + kDepthwiseStages), c, k, x, dy, here);
       }
       ptx::cp_async_commit_group();
-      stage = stage + 1 < kStages ? stage + 1 : 0;
+      stage = stage + 1 < kDepthwiseStages ? stage + 1 : 0;
     }
     if constexpr (kTaps > 0) {
-      __shared__ float of_warp[kThreads / 32][kTaps * kTaps + 1];
+      __shared__ float of_warp[kDepthwiseThreads / 32][kTaps * kTaps + 1];
       const int lane = thread % 32;
       int first = 0, count = kTaps * kTaps + 1;
       const float sum_of_lanes = add_lanes<16>(sums, lane, first, count);
@@ -314,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
       }
       __syncthreads();  // between these reads and the next filter's sums
     } else {
-      __shared__ float of_thread[kThreads];
+      __shared__ float of_thread[kDepthwiseThreads];
       of_thread[thread] = sums[0];
       __syncthreads();  // between the threads' sums and the reads below
       if (share == 0) {
@@ -327,92 +186,26 @@ __global__ void __launch_bounds__(kThreads, kTaps == 3 ? kBlocks : 2)
   }
 }
 
-/// Adds the splits, in their order. parts [splits][K][columns]. Grid any, block kThreads.
-__global__ void add_splits(Plan plan, std::int64_t filters, const float* parts, float* dw,
-                           float* db) {
-  const std::int64_t count = filters * plan.columns;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    float sum = parts[i];
-    for (int split = 1; split < plan.splits; ++split) sum += parts[split * count + i];
-    const int column = static_cast<int>(i % plan.columns);
-    const std::int64_t k = i / plan.columns;
-    if (column < plan.columns - 1) {
-      dw[k * (plan.columns - 1) + column] = sum;
-    } else {
-      db[k] = sum;
-    }
-  }
-}
-
-/// Room for whole images, or for a band of rows of one; nothing if it takes more than `most_bytes`.
-std::optional<Plan> plan_with(const Conv2dProblem& conv, int images, int rows,
-                              std::int64_t most_bytes = kBlockBytes) {
-  const std::int64_t x_rows =
-      images > 1 ? conv.H
-                 : std::min<std::int64_t>(conv.H, (rows - 1) * std::int64_t{conv.stride.h} +
-                                                      window_extent(conv.R, conv.dilation.h));
-  const auto floats = [](std::int64_t a, std::int64_t b) {
-    // Both factors end at the size of shared memory before they are multiplied: no overflow.
-    constexpr std::int64_t kTooLarge = kMaxSharedBytes;
-    return static_cast<int>(
-        flat_room(std::min(std::min(a, kTooLarge) * std::min(b, kTooLarge), kTooLarge)));
-  };
-  Plan plan{
-      .images = images,
-      .rows = rows,
-      .x_floats = floats(x_rows, conv.W),
-      .dy_floats = floats(rows, conv.Q),
-      .parts = 0,
-      .splits = 1,
-      .parts_each = 1,
-      .columns = conv.R * conv.S + 1,
-      .segments = std::min(ceil_div(conv.Q, kSegment / std::min(conv.stride.w, 2)), kMaxSegments),
-      .by_segments = {},
-      .by_rows = FastDivision(rows),
-      .by_bands = FastDivision(ceil_div(conv.P, rows)),
-      .by_multiplier = FastDivision(conv.K / conv.C)};
-  plan.by_segments = FastDivision(plan.segments);
-  if (images * rows * plan.segments > kThreads) return {};
-  if (plan.bytes() > most_bytes) return {};
-  plan.parts = images > 1 ? ceil_div(conv.N, images) : conv.N * ceil_div(conv.P, rows);
-  plan.splits = std::clamp(static_cast<int>(kEnoughBlocks / conv.K), 1, std::max(1, plan.parts));
-  plan.parts_each = ceil_div(std::max(1, plan.parts), plan.splits);
-  plan.splits = std::max(1, ceil_div(plan.parts, plan.parts_each));
-  return plan;
-}
-
-/// As many whole images as fit, or else as many rows as fit, at least one.
-std::optional<Plan> plan_of(const Conv2dProblem& conv) {
-  // As few parts as fit kStages, as images of equal number.
-  for (int images = std::min(64, std::max(1, ceil_div(conv.N, kStages))); images > 0; --images) {
-    if (const auto plan = plan_with(conv, images, conv.P)) return plan;
-  }
-  for (int rows = std::min(conv.P, kThreads); rows > 1; --rows) {
-    if (const auto plan = plan_with(conv, 1, rows)) return plan;
-  }
-  return plan_with(conv, 1, 1, kMaxSharedBytes - kDeclaredBytes);
-}
-
 Declined supports(const Conv2dProblem& conv) {
   if (const auto declined = conv2d::not_depthwise(conv)) return declined;
   if (std::int64_t{conv.N} * conv.P > INT32_MAX) return "2^31 and more rows of dy";
   if (!plan_of(conv)) {
-    return text(kStages, " times one row of dy, ", conv.Q, " floats, and the rows of ", conv.W,
-                " floats that it reads take more than ", kMaxSharedBytes - kDeclaredBytes,
+    return text(kDepthwiseStages, " times one row of dy, ", conv.Q, " floats, and the rows of ",
+                conv.W, " floats that it reads take more than ", kMaxSharedBytes - kDeclaredBytes,
                 " bytes of shared memory");
   }
   return {};
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  const Plan plan = plan_of(conv).value();
+  const DepthwisePlan plan = plan_of(conv).value();
   if (plan.splits == 1) return 0;
   return static_cast<std::size_t>(plan.splits) * static_cast<std::size_t>(conv.K) *
          static_cast<std::size_t>(plan.columns) * sizeof(float);
 }
 
-using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*, float*, float*);
+using Kernel = void (*)(Conv2dProblem, DepthwisePlan, const float*, const float*, float*, float*,
+                        float*);
 
 /// A kernel, and for which filter it is.
 struct Choice {
@@ -441,24 +234,15 @@ Choice choose(const Conv2dProblem& conv, bool pairs) {
   return {depthwise_wgrad<0, 0, Pairs::none>, 0, Pairs::none};
 }
 
-int threads_of(const Choice& choice, const Plan& plan) {
-  return choice.taps > 0 ? plan.threads() : kThreads;
+int threads_of(const Choice& choice, const DepthwisePlan& plan) {
+  return choice.taps > 0 ? plan.threads() : kDepthwiseThreads;
 }
 
 /// Whether all rows of x and dy begin at multiples of 8 bytes, if the first ones do.
 bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
-/// Whether whole planes are copied in vectors, at most one vector a thread; they are aligned if x
-/// and dy are.
-bool planes_of_vectors(const Conv2dProblem& conv, const Plan& plan, int threads) {
-  const std::int64_t x_floats = std::int64_t{conv.H} * conv.W;
-  const std::int64_t dy_floats = std::int64_t{conv.P} * conv.Q;
-  return plan.rows == conv.P && x_floats <= plan.x_floats && x_floats % 4 == 0 &&
-         dy_floats % 4 == 0 && std::max(x_floats, dy_floats) <= 4 * threads;
-}
-
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  Plan plan = plan_of(conv).value();
+  DepthwisePlan plan = plan_of(conv).value();
   const float* x = arrays.in<float>("x");
   const float* dy = arrays.in<float>("dy");
   const auto bits = reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy);
@@ -470,7 +254,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     plan.by_x_vectors = FastDivision(plan.x_vectors);
     plan.by_dy_vectors = FastDivision(plan.dy_vectors);
   }
-  const int column_tiles = choice.taps > 0 ? 1 : ceil_div(plan.columns, kThreads);
+  const int column_tiles = choice.taps > 0 ? 1 : ceil_div(plan.columns, kDepthwiseThreads);
   float* dw = arrays.out<float>("dw");
   float* db = arrays.out<float>("db");
   float* parts = arrays.workspace<float>();
@@ -481,17 +265,17 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
          x, dy, dw, db, parts);
   if (plan.splits > 1) {
     const std::int64_t sums = std::int64_t{conv.K} * plan.columns;
-    launch(add_splits, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, plan,
+    launch(add_splits, {blocks_for(sums, kDepthwiseThreads, kMaxBlocks), kDepthwiseThreads}, plan,
            std::int64_t{conv.K}, static_cast<const float*>(parts), dw, db);
   }
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const Plan plan = plan_of(conv).value();
+  const DepthwisePlan plan = plan_of(conv).value();
   const Choice choice = choose(conv, rows_in_pairs(conv));
   const std::string kernel =
       choice.taps == 0
-          ? text("any filter", plan.columns > kThreads ? ", more taps than threads" : "")
+          ? text("any filter", plan.columns > kDepthwiseThreads ? ", more taps than threads" : "")
           : text(choice.taps, " x ", choice.taps, ", stride ", conv.stride.h, ", ",
                  in_words(choice.pairs));
   return text(kernel,

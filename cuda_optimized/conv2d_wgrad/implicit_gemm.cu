@@ -30,18 +30,43 @@
 /// memory does a step take now?
 #include "core/conv2d_problem.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-constexpr int kStep = 8;  ///< Pixels that a block multiplies between two barriers.
-constexpr int kPad = 4;   ///< Floats behind each row of a tile: 4 more than a multiple of 32 banks.
+constexpr int kStep = 8;    ///< Pixels that a block multiplies between two barriers.
+constexpr int kStages = 2;  ///< Tiles in shared memory: one in use, the other being filled.
+constexpr int kPad = 4;  ///< Floats behind each row of a tile: 4 more than a multiple of 32 banks.
 
-/// A column of the product: a tap of a channel.
+/// One pixel of a step.
+struct Pixel {
+  std::int64_t x;    ///< Offset of its window's first tap in x, in the group's first channel.
+  std::int64_t dy;   ///< Offset of the pixel in dy, in the tile's first filter.
+  int h, w;          ///< Where its window begins in x, or in the padding.
+  bool inside_part;  ///< The pixel belongs to this block's part of the sum.
+};
+
+/// Number `pixel` of the tile's pixels.
+__device__ Pixel pixel_at(const SplitProduct& product, const SplitTile& tile, int first_filter,
+                          int pixel) {
+  const Conv2dProblem& conv = product.conv;
+  const int n = product.plane.quotient(pixel), place = product.plane.remainder(pixel, n);
+  const int p = product.row.quotient(place), q = product.row.remainder(place, p);
+  const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
+  const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
+  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
+  return {(std::int64_t{n} * conv.C + tile.group * product.group_c) * x_plane +
+              std::int64_t{h} * conv.W + w,
+          (std::int64_t{n} * conv.K + first_filter) * y_plane + place, h, w,
+          pixel < tile.pixel_end};
+}
+
+/// A column of the product: one tap of one channel.
 struct Column {
-  int x;     ///< Its offset from the first tap of the group's first channel.
+  int x;     ///< Its offset from the window's first tap, first channel.
   int h, w;  ///< Its place in the window, rows and columns of x.
 };
 
@@ -53,90 +78,92 @@ __device__ Column column_at(const SplitProduct& product, int column) {
   return {(c * conv.H + h) * conv.W + w, h, w};
 }
 
-/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups), block kTileM * kTileN / 64.
-template <int kTileM, int kTileN, int kBlocks>
-__global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
-    wgrad_implicit(SplitProduct product, const float* x, const float* dy, float* dw, float* db) {
-  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep>;
-  constexpr int kRows = Threads::kThreads / kStep;  // of a tile, that the block loads at a time
-  constexpr int kLoadsA = kTileM / kRows, kLoadsB = kTileN / kRows;  // of a thread
-  __shared__ float4 a_storage[2 * kStep * (kTileM + kPad) / 4];      // float4: for its alignment
-  __shared__ float4 b_storage[2 * kStep * (kTileN + kPad) / 4];
-  __shared__ Column columns[kTileN];
-  auto* const a = reinterpret_cast<float(*)[kStep][kTileM + kPad]>(a_storage);  // dy, transposed
-  auto* const b = reinterpret_cast<float(*)[kStep][kTileN + kPad]>(b_storage);  // x, transposed
+/// Shared memory of a block.
+template <TileShape kTile>
+struct alignas(16) Shared {
+  float a[kStages][kStep][kTile.filters + kPad];  ///< dy, transposed: [pixel][filter]
+  float b[kStages][kStep][kTile.columns + kPad];  ///< columns of x, transposed: [pixel][column]
+  Column columns[kTile.columns];
+};
 
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups), block (kTile.threads()).
+template <TileShape kTile>
+__global__ void __launch_bounds__(kTile.threads(), kTile.resident)
+    wgrad_implicit(SplitProduct product, const float* x, const float* dy, Sums sums) {
+  constexpr int kTileM = kTile.filters, kTileN = kTile.columns;
+  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep>;
+  constexpr int kRows = Threads::kThreads / kStep;  // of a tile, that the block copies at a time
+  __shared__ Shared<kTile> shared;
   const Conv2dProblem& conv = product.conv;
   const int thread = static_cast<int>(threadIdx.x);
-  const int tiles = static_cast<int>(blockIdx.x);
-  const int tile_n = tiles % product.tiles_n, tile_m = tiles / product.tiles_n % product.tiles_m;
-  const int group = tiles / product.tiles_n / product.tiles_m;
-  const int m0 = tile_m * kTileM, n0 = tile_n * kTileN;
-  const int first_filter = group * product.group_k + m0;
-  const int filters = min(kTileM, product.group_k - m0);
-  const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
-  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
-  for (int i = thread; i < kTileN; i += Threads::kThreads) columns[i] = column_at(product, n0 + i);
-  __syncthreads();  // between these writes and their reads
 
-  const int begin = 0, end = product.pixels;
+  const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
+
+  const auto number = static_cast<int>(blockIdx.x);
+  SplitTile tile = tile_at(product, number);
+  tile.split = 0;
+  tile.pixel_begin = 0;
+  tile.pixel_end = product.pixels;
+  const int m0 = tile.m * kTileM, n0 = tile.n * kTileN;
+  const int first_filter = tile.group * product.group_k + m0;
+  const int filters = min(kTileM, product.group_k - m0);
+
+  for (int i = thread; i < kTileN; i += Threads::kThreads) {
+    shared.columns[i] = column_at(product, n0 + i);
+  }
+  __syncthreads();  // between the columns' writes and their reads
+
   const int pixel = thread % kStep, row0 = thread / kStep;
-  float a_next[kLoadsA], b_next[kLoadsB];
-  // The elements of the step that begins at `first`; zeros beyond the ends of the sum, the filters
-  // and x.
+  float next_a[kTileM / kRows], next_b[kTileN / kRows];
+  // The elements of the step that begins at pixel `first`; zeros beyond the ends of the sum, the
+  // filters and x.
   const auto fetch = [&](int first) {
-    const int l = first + pixel;
-    const int n = product.plane.quotient(l), place = product.plane.remainder(l, n);
-    const int p = product.row.quotient(place), q = product.row.remainder(place, p);
-    const bool inside_sum = l < end;
-    const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
-    const std::int64_t window = (std::int64_t{n} * conv.C + group * product.group_c) * x_plane +
-                                std::int64_t{h} * conv.W + w;
+    const Pixel at = pixel_at(product, tile, first_filter, first + pixel);
 #pragma unroll
-    for (int i = 0; i < kLoadsB; ++i) {
-      const Column column = columns[row0 + i * kRows];
+    for (int i = 0; i < kTileN; i += kRows) {
+      const Column column = shared.columns[row0 + i];
       // Negative coordinates turn into huge ones, so that one comparison checks both ends.
-      const bool inside = inside_sum &&
-                          static_cast<unsigned>(h + column.h) < static_cast<unsigned>(conv.H) &&
-                          static_cast<unsigned>(w + column.w) < static_cast<unsigned>(conv.W);
-      b_next[i] = inside ? x[window + column.x] : 0.0f;
+      const bool inside = at.inside_part &&
+                          static_cast<unsigned>(at.h + column.h) < static_cast<unsigned>(conv.H) &&
+                          static_cast<unsigned>(at.w + column.w) < static_cast<unsigned>(conv.W);
+      next_b[i / kRows] = inside ? x[at.x + column.x] : 0.0f;
     }
-    const std::int64_t from = (std::int64_t{n} * conv.K + first_filter) * y_plane + place;
 #pragma unroll
-    for (int i = 0; i < kLoadsA; ++i) {
-      const int m = row0 + i * kRows;
-      a_next[i] = inside_sum && m < filters ? dy[from + m * y_plane] : 0.0f;
+    for (int i = 0; i < kTileM; i += kRows) {
+      const bool inside = at.inside_part && row0 + i < filters;
+      next_a[i / kRows] = inside ? dy[at.dy + (row0 + i) * y_plane] : 0.0f;
     }
   };
-  const auto store = [&](int buffer) {
+  const auto store = [&](int stage) {
 #pragma unroll
-    for (int i = 0; i < kLoadsA; ++i) a[buffer][pixel][row0 + i * kRows] = a_next[i];
+    for (int i = 0; i < kTileM; i += kRows) shared.a[stage][pixel][row0 + i] = next_a[i / kRows];
 #pragma unroll
-    for (int i = 0; i < kLoadsB; ++i) b[buffer][pixel][row0 + i * kRows] = b_next[i];
+    for (int i = 0; i < kTileN; i += kRows) shared.b[stage][pixel][row0 + i] = next_b[i / kRows];
   };
 
   const Threads place(threadIdx.x);
-  float sums[Threads::kThreadM][Threads::kThreadN] = {};
+  float products[Threads::kThreadM][Threads::kThreadN] = {};
   float bias_sum = 0.0f;
-  int buffer = 0;
-  if (begin < end) {
-    fetch(begin);
-    store(buffer);
+  int stage = 0;
+  if (tile.pixel_begin < tile.pixel_end) {
+    fetch(tile.pixel_begin);
+    store(stage);
   }
-  for (int first = begin; first < end; first += kStep) {
+  for (int first = tile.pixel_begin; first < tile.pixel_end; first += kStep) {
     // The one barrier: between the writes of this step's tiles and the reads below. It also stands
     // between the reads of the other tiles, a step ago, and the writes into them at the end of
     // this.
     __syncthreads();
-    const bool has_next = first + kStep < end;
+    const bool has_next = first + kStep < tile.pixel_end;
     if (has_next) fetch(first + kStep);
-    if (tile_n == 0 && thread < kTileM) {
+    if (tile.n == 0 && thread < kTileM) {
 #pragma unroll
-      for (int k = 0; k < kStep; ++k) bias_sum += a[buffer][k][thread];
+      for (int k = 0; k < kStep; ++k) bias_sum += shared.a[stage][k][thread];
     }
-    place.template multiply<kTileM + kPad, kTileN + kPad>(&a[buffer][0][0], &b[buffer][0][0], sums);
-    buffer ^= 1;
-    if (has_next) store(buffer);
+    place.template multiply<kTileM + kPad, kTileN + kPad>(&shared.a[stage][0][0],
+                                                          &shared.b[stage][0][0], products);
+    stage ^= 1;
+    if (has_next) store(stage);
   }
 
 #pragma unroll
@@ -146,22 +173,31 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
     for (int j = 0; j < Threads::kThreadN; ++j) {
       const int column = n0 + place.n + Threads::column(j);
       if (m >= filters || column >= product.columns) continue;
-      dw[std::int64_t{first_filter + m} * product.columns + column] = sums[i][j];
+      sums.dw[std::int64_t{first_filter + m} * product.columns + column] = products[i][j];
     }
   }
-  if (tile_n == 0 && thread < filters) db[first_filter + thread] = bias_sum;
+  if (tile.n == 0 && thread < filters) {
+    sums.db[first_filter + thread] = bias_sum;
+  }
 }
 
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
-  void (*kernel)(SplitProduct, const float*, const float*, float*, float*);
+  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
+  void (*kernel)(SplitProduct, const float*, const float*, Sums);
 };
 
+template <TileShape kTile>
+Choice choice_of(double teraflops) {
+  return {kTile, teraflops, wgrad_implicit<kTile>};
+}
+
 /// The larger tile loads less for each product, if there are filters to fill it.
-Choice choose(const Conv2dProblem& conv) {
-  if (conv.K / conv.groups > 64) return {{128, 128, 2, 36}, wgrad_implicit<128, 128, 2>};
-  return {{64, 64, 6, 32}, wgrad_implicit<64, 64, 6>};
+std::pair<Choice, Plan> choose(const Conv2dProblem& conv) {
+  const Choice choice =
+      conv.K / conv.groups > 64 ? choice_of<kLargeTile>(36) : choice_of<kSmallTile>(32);
+  return {choice, plan_for(conv, choice.shape, choice.teraflops, kStep, 1)};
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -171,16 +207,17 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const Choice choice = choose(conv);
-  const SplitProduct product = plan_for(conv, choice.shape, kStep, 1).product;
-  const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
-  launch(choice.kernel,
-         {static_cast<unsigned>(tiles), static_cast<unsigned>(choice.shape.threads())}, product,
-         arrays.in<float>("x"), arrays.in<float>("dy"), arrays.out<float>("dw"),
-         arrays.out<float>("db"));
+  const auto [choice, plan] = choose(conv);
+  const SplitProduct& product = plan.product;
+  const Sums sums = sums_of(product, arrays);
+  const dim3 grid(static_cast<unsigned>(product.tiles_m * product.tiles_n * conv.groups));
+  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads())}, product,
+         arrays.in<float>("x"), arrays.in<float>("dy"), sums);
 }
 
-std::string choice_in_words(const Conv2dProblem& conv) { return in_words(choose(conv).shape); }
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return in_words(choose(conv).first.shape);
+}
 
 }  // namespace
 

@@ -12,9 +12,7 @@
 ///
 ///     pixels    16 threads decode the 16 pixels of a step, and leave them in shared memory.
 ///     taps      A pixel has a bit for each row and column of its window that is not in x; a tap
-///               has two bits. One AND finds whether it is in x, instead of four comparisons:
-///                 pixel:  0 1 1 0 ... 0 0 1      tap (r, s):  0 1 0 ... 0 0 1 0
-///                         columns      rows                     s         r
+///               has two bits (tap_bits.cuh). One AND replaces four comparisons.
 ///     channels  Columns are ordered [r][s][c], not [c][r][s] as in dw. Where C / groups is a
 ///               multiple of 64, all columns that a warp copies share their tap, and one test.
 ///
@@ -31,50 +29,29 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/rung.hpp"
+#include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
+#include "cuda_optimized/conv2d_wgrad/tap_bits.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-constexpr int kStep = 16;     ///< Pixels that a block multiplies between two barriers.
-constexpr int kStages = 3;    ///< Tiles in shared memory: one in use, the others on their way.
-constexpr int kPad = 4;       ///< Floats behind each row of a tile, see copy_tiles().
-constexpr int kMaxTaps = 31;  ///< R + S: bits of a word, but one.
+constexpr int kStep = 16;   ///< Pixels that a block multiplies between two barriers.
+constexpr int kStages = 3;  ///< Tiles in shared memory: one in use, the others on their way.
+constexpr int kPad = 4;     ///< Floats behind each row of a tile, see copy_tiles().
 
 /// One pixel of a step, decoded once for all threads of the block.
 struct Pixel {
-  std::int64_t x;   ///< Offset of its window's first tap in x, in the group's first channel.
-  std::int64_t dy;  ///< Offset of the pixel in dy, in the tile's first filter.
-  /// Bit r: the window's row r is not in x. Bit 31 - s: its column s is not. Bit R is always set.
-  unsigned outside;
+  std::int64_t x;    ///< Offset of its window's first tap in x, in the group's first channel.
+  std::int64_t dy;   ///< Offset of the pixel in dy, in the tile's first filter.
+  unsigned outside;  ///< The taps of its window that are not in x: bits_outside().
   bool inside_part;  ///< The pixel belongs to this block's part of the sum.
 };
 
-/// The taps of one axis that lie outside of x, as bits: taps before 0, and from `size` on.
-/// @param at where tap 0 lies
-__device__ unsigned taps_outside(int at, int taps, int size, int dilation,
-                                 const FastDivision& by_dilation) {
-  const int before = at < 0 ? min(by_dilation.quotient(dilation - 1 - at), taps) : 0;
-  const int end = at < size ? min(by_dilation.quotient(size - 1 - at) + 1, taps) : 0;
-  const auto below = [](int n) { return n < 32 ? (1u << n) - 1 : ~0u; };
-  return below(before) | ~below(end);
-}
-
-/// Where a block's tile lies, and what its threads need to know for each step.
-struct Tile {
-  int split, group, m, n;  ///< Part of the sum, group, tile's row and column.
-  int pixel_begin, pixel_end;
-};
-
-/// Division by the dilations.
-struct Dilation {
-  FastDivision h, w;
-};
-
 /// Number `pixel` of the tile's pixels.
-__device__ Pixel pixel_at(const SplitProduct& product, const Dilation& dilation, const Tile& tile,
-                          int first_filter, int pixel) {
+__device__ Pixel pixel_at(const SplitProduct& product, const SplitTile& tile, int first_filter,
+                          int pixel) {
   const Conv2dProblem& conv = product.conv;
   if (pixel >= tile.pixel_end) return {0, 0, ~0u, false};
   const int n = product.plane.quotient(pixel), place = product.plane.remainder(pixel, n);
@@ -82,58 +59,51 @@ __device__ Pixel pixel_at(const SplitProduct& product, const Dilation& dilation,
   const int h = p * conv.stride.h - conv.pad.top, w = q * conv.stride.w - conv.pad.left;
   const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
-  const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, dilation.h);
-  const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, dilation.w);
   return {(std::int64_t{n} * conv.C + tile.group * product.group_c) * x_plane +
               std::int64_t{h} * conv.W + w,
           (std::int64_t{n} * conv.K + first_filter) * y_plane + place,
-          (rows & ((1u << conv.R) - 1)) | __brev(columns & ((1u << conv.S) - 1)) | 1u << conv.R,
-          true};
+          bits_outside(conv, product.by_dilation_h, product.by_dilation_w, h, w), true};
 }
 
 /// A column of the product: one tap of one channel.
 struct Column {
   int x;          ///< Its offset from the window's first tap, first channel.
-  unsigned bits;  ///< Its bits in Pixel::outside: it is in x where none of them is set.
+  unsigned bits;  ///< Its tap's: it is in x where none of them is set in Pixel::outside.
 };
 
 __device__ Column column_at(const SplitProduct& product, int column) {
   const Conv2dProblem& conv = product.conv;
-  if (column >= product.columns) return {0, 1u << conv.R};  // never in x
+  if (column >= product.columns) return {0, bits_of_none(conv)};
   const int tap = column / product.group_c, c = column % product.group_c;
   const int r = tap / conv.S, s = tap % conv.S;
-  return {(c * conv.H + r * conv.dilation.h) * conv.W + s * conv.dilation.w,
-          1u << r | 1u << (31 - s)};
+  return {(c * conv.H + r * conv.dilation.h) * conv.W + s * conv.dilation.w, bits_of_tap(r, s)};
 }
 
 /// Shared memory of a block.
-template <int kTileM, int kTileN>
+template <TileShape kTile>
 struct Shared {
-  float a[kStages][kStep][kTileM + kPad];  ///< dy, transposed: [pixel][filter]
-  float b[kStages][kStep][kTileN + kPad];  ///< columns of x, transposed: [pixel][column]
-  Pixel pixels[2][kStep];                  ///< Of the next two steps to be copied.
-  Column columns[kTileN];
+  float a[kStages][kStep][kTile.filters + kPad];  ///< dy, transposed: [pixel][filter]
+  float b[kStages][kStep][kTile.columns + kPad];  ///< columns of x, transposed: [pixel][column]
+  Pixel pixels[2][kStep];                         ///< Of the next two steps to be copied.
+  Column columns[kTile.columns];
 };
 
-/// x [N][C][H][W], dy [N][K][P][Q]. Grid (shares.blocks).
-/// @param one_tap C/groups is a multiple of 64, so that 64 columns from a multiple of 64 on are
-/// channels of the same tap
-template <int kTileM, int kTileN, int kLanesM, int kBlocks, bool kOneTap>
-__global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
-    wgrad_cp_async(SplitProduct product, EvenShares shares, Dilation dilation, const float* x,
-                   const float* dy, Sums sums) {
-  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep, 8, 8, kLanesM>;
-  constexpr int kWarps = Threads::kThreads / 32;
-  constexpr int kColumns = kTileN / kWarps;  // that a warp copies
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (shares.blocks), block (kTile.threads()).
+/// @tparam kOneTap has_one_tap(): the columns that a warp copies are channels of one tap
+template <TileShape kTile, bool kOneTap>
+__global__ void __launch_bounds__(kTile.threads(), kTile.resident)
+    wgrad_cp_async(SplitProduct product, EvenShares shares, const float* x, const float* dy,
+                   Sums sums) {
+  constexpr int kTileM = kTile.filters, kTileN = kTile.columns;
+  using Threads = gemm::ThreadTile<kTileM, kTileN, kStep, 8, 8, kTile.lanes_m>;
+  constexpr int kWarps = Threads::kThreads / 32, kColumns = kTileN / kWarps;  // of a warp
   static_assert(kTileN % kWarps == 0 && kColumns % 4 == 0, "in groups of four");
   static_assert(!kOneTap || 64 % kColumns == 0, "a warp's columns are channels of one tap");
-  auto& shared = *dynamic_shared<Shared<kTileM, kTileN>>();
+  auto& shared = *dynamic_shared<Shared<kTile>>();
   const Conv2dProblem& conv = product.conv;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-
   const std::int64_t x_plane = std::int64_t{conv.H} * conv.W;
   const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q;
-
   const int share = shares.share_of(static_cast<int>(blockIdx.x));
   const std::int64_t last = shares.begin_of(share + 1);
   std::int64_t next = shares.begin_of(share);
@@ -142,10 +112,7 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
     const auto first_step = static_cast<int>(next - std::int64_t{number} * shares.steps);
     const auto count = static_cast<int>(min(last - next, std::int64_t{shares.steps - first_step}));
     next += count;
-    Tile tile;
-    tile.n = number % product.tiles_n;
-    tile.m = number / product.tiles_n % product.tiles_m;
-    tile.group = number / product.tiles_n / product.tiles_m;
+    SplitTile tile = tile_at(product, number);
     tile.split = share - shares.share_with(std::int64_t{number} * shares.steps);
     tile.pixel_begin = first_step * kStep;
     tile.pixel_end = min(product.pixels, tile.pixel_begin + count * kStep);
@@ -159,8 +126,8 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
     }
     const auto decode = [&](int step) {
       if (thread < kStep) {
-        shared.pixels[step % 2][thread] = pixel_at(product, dilation, tile, first_filter,
-                                                   tile.pixel_begin + step * kStep + thread);
+        shared.pixels[step % 2][thread] =
+            pixel_at(product, tile, first_filter, tile.pixel_begin + step * kStep + thread);
       }
     };
     // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores
@@ -173,21 +140,13 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
           const int pixel = half + lane % 8;
           const Pixel at = shared.pixels[step % 2][pixel];
           float* to_b = &shared.b[step % kStages][pixel][column0];
-          if constexpr (kOneTap) {
-            const Column column = shared.columns[column0];
+          Column column = shared.columns[column0];
+#pragma unroll
+          for (int i = 0; i < kColumns; i += 4) {
+            if (!kOneTap) column = shared.columns[column0 + i];
             const bool inside = (at.outside & column.bits) == 0;
-            const float* from = inside ? x + (at.x + column.x) : x;
-#pragma unroll
-            for (int i = 0; i < kColumns; i += 4) {
-              ptx::cp_async<4>(to_b + i, from + i * x_plane, inside ? 4 : 0);
-            }
-          } else {
-#pragma unroll
-            for (int i = 0; i < kColumns; i += 4) {
-              const Column column = shared.columns[column0 + i];
-              const bool inside = (at.outside & column.bits) == 0;
-              ptx::cp_async<4>(to_b + i, inside ? x + (at.x + column.x) : x, inside ? 4 : 0);
-            }
+            const float* from = (inside ? x + (at.x + column.x) : x) + (kOneTap ? i * x_plane : 0);
+            ptx::cp_async<4>(to_b + i, from, inside ? 4 : 0);
           }
           float* to_a = &shared.a[step % kStages][pixel][0];
           const float* from = dy + at.dy;
@@ -209,7 +168,6 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
       }
       ptx::cp_async_commit_group();
     };
-
     const Threads place(threadIdx.x);
     float products[Threads::kThreadM][Threads::kThreadN] = {};
     float bias_sum = 0.0f;
@@ -229,8 +187,7 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
       decode(step + kStages);
       const int stage = step % kStages;
       if (tile.n == 0 && thread < kTileM) {
-        float four[4] =
-            {};  // four sums at a time: a multiply-add waits four cycles for the one before
+        float four[4] = {};  // an addition waits four cycles for the one before
 #pragma unroll
         for (int k = 0; k < kStep; ++k) four[k % 4] += shared.a[stage][k][thread];
         bias_sum += (four[0] + four[1]) + (four[2] + four[3]);
@@ -271,16 +228,15 @@ __global__ void __launch_bounds__(kTileM* kTileN / 64, kBlocks)
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
+  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
   std::size_t shared_bytes;
-  void (*kernel)(SplitProduct, EvenShares, Dilation, const float*, const float*, Sums);
+  void (*kernel)(SplitProduct, EvenShares, const float*, const float*, Sums);
 };
 
-template <int kTileM, int kTileN, int kLanesM, int kBlocks>
+template <TileShape kTile>
 Choice choice_of(bool one_tap, double teraflops) {
-  return {{kTileM, kTileN, kBlocks, teraflops},
-          sizeof(Shared<kTileM, kTileN>),
-          one_tap ? wgrad_cp_async<kTileM, kTileN, kLanesM, kBlocks, true>
-                  : wgrad_cp_async<kTileM, kTileN, kLanesM, kBlocks, false>};
+  return {kTile, teraflops, sizeof(Shared<kTile>),
+          one_tap ? wgrad_cp_async<kTile, true> : wgrad_cp_async<kTile, false>};
 }
 
 /// Whether 64 columns from a multiple of 64 on are channels of the same tap.
@@ -289,17 +245,16 @@ bool has_one_tap(const Conv2dProblem& conv) { return conv.C / conv.groups % 64 =
 /// The kernel with the least estimated time.
 std::pair<Choice, EvenPlan> choose(const Conv2dProblem& conv) {
   const bool one_tap = has_one_tap(conv);
-  const Choice choices[] = {
-      choice_of<64, 64, 4, 6>(one_tap, one_tap ? 40 : 28),
-      choice_of<128, 64, 4, 3>(one_tap, one_tap ? 42 : 36),
-      choice_of<128, 128, 4, 2>(one_tap, one_tap ? 45 : 40),
-      choice_of<64, 192, 4, 2>(one_tap, one_tap ? 41 : 31),
-      // For a first layer: 147 columns of 3 channels and 7 x 7 taps.
-      {{64, 160, 3, 30}, sizeof(Shared<64, 160>), wgrad_cp_async<64, 160, 8, 3, false>}};
+  const Choice choices[] = {choice_of<kSmallTile>(one_tap, one_tap ? 40 : 28),
+                            choice_of<kTallTile>(one_tap, one_tap ? 42 : 36),
+                            choice_of<kLargeTile>(one_tap, one_tap ? 45 : 40),
+                            choice_of<kWideTile>(one_tap, one_tap ? 41 : 31),
+                            {kFirstLayerTile, 30, sizeof(Shared<kFirstLayerTile>),
+                             wgrad_cp_async<kFirstLayerTile, false>}};
   std::pair<Choice, EvenPlan> best;
   best.second.microseconds = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {
-    const EvenPlan plan = even_plan_for(conv, choice.shape, kStep, kMaxSplits);
+    const EvenPlan plan = even_plan_for(conv, choice.shape, choice.teraflops, kStep, kMaxSplits);
     if (plan.microseconds < best.second.microseconds) best = {choice, plan};
   }
   return best;
@@ -308,10 +263,7 @@ std::pair<Choice, EvenPlan> choose(const Conv2dProblem& conv) {
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
-  if (std::int64_t{conv.R} + conv.S > kMaxTaps) {
-    return text("r + s = ", std::int64_t{conv.R} + conv.S, ": the bits of a word tell ", kMaxTaps,
-                " taps apart");
-  }
+  if (const Declined why = too_many_taps(conv)) return why;
   return too_large_for_ints(conv);
 }
 
@@ -323,20 +275,16 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const auto [choice, plan] = choose(conv);
   const SplitProduct& product = plan.product;
   const Sums sums = sums_of(product, arrays);
-  launch(choice.kernel,
-         {static_cast<unsigned>(plan.shares.blocks), static_cast<unsigned>(choice.shape.threads()),
-          choice.shared_bytes},
-         product, plan.shares,
-         Dilation{FastDivision(conv.dilation.h), FastDivision(conv.dilation.w)},
-         arrays.in<float>("x"), arrays.in<float>("dy"), sums);
+  const dim3 grid(static_cast<unsigned>(plan.shares.blocks));
+  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads()), choice.shared_bytes},
+         product, plan.shares, arrays.in<float>("x"), arrays.in<float>("dy"), sums);
   launch_add_parts(product, sums, true, arrays);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
   const auto [choice, plan] = choose(conv);
-  const bool whole_tiles = plan.shares.across * plan.product.splits == plan.shares.blocks;
   return text(in_words(choice.shape), has_one_tap(conv) ? ", one tap at a time" : "", ", ",
-              parts_in_words(plan.product), whole_tiles ? "" : ", shares of several tiles",
+              parts_in_words(plan.product), plan.whole_tiles() ? "" : ", shares of several tiles",
               conv.R * conv.S == 1 ? ", a single tap" : "");
 }
 

@@ -1,5 +1,5 @@
 /// @file split_k.cuh
-/// @brief The long sums of a weight gradient, cut into parts: how many, and how they are added up;
+/// @brief The product of a weight gradient, and into how many parts its long sums are cut;
 /// implicit_gemm_split_k.cu explains it.
 #pragma once
 
@@ -13,15 +13,27 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
-/// A tile of dw that a block computes, and what the choice among several needs to know of it.
+/// A tile of dw that a block computes; a thread has 8 x 8 sums of it.
 struct TileShape {
-  int filters, columns;  ///< Rows and columns of the tile; a thread has 8 x 8 of them.
+  int filters, columns;  ///< Rows and columns of the tile.
   int resident;          ///< Blocks that an SM holds.
-  double teraflops;      ///< What it reaches on an H200 where nothing but the products counts.
+  int lanes_m = 4;       ///< Threads of a warp that lie below each other.
 
   /// Threads of the block that computes the tile.
   constexpr int threads() const { return filters * columns / 64; }
 };
+
+/// For few filters.
+inline constexpr TileShape kSmallTile{.filters = 64, .columns = 64, .resident = 6};
+/// For few columns.
+inline constexpr TileShape kTallTile{.filters = 128, .columns = 64, .resident = 3};
+/// The fewest loads for each product.
+inline constexpr TileShape kLargeTile{.filters = 128, .columns = 128, .resident = 2};
+/// For 64 filters and many columns.
+inline constexpr TileShape kWideTile{.filters = 64, .columns = 192, .resident = 2};
+/// For a first layer: 147 columns of 3 channels and 7 x 7 taps.
+inline constexpr TileShape kFirstLayerTile{
+    .filters = 64, .columns = 160, .resident = 3, .lanes_m = 8};
 
 /// For a rung's choice.
 inline std::string in_words(const TileShape& shape) {
@@ -38,10 +50,27 @@ struct SplitProduct {
   int split_pixels = 0;  ///< Summed up by one block, a multiple of the step; the last has the rest.
   int splits = 1;        ///< Blocks that share a tile.
   FastDivision plane, row;  ///< Division of a pixel's number by P * Q, of its place by Q.
+  FastDivision by_dilation_h, by_dilation_w;  ///< For tap_bits.cuh.
 
   /// Weights, all groups together.
   HOST_DEVICE constexpr std::int64_t weights() const { return std::int64_t{conv.K} * columns; }
 };
+
+/// Where a block's tile lies.
+struct SplitTile {
+  int group, m, n;  ///< Group, tile's row and column in there.
+  int split;        ///< Part of the sum: pixels pixel_begin ... pixel_end - 1.
+  int pixel_begin, pixel_end;
+};
+
+/// Tile `number` of all groups; which part of it is up to the caller.
+__device__ inline SplitTile tile_at(const SplitProduct& product, int number) {
+  SplitTile tile{};
+  tile.n = number % product.tiles_n;
+  tile.m = number / product.tiles_n % product.tiles_m;
+  tile.group = number / product.tiles_n / product.tiles_m;
+  return tile;
+}
 
 /// Why a product has extents that ints do not hold.
 inline Declined too_large_for_ints(const Conv2dProblem& conv) {
@@ -59,11 +88,11 @@ inline Declined too_large_for_ints(const Conv2dProblem& conv) {
 
 /// An H200, for estimates. The number of parts depends on the problem alone, not on the GPU: then
 /// so do the bits of dw.
-constexpr int kSms = 132;
-constexpr double kPartBytes = 4e6;            ///< Of parts moved in a microsecond.
-constexpr double kReductionMicroseconds = 3;  ///< A launch, and the latency of its loads.
-constexpr int kStartSteps = 6;                ///< What a block's first loads and last stores take.
-constexpr int kMaxSplits = 1024;              ///< Parts of a sum, at most.
+inline constexpr int kSms = 132;
+inline constexpr double kPartBytes = 4e6;            ///< Of parts moved in a microsecond.
+inline constexpr double kReductionMicroseconds = 3;  ///< A launch, and the latency of its loads.
+inline constexpr int kStartSteps = 6;    ///< What a block's first loads and last stores take.
+inline constexpr int kMaxSplits = 1024;  ///< Parts of a sum, at most.
 
 /// The product in parts of `shape`, and an estimate of its time in microseconds.
 struct Plan {
@@ -73,8 +102,10 @@ struct Plan {
 
 /// As many parts as take the least time: with few, SMs are idle in the last wave of blocks (or in
 /// the only one); with many, the parts' traffic and the blocks' beginnings cost more than that.
+/// @param teraflops what the kernel reaches on an H200 where nothing but the products counts
 /// @param step pixels that a block multiplies at a time
-inline Plan plan_for(const Conv2dProblem& conv, TileShape shape, int step, int most_splits) {
+inline Plan plan_for(const Conv2dProblem& conv, const TileShape& shape, double teraflops, int step,
+                     int most_splits) {
   SplitProduct product;
   product.conv = conv;
   product.group_k = conv.K / conv.groups;
@@ -85,11 +116,13 @@ inline Plan plan_for(const Conv2dProblem& conv, TileShape shape, int step, int m
   product.tiles_n = ceil_div(product.columns, shape.columns);
   product.plane = FastDivision(conv.P * conv.Q);
   product.row = FastDivision(conv.Q);
+  product.by_dilation_h = FastDivision(conv.dilation.h);
+  product.by_dilation_w = FastDivision(conv.dilation.w);
   const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
   const int steps = std::max(1, ceil_div(product.pixels, step));
   // Of all blocks that an SM holds, in microseconds.
   const double step_time =
-      2.0 * shape.filters * shape.columns * step * shape.resident / (shape.teraflops * 1e6 / kSms);
+      2.0 * shape.filters * shape.columns * step * shape.resident / (teraflops * 1e6 / kSms);
   const auto part_bytes = 2.0 * static_cast<double>(product.weights()) * sizeof(float);
 
   Plan best{product, std::numeric_limits<double>::infinity()};
@@ -146,13 +179,16 @@ struct EvenPlan {
   SplitProduct product;  ///< What is computed.
   EvenShares shares;     ///< Which block computes what of it.
   double microseconds;   ///< An estimate of its time.
+
+  /// Whether no share has steps of two tiles.
+  bool whole_tiles() const { return shares.across * product.splits == shares.blocks; }
 };
 
 /// As many shares as a multiple of the tiles, which makes the same parts as plan_for() does; or as
 /// an H200 holds blocks: no wave is cut short then, but most blocks begin and end twice.
-inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int step,
-                              int most_splits) {
-  const Plan plan = plan_for(conv, shape, step, most_splits);
+inline EvenPlan even_plan_for(const Conv2dProblem& conv, const TileShape& shape, double teraflops,
+                              int step, int most_splits) {
+  const Plan plan = plan_for(conv, shape, teraflops, step, most_splits);
   EvenPlan even{plan.product, {}, plan.microseconds};
   SplitProduct& product = even.product;
   const std::int64_t tiles = std::int64_t{product.tiles_m} * product.tiles_n * conv.groups;
@@ -163,7 +199,7 @@ inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int st
   const std::int64_t share = even.shares.all_steps / resident;
   if (share < kStartSteps || tiles > 4 * resident) return even;
   const double step_time =
-      2.0 * shape.filters * shape.columns * step * shape.resident / (shape.teraflops * 1e6 / kSms);
+      2.0 * shape.filters * shape.columns * step * shape.resident / (teraflops * 1e6 / kSms);
   const auto part_bytes = 2.0 * static_cast<double>(product.weights()) * sizeof(float);
   const auto most_parts = static_cast<int>(ceil_div<std::int64_t>(steps - 1, share) + 1);
   const double time = static_cast<double>(share + 1 + 2 * kStartSteps) * step_time +
@@ -175,161 +211,6 @@ inline EvenPlan even_plan_for(const Conv2dProblem& conv, TileShape shape, int st
     product.splits = most_parts;
   }
   return even;
-}
-
-/// Bytes of all parts: floats [splits][weights], then [splits][K] for db.
-inline std::size_t part_bytes(const SplitProduct& product) {
-  if (product.splits == 1) return 0;
-  return static_cast<std::size_t>(checked_product(
-      {product.splits, product.weights() + product.conv.K, sizeof(float)}, "bytes of parts"));
-}
-
-/// Where a kernel leaves its sums: parts, or the results themselves if there is only one part.
-struct Sums {
-  float* dw;  ///< [splits][K][columns]
-  float* db;  ///< [splits][K]
-};
-
-/// dw and db if there is one part; otherwise the parts in the workspace, dw's before db's.
-inline Sums sums_of(const SplitProduct& product, const Arguments& arrays) {
-  if (product.splits == 1) return {arrays.out<float>("dw"), arrays.out<float>("db")};
-  float* parts = arrays.workspace<float>();
-  return {parts, parts + product.splits * product.weights()};
-}
-
-constexpr int kReducingThreads = 256;  ///< Of a block that adds up parts.
-constexpr int kManyParts = 16;         ///< From so many on, threads share the parts of a weight.
-
-/// dw = sum of its parts, and db likewise, each always in the same order. A block adds up kThreads
-/// / kShares neighbouring weights; thread (i, y) takes parts y, y + kShares ... of weight i. Any
-/// one-dimensional grid, block (kReducingThreads / kShares, kShares).
-template <int kShares>
-static __global__ void __launch_bounds__(kReducingThreads)
-    add_parts(SplitProduct product, Sums parts, float* dw, float* db) {
-  constexpr int kWeights = kReducingThreads / kShares;
-  __shared__ float sums[kShares][kWeights];
-  const int i = static_cast<int>(threadIdx.x), share = static_cast<int>(threadIdx.y);
-  const std::int64_t weights = product.weights(), items = weights + product.conv.K;
-  for (std::int64_t item0 = std::int64_t{blockIdx.x} * kWeights; item0 < items;
-       item0 += std::int64_t{gridDim.x} * kWeights) {
-    const std::int64_t item = item0 + i;
-    const bool is_weight = item < weights;
-    float sum = 0.0f;
-    if (item < items) {
-      const float* part = is_weight ? parts.dw + item : parts.db + (item - weights);
-      const std::int64_t apart = is_weight ? weights : product.conv.K;
-#pragma unroll 4
-      for (int split = share; split < product.splits; split += kShares) sum += part[split * apart];
-    }
-    if constexpr (kShares > 1) {
-      sums[share][i] = sum;
-      __syncthreads();  // between these writes and the reads below
-      if (share == 0) {
-        for (int other = 1; other < kShares; ++other) sum += sums[other][i];
-      }
-      __syncthreads();  // between these reads and the next weights' writes
-    }
-    if (share == 0 && item < items) *(is_weight ? dw + item : db + (item - weights)) = sum;
-  }
-}
-
-/// Whether there are so many parts that threads share them.
-inline bool has_many_parts(const SplitProduct& product) { return product.splits >= kManyParts; }
-
-/// For a rung's choice: "one part", "several parts", "many parts".
-inline std::string parts_in_words(const SplitProduct& product) {
-  return has_many_parts(product) ? "many parts" : how_many(product.splits, "part");
-}
-
-constexpr int kTurnedWeights = 1024;  ///< That a block of add_turned_parts() turns at a time.
-
-/// The same for parts whose columns are in the order [r][s][c]; dw has [c][r][s]. A block takes
-/// some neighbouring channels of a filter, all taps of them: it reads neighbouring channels, tap by
-/// tap, and writes what belongs together in dw. In dw's order the lanes of a warp would read from
-/// different sectors, and the parts are most of the traffic. Any one-dimensional grid, block
-/// (kReducingThreads / kShares, kShares).
-/// @param channels of a block, with all their taps at most kTurnedWeights weights
-template <int kShares>
-static __global__ void __launch_bounds__(kReducingThreads)
-    add_turned_parts(SplitProduct product, Sums parts, int channels, float* dw, float* db) {
-  __shared__ float sums[kShares][kTurnedWeights], bias_sums[kShares];
-  const int thread = static_cast<int>(threadIdx.x), share = static_cast<int>(threadIdx.y);
-  const int taps = product.columns / product.group_c;
-  const int chunks = ceil_div(product.group_c, channels);
-  const std::int64_t weights = product.weights();
-  for (std::int64_t work = blockIdx.x; work < std::int64_t{product.conv.K} * chunks;
-       work += gridDim.x) {
-    const std::int64_t filter = work / chunks;
-    const int c0 = static_cast<int>(work % chunks) * channels;
-    const int count = min(channels, product.group_c - c0);
-    const float* const from = parts.dw + filter * product.columns + c0;
-    for (int i = thread; i < count * taps; i += kReducingThreads / kShares) {
-      const int tap = i / count, c = i % count;
-      const float* const part = from + tap * product.group_c + c;
-      float sum = 0.0f;
-      for (int split = share; split < product.splits; split += 4 * kShares) {
-        float four[4];  // loaded before the first is added, also where there are fewer
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int other = split + j * kShares;
-          four[j] = other < product.splits ? part[other * weights] : 0.0f;
-        }
-        for (const float value : four) sum += value;
-      }
-      sums[share][c * taps + tap] = sum;
-    }
-    if (c0 == 0 && thread == 0) {
-      float sum = 0.0f;
-#pragma unroll 4
-      for (int split = share; split < product.splits; split += kShares) {
-        sum += parts.db[std::int64_t{split} * product.conv.K + filter];
-      }
-      bias_sums[share] = sum;
-    }
-    __syncthreads();  // between these writes and the reads below
-    float* const to = dw + filter * product.columns + std::int64_t{c0} * taps;
-    for (int i = share * (kReducingThreads / kShares) + thread; i < count * taps;
-         i += kReducingThreads) {
-      float sum = sums[0][i];
-#pragma unroll
-      for (int row = 1; row < kShares; ++row) sum += sums[row][i];
-      to[i] = sum;
-    }
-    if (c0 == 0 && thread == 0 && share == 0) {
-      float sum = bias_sums[0];
-      for (int row = 1; row < kShares; ++row) sum += bias_sums[row];
-      db[filter] = sum;
-    }
-    __syncthreads();  // between these reads and the next weights' writes
-  }
-}
-
-/// Adds up the parts; nothing to do where there is one.
-/// @param turned the parts' columns are in the order [r][s][c], not in dw's [c][r][s]; a filter has
-/// at most kTurnedWeights taps
-static inline void launch_add_parts(const SplitProduct& product, const Sums& parts, bool turned,
-                                    const Arguments& arrays) {
-  if (product.splits == 1) return;
-  // Few parts: a thread adds up all parts of a weight. Many: eight threads share them, otherwise
-  // too few loads would be under way (a dw that has many parts is small).
-  const bool many = has_many_parts(product);
-  const int shares = many ? 8 : 1, across = kReducingThreads / shares;
-  const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));
-  float* const dw = arrays.out<float>("dw");
-  float* const db = arrays.out<float>("db");
-  const int taps = product.conv.R * product.conv.S;
-  if (!turned || taps == 1) {
-    launch(many ? add_parts<8> : add_parts<1>,
-           {blocks_for(product.weights() + product.conv.K, across, kMaxGridYZ), block}, product,
-           parts, dw, db);
-    return;
-  }
-  // Eight channels are a sector of 32 bytes.
-  const int channels = std::clamp(kTurnedWeights / taps, 1, many ? 8 : 64);
-  const std::int64_t chunks = ceil_div(product.group_c, channels);
-  launch(many ? add_turned_parts<8> : add_turned_parts<1>,
-         {blocks_for(product.conv.K * chunks, 1, kMaxGridYZ), block}, product, parts, channels, dw,
-         db);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -316,14 +316,14 @@ planted_bug(part_of_the_next_split
 
 planted_bug(last_filter_row_taken_for_padding
   RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
-  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FILE cuda_optimized/conv2d/gathered_depth.cuh
   FIND [==[1 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
   REPLACE [==[0 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
   TEACHES "a shortcut past the padding must not cut off a row")
 
 planted_bug(window_forgets_columns_of_taps
   RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
-  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FILE cuda_optimized/conv2d/gathered_copies.cuh
   FIND [==[1u << tap.r | 1u << (product_.R + tap.s)]==]
   REPLACE [==[1u << tap.r]==]
   TEACHES "left of a row lies the end of the row before: no fault, a wrong number")
@@ -336,7 +336,7 @@ planted_bug(weights_left_as_they_are
 
 planted_bug(share_of_a_sum_to_its_end
   RUNG cuda_optimized/conv2d/implicit_gemm_mma_tf32
-  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FILE cuda_optimized/conv2d/gathered_depth.cuh
   FIND [==[return {begin, min(begin + share, depth.end)};]==]
   REPLACE [==[return {begin, depth.end};]==]
   TEACHES "parts of a sum must not overlap")

@@ -81,7 +81,7 @@ planted_bug(classes_share_packed_weights
 
 planted_bug(rows_past_the_end_walk_back_in
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
-  FILE cuda_optimized/conv2d/gathered_gemm_mma.cuh
+  FILE cuda_optimized/conv2d/gathered_copies.cuh
   FIND [==[Row row{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};]==]
   REPLACE [==[Row row{0, product.H, product.W};]==]
   TEACHES "below the image is outside, until taps walk upwards; their results are thrown away, but the loads are real")
@@ -94,6 +94,7 @@ planted_bug(turned_weights_left_as_they_are
 
 planted_bug(taps_of_a_class_too_far_apart
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d_dgrad/gathered_classes.cuh
   FIND [==[found.tap_step = stride / gcd;]==]
   REPLACE [==[found.tap_step = stride;]==]
   TEACHES "stride and dilation with a common divisor: nobody's default")

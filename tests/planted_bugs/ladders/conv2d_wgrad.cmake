@@ -20,26 +20,26 @@ planted_bug(sums_onto_unwritten_memory
 
 planted_bug(tiles_written_while_read
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm
-  FIND [==[buffer ^= 1;]==]
+  FIND [==[stage ^= 1;]==]
   REPLACE [==[]==]
   TEACHES "with one barrier a step, two buffers are needed")
 
 planted_bug(last_part_as_long_as_the_others
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_split_k
-  FIND [==[const int end = min(product.pixels, begin + product.split_pixels);]==]
-  REPLACE [==[const int end = begin + product.split_pixels;]==]
+  FIND [==[tile.pixel_end = min(product.pixels, tile.pixel_begin + product.split_pixels);]==]
+  REPLACE [==[tile.pixel_end = tile.pixel_begin + product.split_pixels;]==]
   TEACHES "the parts do not divide the sum")
 
 planted_bug(part_forgotten
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_split_k
-  FILE cuda_optimized/conv2d_wgrad/split_k.cuh
+  FILE cuda_optimized/conv2d_wgrad/add_parts.cuh
   FIND [==[for (int other = 1; other < kShares; ++other)]==]
   REPLACE [==[for (int other = 1; other < kShares - 1; ++other)]==]
   TEACHES "sums in so many parts need long sums")
 
 planted_bug(weights_in_the_order_of_the_parts
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
-  FILE cuda_optimized/conv2d_wgrad/split_k.cuh
+  FILE cuda_optimized/conv2d_wgrad/add_parts.cuh
   FIND [==[sums[share][c * taps + tap] = sum;]==]
   REPLACE [==[sums[share][i] = sum;]==]
   TEACHES "invisible with one channel, or one tap")
@@ -52,26 +52,29 @@ planted_bug(copies_not_waited_for
 
 planted_bug(dilated_taps_rounded_down
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async
+  FILE cuda_optimized/conv2d_wgrad/tap_bits.cuh
   FIND [==[by_dilation.quotient(dilation - 1 - at)]==]
   REPLACE [==[by_dilation.quotient(-at)]==]
   TEACHES "the first tap inside, with dilation: rounded up")
 
 planted_bug(lanes_keep_the_wrong_half
   RUNG cuda_optimized/conv2d_wgrad/depthwise
+  FILE cuda_optimized/conv2d_wgrad/depthwise_sums.cuh
   FIND [==[__shfl_xor_sync(0xffffffffu, upper ? sums[i] : above, kStep);]==]
   REPLACE [==[__shfl_xor_sync(0xffffffffu, upper ? above : sums[i], kStep);]==]
   TEACHES "what a lane gives away is what it does not keep")
 
 planted_bug(splits_not_added
   RUNG cuda_optimized/conv2d_wgrad/depthwise
+  FILE cuda_optimized/conv2d_wgrad/depthwise_sums.cuh
   FIND [==[sum += parts[split * count + i];]==]
   REPLACE [==[sum += 0.0f * parts[split * count + i];]==]
   TEACHES "with one image there is one split, and the sum of one is right")
 
 planted_bug(steps_past_the_last_pixel
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
-  FIND [==[end = min(begin + steps * kStep, product.pixels);]==]
-  REPLACE [==[end = begin + steps * kStep;]==]
+  FIND [==[end = min(begin + steps * kMmaStep, product.pixels);]==]
+  REPLACE [==[end = begin + steps * kMmaStep;]==]
   TEACHES "the steps do not divide the sum")
 
 planted_bug(parts_in_the_same_place
@@ -88,12 +91,14 @@ planted_bug(windows_of_another_stage
 
 planted_bug(columns_stored_in_order
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d_wgrad/mma_factors.cuh
   FIND [==[slot = column_slot(2 * place + next_column)]==]
   REPLACE [==[slot = 2 * place + next_column]==]
   TEACHES "columns may change places, if loads and stores agree")
 
 planted_bug(cut_instead_of_rounded
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d_wgrad/mma_factors.cuh
   FIND [==[bits + 0x1000]==]
   REPLACE [==[bits]==]
   TEACHES "mma.sync truncates: sums of positive products are 6e-4 too small")
