@@ -29,7 +29,7 @@
 /// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and
 /// what does it do to the banks of shared memory?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm.cuh"
+#include "cuda_optimized/conv2d/product_sizes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

@@ -28,8 +28,10 @@
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
 /// thread_tile.cuh. How many of a warp's loads meet the same bank?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/gathered_product.cuh"
+#include "cuda_optimized/conv2d/pack_weights.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"
+#include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -131,16 +133,17 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_tile(conv, [&](auto tag, const GatheredProduct& product) {
     using T = typename decltype(tag)::Tile;
-    const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
-    auto* packed =
-        reinterpret_cast<float*>(aligned<TapEntry>(arrays.workspace<void>()) + table_entries(conv));
+    auto* table = arrays.workspace<TapEntry>();
+    launch_tap_table(conv, table);
+    auto* packed = reinterpret_cast<float*>(table + table_entries(conv));
     launch_pack(product, arrays.in<float>("weights"), packed);
     const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
                             conv.activation);
     const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
     launch(conv2d_implicit_gemm_vectorized<T>,
            {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),
-           product, store, arrays.in<float>("x"), table, static_cast<const float*>(packed));
+           product, store, arrays.in<float>("x"), static_cast<const TapEntry*>(table),
+           static_cast<const float*>(packed));
   });
 }
 
