@@ -48,9 +48,9 @@ template <class T, template <class> class Gather, class Store>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     conv2d_implicit_gemm_split_k(GatheredProduct product, tile_map::Walk walk, int splits,
                                  Store store, const float* x, const float* packed) {
-  float* const a_tiles = dynamic_shared<float>();             // [stage][k][m]
-  float* const b_tiles = a_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
-  auto* const table = reinterpret_cast<TapOffset*>(a_tiles + T::kFloats);
+  float* const w_tiles = dynamic_shared<float>();             // [stage][k][m]
+  float* const x_tiles = w_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
+  auto* const table = reinterpret_cast<TapOffset*>(w_tiles + T::kFloats);
 
   const int thread = static_cast<int>(threadIdx.x);
   tile_map::Tile at;                                            // pixels down, channels across
@@ -77,17 +77,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   int next = begin;  // the step that is copied next
   const auto copy_next = [&](int stage) {
     if (next < end) {
-      float* const a_tile = a_tiles + stage * T::kFloatsA;
+      float* const w_tile = w_tiles + stage * T::kFloatsA;
 #pragma unroll
       for (int e = 0; e < ceil_div(kFoursA, T::kThreads); ++e) {
         const int four = thread + e * T::kThreads;
         if (kFoursA % T::kThreads == 0 || four < kFoursA) {
-          ptx::cp_async<16>(a_tile + four * 4,
+          ptx::cp_async<16>(w_tile + four * 4,
                             weights + std::int64_t{e * (T::kThreads / kFoursM)} * product.padded_m);
         }
       }
       weights += std::int64_t{T::kBlockK} * product.padded_m;
-      gather.copy(product, next, b_tiles + stage * T::kFloatsB);
+      gather.copy(product, next, x_tiles + stage * T::kFloatsB);
       ++next;
     }
     ptx::cp_async_commit_group();  // also without copies, so that groups are counted as steps
@@ -103,13 +103,13 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     // copies into the stage that it has left.
     __syncthreads();
     copy_next(free_stage);
-    tile.template multiply<T::kBlockM, T::kBlockN>(a_tiles + stage * T::kFloatsA,
-                                                   b_tiles + stage * T::kFloatsB, sums);
+    tile.template multiply<T::kBlockM, T::kBlockN>(w_tiles + stage * T::kFloatsA,
+                                                   x_tiles + stage * T::kFloatsB, sums);
     free_stage = stage;
     stage = stage + 1 == T::kStages ? 0 : stage + 1;
   }
   __syncthreads();  // separates the last loads from the stores of store()
-  store.store(product, place, tile, sums, a_tiles);
+  store.store(product, place, tile, sums, w_tiles);
 }
 
 /// The tiles of a product, as maps count them: pixels down, channels across. By the map row_major,
