@@ -3,7 +3,8 @@
 /// along k = (c, r, s) has a tap of its own. Where there are too few channels for whole steps.
 #pragma once
 
-#include "cuda_optimized/conv2d/gather_taps.cuh"
+#include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gathered_windows.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

@@ -29,6 +29,7 @@
 /// each case, and how many blocks does shared memory leave for an SM?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d/product_sizes.cuh"

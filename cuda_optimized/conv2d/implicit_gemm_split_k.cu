@@ -28,6 +28,7 @@
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d/product_sizes.cuh"

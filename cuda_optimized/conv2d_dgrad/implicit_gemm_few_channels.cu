@@ -26,8 +26,9 @@
 /// threads have them?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"
-#include "cuda_optimized/conv2d/sums_in_order.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda_optimized/conv2d/gathered_product.cuh"
-#include "cuda_optimized/conv2d/sums_in_order.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 

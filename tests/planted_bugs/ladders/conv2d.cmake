@@ -272,7 +272,7 @@ planted_bug(taps_behind_the_last_one_gathered
 
 planted_bug(sums_of_a_warp_read_before_they_are_there
   RUNG cuda_optimized/conv2d/implicit_gemm_vectorized
-  FILE cuda_optimized/conv2d/sums_in_order.cuh
+  FILE cuda_optimized/conv2d/store_images.cuh
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]
   TEACHES "a warp is not in step of itself: what lanes exchange needs a barrier of the warp")
