@@ -78,39 +78,42 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const float* x = arrays.in<float>("x");
   float* y = arrays.out<float>("y");
   float* col = arrays.workspace<float>();
-  const std::int64_t group_k = conv.K / conv.groups, y_plane = std::int64_t{conv.P} * conv.Q;
-  const std::int64_t image_size = std::int64_t{conv.C} * conv.H * conv.W;
-  const Chunk chunk = chunk_of(conv);
 
+  const Chunk chunk = chunk_of(conv);
   for (std::int64_t n0 = 0; n0 < conv.N; n0 += chunk.images) {
     const int images = static_cast<int>(std::min<std::int64_t>(chunk.images, conv.N - n0));
     for (std::int64_t p0 = 0; p0 < conv.P; p0 += chunk.rows) {
       Im2colProblem columns = columns_of_images(conv, images);
       columns.height.out = static_cast<int>(std::min<std::int64_t>(chunk.rows, conv.P - p0));
       columns.height.pad_before -= static_cast<int>(p0 * conv.stride.h);  // may be below 0
-      im2col::launch_im2col_vectorized(columns, x + n0 * image_size, col, /*streaming=*/false);
+      const std::int64_t windows = columns.columns();                     // rows * Q, of an image
+      const std::int64_t group_rows = columns.rows() / conv.groups;       // C/G * R * S
+      const std::int64_t group_k = conv.K / conv.groups;
+      const std::int64_t x_size = columns.C * columns.channel_size();
+      const std::int64_t y_plane = std::int64_t{conv.P} * conv.Q, y_size = conv.K * y_plane;
 
-      const std::int64_t windows = columns.columns(), group_rows = columns.rows() / conv.groups;
-      gemm::launch_gemm_tiled({.M = static_cast<int>(group_k),
-                               .N = static_cast<int>(windows),
-                               .K = static_cast<int>(group_rows),
-                               .images = images,
-                               .groups = conv.groups,
-                               .a = {.data = arrays.in<float>("weights"),
-                                     .row_stride = group_rows,
-                                     .column_stride = 1,
-                                     .group_stride = group_k * group_rows},
-                               .b = {.data = col,
-                                     .row_stride = windows,
-                                     .column_stride = 1,
-                                     .image_stride = columns.rows() * windows,
-                                     .group_stride = group_rows * windows},
-                               .c = {.data = y + n0 * conv.K * y_plane + p0 * conv.Q,
-                                     .row_stride = y_plane,
-                                     .column_stride = 1,
-                                     .image_stride = conv.K * y_plane,
-                                     .group_stride = group_k * y_plane},
-                               .bias = arrays.in_or_null<float>("bias")});
+      const BatchedGemm product{.M = static_cast<int>(group_k),
+                                .N = static_cast<int>(windows),
+                                .K = static_cast<int>(group_rows),
+                                .images = images,
+                                .groups = conv.groups,
+                                .a = {.data = arrays.in<float>("weights"),
+                                      .row_stride = group_rows,
+                                      .column_stride = 1,
+                                      .group_stride = group_k * group_rows},
+                                .b = {.data = col,
+                                      .row_stride = windows,
+                                      .column_stride = 1,
+                                      .image_stride = columns.rows() * windows,
+                                      .group_stride = group_rows * windows},
+                                .c = {.data = y + n0 * y_size + p0 * conv.Q,
+                                      .row_stride = y_plane,
+                                      .column_stride = 1,
+                                      .image_stride = y_size,
+                                      .group_stride = group_k * y_plane},
+                                .bias = arrays.in_or_null<float>("bias")};
+      im2col::launch_im2col_vectorized(columns, x + n0 * x_size, col, /*streaming=*/false);
+      gemm::launch_gemm_tiled(product);  // the next piece's im2col waits for it: one stream
     }
   }
 }

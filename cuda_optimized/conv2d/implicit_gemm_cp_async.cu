@@ -3,7 +3,6 @@
 ///
 /// - Before: implicit_gemm_vectorized.cu
 /// - After: implicit_gemm_split_k.cu, implicit_gemm_mma_tf32.cu
-/// - The kernel: implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** cp.async copies from global to shared memory without waiting. With three stages, a
@@ -26,45 +25,126 @@
 /// multiple of the step (B3), k stays (c, r, s), with a table as in implicit_gemm_hoisted.cu.
 /// Declines NHWC, other types, the maps split_k and stream_k, and images too large for 32-bit
 /// offsets.
-/// **Try.** Set the stages in implicit_gemm_tiles.cuh to 2, and to 5. How long may a copy take in
+/// **Try.** Set the stages in pipeline_tile.cuh to 2, and to 5. How long may a copy take in
 /// each case, and how many blocks does shared memory leave for an SM?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
+#include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
+#include "cuda_optimized/conv2d/pack_weights.cuh"
+#include "cuda_optimized/conv2d/pipeline_tile.cuh"
+#include "cuda_optimized/conv2d/product_sizes.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// The convolution as the one product of the kernel.
-template <class T>
-Products<1> products_of(TileTag<T> tag, const Conv2dProblem& conv) {
-  return {.of = {planned_for(tag, forward_product(conv))}, .map = conv.map};
+/// x [N][C][H][W], packed [groups][k_rows][padded_m].
+/// Grid walk.plane * groups, block T::kThreads.
+/// @tparam Gather GatherTapByTap or GatherByTable
+template <class T, template <class> class Gather>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    conv2d_implicit_gemm_cp_async(GatheredProduct product, tile_map::Walk walk, StoreImages store,
+                                  const float* x, const float* packed) {
+  float* const w_tiles = dynamic_shared<float>();             // [stage][k][m]
+  float* const x_tiles = w_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
+  auto* const table = reinterpret_cast<TapOffset*>(w_tiles + T::kFloats);
+
+  const int thread = static_cast<int>(threadIdx.x);
+  tile_map::Tile at;                                        // pixels down, channels across
+  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;  // the whole block, at once
+  const BlockPlace place{at.n * T::kBlockM, at.m * T::kBlockN,
+                         static_cast<int>(blockIdx.x / walk.plane), 0};
+  if constexpr (Gather<T>::kTable) {
+    Gather<T>::fill(product, table);
+    __syncthreads();  // separates these stores from all loads of the table
+  }
+  Gather<T> gather(product, place, x, 0, table);
+  constexpr int kFoursM = T::kBlockM / 4, kFoursA = T::kFloatsA / 4;  // of a row, of a tile
+  static_assert(T::kThreads % kFoursM == 0);
+  const float* weights =
+      packed + (std::int64_t{place.group} * product.k_rows + thread / kFoursM) * product.padded_m +
+      place.m + thread % kFoursM * 4;  // of the tile that is copied next
+
+  int next = 0;  // the step that is copied next
+  const auto copy_next = [&](int stage) {
+    if (next < product.steps) {
+      float* const w_tile = w_tiles + stage * T::kFloatsA;
+#pragma unroll
+      for (int e = 0; e < ceil_div(kFoursA, T::kThreads); ++e) {
+        const int four = thread + e * T::kThreads;
+        if (kFoursA % T::kThreads == 0 || four < kFoursA) {
+          ptx::cp_async<16>(w_tile + four * 4,
+                            weights + std::int64_t{e * (T::kThreads / kFoursM)} * product.padded_m);
+        }
+      }
+      weights += std::int64_t{T::kBlockK} * product.padded_m;
+      gather.copy(product, next, x_tiles + stage * T::kFloatsB);
+      ++next;
+    }
+    ptx::cp_async_commit_group();  // also without copies, so that groups are counted as steps
+  };
+
+  const T tile(threadIdx.x);
+  float sums[T::kThreadM][T::kThreadN] = {};
+  for (int stage = 0; stage < T::kStages - 1; ++stage) copy_next(stage);
+  int stage = 0, free_stage = T::kStages - 1;
+  for (int step = 0; step < product.steps; ++step) {
+    ptx::cp_async_wait_group<T::kStages - 2>();  // this step's copies by this thread have landed
+    // Separates the copies of all threads from the loads below, and the last step's loads from the
+    // copies into the stage that it has left.
+    __syncthreads();
+    copy_next(free_stage);
+    tile.template multiply<T::kBlockM, T::kBlockN>(w_tiles + stage * T::kFloatsA,
+                                                   x_tiles + stage * T::kFloatsB, sums);
+    free_stage = stage;
+    stage = stage + 1 == T::kStages ? 0 : stage + 1;
+  }
+  __syncthreads();  // separates the last loads from the stores of store()
+  store.store(product, place, tile, sums, w_tiles);
+}
+
+/// The tiles of a product, as maps count them: pixels down, channels across. By the map row_major,
+/// blocks with the same pixels are neighbours, so that what they gather is still in the L2 cache.
+TileMapProblem tiles_of(const GatheredProduct& product, TileMap map) {
+  return {.map = map,
+          .tiles_m = product.n_tiles,
+          .tiles_n = product.m_tiles,
+          .k_steps = product.steps,
+          .batch = product.groups};
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined reason = why_no_product(conv)) return reason;
   if (const Declined reason = why_no_gather(forward_product(conv))) return reason;
   return with_tile(forward_product(conv), [&](auto tag) {
-    return tile_map::why_no_whole_tiles(products_of(tag, conv).tiles());
+    return tile_map::why_no_whole_tiles(
+        tiles_of(planned_for(tag, forward_product(conv)), conv.map));
   });
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return with_tile(forward_product(conv), [&](auto tag) {
     const GatheredProduct product = planned_for(tag, forward_product(conv));
-    return static_cast<std::size_t>(product.packed_floats()) * sizeof(float) + kAlignment;
+    return static_cast<std::size_t>(product.packed_floats()) * sizeof(float);
   });
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_tile(forward_product(conv), [&](auto tag) {
     using T = typename decltype(tag)::Tile;
-    const Products<1> products = products_of(tag, conv);
-    const GatheredProduct& product = products.of[0];
-    auto* packed = aligned<float>(arrays.workspace<void>());
+    const GatheredProduct product = planned_for(tag, forward_product(conv));
+    auto* packed = arrays.workspace<float>();
     launch_pack(product, arrays.in<float>("weights"), packed);
     const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
                             conv.activation);
-    launch_gathered<T>(products, store, arrays.in<float>("x"), packed);
+    const tile_map::Walk walk(tiles_of(product, conv.map));
+    const std::int64_t blocks = std::int64_t{walk.plane} * product.groups;
+    const std::size_t shared = T::kFloats * sizeof(float) + table_bytes(product);
+    launch(product.table ? conv2d_implicit_gemm_cp_async<T, GatherByTable>
+                         : conv2d_implicit_gemm_cp_async<T, GatherTapByTap>,
+           {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), shared}, product, walk, store,
+           arrays.in<float>("x"), static_cast<const float*>(packed));
   });
 }
 

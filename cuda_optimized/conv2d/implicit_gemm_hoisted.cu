@@ -29,8 +29,8 @@
 /// take, and how many instructions in the loop?
 #include "core/conv2d_problem.hpp"
 #include "core/fast_division.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"
+#include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -162,7 +162,8 @@ void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const TapEn
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
+  auto* table = arrays.workspace<TapEntry>();
+  launch_tap_table(conv, table);
   switch (shape_for(conv)) {
     case TileShape::large: return launch_with<Large>(conv, arrays, table);
     case TileShape::half: return launch_with<Half>(conv, arrays, table);

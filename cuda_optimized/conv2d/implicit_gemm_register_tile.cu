@@ -29,7 +29,7 @@
 /// **Try.** Exchange the two loops over i and e around the multiply-adds. Does the compiler care?
 /// And if the loop over k stands inside both?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm.cuh"
+#include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

@@ -2,7 +2,6 @@
 /// @brief conv2d as a matrix product: several blocks share the sums of a tile.
 ///
 /// - Before: implicit_gemm_cp_async.cu
-/// - The kernel: implicit_gemm_pipeline.cuh
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Late layers have many channels and few pixels: B7 (32x512x7x7, 512 filters 3x3)
@@ -28,14 +27,102 @@
 /// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"
-#include "core/cuda/device_attribute.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
+#include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
+#include "cuda_optimized/conv2d/pack_weights.cuh"
+#include "cuda_optimized/conv2d/pipeline_tile.cuh"
+#include "cuda_optimized/conv2d/product_sizes.cuh"
+#include "cuda_optimized/conv2d/split_model.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kMostSplits = 32;
 [[maybe_unused]] constexpr int kThreads = 256;  ///< Threads of a block that adds parts.
+
+/// x [N][C][H][W], packed [groups][k_rows][padded_m].
+/// Grid walk.plane * splits * groups, block T::kThreads.
+/// @tparam Gather GatherTapByTap or GatherByTable
+/// @tparam Store StoreImages, or StoreParts where there are several splits
+template <class T, template <class> class Gather, class Store>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    conv2d_implicit_gemm_split_k(GatheredProduct product, tile_map::Walk walk, int splits,
+                                 Store store, const float* x, const float* packed) {
+  float* const w_tiles = dynamic_shared<float>();             // [stage][k][m]
+  float* const x_tiles = w_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
+  auto* const table = reinterpret_cast<TapOffset*>(w_tiles + T::kFloats);
+
+  const int thread = static_cast<int>(threadIdx.x);
+  tile_map::Tile at;                                            // pixels down, channels across
+  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;      // the whole block, at once
+  const int plane = static_cast<int>(blockIdx.x / walk.plane);  // of a split of a group
+  const BlockPlace place{at.n * T::kBlockM, at.m * T::kBlockN, plane / splits, plane % splits};
+  const auto step_of = [&](int split) {
+    return static_cast<int>(std::int64_t{product.steps} * split / splits);
+  };
+  const int begin = step_of(place.split), end = step_of(place.split + 1);
+  if constexpr (Gather<T>::kTable) {
+    Gather<T>::fill(product, table);
+    __syncthreads();  // separates these stores from all loads of the table
+  }
+  Gather<T> gather(product, place, x, begin, table);
+  constexpr int kFoursM = T::kBlockM / 4, kFoursA = T::kFloatsA / 4;  // of a row, of a tile
+  static_assert(T::kThreads % kFoursM == 0);
+  const float* weights =
+      packed +
+      (std::int64_t{place.group} * product.k_rows + begin * T::kBlockK + thread / kFoursM) *
+          product.padded_m +
+      place.m + thread % kFoursM * 4;  // of the tile that is copied next
+
+  int next = begin;  // the step that is copied next
+  const auto copy_next = [&](int stage) {
+    if (next < end) {
+      float* const w_tile = w_tiles + stage * T::kFloatsA;
+#pragma unroll
+      for (int e = 0; e < ceil_div(kFoursA, T::kThreads); ++e) {
+        const int four = thread + e * T::kThreads;
+        if (kFoursA % T::kThreads == 0 || four < kFoursA) {
+          ptx::cp_async<16>(w_tile + four * 4,
+                            weights + std::int64_t{e * (T::kThreads / kFoursM)} * product.padded_m);
+        }
+      }
+      weights += std::int64_t{T::kBlockK} * product.padded_m;
+      gather.copy(product, next, x_tiles + stage * T::kFloatsB);
+      ++next;
+    }
+    ptx::cp_async_commit_group();  // also without copies, so that groups are counted as steps
+  };
+
+  const T tile(threadIdx.x);
+  float sums[T::kThreadM][T::kThreadN] = {};
+  for (int stage = 0; stage < T::kStages - 1; ++stage) copy_next(stage);
+  int stage = 0, free_stage = T::kStages - 1;
+  for (int step = begin; step < end; ++step) {
+    ptx::cp_async_wait_group<T::kStages - 2>();  // this step's copies by this thread have landed
+    // Separates the copies of all threads from the loads below, and the last step's loads from the
+    // copies into the stage that it has left.
+    __syncthreads();
+    copy_next(free_stage);
+    tile.template multiply<T::kBlockM, T::kBlockN>(w_tiles + stage * T::kFloatsA,
+                                                   x_tiles + stage * T::kFloatsB, sums);
+    free_stage = stage;
+    stage = stage + 1 == T::kStages ? 0 : stage + 1;
+  }
+  __syncthreads();  // separates the last loads from the stores of store()
+  store.store(product, place, tile, sums, w_tiles);
+}
+
+/// The tiles of a product, as maps count them: pixels down, channels across. By the map row_major,
+/// blocks with the same pixels are neighbours, so that what they gather is still in the L2 cache.
+TileMapProblem tiles_of(const GatheredProduct& product, int splits, TileMap map) {
+  return {.map = map,
+          .tiles_m = product.n_tiles,
+          .tiles_n = product.m_tiles,
+          .k_steps = product.steps,
+          .splits = splits,
+          .batch = product.groups};
+}
 
 /// Writes the sums of a part to parts [splits][channels][pitch(): pixels, rounded up to 4].
 struct StoreParts {
@@ -75,68 +162,22 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// What the model needs to know of a GPU, and of a tile on it: numbers fitted to an H200. Another
-/// GPU has others, but the choice depends on their ratios only.
-struct Model {
-  static constexpr double kSmFlops = 65e12 / 132;  ///< an SM, multiply-adds alone
-  static constexpr double kBytes = 3.5e12;         ///< a second, written or read, through the L2
-  static constexpr double kLaunch = 3e-6;          ///< of the second kernel
-  static constexpr double kAlone = 1.35;  ///< how much longer a block takes that fills half an SM
-};
-
-/// Seconds that the product takes with blocks of T, each with 1 / splits of the steps.
-template <class T>
-double estimated_seconds(const GatheredProduct& product, int splits, double efficiency, int sms) {
-  const std::int64_t blocks =
-      std::int64_t{product.m_tiles} * product.n_tiles * product.groups * splits;
-  const double block = 2.0 * T::kBlockM * T::kBlockN * T::kBlockK *
-                       ceil_div(product.steps, splits) / (Model::kSmFlops * efficiency);
-  const std::int64_t busiest = ceil_div<std::int64_t>(blocks, sms);  // blocks of one SM
-  // Blocks of an SM take turns. The last ones may be too few to hide each other's waiting.
-  const std::int64_t last = busiest % T::kBlocks;
-  double seconds = static_cast<double>(busiest) * block;
-  if (last > 0 && last * T::kThreads <= 256) {
-    seconds += static_cast<double>(last) * block * (Model::kAlone - 1.0);
-  }
-  if (splits > 1) {
-    const double sums = static_cast<double>(StoreParts::pitch(product)) * product.channels();
-    seconds += (2.0 * splits + 1.0) * sums * sizeof(float) / Model::kBytes + Model::kLaunch;
-  }
-  return seconds;
-}
-
 /// Calls body(TileTag<T>, product planned for T, splits) for the tile and the number of parts that
 /// the model thinks best.
 template <class Body>
 auto with_plan(const Conv2dProblem& conv, const Body& body) {
   const GatheredProduct product = forward_product(conv);
-  const int sms = multiprocessors();
-  double best = 1e300;
-  int best_tile = 0, best_splits = 1, tile = 0;
-  const auto consider = [&]<class T>(TileTag<T> tag, double efficiency) {
+  const auto work_of = [&](auto tag) {
     const GatheredProduct plan = planned_for(tag, product);
-    const int fewest = conv.map == TileMap::split_k ? std::min(kDefaultSplits, plan.steps) : 1;
-    for (int splits = fewest; splits <= std::min(kMostSplits, plan.steps); ++splits) {
-      const double seconds = estimated_seconds<T>(plan, splits, efficiency, sms);
-      if (seconds < best) {
-        best = seconds;
-        best_tile = tile;
-        best_splits = splits;
-      }
-    }
-    ++tile;
+    return SplitWork{
+        .tiles = std::int64_t{plan.m_tiles} * plan.n_tiles * plan.groups,
+        .sums = StoreParts::pitch(plan) * plan.channels(),
+        .fewest = conv.map == TileMap::split_k ? std::min(kDefaultSplits, plan.steps) : 1,
+        .most = std::min(kMostSplits, plan.steps),
+        .steps = [=](int splits) { return ceil_div(plan.steps, splits); }};
   };
-  consider(TileTag<Tile128>{}, 0.73);
-  consider(TileTag<Tile64>{}, 0.69);
-  consider(TileTag<Tile32>{}, 0.50);
-  consider(TileTag<TileSmall>{}, 0.30);
-  const auto with = [&](auto tag) { return body(tag, planned_for(tag, product), best_splits); };
-  switch (best_tile) {
-    case 0: return with(TileTag<Tile128>{});
-    case 1: return with(TileTag<Tile64>{});
-    case 2: return with(TileTag<Tile32>{});
-    default: return with(TileTag<TileSmall>{});
-  }
+  return with_best_split(
+      work_of, [&](auto tag, int splits) { return body(tag, planned_for(tag, product), splits); });
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -151,25 +192,37 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return with_plan(conv, [](auto, const GatheredProduct& product, int splits) {
     const std::int64_t parts =
         splits > 1 ? splits * product.channels() * StoreParts::pitch(product) : 0;
-    return static_cast<std::size_t>(product.packed_floats() + parts) * sizeof(float) + kAlignment;
+    return static_cast<std::size_t>(product.packed_floats() + parts) * sizeof(float);
   });
+}
+
+/// Launches the product with blocks of T.
+template <class T, class Store>
+void launch_with(const GatheredProduct& product, int splits, TileMap map, const Store& store,
+                 const float* x, const float* packed) {
+  const tile_map::Walk walk(tiles_of(product, splits, map));
+  const std::int64_t blocks = std::int64_t{walk.plane} * splits * product.groups;
+  const std::size_t shared = T::kFloats * sizeof(float) + table_bytes(product);
+  launch(product.table ? conv2d_implicit_gemm_split_k<T, GatherByTable, Store>
+                       : conv2d_implicit_gemm_split_k<T, GatherTapByTap, Store>,
+         {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), shared}, product, walk, splits,
+         store, x, packed);
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_plan(conv, [&](auto tag, const GatheredProduct& product, int splits) {
     using T = typename decltype(tag)::Tile;
-    const auto* x = arrays.in<float>("x");
+    auto* packed = arrays.workspace<float>();
+    launch_pack(product, arrays.in<float>("weights"), packed);
     const auto* bias = arrays.in_or_null<float>("bias");
     auto* y = arrays.out<float>("y");
-    auto* packed = aligned<float>(arrays.workspace<void>());
-    launch_pack(product, arrays.in<float>("weights"), packed);
-    const Products<1> products = {.of = {product}, .splits = splits, .map = conv.map};
     if (splits == 1) {
-      launch_gathered<T>(products, StoreImages(product, y, bias, conv.activation), x, packed);
+      const StoreImages store(product, y, bias, conv.activation);
+      launch_with<T>(product, splits, conv.map, store, arrays.in<float>("x"), packed);
       return std::size_t{0};
     }
     float* const parts = packed + product.packed_floats();  // whole tiles: aligned as well
-    launch_gathered<T>(products, StoreParts{parts}, x, packed);
+    launch_with<T>(product, splits, conv.map, StoreParts{parts}, arrays.in<float>("x"), packed);
     const std::int64_t count = product.channels() * StoreParts::pitch(product);
     launch(conv2d_add_parts, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)},
            product, splits, static_cast<const float*>(parts), bias, conv.activation, y);

@@ -26,95 +26,115 @@
 /// **Costs.** Two barriers a step, and 8 KB of shared memory. Edges are computed as whole tiles.
 /// Declines layouts other than NCHW, types other than float32, maps other than row_major, and
 /// products whose sizes do not fit 31 bits.
-/// **Try.** Let threadIdx.x run along m instead of j. Which of the loads and stores suffer, and
-/// what does it do to the banks of shared memory?
+/// **Try.** Let neighbouring threads have neighbouring thread_m instead of thread_j. Which of the
+/// loads and stores suffer, and what does it do to the banks of shared memory?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm.cuh"
+#include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr int kTile = 32;                   ///< Filters, pixels and steps of k of a tile.
-constexpr int kThreadRows = 8;              ///< Rows of threads of a block.
-constexpr int kSums = kTile / kThreadRows;  ///< Sums of a thread, kThreadRows rows apart.
+constexpr int kTileK = 32;  ///< Steps of k a tile.
+
+/// The sums of a block, kTileM filters x kTileN pixels, and of a thread.
+struct Tiles {
+  static constexpr int kTileM = 32, kTileN = 32;
+  static constexpr int kThread = 4;  ///< kThread filters, for one pixel
+  static constexpr int kThreadsN = kTileN;
+  static constexpr int kThreads = kTileM / kThread * kThreadsN;
+  static constexpr int kLoadsM = kTileM * kTileK / kThreads;  ///< Loads of a thread for a tile.
+  static constexpr int kLoadsN = kTileN * kTileK / kThreads;
+  static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
+
+  /// The i-th of a thread's filters, counted from its first one.
+  HOST_DEVICE static constexpr int at(int i) { return i * (kTileM / kThread); }
+};
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-/// Grid (ceil(pixels/32), <= ceil(filters/32), <= groups), block (32, 8).
-__global__ void __launch_bounds__(kTile* kThreadRows)
+/// Grid: a block for each tile, block T::kThreads.
+template <class T>
+__global__ void __launch_bounds__(T::kThreads)
     conv2d_implicit_gemm_tiled(Conv2dProblem conv, const float* x, const float* weights,
                                const float* bias, float* y) {
-  __shared__ float w_tile[kTile][kTile];  // [m][k]
-  __shared__ float x_tile[kTile][kTile];  // [k][j]
+  __shared__ float w_tile[T::kTileM][kTileK];  // [m][k]
+  __shared__ float x_tile[kTileK][T::kTileN];  // [k][j]
 
   const ProductSizes sizes(conv);
   const int group_c = conv.C / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
-  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const int j = static_cast<int>(blockIdx.x) * kTile + tx;  // this thread's pixel
+  const auto block = TileOfBlock::find<T>(sizes);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int thread_m = thread / T::kThreadsN, thread_j = thread % T::kThreadsN;
 
-  // grid.y and grid.z end at 65535: with more filters or groups, a block takes several tiles.
-  for (int group = static_cast<int>(blockIdx.z); group < conv.groups;
-       group += static_cast<int>(gridDim.z)) {
-    for (std::int64_t m0 = std::int64_t{blockIdx.y} * kTile; m0 < sizes.filters;
-         m0 += std::int64_t{gridDim.y} * kTile) {
-      const std::int64_t first_filter = std::int64_t{group} * sizes.filters + m0;
-      float sums[kSums] = {};
-      for (int k0 = 0; k0 < sizes.depth; k0 += kTile) {
-        // All loads, then all stores: a store waits for its load, and would hold up those behind
-        // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
-        float w_loaded[kSums], x_loaded[kSums];
+  const int first_filter = block.group * sizes.filters + block.filter;
+  const int filters = sizes.filters - block.filter;  // of the group, from that one on
+  // The thread's first weight of a tile; its others lie kThreads / kTileK filters apart.
+  const int w_m = thread / kTileK, w_k = thread % kTileK;
+  const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
+  float sums[T::kThread] = {};
+  for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
+    // All loads, then all stores: a store waits for its load, and would hold up those behind
+    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
-        for (int i = 0; i < kSums; ++i) {
-          const int row = ty + i * kThreadRows;
-          w_loaded[i] = m0 + row < sizes.filters && k0 + tx < sizes.depth
-                            ? weights[(first_filter + row) * sizes.depth + k0 + tx]
-                            : 0.0f;
-          x_loaded[i] = 0.0f;
-          const int k = k0 + row;
-          if (k < sizes.depth && j < sizes.pixels) {
-            const Divided filter_row = divided(k, conv.S);
-            const Divided channel = divided(filter_row.quotient, conv.R);
-            const Divided image = divided(j, sizes.image_pixels);
-            const Divided pixel = divided(image.remainder, conv.Q);
-            const int c = channel.quotient, r = channel.remainder, s = filter_row.remainder;
-            const int n = image.quotient, p = pixel.quotient, q = pixel.remainder;
-            const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
-            const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
-            if (h >= 0 && h < conv.H && w >= 0 && w < conv.W) {
-              x_loaded[i] = x[x_at(n, group * group_c + c, h, w)];
-            }
-          }
-        }
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      constexpr int kApart = T::kThreads / kTileK;
+      w_loaded[e] = w_m + e * kApart < filters && k0 + w_k < sizes.depth
+                        ? weights[w_at + std::int64_t{e * kApart} * sizes.depth + k0]
+                        : 0.0f;
+    }
 #pragma unroll
-        for (int i = 0; i < kSums; ++i) {
-          w_tile[ty + i * kThreadRows][tx] = w_loaded[i];
-          x_tile[ty + i * kThreadRows][tx] = x_loaded[i];
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const int i = thread + e * T::kThreads;
+      const int j = block.pixel + i % T::kTileN;
+      const int k = k0 + i / T::kTileN;
+      x_loaded[e] = 0.0f;
+      if (k < sizes.depth && j < sizes.pixels) {
+        const Divided row = divided(k, conv.S), channel = divided(row.quotient, conv.R);
+        const Divided image = divided(j, sizes.image_pixels);
+        const Divided pixel = divided(image.remainder, conv.Q);
+        const int c = channel.quotient, r = channel.remainder, s = row.remainder;
+        const int n = image.quotient, p = pixel.quotient, q = pixel.remainder;
+        const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+        const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+        if (h >= 0 && h < conv.H && w >= 0 && w < conv.W) {
+          x_loaded[e] = x[x_at(n, block.group * group_c + c, h, w)];
         }
-        __syncthreads();  // separates these stores from the loads below
-        for (int k = 0; k < kTile; ++k) {
-          const float x_value = x_tile[k][tx];
-          for (int i = 0; i < kSums; ++i) sums[i] += w_tile[ty + i * kThreadRows][k] * x_value;
-        }
-        __syncthreads();  // separates these loads from the next step's stores
-      }
-      for (int i = 0; i < kSums; ++i) {
-        const int row = ty + i * kThreadRows;
-        if (m0 + row >= sizes.filters || j >= sizes.pixels) break;
-        const std::int64_t filter = first_filter + row;
-        const int n = j / sizes.image_pixels, pixel = j % sizes.image_pixels;
-        y[(std::int64_t{n} * conv.K + filter) * sizes.image_pixels + pixel] =
-            activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i]);
       }
     }
+#pragma unroll
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      const int i = thread + e * T::kThreads;
+      w_tile[i / kTileK][i % kTileK] = w_loaded[e];
+    }
+#pragma unroll
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const int i = thread + e * T::kThreads;
+      x_tile[i / T::kTileN][i % T::kTileN] = x_loaded[e];
+    }
+    __syncthreads();  // separates these stores from the loads below
+    for (int k = 0; k < kTileK; ++k) {
+      const float x_value = x_tile[k][thread_j];
+      for (int i = 0; i < T::kThread; ++i) sums[i] += w_tile[thread_m + T::at(i)][k] * x_value;
+    }
+    __syncthreads();  // separates these loads from the next step's stores
+  }
+  const int j = block.pixel + thread_j;
+  if (j >= sizes.pixels) return;  // no barrier follows
+  const Divided image = divided(j, sizes.image_pixels);
+  for (int i = 0; i < T::kThread; ++i) {
+    const int m = thread_m + T::at(i);
+    if (m >= filters) break;
+    const int filter = first_filter + m;
+    y[(std::int64_t{image.quotient} * conv.K + filter) * sizes.image_pixels + image.remainder] =
+        activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i]);
   }
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const ProductSizes sizes(conv);
-  const dim3 grid(blocks_for(sizes.pixels, kTile), blocks_for(sizes.filters, kTile, kMaxGridYZ),
-                  blocks_for(conv.groups, 1, kMaxGridYZ));
-  launch(conv2d_implicit_gemm_tiled, {grid, dim3(kTile, kThreadRows)}, conv, arrays.in<float>("x"),
-         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+  launch(conv2d_implicit_gemm_tiled<Tiles>, {TileOfBlock::grid<Tiles>(conv), dim3(Tiles::kThreads)},
+         conv, arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
+         arrays.out<float>("y"));
 }
 
 }  // namespace

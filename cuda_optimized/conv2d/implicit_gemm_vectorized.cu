@@ -28,8 +28,10 @@
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
 /// thread_tile.cuh. How many of a warp's loads meet the same bank?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/gathered_product.cuh"
+#include "cuda_optimized/conv2d/pack_weights.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"
+#include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -49,8 +51,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T:
   constexpr int kFloatsStore = T::kThreads * T::kThreadN;
   constexpr int kFloats = kFloatsA + kFloatsB > kFloatsStore ? kFloatsA + kFloatsB : kFloatsStore;
   __shared__ float4 shared[kFloats / 4];
-  float* const a_tile = &shared[0].x;       // [k][m]
-  float* const b_tile = a_tile + kFloatsA;  // [k][n]
+  float* const w_tile = &shared[0].x;       // [k][m]
+  float* const x_tile = w_tile + kFloatsA;  // [k][n]
 
   const int thread = static_cast<int>(threadIdx.x);
   const auto m_tiles = static_cast<unsigned>(product.m_tiles);
@@ -61,39 +63,40 @@ __global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T:
   const GatheredPixel pixel(conv, divide, place.n + thread % T::kBlockN);
   const std::int64_t corner =
       pixel.offset + std::int64_t{place.group} * product.group_c * conv.H * conv.W;
-  const float* rows = packed + std::int64_t{place.group} * product.k_rows * product.padded_m +
-                      place.m;  // of the tile of weights
+  const float* weights = packed + std::int64_t{place.group} * product.k_rows * product.padded_m +
+                         place.m;  // of the block's tiles
 
   constexpr int kFoursA = kFloatsA / 4 / T::kThreads, kLoadsB = kFloatsB / T::kThreads;
   static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
   const T tile(threadIdx.x);
   float sums[T::kThreadM][T::kThreadN] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += T::kBlockK) {
-    float4 a_loaded[kFoursA];
-    float b_loaded[kLoadsB];
+    // All loads, then all stores: a store waits for its load, and would hold up those behind it.
+    float4 w_loaded[kFoursA];
+    float x_loaded[kLoadsB];
 #pragma unroll
     for (int e = 0; e < kFoursA; ++e) {
       const int i = (thread + e * T::kThreads) * 4;
-      a_loaded[e] = *reinterpret_cast<const float4*>(
-          rows + std::int64_t{k0 + i / T::kBlockM} * product.padded_m + i % T::kBlockM);
+      w_loaded[e] = *reinterpret_cast<const float4*>(
+          weights + std::int64_t{k0 + i / T::kBlockM} * product.padded_m + i % T::kBlockM);
     }
 #pragma unroll
     for (int e = 0; e < kLoadsB; ++e) {
       const TapEntry tap = table[k0 + thread / T::kBlockN + e * (T::kThreads / T::kBlockN)];
-      b_loaded[e] = pixel.has(tap) ? x[corner + tap.offset] : 0.0f;
+      x_loaded[e] = pixel.has(tap) ? x[corner + tap.offset] : 0.0f;
     }
 #pragma unroll
     for (int e = 0; e < kFoursA; ++e) {
-      *reinterpret_cast<float4*>(a_tile + (thread + e * T::kThreads) * 4) = a_loaded[e];
+      *reinterpret_cast<float4*>(w_tile + (thread + e * T::kThreads) * 4) = w_loaded[e];
     }
 #pragma unroll
-    for (int e = 0; e < kLoadsB; ++e) b_tile[thread + e * T::kThreads] = b_loaded[e];
+    for (int e = 0; e < kLoadsB; ++e) x_tile[thread + e * T::kThreads] = x_loaded[e];
     __syncthreads();  // separates these stores from the loads below
-    tile.template multiply<T::kBlockM, T::kBlockN>(a_tile, b_tile, sums);
+    tile.template multiply<T::kBlockM, T::kBlockN>(w_tile, x_tile, sums);
     __syncthreads();  // separates these loads from the next step's stores, and the last one's from
                       // those of store()
   }
-  store.store(product, place, tile, sums, a_tile);
+  store.store(product, place, tile, sums, w_tile);
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -131,16 +134,17 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_tile(conv, [&](auto tag, const GatheredProduct& product) {
     using T = typename decltype(tag)::Tile;
-    const TapEntry* table = launch_tap_table(conv, arrays.workspace<void>());
-    auto* packed =
-        reinterpret_cast<float*>(aligned<TapEntry>(arrays.workspace<void>()) + table_entries(conv));
+    auto* table = arrays.workspace<TapEntry>();
+    launch_tap_table(conv, table);
+    auto* packed = reinterpret_cast<float*>(table + table_entries(conv));
     launch_pack(product, arrays.in<float>("weights"), packed);
     const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
                             conv.activation);
     const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
     launch(conv2d_implicit_gemm_vectorized<T>,
            {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),
-           product, store, arrays.in<float>("x"), table, static_cast<const float*>(packed));
+           product, store, arrays.in<float>("x"), static_cast<const TapEntry*>(table),
+           static_cast<const float*>(packed));
   });
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/fast_division.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm.cuh"
+#include "cuda_optimized/conv2d/product_sizes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -81,18 +81,16 @@ inline Declined why_no_tap_table(const Conv2dProblem& conv) {
   return {};
 }
 
-/// The table, and what it takes to align it.
+/// Bytes of the table.
 inline std::size_t tap_table_bytes(const Conv2dProblem& conv) {
-  return (static_cast<std::size_t>(table_entries(conv)) + 1) * sizeof(TapEntry);
+  return static_cast<std::size_t>(table_entries(conv)) * sizeof(TapEntry);
 }
 
-/// Fills the table in the workspace.
-inline const TapEntry* launch_tap_table(const Conv2dProblem& conv, void* workspace) {
+/// Fills the table.
+inline void launch_tap_table(const Conv2dProblem& conv, TapEntry* table) {
   const int entries = table_entries(conv);
-  auto* table = aligned<TapEntry>(workspace);
   launch(make_tap_table, {dim3(blocks_for(entries, 256)), dim3(256)}, conv, entries,
          FastDivision(conv.S), FastDivision(conv.R), table);
-  return table;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -25,7 +25,10 @@
 /// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
 /// threads have them?
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm_pipeline.cuh"
+#include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
+#include "cuda_optimized/conv2d/pipeline_tile.cuh"
+#include "cuda_optimized/conv2d/store_images.cuh"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
@@ -33,7 +36,14 @@ namespace {
 
 /// 12 rows x 384 pixels, 8 products a step, 12 x 4 sums a thread, all threads of a warp along the
 /// pixels, 4 stages, 4 blocks an SM.
-using Tile = conv2d::PipelineTile<12, 384, 8, 12, 4, 1, 4, 4>;
+using Tile = conv2d::PipelineTile<conv2d::PipelineShape{.block_m = 12,
+                                                        .block_n = 384,
+                                                        .block_k = 8,
+                                                        .thread_m = 12,
+                                                        .thread_n = 4,
+                                                        .lanes_m = 1,
+                                                        .stages = 4,
+                                                        .blocks = 4}>;
 constexpr int kThreads = 256;  ///< Of a block that packs weights.
 
 /// Where the windows of all classes begin along one axis, from their common pixel, and their taps.
@@ -143,6 +153,72 @@ struct StoreSquares {
   }
 };
 
+/// dy [N][K][P][Q], packed [groups][k_rows][padded_m].
+/// Grid n_tiles * groups, block Tile::kThreads.
+/// @tparam Gather GatherTapByTap or GatherByTable
+template <template <class> class Gather>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
+    conv2d_dgrad_implicit_gemm_few_channels(conv2d::GatheredProduct product, StoreSquares store,
+                                            const float* dy, const float* packed) {
+  float* const a_tiles = dynamic_shared<float>();                   // [stage][k][m]
+  float* const b_tiles = a_tiles + Tile::kStages * Tile::kFloatsA;  // [stage][k][n]
+  auto* const table = reinterpret_cast<conv2d::TapOffset*>(a_tiles + Tile::kFloats);
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto n_tiles = static_cast<unsigned>(product.n_tiles);
+  // All rows are one tile.
+  const conv2d::BlockPlace place{0, static_cast<int>(blockIdx.x % n_tiles) * Tile::kBlockN,
+                                 static_cast<int>(blockIdx.x / n_tiles), 0};
+  if constexpr (Gather<Tile>::kTable) {
+    Gather<Tile>::fill(product, table);
+    __syncthreads();  // separates these stores from all loads of the table
+  }
+  Gather<Tile> gather(product, place, dy, 0, table);
+  constexpr int kFoursM = Tile::kBlockM / 4, kFoursA = Tile::kFloatsA / 4;  // of a row, of a tile
+  static_assert(Tile::kThreads % kFoursM == 0);
+  const float* weights =
+      packed + (std::int64_t{place.group} * product.k_rows + thread / kFoursM) * product.padded_m +
+      place.m + thread % kFoursM * 4;  // of the tile that is copied next
+
+  int next = 0;  // the step that is copied next
+  const auto copy_next = [&](int stage) {
+    if (next < product.steps) {
+      float* const a_tile = a_tiles + stage * Tile::kFloatsA;
+#pragma unroll
+      for (int e = 0; e < ceil_div(kFoursA, Tile::kThreads); ++e) {
+        const int four = thread + e * Tile::kThreads;
+        if (kFoursA % Tile::kThreads == 0 || four < kFoursA) {
+          ptx::cp_async<16>(
+              a_tile + four * 4,
+              weights + std::int64_t{e * (Tile::kThreads / kFoursM)} * product.padded_m);
+        }
+      }
+      weights += std::int64_t{Tile::kBlockK} * product.padded_m;
+      gather.copy(product, next, b_tiles + stage * Tile::kFloatsB);
+      ++next;
+    }
+    ptx::cp_async_commit_group();  // also without copies, so that groups are counted as steps
+  };
+
+  const Tile tile(threadIdx.x);
+  float sums[Tile::kThreadM][Tile::kThreadN] = {};
+  for (int stage = 0; stage < Tile::kStages - 1; ++stage) copy_next(stage);
+  int stage = 0, free_stage = Tile::kStages - 1;
+  for (int step = 0; step < product.steps; ++step) {
+    ptx::cp_async_wait_group<Tile::kStages - 2>();  // this step's copies by this thread have landed
+    // Separates the copies of all threads from the loads below, and the last step's loads from the
+    // copies into the stage that it has left.
+    __syncthreads();
+    copy_next(free_stage);
+    tile.multiply<Tile::kBlockM, Tile::kBlockN>(a_tiles + stage * Tile::kFloatsA,
+                                                b_tiles + stage * Tile::kFloatsB, sums);
+    free_stage = stage;
+    stage = stage + 1 == Tile::kStages ? 0 : stage + 1;
+  }
+  __syncthreads();  // separates the last loads from the stores of store()
+  store.store(product, place, tile, sums, a_tiles);
+}
+
 conv2d::GatheredProduct planned_product(const Conv2dProblem& conv) {
   const conv2d::GatheredProduct product = common_product(conv);
   return conv2d::planned<Tile>(product, conv2d::takes_table(product, Tile::kBlockK));
@@ -159,19 +235,22 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  return static_cast<std::size_t>(planned_product(conv).packed_floats()) * sizeof(float) +
-         conv2d::kAlignment;
+  return static_cast<std::size_t>(planned_product(conv).packed_floats()) * sizeof(float);
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const conv2d::GatheredProduct product = planned_product(conv);
-  auto* packed = conv2d::aligned<float>(arrays.workspace<void>());
+  auto* packed = arrays.workspace<float>();
   launch(pack_common,
          {dim3(blocks_for(product.packed_floats(), kThreads, kMaxGridX - 1)), dim3(kThreads)}, conv,
          product, arrays.in<float>("weights"), packed);
-  conv2d::launch_gathered<Tile>(conv2d::Products<1>{{product}},
-                                StoreSquares{arrays.out<float>("dx"), conv}, arrays.in<float>("dy"),
-                                packed);
+  const std::int64_t blocks = std::int64_t{product.n_tiles} * product.groups;
+  const std::size_t shared = Tile::kFloats * sizeof(float) + conv2d::table_bytes(product);
+  launch(product.table ? conv2d_dgrad_implicit_gemm_few_channels<conv2d::GatherByTable>
+                       : conv2d_dgrad_implicit_gemm_few_channels<conv2d::GatherTapByTap>,
+         {dim3(static_cast<unsigned>(blocks)), dim3(Tile::kThreads), shared}, product,
+         StoreSquares{arrays.out<float>("dx"), conv}, arrays.in<float>("dy"),
+         static_cast<const float*>(packed));
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {

@@ -26,59 +26,109 @@
 /// **Try.** Let the blocks add their parts to dx with atomics, in the order in which they finish.
 /// Run it twice, on data that are not integers. How many of the bits are the same?
 #include "core/conv2d_problem.hpp"
-#include "core/cuda/device_attribute.hpp"
-#include "cuda_optimized/conv2d/implicit_gemm_tiles.cuh"
+#include "core/cuda/ptx.hpp"
+#include "cuda_optimized/conv2d/gather_taps.cuh"
+#include "cuda_optimized/conv2d/pipeline_tile.cuh"
+#include "cuda_optimized/conv2d/split_model.cuh"
+#include "cuda_optimized/conv2d_dgrad/class_parts.cuh"
 #include "cuda_optimized/conv2d_dgrad/packed_classes.cuh"
+#include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
+#include "cuda_optimized/conv2d_dgrad/store_class.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-constexpr int kClasses = 4;  ///< Of a grid, at most.
-constexpr int kMostSplits = 32;
 [[maybe_unused]] constexpr int kThreads = 256;  ///< Of a block that adds parts.
 
-/// Elements of dx.
-std::int64_t elements(const Conv2dProblem& conv) {
-  return std::int64_t{conv.N} * conv.C * conv.H * conv.W;
+/// dy [N][K][P][Q], packed: for each class [groups][k_rows][padded_m], one after the other.
+/// Grid m_tiles * classes.n_tiles * splits * groups * classes.count, block T::kThreads.
+/// @tparam Gather GatherTapByTap or GatherByTable
+/// @tparam Store StoreClass, or StoreParts where there are several splits
+template <class T, template <class> class Gather, class Store>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    conv2d_dgrad_implicit_gemm_split_k(ClassesOfGrid classes, int splits, Store store,
+                                       const float* dy, const float* packed) {
+  float* const a_tiles = dynamic_shared<float>();             // [stage][k][m]
+  float* const b_tiles = a_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
+  auto* const table = reinterpret_cast<conv2d::TapOffset*>(a_tiles + T::kFloats);
+
+  const int thread = static_cast<int>(threadIdx.x);
+  // The digits of the block's number, the channels first: blocks with the same pixels are
+  // neighbours, so that what they gather is still in the L2 cache.
+  unsigned block = blockIdx.x;
+  const auto take = [&block](int extent) {
+    const auto divisor = static_cast<unsigned>(extent);
+    const auto digit = static_cast<int>(block % divisor);
+    block /= divisor;
+    return digit;
+  };
+  conv2d::BlockPlace place{};
+  place.m = take(classes.of[0].m_tiles) * T::kBlockM;
+  place.n = take(classes.n_tiles) * T::kBlockN;
+  place.split = take(splits);
+  place.group = take(classes.of[0].groups);
+  const int index = static_cast<int>(block);
+  const conv2d::GatheredProduct& product = classes.of[index];
+  if (place.n >= product.n_tiles * T::kBlockN) return;  // the whole block, at once
+  for (int i = 0; i < index; ++i) packed += classes.of[i].packed_floats();
+  const auto step_of = [&](int split) {
+    return static_cast<int>(std::int64_t{product.steps} * split / splits);
+  };
+  const int begin = step_of(place.split), end = step_of(place.split + 1);
+
+  const T tile(threadIdx.x);
+  float sums[T::kThreadM][T::kThreadN] = {};
+  if (begin < end) {  // or the class has no taps
+    if constexpr (Gather<T>::kTable) {
+      Gather<T>::fill(product, table);
+      __syncthreads();  // separates these stores from all loads of the table
+    }
+    Gather<T> gather(product, place, dy, begin, table);
+    constexpr int kFoursM = T::kBlockM / 4, kFoursA = T::kFloatsA / 4;  // of a row, of a tile
+    static_assert(T::kThreads % kFoursM == 0);
+    const float* weights =
+        packed +
+        (std::int64_t{place.group} * product.k_rows + begin * T::kBlockK + thread / kFoursM) *
+            product.padded_m +
+        place.m + thread % kFoursM * 4;  // of the tile that is copied next
+
+    int next = begin;  // the step that is copied next
+    const auto copy_next = [&](int stage) {
+      if (next < end) {
+        float* const a_tile = a_tiles + stage * T::kFloatsA;
+#pragma unroll
+        for (int e = 0; e < ceil_div(kFoursA, T::kThreads); ++e) {
+          const int four = thread + e * T::kThreads;
+          if (kFoursA % T::kThreads == 0 || four < kFoursA) {
+            ptx::cp_async<16>(
+                a_tile + four * 4,
+                weights + std::int64_t{e * (T::kThreads / kFoursM)} * product.padded_m);
+          }
+        }
+        weights += std::int64_t{T::kBlockK} * product.padded_m;
+        gather.copy(product, next, b_tiles + stage * T::kFloatsB);
+        ++next;
+      }
+      ptx::cp_async_commit_group();  // also without copies, so that groups are counted as steps
+    };
+
+    for (int stage = 0; stage < T::kStages - 1; ++stage) copy_next(stage);
+    int stage = 0, free_stage = T::kStages - 1;
+    for (int step = begin; step < end; ++step) {
+      ptx::cp_async_wait_group<T::kStages - 2>();  // this step's copies by this thread have landed
+      // Separates the copies of all threads from the loads below, and the last step's loads from
+      // the copies into the stage that it has left.
+      __syncthreads();
+      copy_next(free_stage);
+      tile.template multiply<T::kBlockM, T::kBlockN>(a_tiles + stage * T::kFloatsA,
+                                                     b_tiles + stage * T::kFloatsB, sums);
+      free_stage = stage;
+      stage = stage + 1 == T::kStages ? 0 : stage + 1;
+    }
+    __syncthreads();  // separates the last loads from the stores of store()
+  }
+  store.store(product, place, tile, sums, a_tiles);
 }
-
-/// Where the parts of a sum lie: parts [splits][channels][classes][pitch], the pixels of a class in
-/// their order, with room for those of the largest class.
-struct PartsLayout {
-  int classes_w;       ///< classes side by side
-  std::int64_t pitch;  ///< floats from a class to the next, a multiple of 4
-  std::int64_t row;    ///< floats of all classes of a channel
-  std::int64_t part;   ///< floats of a part
-
-  explicit PartsLayout(const Conv2dProblem& conv)
-      : classes_w(std::min(conv.stride.w, conv.W)),
-        pitch((std::int64_t{largest_class(conv).pixels()} + 3) / 4 * 4),
-        row(pitch * std::min(conv.stride.h, conv.H) * classes_w), part(row * conv.C) {}
-
-  /// The first pixel of a channel's part, in the class that begins at pixel (h, w) of dx.
-  HOST_DEVICE std::int64_t at(int split, int channel, int h, int w) const {
-    return split * part + channel * row + (h * classes_w + w) * pitch;
-  }
-};
-
-/// Writes the sums of a block to its part, as vectors of neighbours.
-struct StoreParts {
-  PartsLayout layout;
-  float* parts;
-
-  template <class T>
-  __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
-                        const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
-                        float*) const {
-    const int channel = place.group * product.group_m + place.m;
-    const std::int64_t to =
-        layout.at(place.split, channel, product.out_row, product.out_column) + place.n;
-    tile.for_each_four(sums, [&](int m, int n, float4 four) {
-      if (place.m + m >= product.group_m || place.n + n >= product.pixels()) return;
-      *reinterpret_cast<float4*>(parts + (to + m * layout.row + n)) = four;
-    });
-  }
-};
 
 /// Divisions that find an element of dx, and its class.
 struct ElementDivisions {
@@ -112,84 +162,41 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The forward rung's model of an H200, for all classes together.
-struct Model {
-  static constexpr double kSmFlops = 65e12 / 132;  ///< an SM, multiply-adds alone
-  static constexpr double kBytes = 3.5e12;         ///< a second, written or read, through the L2
-  static constexpr double kLaunch = 3e-6;          ///< of the second kernel
-  static constexpr double kAlone = 1.35;  ///< how much longer a block takes that fills half an SM
-};
-
-/// What the classes, planned for one tile, amount to.
-struct Work {
-  std::int64_t tiles = 0;  ///< of classes that have taps
-  std::int64_t steps = 0;  ///< of all those tiles
-  int most_steps = 0;      ///< of a tile
-};
-
-/// Seconds that the classes take with blocks of T, each with 1 / splits of its tile's steps.
-template <class T>
-double estimated_seconds(const Conv2dProblem& conv, const Work& work, int splits, double efficiency,
-                         int sms) {
-  if (work.tiles == 0) return splits;
-  const double steps =
-      std::max(1.0, static_cast<double>(work.steps) / static_cast<double>(work.tiles * splits));
-  const double block =
-      2.0 * T::kBlockM * T::kBlockN * T::kBlockK * steps / (Model::kSmFlops * efficiency);
-  const std::int64_t busiest = ceil_div<std::int64_t>(work.tiles * splits, sms);  // of one SM
-  // Blocks of an SM take turns. The last ones may be too few to hide each other's waiting.
-  const std::int64_t last = busiest % T::kBlocks;
-  double seconds = static_cast<double>(busiest) * block;
-  if (last > 0 && last * T::kThreads <= 256) {
-    seconds += static_cast<double>(last) * block * (Model::kAlone - 1.0);
-  }
-  if (splits > 1) {
-    const auto bytes = static_cast<double>(elements(conv)) * sizeof(float);
-    seconds += (2.0 * splits + 1.0) * bytes / Model::kBytes + Model::kLaunch;
-  }
-  return seconds;
+/// Elements of dx.
+std::int64_t elements(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.C * conv.H * conv.W;
 }
 
 /// Calls body(TileTag<T>, splits) for the tile and the number of parts that the model thinks best.
 template <class Body>
 auto with_plan(const Conv2dProblem& conv, const Body& body) {
-  const int sms = multiprocessors();
-  double best = 1e300;
-  int best_tile = 0, best_splits = 1, tile = 0;
-  const auto consider = [&]<class T>(conv2d::TileTag<T>, double efficiency) {
-    const bool table = all_take_table<T>(conv);
-    Work work;
-    for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& unplanned) {
-      const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
-      if (product.steps == 0) return;
-      const std::int64_t tiles = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
-      work.tiles += tiles;
-      work.steps += tiles * product.steps;
-      work.most_steps = std::max(work.most_steps, product.steps);
-    });
-    // The kernel that adds parts counts elements in 31 bits; where there are more, nothing is
-    // split.
-    const int most = elements(conv) < (1 << 30) ? std::clamp(work.most_steps, 1, kMostSplits) : 1;
-    for (int splits = 1; splits <= most; ++splits) {
-      const double seconds = estimated_seconds<T>(conv, work, splits, efficiency, sms);
-      if (seconds < best) {
-        best = seconds;
-        best_tile = tile;
-        best_splits = splits;
-      }
-    }
-    ++tile;
-  };
-  consider(conv2d::TileTag<conv2d::Tile128>{}, 0.73);
-  consider(conv2d::TileTag<conv2d::Tile64>{}, 0.69);
-  consider(conv2d::TileTag<conv2d::Tile32>{}, 0.50);
-  consider(conv2d::TileTag<conv2d::TileSmall>{}, 0.30);
-  switch (best_tile) {
-    case 0: return body(conv2d::TileTag<conv2d::Tile128>{}, best_splits);
-    case 1: return body(conv2d::TileTag<conv2d::Tile64>{}, best_splits);
-    case 2: return body(conv2d::TileTag<conv2d::Tile32>{}, best_splits);
-    default: return body(conv2d::TileTag<conv2d::TileSmall>{}, best_splits);
-  }
+  return conv2d::with_best_split(
+      [&]<class T>(conv2d::TileTag<T>) {
+        const bool table = all_take_table<T>(conv);
+        std::int64_t tiles = 0, steps = 0;  // of classes that have taps, and of all those tiles
+        int most_steps = 0;                 // of a tile
+        for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& unplanned) {
+          const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
+          if (product.steps == 0) return;
+          const std::int64_t of_class =
+              std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
+          tiles += of_class;
+          steps += of_class * product.steps;
+          most_steps = std::max(most_steps, product.steps);
+        });
+        // The kernel that adds parts counts elements in 31 bits; where there are more, nothing is
+        // split.
+        const bool few = elements(conv) < (1 << 30);
+        return conv2d::SplitWork{.tiles = tiles,
+                                 .sums = elements(conv),
+                                 .fewest = 1,
+                                 .most = few ? std::clamp(most_steps, 1, conv2d::kMostSplits) : 1,
+                                 .steps = [=](int splits) {
+                                   return std::max(1.0, static_cast<double>(steps) /
+                                                            static_cast<double>(tiles * splits));
+                                 }};
+      },
+      body);
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -211,8 +218,7 @@ std::int64_t packed_floats(const Conv2dProblem& conv) {
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return with_plan(conv, [&]<class T>(conv2d::TileTag<T>, int splits) {
     const std::int64_t parts = splits > 1 ? splits * PartsLayout(conv).part : 0;
-    return static_cast<std::size_t>(packed_floats<T>(conv) + parts) * sizeof(float) +
-           conv2d::kAlignment;
+    return static_cast<std::size_t>(packed_floats<T>(conv) + parts) * sizeof(float);
   });
 }
 
@@ -222,28 +228,30 @@ void compute_classes(const Conv2dProblem& conv, const Arguments& arrays, const S
                      int splits, float* packed) {
   const bool table = all_take_table<T>(conv);
   auto* next_packed = packed;  // where the next class's weights go
-  conv2d::Products<kClasses> products{};
-  products.count = 0;
-  products.splits = splits;
-  const auto launch_products = [&] {
-    if (products.count == 0) return;
-    conv2d::launch_gathered<T>(products, store, arrays.in<float>("dy"), packed);
+  ClassesOfGrid classes{};
+  const auto launch_classes = [&] {
+    if (classes.count == 0) return;
+    const std::size_t shared = T::kFloats * sizeof(float) + classes.table_bytes();
+    launch(table ? conv2d_dgrad_implicit_gemm_split_k<T, conv2d::GatherByTable, Store>
+                 : conv2d_dgrad_implicit_gemm_split_k<T, conv2d::GatherTapByTap, Store>,
+           {dim3(static_cast<unsigned>(classes.blocks(splits))), dim3(T::kThreads), shared},
+           classes, splits, store, arrays.in<float>("dy"), static_cast<const float*>(packed));
     packed = next_packed;
-    products.count = 0;
+    classes.clear();
   };
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
     const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
     launch_pack_class(conv, residue, product, arrays.in<float>("weights"), next_packed);
     next_packed += product.packed_floats();
-    products.of[products.count++] = product;
-    if (products.count == kClasses) launch_products();
+    classes.add(product);
+    if (classes.count == kClasses) launch_classes();
   });
-  launch_products();
+  launch_classes();
 }
 
 void run(const Conv2dProblem& conv, const Arguments& arrays) {
   with_plan(conv, [&]<class T>(conv2d::TileTag<T>, int splits) {
-    auto* packed = conv2d::aligned<float>(arrays.workspace<void>());
+    auto* packed = arrays.workspace<float>();
     auto* dx = arrays.out<float>("dx");
     if (splits == 1) {
       compute_classes<T>(conv, arrays, StoreClass(conv, dx), splits, packed);

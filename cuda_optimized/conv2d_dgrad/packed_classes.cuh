@@ -1,12 +1,40 @@
 /// @file packed_classes.cuh
-/// @brief The packed weights of the residue classes of an input gradient;
-/// cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async.cu explains them.
+/// @brief The residue classes of an input gradient that one grid computes, and their packed
+/// weights; cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async.cu explains them.
 #pragma once
 
-#include "cuda_optimized/conv2d/implicit_gemm_pipeline.cuh"
+#include "cuda_optimized/conv2d/gather_by_table.cuh"
+#include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+
+inline constexpr int kClasses = 4;  ///< Of a grid, at most: all that stride 2 has.
+
+/// The classes that a grid computes. One with fewer tiles leaves some blocks without work.
+struct ClassesOfGrid {
+  conv2d::GatheredProduct of[kClasses];  ///< planned; the first `count` are used
+  int count = 0;
+  int n_tiles = 0;  ///< of the class that has most
+
+  /// One class more.
+  void add(const conv2d::GatheredProduct& product) {
+    of[count++] = product;
+    n_tiles = std::max(n_tiles, product.n_tiles);
+  }
+  /// None.
+  void clear() { count = n_tiles = 0; }
+  /// Blocks of the grid, if `splits` of them share a tile.
+  std::int64_t blocks(int splits = 1) const {
+    return std::int64_t{of[0].m_tiles} * n_tiles * splits * of[0].groups * count;
+  }
+  /// Bytes of the largest table in shared memory.
+  std::size_t table_bytes() const {
+    std::size_t bytes = 0;
+    for (int i = 0; i < count; ++i) bytes = std::max(bytes, conv2d::table_bytes(of[i]));
+    return bytes;
+  }
+};
 
 inline constexpr int kPackThreads = 256;  ///< Of a block that packs weights.
 

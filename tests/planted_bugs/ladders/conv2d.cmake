@@ -303,10 +303,16 @@ planted_bug(taps_behind_the_last_one_gathered
 
 planted_bug(sums_of_a_warp_read_before_they_are_there
   RUNG cuda_optimized/conv2d/implicit_gemm_vectorized
-  FILE cuda_optimized/conv2d/gathered_product.cuh
+  FILE cuda_optimized/conv2d/store_images.cuh
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]
   TEACHES "a warp is not in step of itself: what lanes exchange needs a barrier of the warp")
+
+planted_bug(tile_rows_taken_for_channels
+  RUNG cuda_optimized/conv2d/implicit_gemm_cp_async
+  FIND [==[place{at.n * T::kBlockM, at.m * T::kBlockN,]==]
+  REPLACE [==[place{at.n * T::kBlockM, at.n * T::kBlockN,]==]
+  TEACHES "a convolution as a product: a map's rows are pixels, its columns are channels")
 
 planted_bug(part_of_the_next_split
   RUNG cuda_optimized/conv2d/implicit_gemm_split_k

@@ -10,13 +10,6 @@ planted_bug(division_for_modulo
   REPLACE [==[if (position < 0) return -1;]==]
   TEACHES "with a stride, most pixels have no output at most taps")
 
-planted_bug(tile_rows_taken_for_channels
-  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
-  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
-  FIND [==[place.n = at.m * T::kBlockN;]==]
-  REPLACE [==[place.n = at.n * T::kBlockN;]==]
-  TEACHES "a convolution as a product: a map's rows are pixels, its columns are channels")
-
 planted_bug(filter_not_turned_round
   RUNG cuda_optimized/conv2d_dgrad/depthwise
   FIND [==[const int from = j + kOdd - s + kBefore * kStride;]==]
@@ -37,31 +30,30 @@ planted_bug(one_behind_the_last_column
 
 planted_bug(parts_one_on_top_of_the_other
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_split_k
+  FILE cuda_optimized/conv2d_dgrad/class_parts.cuh
   FIND [==[return split * part + channel * row + (h * classes_w + w) * pitch;]==]
   REPLACE [==[return split * pitch + channel * row + (h * classes_w + w) * pitch;]==]
   TEACHES "blocks that share a tile must not share what they write")
 
 planted_bug(stage_read_before_its_copies_landed
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
-  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
-  FIND [==[ptx::cp_async_wait_group<T::kStages - 2>();]==]
-  REPLACE [==[ptx::cp_async_wait_group<T::kStages - 1>();]==]
+  FIND [==[ptx::cp_async_wait_group<Tile::kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<Tile::kStages - 1>();]==]
   TEACHES "one group too few is waited for: on a GPU the copies are mostly there, and sometimes not")
 
 planted_bug(empty_groups_not_counted
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
-  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
-  FIND [==[        ++next;
-      }
-      ptx::cp_async_commit_group();]==]
-  REPLACE [==[        ++next;
-        ptx::cp_async_commit_group();
-      }]==]
+  FIND [==[      ++next;
+    }
+    ptx::cp_async_commit_group();]==]
+  REPLACE [==[      ++next;
+      ptx::cp_async_commit_group();
+    }]==]
   TEACHES "at the end of a sum nothing is copied any more, but the groups must be counted on")
 
 planted_bug(padding_of_the_tap_before
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
-  FILE cuda_optimized/conv2d/implicit_gemm_pipeline.cuh
+  FILE cuda_optimized/conv2d/gather_taps.cuh
   FIND [==[inside_[i] = inside;]==]
   REPLACE [==[inside_[i] = r_ + s_ == 0 ? inside : inside_[i];]==]
   TEACHES "what is hoisted out of the loop must be found anew where it changes")
