@@ -10,7 +10,7 @@ add_custom_target(rung_libraries ALL)  # what a program that calls any rung need
 
 # What most kernels' files include takes most of the time to compile them. (nvcc compiles the files
 # without, and so sees that each includes what it needs.)
-set(kernel_headers ${PROJECT_SOURCE_DIR}/core/rung.hpp ${PROJECT_SOURCE_DIR}/core/cuda/launch.hpp)
+set(kernel_headers ${PROJECT_SOURCE_DIR}/core/implementation.hpp ${PROJECT_SOURCE_DIR}/core/cuda/launch.hpp)
 
 # The kernels that others are made of, compiled for cuda_on_cpu.
 file(GLOB core_kernels CONFIGURE_DEPENDS core/cuda/*.cu)

@@ -28,9 +28,8 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// How programs call a rung, and all problems of all ladders: no part of its kernels. What a rung
-/// reads of its own problem it includes by itself.
-constexpr std::string_view kInterface = "core/rung.hpp";
+/// How programs call a rung: no part of its kernels.
+constexpr std::string_view kInterface = "core/implementation.hpp";
 
 /// Adds the file and what it includes to `hash`, each file once.
 void add_file(const std::filesystem::path& root, const std::string& source,

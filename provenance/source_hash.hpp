@@ -14,9 +14,8 @@ std::string without_comments(std::string_view source);
 
 /// Sixteen hexadecimal digits (64-bit FNV-1a) over the file `source`, relative to `root`, and over
 /// every file under `root` that it includes with quotes, directly or not, each without comments;
-/// with a header also over the .cu file of its name, where its kernels are. core/rung.hpp, the
-/// interface of all rungs, does not count, or every new ladder would touch them all: what a rung
-/// reads of its problem it includes by itself.
+/// with a header also over the .cu file of its name, where its kernels are.
+/// core/implementation.hpp, the interface between rungs and programs, does not count.
 /// @throws std::runtime_error if the source, or one that it includes, cannot be read.
 std::string source_hash(const std::filesystem::path& root, const std::string& source);
 

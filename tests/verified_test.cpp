@@ -91,13 +91,14 @@ TEST_CASE("source_hash follows includes, beside the file and from the root, each
 
 TEST_CASE("source_hash leaves out the interface of all rungs, but not what else includes it") {
   const SourceTree tree;
-  tree.write("core/rung.hpp", "int a;\n");
-  tree.write("core/b.hpp", "#include \"core/rung.hpp\"\nint b;\n");
-  tree.write("naive/rung.cu", "#include \"core/rung.hpp\"\n#include \"core/b.hpp\"\nint r;\n");
+  tree.write("core/implementation.hpp", "int a;\n");
+  tree.write("core/b.hpp", "#include \"core/implementation.hpp\"\nint b;\n");
+  tree.write("naive/rung.cu",
+             "#include \"core/implementation.hpp\"\n#include \"core/b.hpp\"\nint r;\n");
   const std::string hash = tree.hash("naive/rung.cu");
-  tree.write("core/rung.hpp", "int other;\n");
+  tree.write("core/implementation.hpp", "int other;\n");
   CHECK(tree.hash("naive/rung.cu") == hash);
-  tree.write("core/b.hpp", "#include \"core/rung.hpp\"\nint other;\n");
+  tree.write("core/b.hpp", "#include \"core/implementation.hpp\"\nint other;\n");
   CHECK(tree.hash("naive/rung.cu") != hash);
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/text.hpp"
 
 #ifdef __CUDACC__
 #include <cub/cub.cuh>

@@ -1,6 +1,7 @@
 #include <cuda.h>
 
 #include "core/cuda/tensor_map.hpp"
+#include "core/text.hpp"
 
 namespace convladder::BACKEND {
 namespace {

@@ -21,7 +21,8 @@
 
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::col2im {
 namespace {

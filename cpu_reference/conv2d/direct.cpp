@@ -17,7 +17,8 @@
 /// **Expect.** About one multiply-add a nanosecond: the sum is one chain of dependent additions.
 /// **Costs.** Takes both layouts; declines other types than float32.
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::conv2d {
 namespace {

@@ -23,7 +23,9 @@
 #include <Eigen/Core>
 
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 #include "cpu_reference/im2col/im2col.hpp"
 
 namespace convladder::cpu_reference::conv2d {

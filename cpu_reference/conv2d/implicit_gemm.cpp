@@ -25,7 +25,8 @@
 #include <vector>
 
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::conv2d {
 namespace {

@@ -16,7 +16,8 @@
 #include <algorithm>
 
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {
 namespace {

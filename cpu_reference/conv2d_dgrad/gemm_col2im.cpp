@@ -18,7 +18,9 @@
 #include <Eigen/Core>
 
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 #include "cpu_reference/col2im/col2im.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {

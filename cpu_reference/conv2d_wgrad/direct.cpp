@@ -16,7 +16,8 @@
 /// **Expect.** Few outputs with long sums: forward has N*K*P*Q sums of C*R*S products, here it is
 /// K*C*R*S sums of N*P*Q. Rounding errors grow with the length of a sum: fp32 suffers here first.
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::conv2d_wgrad {
 namespace {

@@ -17,7 +17,8 @@
 /// rounding.
 #include <Eigen/Core>
 
-#include "core/rung.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::gemm {
 namespace {

@@ -14,7 +14,8 @@
 /// **Expect.** About one multiply-add a nanosecond, and less once b no longer fits the caches: the
 /// sum is a chain of dependent additions, and the loop over k walks down a column of b, N floats a
 /// step.
-#include "core/rung.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::gemm {
 namespace {

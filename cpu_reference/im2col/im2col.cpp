@@ -21,7 +21,8 @@
 /// **Expect.** Each input is copied up to R * S times: col is up to that much larger than x.
 #include "cpu_reference/im2col/im2col.hpp"
 
-#include "core/rung.hpp"
+#include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::im2col {
 namespace {

@@ -18,7 +18,8 @@
 /// **Costs.** Declines other layouts than nhwc and other types than float32.
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::im2col {
 namespace {

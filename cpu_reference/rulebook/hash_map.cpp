@@ -22,7 +22,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/site_errors.hpp"
 
 namespace convladder::cpu_reference::rulebook {

@@ -27,7 +27,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/site_errors.hpp"
 #include "core/text.hpp"
 

@@ -22,7 +22,8 @@
 /// product; its product is written, read by the scatter, and added to y, which is read and written.
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. With few channels
 /// the copies cost more than the product. Declines other types than float32.
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_conv {

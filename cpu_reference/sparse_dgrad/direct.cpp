@@ -20,7 +20,9 @@
 /// end.
 #include <vector>
 
-#include "core/rung.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_dgrad {
 namespace {

@@ -21,7 +21,8 @@
 /// than float32.
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_dgrad {

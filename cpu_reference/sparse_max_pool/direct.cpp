@@ -22,7 +22,8 @@
 /// **Costs.** y and argmax are read and written again for every pair.
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_pool_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_max_pool {
 namespace {

@@ -19,7 +19,8 @@
 /// keeps features and y instead, and compares them again, pair by pair.
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_pool_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_max_pool_dgrad {
 namespace {

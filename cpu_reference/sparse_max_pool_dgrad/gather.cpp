@@ -16,7 +16,8 @@
 /// output: under 3 x 3 x 3 taps with stride 2 three and a half times as many for a LiDAR sweep, and
 /// eight times for its next level. Where windows do not overlap it is only one for each input.
 /// **Costs.** Needs the mirrored table, [KV][N].
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_pool_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_max_pool_dgrad {
 namespace {

@@ -24,7 +24,9 @@
 /// twice.
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/sparse_pool_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_to_dense {
 namespace {

@@ -17,7 +17,9 @@
 /// **Costs.** The grid, 4 bytes a cell: an additional channel's worth of memory.
 #include <vector>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/sparse_pool_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_to_dense {
 namespace {

@@ -22,7 +22,9 @@
 /// summed in float.
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_wgrad {
 namespace {

@@ -18,7 +18,8 @@
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. The order in which
 /// pairs are listed is the order of the sum: another order, other rounding. Declines other types
 /// than float32.
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_wgrad {

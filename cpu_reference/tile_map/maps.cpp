@@ -26,7 +26,8 @@
 #include <vector>
 
 #include "core/arithmetic.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder::cpu_reference::tile_map {
 namespace {

@@ -26,7 +26,7 @@
 /// **Try.** Let the loops begin at window 0, and let tap_at() refuse taps outside of the filter,
 /// too. How many windows are then tried for a pixel of B4?
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_naive/col2im/col2im.cuh"
 
 namespace convladder::BACKEND::cuda_naive::col2im {

@@ -22,7 +22,7 @@
 /// rows of x does a warp read at once then, and how many sectors of 32 bytes does a store touch?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {

@@ -31,7 +31,8 @@
 
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_naive/gemm/direct_batched.cuh"
 #include "cuda_naive/im2col/im2col.cuh"
 

@@ -30,7 +30,7 @@
 /// left of the difference to direct.cu?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {

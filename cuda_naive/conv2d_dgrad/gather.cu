@@ -25,7 +25,7 @@
 /// What happens to the loads of dy, and to the stores of dx?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d_dgrad {
 namespace {

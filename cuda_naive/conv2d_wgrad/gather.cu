@@ -21,7 +21,7 @@
 /// have?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d_wgrad {
 namespace {

@@ -21,7 +21,7 @@
 /// now, and how many bytes does its load of b bring?
 #include "core/cuda/launch.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
 namespace {

@@ -26,7 +26,7 @@
 /// **Try.** Let neighbouring threads take neighbouring channels of one window. Which bytes does a
 /// warp's store of a tap then touch?
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_naive/im2col/im2col.cuh"
 
 namespace convladder::BACKEND::cuda_naive::im2col {

@@ -31,8 +31,8 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_naive::rulebook {
 namespace {

@@ -26,7 +26,7 @@
 /// are left for each multiply-add, and how many atomics?
 #include "core/cuda/launch.hpp"
 #include "core/cuda/row_epilogue.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_conv {

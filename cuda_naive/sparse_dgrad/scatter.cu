@@ -22,7 +22,7 @@
 /// **Try.** Transpose the weights of all taps in a kernel before, and read them so. Which loads are
 /// coalesced now, and what does the transposition cost beside the rest?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_dgrad {

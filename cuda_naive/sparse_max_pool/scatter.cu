@@ -27,7 +27,7 @@
 /// **Try.** Leave the line for NaN out of rank_of(). Which NaN still wins, and which one loses to
 /// every number?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_max_pool {

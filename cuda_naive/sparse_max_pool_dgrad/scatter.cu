@@ -21,7 +21,7 @@
 /// bits.
 /// **Try.** Put a plain addition in the place of atomicAdd(). Which tests still pass, and why?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_max_pool_dgrad {

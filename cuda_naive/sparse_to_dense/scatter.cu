@@ -21,7 +21,7 @@
 /// **Try.** Let neighbouring threads have neighbouring rows instead of channels. Which of the two
 /// sides is in order now, if the sites are sorted? And if they are not?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_to_dense {

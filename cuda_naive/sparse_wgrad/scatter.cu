@@ -22,7 +22,7 @@
 /// **Try.** Let neighbouring warps take pairs that are far apart in the list, and so belong to
 /// other taps. How many atomics meet at an address at a time now?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_wgrad {

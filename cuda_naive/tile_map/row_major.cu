@@ -19,7 +19,7 @@
 /// **Try.** Exchange the roles of m and n, so that neighbouring blocks go down a column. For which
 /// shapes do the blocks that run at once then need fewer tile rows and columns together?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::tile_map {

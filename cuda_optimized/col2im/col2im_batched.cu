@@ -17,7 +17,7 @@
 /// **Try.** The grid ends at 2048 blocks, and threads go on to further pixels. Give each pixel a
 /// thread of its own instead: is B9 faster then, or slower, and why?
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {

@@ -27,7 +27,7 @@
 /// **Costs.** A dozen constants. Declines NHWC, other types, and 2^31 or more pixels in a channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_strided_steps.cuh"
 #include "cuda_optimized/col2im/strided_steps.cuh"
 

@@ -25,7 +25,8 @@
 /// **Try.** Without the helping lanes, lanes 0 and 31 could load what they miss themselves. How
 /// many loads more does a warp issue then, and how many bytes less?
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/col2im/col2im_strided_steps.cuh"
 #include "cuda_optimized/col2im/strided_steps.cuh"
 

@@ -10,7 +10,7 @@
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {
 

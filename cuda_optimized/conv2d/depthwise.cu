@@ -28,7 +28,8 @@
 /// warp's store touch when rows have 14 floats, and how many vectors would it be?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
 #include "cuda_optimized/conv2d/plane_tile.cuh"

@@ -28,7 +28,8 @@
 /// how many blocks has each of them, and how many could the GPU hold?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/weight_pieces.cuh"
 

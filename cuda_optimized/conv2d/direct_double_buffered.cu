@@ -26,7 +26,8 @@
 /// hides the wait now, and what does a profiler say about "long scoreboard" stalls?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/column_tile.cuh"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/filter_tile.cuh"

@@ -27,7 +27,8 @@
 /// much of its gain over direct_register_tile is left?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/column_tile.cuh"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/filter_tile.cuh"

@@ -7,7 +7,8 @@
 #include <optional>
 
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

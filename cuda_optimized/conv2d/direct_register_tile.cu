@@ -30,7 +30,8 @@
 /// loads is that for 288 multiply-adds, and what does it do to the time?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/column_tile.cuh"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 #include "cuda_optimized/conv2d/filter_tile.cuh"

@@ -33,7 +33,8 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/load_vectors.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"
 

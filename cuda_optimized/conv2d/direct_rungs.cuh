@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/conv2d_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

@@ -29,7 +29,8 @@
 /// and channel at 6 x 6, and does the time follow them?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/direct_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/cuda/device_attribute.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gathered_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

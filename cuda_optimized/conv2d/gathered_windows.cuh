@@ -2,6 +2,7 @@
 /// @brief Where the windows of the pixels begin for which a thread gathers. T is a PipelineTile.
 #pragma once
 
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gathered_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

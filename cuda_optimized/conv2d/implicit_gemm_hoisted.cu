@@ -29,6 +29,8 @@
 /// take, and how many instructions in the loop?
 #include "core/conv2d_problem.hpp"
 #include "core/fast_division.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/tap_table.cuh"
 #include "cuda_optimized/conv2d/tile_shapes.cuh"
 

@@ -28,7 +28,9 @@
 /// **Try.** Count the steps of a 7 x 7 filter with 3 channels, then pad the channels to 4: when do
 /// 16-byte copies pay for a third more products?
 #include "core/conv2d_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "core/tile_map_problem.hpp"
 #include "cuda_optimized/conv2d/gathered_copies.cuh"
 #include "cuda_optimized/conv2d/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/gathered_gemm.cuh"

@@ -29,6 +29,8 @@
 /// **Try.** Exchange the two loops over i and e around the multiply-adds. Does the compiler care?
 /// And if the loop over k stands inside both?
 #include "core/conv2d_problem.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

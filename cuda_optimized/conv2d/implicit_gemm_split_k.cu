@@ -28,6 +28,8 @@
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"

@@ -29,6 +29,7 @@
 /// **Try.** Let neighbouring threads have neighbouring thread_m instead of thread_j. Which of the
 /// loads and stores suffer, and what does it do to the banks of shared memory?
 #include "core/conv2d_problem.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/tile_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

@@ -28,6 +28,9 @@
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
 /// thread_tile.cuh. How many of a warp's loads meet the same bank?
 #include "core/conv2d_problem.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d/store_images.cuh"
 #include "cuda_optimized/conv2d/tap_table.cuh"

@@ -2,6 +2,7 @@
 /// @brief The tiles of the implicit_gemm rungs with a pipeline, and which problem takes which.
 #pragma once
 
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gather_by_table.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 

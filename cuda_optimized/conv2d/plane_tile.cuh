@@ -11,7 +11,8 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

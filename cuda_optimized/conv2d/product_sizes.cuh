@@ -6,7 +6,9 @@
 
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

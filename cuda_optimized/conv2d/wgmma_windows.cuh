@@ -4,7 +4,8 @@
 #pragma once
 
 #include "core/conv2d_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/cuda/device_attribute.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/wgmma_windows.cuh"
 #include "cuda_optimized/conv2d/window_pixels.cuh"
 

@@ -29,7 +29,8 @@
 /// What in add_segment() stands in the way?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
 #include "cuda_optimized/conv2d/plane_tile.cuh"
 #include "cuda_optimized/conv2d/row_segment.cuh"

@@ -24,7 +24,7 @@
 /// takes longer now, and why?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
 #include "cuda_optimized/gemm/tiled_batched.cuh"
 #include "cuda_optimized/im2col/column_budget.cuh"

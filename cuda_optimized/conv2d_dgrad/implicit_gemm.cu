@@ -29,6 +29,9 @@
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
 /// zeros between its elements. How many of the products are by zeros?
 #include "core/conv2d_problem.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/tile_shapes.cuh"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
 #include "cuda_optimized/conv2d_dgrad/store_class.cuh"

@@ -26,6 +26,8 @@
 /// threads have them?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d/store_images.cuh"

@@ -25,7 +25,8 @@
 /// else as in the forward rung; copies of 16 bytes need output channels in fours.
 /// **Try.** Launch all classes at once, with the class in blockIdx.z. What does B8 gain?
 #include "core/conv2d_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gathered_copies.cuh"
 #include "cuda_optimized/conv2d/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/gathered_gemm.cuh"

@@ -27,6 +27,8 @@
 /// Run it twice, on data that are not integers. How many of the bits are the same?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d/split_model.cuh"

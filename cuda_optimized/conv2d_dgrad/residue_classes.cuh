@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d/gathered_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {

@@ -7,7 +7,8 @@
 
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {

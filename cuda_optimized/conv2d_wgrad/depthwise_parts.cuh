@@ -9,7 +9,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/fast_division.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/flat_copy.cuh"
 #include "cuda_optimized/conv2d/plane_tile.cuh"
 

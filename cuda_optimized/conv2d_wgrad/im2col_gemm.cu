@@ -28,7 +28,7 @@
 /// sum. What do the launches become, and what the workspace?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/batched_gemm.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/tiled_batched.cuh"
 #include "cuda_optimized/im2col/column_budget.cuh"
 #include "cuda_optimized/im2col/im2col_batched.cuh"

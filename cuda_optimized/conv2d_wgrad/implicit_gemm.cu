@@ -29,7 +29,7 @@
 /// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared
 /// memory does a step take now?
 #include "core/conv2d_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"

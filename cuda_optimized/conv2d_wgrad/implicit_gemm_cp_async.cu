@@ -28,7 +28,8 @@
 /// overlap, but each needs its own test. Which counts more?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 #include "cuda_optimized/conv2d_wgrad/tap_bits.cuh"

@@ -26,7 +26,8 @@
 /// **Try.** Let the parts meet in dw by atomicAdd, without a second kernel. Is it faster? Run
 /// `./ladder compare conv2d_wgrad --data real` twice and look at the bits.
 #include "core/conv2d_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"

@@ -8,7 +8,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/fast_division.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

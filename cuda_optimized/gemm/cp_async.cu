@@ -30,7 +30,7 @@
 /// time. What does cuda_on_cpu make of it?
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
 

@@ -22,7 +22,7 @@
 /// shared memory (16.6 KB). Declines what register_tile declines.
 /// **Try.** Store the fetched tiles before the arithmetic. What does the warp wait for now?
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
 

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/rung.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

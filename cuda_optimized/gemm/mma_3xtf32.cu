@@ -29,7 +29,8 @@
 /// **Try.** Drop end_step(), and find the shortest sum for which the suite notices.
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 

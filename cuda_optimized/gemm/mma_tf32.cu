@@ -30,7 +30,7 @@
 /// integers?
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 

@@ -28,7 +28,7 @@
 /// **Try.** Give each thread eight neighbouring rows and columns instead of every sixteenth one.
 /// The result is the same. How many banks does a warp's load of b meet now?
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

@@ -29,7 +29,8 @@
 /// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
 /// must the table of rungs say about it now, and which test would notice if it did not?
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"

@@ -26,7 +26,8 @@
 /// one full round before it, to shares. Why is the rest alone not enough?
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"

@@ -29,7 +29,7 @@
 /// **Try.** Let a block have 32 x 8 threads, each with four elements of a column of c. How many
 /// loads from shared memory does a multiply-add cost now?
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

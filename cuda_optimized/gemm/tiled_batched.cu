@@ -1,6 +1,7 @@
 /// @file tiled_batched.cu
 /// @brief tiled.cu's product for convolutions that end in one: matrices with any strides, and a
 /// product for each image and group.
+#include "core/error.hpp"
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/gemm/tiled_batched.cuh"
 

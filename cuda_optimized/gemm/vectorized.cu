@@ -28,7 +28,7 @@
 /// otherwise a second kernel loads one by one. 128 registers. Declines what register_tile declines.
 /// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
 

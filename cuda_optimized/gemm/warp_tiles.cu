@@ -25,7 +25,7 @@
 /// **Try.** Set kLanesM to 16 in Large. How many floats does a warp read for each k now, and which
 /// test notices?
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/gemm_plan.cuh"
 

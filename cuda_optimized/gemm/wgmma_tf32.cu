@@ -28,7 +28,8 @@
 /// problems, all but compute capability 9.0, maps that hand out less than whole tiles.
 /// **Try.** Give the ring two stages instead of four. Is it half as fast, and why not?
 #include "core/gemm_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/repack.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"

@@ -8,7 +8,8 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

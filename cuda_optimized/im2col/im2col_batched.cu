@@ -20,7 +20,7 @@
 /// **Try.** Time images of 64 x 14 x 14, one at first, then twice as many each time. From how many
 /// on does the time grow with them?
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/im2col/im2col_batched.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::im2col {

@@ -28,7 +28,8 @@
 
 #include "core/fast_division.hpp"
 #include "core/im2col_problem.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/im2col/im2col_vectorized.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::im2col {

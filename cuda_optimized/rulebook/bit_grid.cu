@@ -29,8 +29,9 @@
 /// **Try.** Count the sites before each block of 1024 cells: a thirty-second more memory. What does
 /// it cost a look-up, and in which scenes does that show?
 #include "core/cuda/algorithms.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/runs.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 

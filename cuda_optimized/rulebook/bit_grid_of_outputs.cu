@@ -29,8 +29,9 @@
 /// of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
 /// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?
 #include "core/cuda/host_message.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/cell_bits.cuh"
 #include "cuda_optimized/rulebook/lattice_problems.cuh"

@@ -4,6 +4,7 @@
 
 #include "core/cuda/host_message.hpp"
 #include "core/rulebook_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/block_sum.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {

@@ -33,8 +33,9 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/move_pairs.cuh"
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/site_filter.cuh"

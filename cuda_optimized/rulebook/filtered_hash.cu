@@ -30,8 +30,9 @@
 /// ask for then?
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/site_filter.cuh"
 #include "cuda_optimized/rulebook/site_hash.cuh"
 #include "cuda_optimized/rulebook/site_taps.cuh"

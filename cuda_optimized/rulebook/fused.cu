@@ -30,8 +30,9 @@
 
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/run_grid.cuh"
 #include "cuda_optimized/rulebook/run_table.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"

@@ -32,8 +32,9 @@
 
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/cell_bits.cuh"
 #include "cuda_optimized/rulebook/lattice_problems.cuh"

@@ -29,8 +29,9 @@
 /// **Try.** Make a run 8 x 4 cells of a plane: a window then needs fewer entries, if it lies well.
 /// How often does it not, and what becomes of the rank?
 #include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/run_table.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 

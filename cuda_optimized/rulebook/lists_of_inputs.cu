@@ -28,8 +28,9 @@
 /// **Try.** Most tiles of bits are empty, yet all are read. The answers of atomicOr say how many
 /// bits are new: add those to the tile's sum. What is left of count_bits?
 #include "core/cuda/host_message.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/block_sum.cuh"
 #include "cuda_optimized/rulebook/cell_bits.cuh"

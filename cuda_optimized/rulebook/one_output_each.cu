@@ -27,8 +27,9 @@
 /// **Try.** Keep the bits of a window's 8 inputs side by side, as one byte an output, instead of in
 /// two grids. What does that byte say at the end, and which pass over memory is gone?
 #include "core/cuda/host_message.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
 #include "cuda_optimized/rulebook/cell_bits.cuh"
 #include "cuda_optimized/rulebook/lattice_problems.cuh"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/cuda/device_array.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
 #include "core/site_errors.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::runs {

@@ -4,8 +4,8 @@
 
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 

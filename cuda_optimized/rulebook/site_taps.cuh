@@ -2,8 +2,8 @@
 /// @brief A submanifold site in registers, and the keys of the cells that its taps lead to.
 #pragma once
 
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 

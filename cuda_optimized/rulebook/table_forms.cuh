@@ -3,8 +3,9 @@
 #pragma once
 
 #include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 

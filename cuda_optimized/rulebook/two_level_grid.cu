@@ -26,8 +26,9 @@
 /// modes than subm, grids of more than 2^32 runs of 32 cells.
 /// **Try.** Make a block 8 x 4 x 32 cells, 32 words still: how many blocks has a sweep then?
 #include "core/cuda/algorithms.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
-#include "core/rung.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/rulebook/runs.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "core/half.hpp"
 #include "cuda_optimized/sparse_conv/stage_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {

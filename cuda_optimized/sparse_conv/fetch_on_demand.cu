@@ -29,8 +29,9 @@
 #include "core/cuda/atomic_four.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/row_epilogue.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_conv/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/row_tiles.cuh"
 

@@ -29,8 +29,9 @@
 /// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read
 /// twice then if Cout is larger than its tile, and what is saved?
 #include "core/cuda/row_epilogue.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/sparse_conv/row_pieces.cuh"

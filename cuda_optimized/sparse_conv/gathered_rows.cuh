@@ -8,7 +8,7 @@
 #include "core/activation.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/half.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

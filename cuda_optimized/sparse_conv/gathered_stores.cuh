@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/half.hpp"
 #include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

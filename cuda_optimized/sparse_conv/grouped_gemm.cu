@@ -28,8 +28,9 @@
 /// where gather_gemm_scatter has 64. Declines other types than float32.
 /// **Try.** Do the taps in a few groups, of so many pairs that the buffers of a group stay in L2.
 /// What becomes of the collecting, and from which size of L2 on does it pay?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/async_tiles.cuh"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/sparse_conv/row_pieces.cuh"

@@ -27,8 +27,9 @@
 /// **Costs.** The zeros. Needs masks beside nbr. Declines other types than float32.
 /// **Try.** Count the zeros: let a kernel add up, with atomicAdd, how many rows of each executed
 /// tap are -1. Does benchmarks/tile_waste.cpp say the same?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
 

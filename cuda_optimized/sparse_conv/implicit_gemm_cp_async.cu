@@ -29,8 +29,9 @@
 /// hardly ever show. What does one lane read that another has copied?
 #include "core/cuda/early_launch.hpp"
 #include "core/fast_division.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/async_copies.cuh"
 #include "cuda_optimized/sparse_conv/async_rows.cuh"

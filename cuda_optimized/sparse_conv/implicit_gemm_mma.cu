@@ -29,8 +29,10 @@
 /// **Try.** Take the rows in the order of the sites (TapList::find() in gathered_taps.cuh). How
 /// many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
-#include "core/rung.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/sparse_conv/gathered_copies.cuh"
 #include "cuda_optimized/sparse_conv/gathered_stores.cuh"

@@ -27,7 +27,7 @@
 /// **Try.** Tune the table of shapes (stage_shapes.cuh). With 128 channels a stage could hold half
 /// a tap's channels: which of the numbers above would change?
 #include "core/cuda/early_launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_preparation.cuh"

@@ -22,8 +22,9 @@
 /// it. Rows of a tile lie anywhere in memory: their entries of nbr, and the rows of y, are read and
 /// written one by one. Declines what implicit_gemm declines.
 /// **Try.** Order the rows by how many taps they have, instead of which.
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
 

@@ -22,8 +22,9 @@
 /// not depend on the order of the rows: the bits are still the same in every run. Declines what
 /// implicit_gemm declines.
 /// **Try.** Three parts: how far does executed over useful fall, and what does y cost then?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/halves.cuh"
 #include "cuda_optimized/sparse_conv/implicit_gemm.cuh"

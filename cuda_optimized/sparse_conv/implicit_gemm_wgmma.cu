@@ -28,8 +28,9 @@
 /// bytes deep: with 32 halves, half of each is zeros. Workspace for the weights and, in float32,
 /// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/gathered_copies.cuh"

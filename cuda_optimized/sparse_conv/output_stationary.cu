@@ -28,8 +28,9 @@
 /// Declines other types than float32.
 /// **Try.** Take 8 output channels. How many rows does a warp span now, and how many of its lanes
 /// wait at a tap that only one of these rows has?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

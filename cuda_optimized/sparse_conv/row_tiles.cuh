@@ -5,6 +5,7 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/text.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/gathered_rows.cuh"

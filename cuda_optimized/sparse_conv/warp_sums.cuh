@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "core/half.hpp"
 #include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

@@ -31,8 +31,10 @@
 #include <algorithm>
 
 #include "core/cuda/ptx.hpp"
-#include "core/rung.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_dgrad/implicit_gemm.cuh"
 #include "cuda_optimized/sparse_dgrad/tile_taps.cuh"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {

@@ -32,8 +32,9 @@
 
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/sparse_dgrad/mma_rows.cuh"
 #include "cuda_optimized/sparse_dgrad/tile_taps.cuh"

@@ -24,7 +24,7 @@
 /// **Try.** Under subm, nbr_back is nbr with its taps in the opposite order (mirrored_table.cu).
 /// What must change here, so that the table need not be there?
 #include "core/cuda/early_launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_preparation.cuh"

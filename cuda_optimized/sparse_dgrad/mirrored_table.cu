@@ -26,7 +26,9 @@
 /// **Costs.** Declines all modes but `subm`, and other types than float32.
 /// **Try.** Reverse the bits of the masks and walk through k instead of j, as spconv does. For
 /// which KV does a reversal within 32 bits need a shift, and what about KV > 32?
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_dgrad/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {

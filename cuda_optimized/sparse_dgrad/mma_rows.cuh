@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
 #include "cuda_optimized/sparse_wgrad/mma_number.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {

@@ -23,7 +23,7 @@
 /// than float32.
 /// **Try.** Leave the transposition out, and let the main kernel read `weights[(k * Cin + ci) *
 /// Cout + co]`. How many sectors of 32 bytes does one load of a warp touch now?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
 

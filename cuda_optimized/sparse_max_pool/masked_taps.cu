@@ -19,8 +19,9 @@
 /// taps are there, the plain loop is as good.
 /// **Try.** Ask for the entry of the next set bit before the features of this one are compared.
 /// What does that cost in registers?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
 

@@ -23,8 +23,9 @@
 /// one of them has.
 /// **Try.** Load the entries of two taps before the features of the first one. How many registers
 /// does that take, and how often does a thread wait now?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {

@@ -21,8 +21,9 @@
 /// taps.
 /// **Try.** Set kWidest to 8. How many rows share a warp at C = 64 then, and for how many taps does
 /// it wait?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
 

@@ -19,8 +19,9 @@
 /// mirrored table.
 /// **Try.** Read mask_back first, as the forward pass' masked_taps does. How many loads of nbr_back
 /// are left?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {

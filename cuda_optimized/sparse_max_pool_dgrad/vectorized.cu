@@ -18,8 +18,9 @@
 /// are no multiples of four.
 /// **Try.** Load dy always, before it is known whether the input has won. A thread waits less, but
 /// loads more: which of the two weighs more where windows overlap?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
 

@@ -25,7 +25,7 @@
 /// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
 /// there?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {

@@ -25,7 +25,7 @@
 /// **Try.** Ask first whether any of the tile's 32 cells has a row, and otherwise store zeros
 /// without shared memory. How many of the tiles are empty in a LiDAR sweep?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {

@@ -27,7 +27,7 @@
 /// **Try.** Let a thread compute 2 x 2 elements. How many loads from shared memory are there now
 /// for each multiply-add, and how many blocks?
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {

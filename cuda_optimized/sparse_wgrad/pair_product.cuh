@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {

@@ -27,8 +27,9 @@
 /// **Try.** Sum up the parts in a tree, two by two. Which sums become shorter, and what does that
 /// do to the error on real data?
 #include "core/cuda/ptx.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/four.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_wgrad/block_work.cuh"

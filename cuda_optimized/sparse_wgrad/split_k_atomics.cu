@@ -27,8 +27,9 @@
 /// **Try.** Cut each tap's pairs into the same number of parts instead. Which block is the last one
 /// to finish, and how long is its part?
 #include "core/cuda/ptx.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 #include "cuda_optimized/sparse_wgrad/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"

@@ -26,8 +26,9 @@
 /// **Try.** Let each pair of taps that mirror each other (under `subm`) be one block's work. Which
 /// rows do they have in common? How many loads does that save?
 #include "core/cuda/device_attribute.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/sparse_wgrad/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"

@@ -27,7 +27,7 @@
 /// **Costs.** 8 bytes of workspace a block; the host waits for the number of units.
 /// **Try.** Let every other super-column of identity<N> run upwards. Which formula changes, and
 /// what do the blocks at a turn then share that they did not share before?
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 

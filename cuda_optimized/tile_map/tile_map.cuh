@@ -6,7 +6,8 @@
 #pragma once
 
 #include "core/cuda/launch.hpp"
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::tile_map {
