@@ -285,6 +285,13 @@ class RungPages:
             lines += [f"| {name.replace('_', ' ')} | {teaches} |" for name, teaches in bugs]
         return folded("The tests and the planted bugs that guard it", lines)
 
+    def why_large(self, rung):
+        """For a step that keeps few lines of the rung before it: why."""
+        for line in (self.pages.root / "tools/large_steps.txt").read_text().split("\n"):
+            if line.startswith(rung + " | "):
+                return ["", f"A large step: {line.split(' | ', 1)[1]}."]
+        return []
+
     def change(self, before, after):
         """What changed from one rung to the next."""
         old = split_source(self.pages.source_text(before))[1]
@@ -300,6 +307,7 @@ class RungPages:
             shown.append(f'<span class="{kind}">{html.escape(line) or " "}</span>')
         change = [
             f"Compared with {self.pages.link(before)}, header comments left out:",
+            *self.why_large(after),
             "",
             "\\htmlonly[block]",
             '<pre class="change">' + "\n".join(shown) + "</pre>",

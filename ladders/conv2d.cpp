@@ -43,8 +43,10 @@ convladder::Ladder convladder::conv2d_ladder() {
               "cpu_reference/conv2d/direct",
               CPU_ROW(cpu_reference, conv2d, im2col_gemm, "cpu_reference/conv2d/reordered",
                       "windows become the columns of a matrix, the convolution a matrix product")),
-          CPU_ROW(cpu_reference, conv2d, implicit_gemm, "cpu_reference/conv2d/im2col_gemm",
-                  "the same product with the columns found by index arithmetic, not copied"),
+          branch(
+              "cpu_reference/conv2d/im2col_gemm",
+              CPU_ROW(cpu_reference, conv2d, implicit_gemm, "cpu_reference/conv2d/im2col_gemm",
+                      "the same product with the columns found by index arithmetic, not copied")),
           CUDA_ROW(cuda_naive, conv2d, direct, "cpu_reference/conv2d/direct",
                    "one thread an output"),
           CUDA_ROW(cuda_optimized, conv2d, direct_tiled, "cuda_naive/conv2d/direct",
@@ -64,9 +66,12 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, direct_cp_async,
                    "cuda_optimized/conv2d/direct_double_buffered",
                    "inputs and weights arrive in shared memory by themselves"),
-          CUDA_ROW(cuda_optimized, conv2d, direct_row_tile, "cuda_optimized/conv2d/direct_cp_async",
-                   "four neighbours of a row a thread: windows are vectors, warps pass on their "
-                   "sums to store them"),
+          branch(
+              "cuda_optimized/conv2d/direct_cp_async",
+              CUDA_ROW(
+                  cuda_optimized, conv2d, direct_row_tile, "cuda_optimized/conv2d/direct_cp_async",
+                  "four neighbours of a row a thread: windows are vectors, warps pass on their "
+                  "sums to store them")),
           CUDA_ROW(cuda_optimized, conv2d, direct_deinterleaved,
                    "cuda_optimized/conv2d/direct_row_tile",
                    "stride 2: even columns lie before odd ones, so that windows stay vectors"),
@@ -83,8 +88,10 @@ convladder::Ladder convladder::conv2d_ladder() {
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
                           "a kernel for the columns and one for the product, image after image")),
-          CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
-                   "columns in pieces that stay in the L2 cache until the product reads them"),
+          branch(
+              "cuda_naive/conv2d/im2col_gemm",
+              CUDA_ROW(cuda_optimized, conv2d, im2col_gemm_chunks, "cuda_naive/conv2d/im2col_gemm",
+                       "columns in pieces that stay in the L2 cache until the product reads them")),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, implicit_gemm, "cuda_naive/conv2d/im2col_gemm",
                           "one thread a sum of the product; every index is decoded by division")),
@@ -96,12 +103,15 @@ convladder::Ladder convladder::conv2d_ladder() {
           CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_hoisted,
                    "cuda_optimized/conv2d/implicit_gemm_register_tile",
                    "pixels are decoded once, taps by a table, padding by bits"),
-          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_vectorized,
-                   "cuda_optimized/conv2d/implicit_gemm_hoisted",
-                   "packed weights, warp tiles, vector loads and stores"),
-          CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
-                   "cuda_optimized/conv2d/implicit_gemm_vectorized",
-                   "copies of three stages in flight; taps outermost, zero-fill is padding"),
+          branch("cuda_optimized/conv2d/implicit_gemm_hoisted",
+                 CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_vectorized,
+                          "cuda_optimized/conv2d/implicit_gemm_hoisted",
+                          "packed weights, warp tiles, vector loads and stores")),
+          branch(
+              "cuda_optimized/conv2d/implicit_gemm_vectorized",
+              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_cp_async,
+                       "cuda_optimized/conv2d/implicit_gemm_vectorized",
+                       "copies of three stages in flight; taps outermost, zero-fill is padding")),
           branch(
               "cuda_optimized/conv2d/implicit_gemm_cp_async",
               CUDA_ROW(

@@ -40,9 +40,10 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
                           "cuda_optimized/conv2d_dgrad/gemm_col2im",
                           "a product without columns for each residue class of pixels")),
-          CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
-                   "cuda_optimized/conv2d_dgrad/implicit_gemm",
-                   "packed weights, copies of three stages in flight"),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm",
+                          "packed weights, copies of three stages in flight")),
           branch(
               "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_split_k,

@@ -44,9 +44,12 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
           CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_split_k,
                    "cuda_optimized/conv2d_wgrad/implicit_gemm",
                    "the long sums are cut into parts, which are added up in a fixed order"),
-          CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
-                   "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
-                   "pixels are decoded once a block, and copied straight to where they are read"),
+          branch(
+              "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
+              CUDA_ROW(
+                  cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
+                  "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
+                  "pixels are decoded once a block, and copied straight to where they are read")),
           branch("cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
                  CUDA_ROW(
                      cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,

@@ -35,8 +35,10 @@ convladder::Ladder convladder::sparse_conv_ladder() {
           CUDA_ROW(cuda_naive, sparse_conv, scatter, "cpu_reference/sparse_conv/direct",
                    "one thread a pair and output channel, which adds to y atomically",
                    /*deterministic=*/false),
-          CUDA_ROW(cuda_optimized, sparse_conv, output_stationary, "cuda_naive/sparse_conv/scatter",
-                   "every output collects its sum tap by tap in a register: no atomics"),
+          branch("cuda_naive/sparse_conv/scatter",
+                 CUDA_ROW(cuda_optimized, sparse_conv, output_stationary,
+                          "cuda_naive/sparse_conv/scatter",
+                          "every output collects its sum tap by tap in a register: no atomics")),
           branch("cuda_optimized/sparse_conv/output_stationary",
                  CUDA_ROW(
                      cuda_optimized, sparse_conv, gather_gemm_scatter,

@@ -27,9 +27,12 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
           CUDA_ROW(cuda_naive, sparse_wgrad, scatter, "cpu_reference/sparse_wgrad/direct",
                    "one thread a pair and output channel, which adds to dw atomically",
                    /*deterministic=*/false),
-          CUDA_ROW(cuda_optimized, sparse_wgrad, output_stationary,
-                   "cuda_naive/sparse_wgrad/scatter",
-                   "a block owns a tile of a tap's gradient and goes through its pairs in order"),
+          branch(
+              "cuda_naive/sparse_wgrad/scatter",
+              CUDA_ROW(
+                  cuda_optimized, sparse_wgrad, output_stationary,
+                  "cuda_naive/sparse_wgrad/scatter",
+                  "a block owns a tile of a tap's gradient and goes through its pairs in order")),
           branch(
               "cuda_optimized/sparse_wgrad/output_stationary",
               CUDA_ROW(

@@ -15,7 +15,8 @@ convladder::Ladder convladder::tile_map_ladder() {
                   "every map written as the walk over the tiles that it is"),
           CUDA_ROW(cuda_naive, tile_map, row_major, "cpu_reference/tile_map/maps",
                    "a block finds its own tile: a division and its remainder"),
-          CUDA_ROW(cuda_optimized, tile_map, maps, "cuda_naive/tile_map/row_major",
-                   "every map in closed form, from block index to tile"),
+          branch("cuda_naive/tile_map/row_major",
+                 CUDA_ROW(cuda_optimized, tile_map, maps, "cuda_naive/tile_map/row_major",
+                          "every map in closed form, from block index to tile")),
       }};
 }

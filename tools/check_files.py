@@ -38,9 +38,10 @@ BINARY = {".png", ".npy", ".svg"}
 NOT_OURS = {"build", "out", "__pycache__"}
 LONGEST_HEADER = 30  # lines of a rung's header
 LONGEST_LINE = 100
-LONGEST_RUNG = 300  # lines of a rung's file
+LONGEST_RUNG = 300  # lines of a rung's file, without #include
 LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
 LEAST_LIKENESS = 0.5  # of a step to the rung before it
+LARGE_STEPS = ROOT / "tools/large_steps.txt"
 SIMPLEST_KERNEL = "cuda_naive/conv2d/direct.cu"
 MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # that it includes, directly or through others
 TYPED_TIME = re.compile(r"\d\s?(us|ms|ns|microseconds?|milliseconds?)\b")
@@ -184,24 +185,35 @@ def check_neighbours(path, row, rows, fix):
     path.write_text("\n".join([*(f"/// {line}".rstrip() for line in wanted), *text]) + "\n")
 
 
+def entries_of(path):
+    """The lines "WHAT | REASON" of a list, without comments."""
+    return dict(line.split(" | ", 1) for line in path.read_text().split("\n") if line and not line.startswith("#"))
+
+
 def check_steps(rows):
     """Prints the likeness of each step. From C++ to CUDA it is a translation, which has few lines in common."""
     sources = {row["rung"]: row["source"] for row in rows}
+    large = entries_of(LARGE_STEPS)
+    small = set(large)
     for row, alike in likeness.of_table([row for row in rows if row["kind"] != "branch"], sources):
         translated = row["backend"] == "cuda" and sources[row["previous"]].endswith(".cpp")
         print(f"{alike:.2f}  {row['rung']}{'  (from C++)' if translated else ''}", file=sys.stderr)
-        if alike < LEAST_LIKENESS and not translated:
-            problem(ROOT / row["source"], 0, f"a step whose likeness to {row['previous']} is {alike:.2f}; at least "
-                                             f"{LEAST_LIKENESS}, or it is a branch")
+        if alike >= LEAST_LIKENESS or translated:
+            continue
+        small.discard(row["rung"])
+        if row["rung"] not in large:
+            problem(ROOT / row["source"], 0, f"a step whose likeness to {row['previous']} is {alike:.2f}: at least "
+                                             f"{LEAST_LIKENESS}, or a branch, or {LARGE_STEPS.name} says why")
+    for rung in sorted(small):
+        problem(LARGE_STEPS, 0, f"{rung} is no step of few lines in common: the entry can go")
 
 
 def check_lengths(rows):
     """Of rungs and their headers, but for those whose page (docs/ladders/LADDER/RUNG.md) says why they are long."""
-    allowed = dict(line.split(" | ", 1) for line in (ROOT / "tools/long_files.txt").read_text().split("\n")
-                   if line and not line.startswith("#"))
+    allowed = entries_of(ROOT / "tools/long_files.txt")
     shared = [str(path.relative_to(ROOT)) for top in IMPLEMENTATIONS for path in ROOT.glob(f"{top}/*/*.cuh")]
     for path in sorted(set(row["source"] for row in rows) | set(shared)):
-        lines = (ROOT / path).read_text().count("\n")
+        lines = sum(not line.startswith("#include") for line in (ROOT / path).read_text().split("\n")[:-1])
         most = LONGEST_SHARED_HEADER if path.endswith(".cuh") else LONGEST_RUNG
         if lines > most and path not in allowed:
             problem(ROOT / path, 0, f"has {lines} lines; there may be {most}, unless tools/long_files.txt says why")

@@ -2,7 +2,6 @@
 /// @brief gemm on Hopper: the copy engine feeds wgmma through a ring of stages in shared memory.
 ///
 /// - Before: mma_tf32.cu
-/// - The kernel: wgmma_tile.cuh (convolutions use it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d
@@ -27,10 +26,13 @@
 /// not begin at multiples of 16 bytes, a warp gathers elements: right, and slow. Declined: fp32
 /// problems, all but compute capability 9.0, maps that hand out less than whole tiles.
 /// **Try.** Give the ring two stages instead of four. Is it half as fast, and why not?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/repack.cuh"
+#include "cuda_optimized/gemm/wgmma_matrices.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
@@ -41,103 +43,135 @@ using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small pro
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
 using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
 
-/// a [M][K] and b transposed [N][K], as the copy engine reads them.
-template <class Shape>
-struct TiledSource {
-  static constexpr bool kWholeWarp = false;
-  CUtensorMap a, b;
+/// Source: TiledSource or GatheredSource. Grid: <= places.count; block kWgmmaThreads.
+template <class Shape, class Source>
+__global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
+    gemm_wgmma_tf32(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                    RowMajor<Shape> result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
 
-  struct Cursor {
-    int m, n, k;
-  };
-  __device__ Cursor at(const WgmmaItem& item) const {
-    return {static_cast<int>(item.m) * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
-  }
-  __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
-                       std::uint64_t* full) const {
-    // Whole boxes count, also the zeros past the edges.
-    ptx::mbarrier_arrive_expect_tx(full, Shape::kStageBytes);
-    ptx::tma_load<2>(a_tile, &a, full, {cursor.k, cursor.m});
-    ptx::tma_load<2>(b_tile, &b, full, {cursor.k, cursor.n});
-  }
-  __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
-};
-
-/// The same by a warp, element by element, for arrays whose rows the copy engine cannot take.
-template <class Shape>
-struct GatheredSource {
-  static constexpr bool kWholeWarp = true;
-  const float *a, *b;
-  GemmProblem gemm;
-
-  struct Cursor {
-    std::int64_t m;
-    int n, k;
-  };
-  __device__ Cursor at(const WgmmaItem& item) const {
-    return {item.m * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
-  }
-  __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
-                       std::uint64_t* full) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32, k = cursor.k + lane;
-    for (int i = 0; i < Shape::M; ++i) {
-      const std::int64_t m = cursor.m + i;
-      const bool inside = m < gemm.M && k < gemm.K;
-      a_tile[swizzled(i, lane)] = inside ? __uint_as_float(ptx::to_tf32(a[m * gemm.K + k])) : 0.0f;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
     }
-    for (int j = 0; j < Shape::N; ++j) {
-      const std::int64_t n = cursor.n + j;
-      const bool inside = n < gemm.N && k < gemm.K;
-      b_tile[swizzled(j, lane)] =
-          inside ? __uint_as_float(ptx::to_tf32(b[std::int64_t{k} * gemm.N + n])) : 0.0f;
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    if (lane != 0 && !Source::kWholeWarp) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, reinterpret_cast<float*>(a),
+                    reinterpret_cast<float*>(a + Shape::kBytesA), &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
     }
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (lane == 0) ptx::mbarrier_arrive(full);
+    return;
   }
-  __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
-};
 
-/// c [M][N].
-template <class Shape>
-struct RowMajor {
-  float* c;
-  std::int64_t M, N;
-  bool pairs;  ///< Two neighbours can be stored at once.
+  const int consumer = thread / 128, warp = thread % 128 / 32;
+  constexpr int kRows = Shape::M / kConsumers;  // of a consumer
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    float sums[Shape::kRowTiles][Shape::N / 2];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const char* a = stages + stage * Shape::kStageBytes;
+      const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kWgmmaStep * 4);
+      const std::uint64_t b_at = ptx::wgmma_descriptor(a + Shape::kBytesA);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kWgmmaStep; k += 8) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Descriptors count in units of 16 bytes.
+          ptx::wgmma_m64k8_tf32<Shape::N>(sums[i], a_at + (i * 64 * kWgmmaStep + k) / 4,
+                                          b_at + k / 4, true);
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-  struct Place {
-    float* c;     ///< The tile's first column.
-    int columns;  ///< From there to the last one.
-  };
-  __device__ Place place(const WgmmaItem& item) const {
-    const std::int64_t n = std::int64_t{item.n} * Shape::N;
-    return {c + n, static_cast<int>(N - n)};
-  }
-  __device__ float* row(const Place& place, std::int64_t row) const {
-    return row < M ? place.c + row * N : nullptr;
-  }
-  struct Pair {
-    int column, count;  ///< The first one, and how many of the two there are.
-  };
-  __device__ Pair columns(const Place& place, int first) const {
-    return {first, place.columns - first};
-  }
-  __device__ bool whole(const Place& place, const WgmmaItem& item) const {
-    return pairs && place.columns >= Shape::N && (item.m + 1) * Shape::M <= M;
-  }
-  __device__ void store_whole(const Pair& pair, float* row, float v0, float v1) const {
-    *reinterpret_cast<float2*>(row + pair.column) = {v0, v1};
-  }
-  __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
-    if (row == nullptr || pair.count <= 0) return;
-    if (pairs) {
-      *reinterpret_cast<float2*>(row + pair.column) = {v0, v1};
+    const auto place = result.place(item);
+    float* rows[Shape::kRowTiles][2];  // of this thread: r and r + 8 of 16
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+      const std::int64_t row = item.m * Shape::M + consumer * kRows + i * 64 + warp * 16 + lane / 4;
+      rows[i][0] = result.row(place, row);
+      rows[i][1] = result.row(place, row + 8);
+    }
+    // Two loops: one without a test for tiles that lie in c as a whole, as most do.
+    if (result.whole(place, item)) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          result.store_whole(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
+          result.store_whole(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        }
+      }
     } else {
-      row[pair.column] = v0;
-      if (pair.count > 1) row[pair.column + 1] = v1;
+#pragma unroll
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          result.store(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
+          result.store(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        }
+      }
     }
   }
-};
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, class Source>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Shape>& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const WgmmaPlaces places(work);
+  launch(gemm_wgmma_tf32<Shape, Source>,
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kWgmmaThreads), Shape::kSharedBytes},
+         source, work, places, result);
+}
 
 /// Rows of the transposed b begin at multiples of 16 bytes.
 std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 4) * std::int64_t{4}; }

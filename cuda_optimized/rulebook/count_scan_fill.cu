@@ -2,7 +2,6 @@
 /// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
 ///
 /// - Before: filtered_hash.cu
-/// - After: mirrored_lists.cu
 /// - The look-ups: site_hash.cuh, site_filter.cuh; the lists: pair_lists.cuh, move_pairs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

@@ -2,7 +2,6 @@
 /// @brief rulebook, new sites: each output looks its inputs up in bits and ranks, and stores once.
 ///
 /// - Before: bit_grid_of_outputs.cu
-/// - After: one_output_each.cu, lists_of_inputs.cu
 /// - The bits: cell_bits.cuh, bit_ranks.cuh; the look-up: tap_lines.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

@@ -1,7 +1,7 @@
 /// @file lists_of_inputs.cu
 /// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
 ///
-/// - Before: gather.cu
+/// - Before: bit_grid_of_outputs.cu
 /// - The bits: cell_bits.cuh, bit_ranks.cuh; the lists: site_tiles.cuh, pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

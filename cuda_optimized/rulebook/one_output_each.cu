@@ -1,7 +1,7 @@
 /// @file one_output_each.cu
 /// @brief rulebook, windows that do not overlap: each input has one output, and one division.
 ///
-/// - Before: gather.cu
+/// - Before: bit_grid_of_outputs.cu
 /// - The bits: cell_bits.cuh; the sums: bit_ranks.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

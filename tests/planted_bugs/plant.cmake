@@ -6,10 +6,11 @@
 #
 # The unit is <FOLDER>/rung<suffix>. Without BACKEND, each copy in it stands in a namespace planted_<id>
 # within the rung's own, so that all copies share what they do not change: what they include. If the
-# bug is in a file that the rung includes, that file's copy is <FOLDER>/<its path>: an include with
-# quotes looks beside the including file first.
+# bug is in a file that the rung includes, that file's copy is <FOLDER>/<its path>, and the unit is
+# compiled with -iquote <FOLDER>.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" BUGS "${BUGS}")
+file(REMOVE_RECURSE ${FOLDER})  # also what an entry from before has left
 cmake_path(GET RUNG PARENT_PATH folder)
 string(REPLACE "/" "::" namespace ${folder})
 cmake_path(GET RUNG EXTENSION suffix)
