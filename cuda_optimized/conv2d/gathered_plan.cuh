@@ -50,6 +50,24 @@ inline constexpr GatheredShape kSmallGathered{
 inline constexpr GatheredShape kThinGathered{
     .M = 128, .N = 16, .warp_m = 32, .warp_n = 16, .stages = 3, .blocks = 3};
 
+/// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
+/// a class.
+struct LargeGathered {
+  static constexpr GatheredShape kShape = kLargeGathered;
+};
+struct MediumGathered {
+  static constexpr GatheredShape kShape = kMediumGathered;
+};
+struct NarrowGathered {
+  static constexpr GatheredShape kShape = kNarrowGathered;
+};
+struct SmallGathered {
+  static constexpr GatheredShape kShape = kSmallGathered;
+};
+struct ThinGathered {
+  static constexpr GatheredShape kShape = kThinGathered;
+};
+
 /// How a product is computed.
 struct GatheredPlan {
   GatheredShape shape;  ///< one of those above

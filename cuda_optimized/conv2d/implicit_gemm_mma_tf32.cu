@@ -27,6 +27,8 @@
 /// bytes. Declined: fp32, NCHW, other maps, GPUs before compute capability 8.0.
 /// **Try.** Count the steps of a 7 x 7 filter with 3 channels, then pad the channels to 4: when do
 /// 16-byte copies pay for a third more products?
+#include <type_traits>
+
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -51,11 +53,13 @@ __global__ void round_weights(std::int64_t count, const float* in, float* out) {
 
 /// y [N][P][Q][K] of a product of x [N][H][W][C] and weights rounded to TF32. A split sums up its
 /// share of the steps and writes it to out + split * split_size. bias [K] or null.
-/// Grid (tiles, <= groups, splits), tiles of filters fastest. Block (S.threads()).
-template <GatheredShape S, class Copy>
-__global__ void __launch_bounds__(S.threads(), S.blocks)
+/// Grid (tiles, <= groups, splits), tiles of filters fastest. Block (Shape::kShape.threads()).
+template <class Shape, bool kInFours>
+__global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     conv2d_mma(GatheredGemm product, int tiles_n, std::int64_t pixel_count, std::int64_t split_size,
                const float* x, const float* weights, const float* bias, float* out) {
+  static constexpr GatheredShape S = Shape::kShape;
+  using Copy = std::conditional_t<kInFours, FourAtATime<S>, OneAtATime<S>>;
   using TileA = gemm::MmaTile<TileOrder::along_k, S.M>;
   using Sums = gemm::MmaSums<S.warp_m / 16, S.warp_n / 8, true, false>;
   float* const tiles = dynamic_shared<float>();  // [S.stages] tiles of pixels and of filters
@@ -204,7 +208,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(padded_weights_of(conv) + parts) * sizeof(float);
 }
 
-using Kernel = decltype(&conv2d_mma<kSmallGathered, OneAtATime<kSmallGathered>>);
+using Kernel = decltype(&conv2d_mma<SmallGathered, false>);
 
 /// The kernels of a shape.
 struct Kernels {
@@ -212,14 +216,14 @@ struct Kernels {
   Kernel four_at_a_time, one_at_a_time;
 };
 
-template <GatheredShape S>
-constexpr Kernels kKernels = {S, conv2d_mma<S, FourAtATime<S>>, conv2d_mma<S, OneAtATime<S>>};
+template <class Shape>
+constexpr Kernels kKernels = {Shape::kShape, conv2d_mma<Shape, true>, conv2d_mma<Shape, false>};
 
 Kernel kernel_of(const GatheredShape& shape, bool in_fours) {
   Kernel kernel = nullptr;
   for (const Kernels& kernels :
-       {kKernels<kThinGathered>, kKernels<kSmallGathered>, kKernels<kNarrowGathered>,
-        kKernels<kMediumGathered>, kKernels<kLargeGathered>}) {
+       {kKernels<ThinGathered>, kKernels<SmallGathered>, kKernels<NarrowGathered>,
+        kKernels<MediumGathered>, kKernels<LargeGathered>}) {
     if (kernels.shape == shape) kernel = in_fours ? kernels.four_at_a_time : kernels.one_at_a_time;
   }
   return kernel;

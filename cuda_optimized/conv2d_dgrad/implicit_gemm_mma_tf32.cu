@@ -24,6 +24,8 @@
 /// **Costs.** With a stride, smaller launches one after the other, whose sums are not split. All
 /// else as in the forward rung; copies of 16 bytes need output channels in fours.
 /// **Try.** Launch all classes at once, with the class in blockIdx.z. What does B8 gain?
+#include <type_traits>
+
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -41,22 +43,24 @@ namespace {
 
 using conv2d::FourAtATime;
 using conv2d::GatheredShape;
-using conv2d::kLargeGathered;
-using conv2d::kMediumGathered;
 using conv2d::kMmaStep;
-using conv2d::kNarrowGathered;
-using conv2d::kSmallGathered;
-using conv2d::kThinGathered;
+using conv2d::LargeGathered;
+using conv2d::MediumGathered;
+using conv2d::NarrowGathered;
 using conv2d::OneAtATime;
+using conv2d::SmallGathered;
+using conv2d::ThinGathered;
 using conv2d::TileOrder;
 
 /// A class of pixels of dx [N][H][W][C], a product of dy [N][P][Q][K] and turned weights rounded to
 /// TF32. A split sums up its share of the steps and writes it to out + split * split_size.
-/// Grid (tiles, <= groups, splits), tiles of filters fastest. Block (S.threads()).
-template <GatheredShape S, class Copy>
-__global__ void __launch_bounds__(S.threads(), S.blocks)
+/// Grid (tiles, <= groups, splits), tiles of filters fastest. Block (Shape::kShape.threads()).
+template <class Shape, bool kInFours>
+__global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     dgrad_mma(GatheredGemm product, int tiles_n, std::int64_t pixel_count, std::int64_t split_size,
               const float* dy, const float* weights, float* out) {
+  static constexpr GatheredShape S = Shape::kShape;
+  using Copy = std::conditional_t<kInFours, FourAtATime<S>, OneAtATime<S>>;
   using TileA = gemm::MmaTile<TileOrder::along_k, S.M>;
   using Sums = gemm::MmaSums<S.warp_m / 16, S.warp_n / 8, true, false>;
   float* const tiles = dynamic_shared<float>();  // [S.stages] tiles of pixels and of filters
@@ -169,7 +173,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(padded_weights_of(conv) + parts) * sizeof(float);
 }
 
-using Kernel = decltype(&dgrad_mma<kSmallGathered, OneAtATime<kSmallGathered>>);
+using Kernel = decltype(&dgrad_mma<SmallGathered, false>);
 
 /// The kernels of a shape.
 struct Kernels {
@@ -177,14 +181,14 @@ struct Kernels {
   Kernel four_at_a_time, one_at_a_time;
 };
 
-template <GatheredShape S>
-constexpr Kernels kKernels = {S, dgrad_mma<S, FourAtATime<S>>, dgrad_mma<S, OneAtATime<S>>};
+template <class Shape>
+constexpr Kernels kKernels = {Shape::kShape, dgrad_mma<Shape, true>, dgrad_mma<Shape, false>};
 
 Kernel kernel_of(const GatheredShape& shape, bool in_fours) {
   Kernel kernel = nullptr;
   for (const Kernels& kernels :
-       {kKernels<kThinGathered>, kKernels<kSmallGathered>, kKernels<kNarrowGathered>,
-        kKernels<kMediumGathered>, kKernels<kLargeGathered>}) {
+       {kKernels<ThinGathered>, kKernels<SmallGathered>, kKernels<NarrowGathered>,
+        kKernels<MediumGathered>, kKernels<LargeGathered>}) {
     if (kernels.shape == shape) kernel = in_fours ? kernels.four_at_a_time : kernels.one_at_a_time;
   }
   return kernel;

@@ -15,9 +15,10 @@ inline constexpr int kManyParts = 16;  ///< From so many on, threads share the p
 /// Adds the parts of each tile, always in the same order. kAddThreads / kShares neighbouring
 /// threads take four weights each, or four filters' sums for db; thread (i, y) takes the tile's
 /// parts y, y + kShares ... of them. Grid <= kMaxAddBlocks, block (kAddThreads / kShares, kShares).
-template <MmaShape S, int kShares>
+template <class Shape, int kShares>
 static __global__ void __launch_bounds__(kAddThreads)
     add_mma_parts(MmaProduct product, const float* parts, float* dw, float* db) {
+  constexpr MmaShape S = Shape::kShape;
   constexpr int kFours = kAddThreads / kShares;            // of a block
   constexpr int kChunks = ceil_div(S.part() / 4, kFours);  // blocks of a tile
   __shared__ float4 of_share[kShares][kFours];
@@ -84,11 +85,12 @@ inline bool has_many_parts(const MmaProduct& product) {
 }
 
 /// Adds up the parts, [blocks + tiles - 1][S.part()].
-template <MmaShape S>
+template <class Shape>
 void launch_add_mma_parts(const MmaProduct& product, const float* parts, float* dw, float* db) {
+  constexpr MmaShape S = Shape::kShape;
   const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1;
-  launch(many ? add_mma_parts<S, 8> : add_mma_parts<S, 1>,
+  launch(many ? add_mma_parts<Shape, 8> : add_mma_parts<Shape, 1>,
          {blocks_for(std::int64_t{product.tiles} * ceil_div(S.part() / 4, kAddThreads / shares), 1,
                      kMaxAddBlocks),
           dim3(static_cast<unsigned>(kAddThreads / shares), static_cast<unsigned>(shares))},

@@ -86,10 +86,11 @@ struct alignas(16) Shared {
   Column columns[kTile.columns];
 };
 
-/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups), block (kTile.threads()).
-template <TileShape kTile>
-__global__ void __launch_bounds__(kTile.threads(), kTile.resident)
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups), block (Tile::kShape.threads()).
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
     wgrad_implicit(SplitProduct product, const float* x, const float* dy, Sums sums) {
+  constexpr TileShape kTile = Tile::kShape;
   constexpr int kTileM = kTile.filters, kTileN = kTile.columns;
   using Threads = gemm::ThreadTile<kTileM, kTileN, kStep>;
   constexpr int kRows = Threads::kThreads / kStep;  // of a tile, that the block copies at a time
@@ -188,15 +189,15 @@ struct Choice {
   void (*kernel)(SplitProduct, const float*, const float*, Sums);
 };
 
-template <TileShape kTile>
+template <class Tile>
 Choice choice_of(double teraflops) {
-  return {kTile, teraflops, wgrad_implicit<kTile>};
+  return {Tile::kShape, teraflops, wgrad_implicit<Tile>};
 }
 
 /// The larger tile loads less for each product, if there are filters to fill it.
 std::pair<Choice, Plan> choose(const Conv2dProblem& conv) {
   const Choice choice =
-      conv.K / conv.groups > 64 ? choice_of<kLargeTile>(36) : choice_of<kSmallTile>(32);
+      conv.K / conv.groups > 64 ? choice_of<LargeTile>(36) : choice_of<SmallTile>(32);
   return {choice, plan_for(conv, choice.shape, choice.teraflops, kStep, 1)};
 }
 

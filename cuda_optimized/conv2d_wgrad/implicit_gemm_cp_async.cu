@@ -89,12 +89,13 @@ struct Shared {
   Column columns[kTile.columns];
 };
 
-/// x [N][C][H][W], dy [N][K][P][Q]. Grid (shares.blocks), block (kTile.threads()).
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (shares.blocks), block (Tile::kShape.threads()).
 /// @tparam kOneTap has_one_tap(): the columns that a warp copies are channels of one tap
-template <TileShape kTile, bool kOneTap>
-__global__ void __launch_bounds__(kTile.threads(), kTile.resident)
+template <class Tile, bool kOneTap>
+__global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
     wgrad_cp_async(SplitProduct product, EvenShares shares, const float* x, const float* dy,
                    Sums sums) {
+  constexpr TileShape kTile = Tile::kShape;
   constexpr int kTileM = kTile.filters, kTileN = kTile.columns;
   using Threads = gemm::ThreadTile<kTileM, kTileN, kStep, 8, 8, kTile.lanes_m>;
   constexpr int kWarps = Threads::kThreads / 32, kColumns = kTileN / kWarps;  // of a warp
@@ -234,10 +235,10 @@ struct Choice {
   void (*kernel)(SplitProduct, EvenShares, const float*, const float*, Sums);
 };
 
-template <TileShape kTile>
+template <class Tile>
 Choice choice_of(bool one_tap, double teraflops) {
-  return {kTile, teraflops, sizeof(Shared<kTile>),
-          one_tap ? wgrad_cp_async<kTile, true> : wgrad_cp_async<kTile, false>};
+  return {Tile::kShape, teraflops, sizeof(Shared<Tile::kShape>),
+          one_tap ? wgrad_cp_async<Tile, true> : wgrad_cp_async<Tile, false>};
 }
 
 /// Whether 64 columns from a multiple of 64 on are channels of the same tap.
@@ -246,12 +247,12 @@ bool has_one_tap(const Conv2dProblem& conv) { return conv.C / conv.groups % 64 =
 /// The kernel with the least estimated time.
 std::pair<Choice, EvenPlan> choose(const Conv2dProblem& conv) {
   const bool one_tap = has_one_tap(conv);
-  const Choice choices[] = {choice_of<kSmallTile>(one_tap, one_tap ? 40 : 28),
-                            choice_of<kTallTile>(one_tap, one_tap ? 42 : 36),
-                            choice_of<kLargeTile>(one_tap, one_tap ? 45 : 40),
-                            choice_of<kWideTile>(one_tap, one_tap ? 41 : 31),
+  const Choice choices[] = {choice_of<SmallTile>(one_tap, one_tap ? 40 : 28),
+                            choice_of<TallTile>(one_tap, one_tap ? 42 : 36),
+                            choice_of<LargeTile>(one_tap, one_tap ? 45 : 40),
+                            choice_of<WideTile>(one_tap, one_tap ? 41 : 31),
                             {kFirstLayerTile, 30, sizeof(Shared<kFirstLayerTile>),
-                             wgrad_cp_async<kFirstLayerTile, false>}};
+                             wgrad_cp_async<FirstLayerTile, false>}};
   std::pair<Choice, EvenPlan> best;
   best.second.microseconds = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {

@@ -45,9 +45,10 @@ constexpr int kAhead = kMmaThreads / kMmaStep;  ///< Steps whose pixels are foun
 
 /// x [N][H][W][C], dy [N][P][Q][K], parts [blocks + tiles - 1][S.part()].
 /// Grid (product.blocks), block (kMmaThreads).
-template <MmaShape S, int kBytes>
-__global__ void __launch_bounds__(kMmaThreads, S.blocks)
+template <class Shape, int kBytes>
+__global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
     wgrad_mma_tf32(MmaProduct product, const float* x, const float* dy, float* parts) {
+  constexpr MmaShape S = Shape::kShape;
   static_assert(S.M / S.warp_m * (S.N / S.warp_n) * 32 == kMmaThreads && kMmaThreads % S.M == 0);
   const Conv2dProblem& conv = product.conv;
   float* const tiles = dynamic_shared<float>();
@@ -219,23 +220,23 @@ constexpr std::size_t shared_bytes(const MmaShape& shape) {
          2 * kMmaThreads * sizeof(MmaPixel);
 }
 
-template <MmaShape S>
+template <class Shape>
 Choice choice_of(const Conv2dProblem& conv) {
-  return {S, product_with(conv, S), wgrad_mma_tf32<S, 16>, wgrad_mma_tf32<S, 4>,
-          launch_add_mma_parts<S>};
+  return {Shape::kShape, product_with(conv, Shape::kShape), wgrad_mma_tf32<Shape, 16>,
+          wgrad_mma_tf32<Shape, 4>, launch_add_mma_parts<Shape>};
 }
 
 Choice choose(const Conv2dProblem& conv) {
   const std::size_t shared = max_shared_bytes();
   const int filters = conv.K / conv.groups;
   const std::int64_t columns = filter_size_of(conv);
-  if (filters <= kThinMma.M) return choice_of<kThinMma>(conv);
+  if (filters <= kThinMma.M) return choice_of<ThinMma>(conv);
   if (filters <= kWideMma.M) {
     const bool small = columns <= kSmallMma.N || shared < shared_bytes(kWideMma);
-    return small ? choice_of<kSmallMma>(conv) : choice_of<kWideMma>(conv);
+    return small ? choice_of<SmallMma>(conv) : choice_of<WideMma>(conv);
   }
-  if (columns <= kTallMma.N || shared < shared_bytes(kLargeMma)) return choice_of<kTallMma>(conv);
-  return choice_of<kLargeMma>(conv);
+  if (columns <= kTallMma.N || shared < shared_bytes(kLargeMma)) return choice_of<TallMma>(conv);
+  return choice_of<LargeMma>(conv);
 }
 
 Declined supports(const Conv2dProblem& conv) {

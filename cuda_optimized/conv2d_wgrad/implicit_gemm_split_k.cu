@@ -84,10 +84,11 @@ struct alignas(16) Shared {
   Column columns[kTile.columns];
 };
 
-/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups, splits), block (kTile.threads()).
-template <TileShape kTile>
-__global__ void __launch_bounds__(kTile.threads(), kTile.resident)
+/// x [N][C][H][W], dy [N][K][P][Q]. Grid (tiles * groups, splits), block (Tile::kShape.threads()).
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
     wgrad_split(SplitProduct product, const float* x, const float* dy, Sums sums) {
+  constexpr TileShape kTile = Tile::kShape;
   constexpr int kTileM = kTile.filters, kTileN = kTile.columns;
   using Threads = gemm::ThreadTile<kTileM, kTileN, kStep>;
   constexpr int kRows = Threads::kThreads / kStep;  // of a tile, that the block copies at a time
@@ -187,15 +188,15 @@ struct Choice {
   void (*kernel)(SplitProduct, const float*, const float*, Sums);
 };
 
-template <TileShape kTile>
+template <class Tile>
 Choice choice_of(double teraflops) {
-  return {kTile, teraflops, wgrad_split<kTile>};
+  return {Tile::kShape, teraflops, wgrad_split<Tile>};
 }
 
 /// The kernel with the least estimated time.
 std::pair<Choice, Plan> choose(const Conv2dProblem& conv) {
-  const Choice choices[] = {choice_of<kSmallTile>(32), choice_of<kTallTile>(34),
-                            choice_of<kLargeTile>(36)};
+  const Choice choices[] = {choice_of<SmallTile>(32), choice_of<TallTile>(34),
+                            choice_of<LargeTile>(36)};
   std::pair<Choice, Plan> best;
   best.second.microseconds = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {

@@ -43,6 +43,24 @@ inline constexpr MmaShape kSmallMma{.M = 64, .N = 64, .warp_m = 32, .warp_n = 32
 /// For at most 16 filters.
 inline constexpr MmaShape kThinMma{.M = 16, .N = 128, .warp_m = 16, .warp_n = 32, .blocks = 3};
 
+/// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
+/// a class.
+struct LargeMma {
+  static constexpr MmaShape kShape = kLargeMma;
+};
+struct WideMma {
+  static constexpr MmaShape kShape = kWideMma;
+};
+struct TallMma {
+  static constexpr MmaShape kShape = kTallMma;
+};
+struct SmallMma {
+  static constexpr MmaShape kShape = kSmallMma;
+};
+struct ThinMma {
+  static constexpr MmaShape kShape = kThinMma;
+};
+
 /// What a kernel needs to know.
 struct MmaProduct {
   Conv2dProblem conv;

@@ -36,6 +36,24 @@ inline constexpr TileShape kWideTile{.filters = 64, .columns = 192, .resident = 
 inline constexpr TileShape kFirstLayerTile{
     .filters = 64, .columns = 160, .resident = 3, .lanes_m = 8};
 
+/// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
+/// a class.
+struct SmallTile {
+  static constexpr TileShape kShape = kSmallTile;
+};
+struct TallTile {
+  static constexpr TileShape kShape = kTallTile;
+};
+struct LargeTile {
+  static constexpr TileShape kShape = kLargeTile;
+};
+struct WideTile {
+  static constexpr TileShape kShape = kWideTile;
+};
+struct FirstLayerTile {
+  static constexpr TileShape kShape = kFirstLayerTile;
+};
+
 /// For a rung's choice.
 inline std::string in_words(const TileShape& shape) {
   return text(shape.filters, " x ", shape.columns);
