@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <set>
+#include <sstream>
 
 #include "core/arithmetic.hpp"
 #include "core/device.hpp"
@@ -504,6 +506,11 @@ TEST_CASE("every source of a rung is in the table") {
       if (suffix != ".cpp" && suffix != ".cu") continue;
       const std::string source = file.path().lexically_relative(root).generic_string();
       CAPTURE(source);
+      // Functions that rungs call stand beside them; a rung is what provides an Implementation.
+      const std::ifstream stream(file.path());
+      std::ostringstream content;
+      content << stream.rdbuf();
+      if (content.str().find("Implementation<") == std::string::npos) continue;
       CHECK(named.contains(source));
       ++sources;
     }
