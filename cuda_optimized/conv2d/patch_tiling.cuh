@@ -25,6 +25,7 @@ struct Shape {
   /// two rows of 16 floats meet 32 banks.
   static constexpr int kDraftPitch = 16 * (kGroupCount | 1);
 };
+/// The wide.
 using Wide = Shape<4, 2, 8>;
 using Medium = Shape<2, 4, 8>;
 using Narrow = Shape<1, 4, 8>;

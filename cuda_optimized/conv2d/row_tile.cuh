@@ -32,6 +32,7 @@ struct RowTile {
 /// What follows from it, for a filter of R x S.
 template <int kR, int kS, RowTile kTile>
 struct RowTileSizes {
+  /// The s.
   static constexpr int R = kR, S = kS;
   static constexpr int kFilters = kTile.filters, kStages = kTile.stages;
   static constexpr int kLanesX = kTile.lanes_x, kLanesY = 32 / kLanesX;

@@ -53,8 +53,8 @@ inline dim3 row_grid(std::int64_t rows, dim3 block) {
                      std::int64_t{kRowBlocksPerSm} * multiprocessors())};
 }
 
-/// Calls body.operator()<Piece>(pieces) for rows of so many channels, made of float4 where that is
-/// possible.
+/// Calls body.operator() of a Piece, with pieces, for rows of so many channels, made of float4
+/// where that is possible.
 /// @param aligned whether all arrays of such rows begin at multiples of 16 bytes
 template <class Body>
 void with_piece(int channels, bool aligned, const Body& body) {
