@@ -38,6 +38,7 @@ struct FilterTile {
   __device__ const float* at(int i) const {
     return weights + (i % kFilters * filter_size + i / kFilters);
   }
+  /// Weight i of the tile.
   __device__ float value(int i) const { return *at(i); }
   /// Its place in shared memory.
   __device__ static int place(int i) { return i / kFilters * kTapPitch<kFilters> + i % kFilters; }

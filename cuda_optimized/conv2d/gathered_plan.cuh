@@ -53,18 +53,23 @@ inline constexpr GatheredShape kThinGathered{
 /// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
 /// a class.
 struct LargeGathered {
+  /// The shape.
   static constexpr GatheredShape kShape = kLargeGathered;
 };
 struct MediumGathered {
+  /// The shape.
   static constexpr GatheredShape kShape = kMediumGathered;
 };
 struct NarrowGathered {
+  /// The shape.
   static constexpr GatheredShape kShape = kNarrowGathered;
 };
 struct SmallGathered {
+  /// The shape.
   static constexpr GatheredShape kShape = kSmallGathered;
 };
 struct ThinGathered {
+  /// The shape.
   static constexpr GatheredShape kShape = kThinGathered;
 };
 

@@ -20,6 +20,7 @@ inline Declined why_no_gather(const GatheredProduct& product) {
   return why_no_padded_product(product.group_c, std::int64_t{product.taps_h} * product.taps_w);
 }
 
+/// Whether a coordinate lies inside of its extent.
 __device__ inline bool is_inside(int at, int extent) {
   return static_cast<unsigned>(at) < static_cast<unsigned>(extent);
 }

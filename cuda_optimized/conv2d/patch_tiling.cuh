@@ -25,7 +25,7 @@ struct Shape {
   /// two rows of 16 floats meet 32 banks.
   static constexpr int kDraftPitch = 16 * (kGroupCount | 1);
 };
-/// The wide.
+/// Its large tile.
 using Wide = Shape<4, 2, 8>;
 using Medium = Shape<2, 4, 8>;
 using Narrow = Shape<1, 4, 8>;
@@ -47,6 +47,7 @@ struct Tiling {
   int draft_floats;  ///< of a warp; 0: sums are stored directly, four floats at a time
   FastDivision by_across, by_in_rows, by_tiles_down, by_tiles_across;
 
+  /// The weight floats.
   HOST_DEVICE int weight_floats() const { return steps * filter_tiles * 128; }
   HOST_DEVICE int taps_at() const { return weight_floats(); }
   HOST_DEVICE int biases_at() const { return taps_at() + steps * 8; }
@@ -60,9 +61,11 @@ struct Tiling {
 
 /// A tile's first pixel: image, row and column of y.
 struct OutputPixel {
+  /// Its image, row and column.
   int n, p, q;
 };
 
+/// Where a tile of pixels lies.
 __device__ inline OutputPixel place_of(const Tiling& tiling, int tile) {
   const int rest = tiling.by_tiles_across.quotient(tile);
   const int across = tiling.by_tiles_across.remainder(tile, rest);

@@ -10,6 +10,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
+/// Of a sum, at most.
 inline constexpr int kMostSplits = 32;
 
 /// What the model needs to know of a GPU, and of a tile on it: numbers fitted to an H200. Another

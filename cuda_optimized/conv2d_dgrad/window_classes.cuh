@@ -69,6 +69,7 @@ struct ClassesPlan {
   std::int64_t parts = 0;    ///< floats of sums in parts
 };
 
+/// How the problem is computed.
 inline ClassesPlan plan_of(const Conv2dProblem& conv) {
   ClassesPlan plan;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;

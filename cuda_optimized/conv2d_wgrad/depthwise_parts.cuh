@@ -116,6 +116,7 @@ struct ImagePart {
   int n, images, p, rows, h, x_rows;
 };
 
+/// The part with that number.
 __device__ inline ImagePart part_at(const Conv2dProblem& conv, const DepthwisePlan& plan,
                                     int index) {
   if (plan.images > 1) {
@@ -135,6 +136,7 @@ __device__ inline const float* x_of(const Conv2dProblem& conv, const ImagePart& 
                                     int c, const float* x) {
   return x + ((std::int64_t{part.n + image} * conv.C + c) * conv.H + part.h) * conv.W;
 }
+/// Where dy of that part begins.
 __device__ inline const float* dy_of(const Conv2dProblem& conv, const ImagePart& part, int image,
                                      int k, const float* dy) {
   return dy + ((std::int64_t{part.n + image} * conv.K + k) * conv.P + part.p) * conv.Q;

@@ -33,6 +33,7 @@ struct MmaShape {
   /// Floats of a part: dw and db.
   HOST_DEVICE constexpr int part() const { return M * N + M; }
 };
+/// The fewest loads for each product.
 inline constexpr MmaShape kLargeMma{.M = 128, .N = 128, .warp_m = 64, .warp_n = 64, .blocks = 2};
 /// For at most 64 filters.
 inline constexpr MmaShape kWideMma{.M = 64, .N = 192, .warp_m = 64, .warp_n = 48, .blocks = 2};
