@@ -38,7 +38,7 @@ struct FilterTile {
   __device__ const float* at(int i) const {
     return weights + (i % kFilters * filter_size + i / kFilters);
   }
-  /// Weight i of the tile.
+  /// The weight itself, of tap i / kFilters and filter i % kFilters.
   __device__ float value(int i) const { return *at(i); }
   /// Its place in shared memory.
   __device__ static int place(int i) { return i / kFilters * kTapPitch<kFilters> + i % kFilters; }

@@ -53,24 +53,19 @@ inline constexpr GatheredShape kThinGathered{
 /// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
 /// a class.
 struct LargeGathered {
-  /// The shape.
-  static constexpr GatheredShape kShape = kLargeGathered;
+  static constexpr GatheredShape kShape = kLargeGathered;  ///< see there
 };
 struct MediumGathered {
-  /// The shape.
-  static constexpr GatheredShape kShape = kMediumGathered;
+  static constexpr GatheredShape kShape = kMediumGathered;  ///< see there
 };
 struct NarrowGathered {
-  /// The shape.
-  static constexpr GatheredShape kShape = kNarrowGathered;
+  static constexpr GatheredShape kShape = kNarrowGathered;  ///< see there
 };
 struct SmallGathered {
-  /// The shape.
-  static constexpr GatheredShape kShape = kSmallGathered;
+  static constexpr GatheredShape kShape = kSmallGathered;  ///< see there
 };
 struct ThinGathered {
-  /// The shape.
-  static constexpr GatheredShape kShape = kThinGathered;
+  static constexpr GatheredShape kShape = kThinGathered;  ///< see there
 };
 
 /// How a product is computed.

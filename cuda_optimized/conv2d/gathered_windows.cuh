@@ -29,7 +29,7 @@ __device__ inline bool is_inside(int at, int extent) {
 /// as far as they go (see why_no_gather()).
 template <class T>
 struct Windows {
-  static constexpr int kBytes = sizeof(float);
+  static constexpr int kBytes = sizeof(float);  ///< of an element
   static constexpr int kNowhere = -0x40000000;  ///< The row of a pixel that does not exist.
 
   const char* group;                 ///< the group's first channel in the image of the first pixel
@@ -38,6 +38,7 @@ struct Windows {
   unsigned corner[T::kPixels];       ///< bytes from `group` to the window's corner, modulo 2^32
   int h[T::kPixels], w[T::kPixels];  ///< that corner
 
+  /// The windows of this thread, in a block that begins at `place`.
   __device__ Windows(const GatheredProduct& product, const BlockPlace& place, const float* in)
       : plane(static_cast<unsigned>(product.in_h) * static_cast<unsigned>(product.in_w) * kBytes) {
     const int first_image = product.by_image.quotient(place.n);

@@ -25,44 +25,48 @@ struct Shape {
   /// two rows of 16 floats meet 32 banks.
   static constexpr int kDraftPitch = 16 * (kGroupCount | 1);
 };
-/// Its large tile.
-using Wide = Shape<4, 2, 8>;
-using Medium = Shape<2, 4, 8>;
-using Narrow = Shape<1, 4, 8>;
+using Wide = Shape<4, 2, 8>;    ///< 64 filters.
+using Medium = Shape<2, 4, 8>;  ///< 32 filters.
+using Narrow = Shape<1, 4, 8>;  ///< 16 filters.
 
 /// How a problem is cut up, and how a block uses its shared memory, all in floats:
 ///     weights [steps][filter_tiles][32][4] | taps [steps][4][2] | biases [16 * filter_tiles] | 0 |
 ///     drafts [warps][8][kDraftPitch] | two patches [channels][plane]
 struct Tiling {
-  int filter_tiles;         ///< of 16 filters, of a block
-  int rows, across;         ///< of a tile of y: rows, and groups of 16 columns
-  int in_rows, in_columns;  ///< of its patch of x
-  int width, shift;         ///< floats of a copy; columns before the first one that is needed
-  int pitch, plane;         ///< from a row of the patch to the next, from a channel
-  int channels, filters;    ///< of a group
-  int depth, steps;         ///< products of a sum; in steps of 8, the last one filled up
-  int warps;                ///< of a block
-  Step stride;              ///< of the problem, 1 where there is one output
-  int tiles_down, tiles_across;
-  int draft_floats;  ///< of a warp; 0: sums are stored directly, four floats at a time
-  FastDivision by_across, by_in_rows, by_tiles_down, by_tiles_across;
+  int filter_tiles;              ///< of 16 filters, of a block
+  int rows, across;              ///< of a tile of y: rows, and groups of 16 columns
+  int in_rows, in_columns;       ///< of its patch of x
+  int width, shift;              ///< floats of a copy; columns before the first one that is needed
+  int pitch, plane;              ///< from a row of the patch to the next, from a channel
+  int channels, filters;         ///< of a group
+  int depth, steps;              ///< products of a sum; in steps of 8, the last one filled up
+  int warps;                     ///< of a block
+  Step stride;                   ///< of the problem, 1 where there is one output
+  int tiles_down, tiles_across;  ///< of an image of y
+  int draft_floats;              ///< of a warp; 0: sums are stored directly, four floats at a time
+  FastDivision by_across, by_in_rows, by_tiles_down, by_tiles_across;  ///< divide by them
 
-  /// The weight floats.
+  /// Floats of the weights, which come first.
   HOST_DEVICE int weight_floats() const { return steps * filter_tiles * 128; }
+  /// Where the taps' offsets begin.
   HOST_DEVICE int taps_at() const { return weight_floats(); }
+  /// Where the biases begin.
   HOST_DEVICE int biases_at() const { return taps_at() + steps * 8; }
+  /// Where a zero lies, which the padding of the last step reads.
   HOST_DEVICE int zero_at() const { return biases_at() + 16 * filter_tiles; }
+  /// Where the first warp's draft begins.
   HOST_DEVICE int drafts_at() const { return zero_at() + 4; }
+  /// Where the patch `buffer`, 0 or 1, begins.
   HOST_DEVICE int patch_at(int buffer) const {
     return drafts_at() + warps * draft_floats + buffer * channels * plane;
   }
+  /// Floats of all.
   HOST_DEVICE int floats() const { return patch_at(2); }
 };
 
-/// A tile's first pixel: image, row and column of y.
+/// A tile's first pixel.
 struct OutputPixel {
-  /// Its image, row and column.
-  int n, p, q;
+  int n, p, q;  ///< image, row and column of y
 };
 
 /// Where a tile of pixels lies.

@@ -32,25 +32,17 @@ struct RowTile {
 /// What follows from it, for a filter of R x S.
 template <int kR, int kS, RowTile kTile>
 struct RowTileSizes {
-  /// Column s of the filter.
-  static constexpr int R = kR, S = kS;
-  /// The stages.
-  static constexpr int kFilters = kTile.filters, kStages = kTile.stages;
-  /// The lanes y.
-  static constexpr int kLanesX = kTile.lanes_x, kLanesY = 32 / kLanesX;
-  /// The warps y.
-  static constexpr int kWarpsY = kTile.warps_y, kWarpsF = kTile.warps_f;
-  /// The warps.
-  static constexpr int kWarps = kWarpsY * kWarpsF, kThreads = 32 * kWarps;
-  /// Blocks that an SM must hold.
-  static constexpr int kMinBlocks = kTile.min_blocks;
-  /// The block filters.
-  static constexpr int kBlockFilters = kFilters * kWarpsF;
-  /// The columns.
-  static constexpr int kColumns = kRowPixels * kLanesX, kBlockRows = kRows * kLanesY * kWarpsY;
+  static constexpr int R = kR, S = kS;                                    ///< The filter's.
+  static constexpr int kFilters = kTile.filters, kStages = kTile.stages;  ///< As in RowTile.
+  static constexpr int kLanesX = kTile.lanes_x, kLanesY = 32 / kLanesX;  ///< A warp is X x Y lanes.
+  static constexpr int kWarpsY = kTile.warps_y, kWarpsF = kTile.warps_f;    ///< As in RowTile.
+  static constexpr int kWarps = kWarpsY * kWarpsF, kThreads = 32 * kWarps;  ///< Of a block.
+  static constexpr int kMinBlocks = kTile.min_blocks;                       ///< As in RowTile.
+  static constexpr int kBlockFilters = kFilters * kWarpsF;                  ///< Filters of a block.
+  static constexpr int kColumns = kRowPixels * kLanesX,  ///< Pixels of a block: columns
+      kBlockRows = kRows * kLanesY * kWarpsY;            ///< and rows.
 
-  // A channel's weights [kWarpsF][r][s][filter], an even number of filters.
-  /// The padded.
+  /// A channel's weights lie as [kWarpsF][r][s][kPadded]: an even number of filters.
   static constexpr int kPadded = kFilters % 2 == 0 ? kFilters : kFilters + 1;
   static constexpr int kWeightFloats = (R * S * kPadded + 3) / 4 * 4;  ///< For a warp.
 

@@ -10,8 +10,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// Of a sum, at most.
-inline constexpr int kMostSplits = 32;
+inline constexpr int kMostSplits = 32;  ///< Parts of a sum, at most.
 
 /// What the model needs to know of a GPU, and of a tile on it: numbers fitted to an H200. Another
 /// GPU has others, but the choice depends on their ratios only.

@@ -14,12 +14,12 @@ using gemm::kWgmmaStep;
 using gemm::WgmmaItem;
 using gemm::WgmmaWork;
 
-/// \cond
+/// @cond Doxygen looks for gemm among the classes.
 using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small problems.
 using Tall = gemm::WgmmaShape<256, 64, 5, 1>;     ///< Many pixels, few filters.
 using Medium = gemm::WgmmaShape<128, 128, 6, 1>;  ///< Where Large would have too few tiles.
 using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each product.
-/// \endcond
+/// @endcond
 
 /// out[n, p, q, k] = bias[k] + sum over r, s, c of
 ///   source[n, first + stride * p + dilation * r, ... q ... s, group(k) * group_c + c] *

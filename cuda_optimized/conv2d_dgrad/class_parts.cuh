@@ -16,6 +16,7 @@ struct PartsLayout {
   std::int64_t row;    ///< floats of all classes of a channel
   std::int64_t part;   ///< floats of a part
 
+  /// The layout for all classes of a problem.
   explicit PartsLayout(const Conv2dProblem& conv)
       : classes_w(std::min(conv.stride.w, conv.W)),
         pitch((std::int64_t{largest_class(conv).pixels()} + 3) / 4 * 4),
@@ -29,9 +30,10 @@ struct PartsLayout {
 
 /// Writes the sums of a block to its part, as vectors of neighbours.
 struct StoreParts {
-  PartsLayout layout;
-  float* parts;
+  PartsLayout layout;  ///< of the parts
+  float* parts;        ///< in the workspace
 
+  /// Stores `sums` where `place` says, as far as there are channels and pixels.
   template <class T>
   __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
                         const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],

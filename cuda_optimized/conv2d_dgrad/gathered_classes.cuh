@@ -18,9 +18,9 @@ using conv2d::GatheredPlan;
 struct PixelClass {
   int first, count;     ///< `count` pixels
   int tap_first, taps;  ///< tap_first, tap_first + tap_step, ...: `taps` taps
-  int tap_step;
-  int source_first;  ///< row of dy that the first pixel's first tap reads; may be negative
-  int source_step;   ///< from a tap's row to the next one's
+  int tap_step;         ///< from a tap of the class to the next one
+  int source_first;     ///< row of dy that the first pixel's first tap reads; may be negative
+  int source_step;      ///< from a tap's row to the next one's
 };
 
 /// The class that begins at pixel `first` of an axis.

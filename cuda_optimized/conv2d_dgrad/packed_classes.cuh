@@ -14,8 +14,8 @@ inline constexpr int kClasses = 4;  ///< Of a grid, at most: all that stride 2 h
 /// The classes that a grid computes. One with fewer tiles leaves some blocks without work.
 struct ClassesOfGrid {
   conv2d::GatheredProduct of[kClasses];  ///< planned; the first `count` are used
-  int count = 0;
-  int n_tiles = 0;  ///< of the class that has most
+  int count = 0;                         ///< classes
+  int n_tiles = 0;                       ///< of the class that has most
 
   /// One class more.
   void add(const conv2d::GatheredProduct& product) {

@@ -54,22 +54,22 @@ inline std::vector<Residue> residues(int size, int pad, int stride, int dilation
 
 /// One pair of residues: a forward pass over dy with some of the taps, in reverse order.
 struct WindowClass {
-  Residue h, w;
-  Windows windows;
+  Residue h, w;          ///< of its pixels' rows and columns
+  Windows windows;       ///< the forward pass
   std::int64_t weights;  ///< floats in the workspace before its weights
 };
 
 /// How an input gradient is computed.
 struct ClassesPlan {
-  std::vector<WindowClass> classes;
-  bool all_pixels = true;    ///< some tap reaches every pixel of dx
-  bool packs = false;        ///< dy is copied into the workspace
-  std::int64_t weights = 0;  ///< floats of all classes' weights
-  std::int64_t dy = 0;       ///< floats of the copy
-  std::int64_t parts = 0;    ///< floats of sums in parts
+  std::vector<WindowClass> classes;  ///< those that a tap reaches
+  bool all_pixels = true;            ///< some tap reaches every pixel of dx
+  bool packs = false;                ///< dy is copied into the workspace
+  std::int64_t weights = 0;          ///< floats of all classes' weights
+  std::int64_t dy = 0;               ///< floats of the copy
+  std::int64_t parts = 0;            ///< floats of sums in parts
 };
 
-/// How the problem is computed.
+/// All pairs of residues that a tap reaches, and the room for what they read.
 inline ClassesPlan plan_of(const Conv2dProblem& conv) {
   ClassesPlan plan;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;

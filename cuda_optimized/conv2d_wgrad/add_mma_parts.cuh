@@ -8,10 +8,9 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
-/// Of a block that adds parts.
-inline constexpr int kAddThreads = 256;
-/// More tiles than these: blocks stride.
-inline constexpr std::int64_t kMaxAddBlocks = 1 << 20;
+inline constexpr int kAddThreads = 256;  ///< Of a block that adds parts.
+inline constexpr std::int64_t kMaxAddBlocks = 1
+                                              << 20;  ///< Where there are more tiles, blocks go on.
 inline constexpr int kManyParts = 16;  ///< From so many on, threads share the parts of a weight.
 
 /// Adds the parts of each tile, always in the same order. kAddThreads / kShares neighbouring

@@ -28,25 +28,27 @@ inline constexpr int kDeclaredBytes = 1024;             ///< Of __shared__ varia
 
 /// How the outputs of a filter are cut into parts.
 struct DepthwisePlan {
-  int images;     ///< Of a part, as whole planes; more than one only if `rows` is P.
-  int rows;       ///< Rows of dy in a part.
-  int x_floats;   ///< Room for an image's x, a multiple of 4.
-  int dy_floats;  ///< Room for its dy.
-  int parts;      ///< Of a filter: bands of all images, or groups of whole images.
-  int splits;     ///< Blocks that share a filter, each with a run of parts_each parts.
-  int parts_each;
-  int columns;   ///< Sums of a filter: R * S and the bias.
-  int segments;  ///< Threads along a row; the block is [images][rows][segments] threads.
+  int images;      ///< Of a part, as whole planes; more than one only if `rows` is P.
+  int rows;        ///< Rows of dy in a part.
+  int x_floats;    ///< Room for an image's x, a multiple of 4.
+  int dy_floats;   ///< Room for its dy.
+  int parts;       ///< Of a filter: bands of all images, or groups of whole images.
+  int splits;      ///< Blocks that share a filter, each with a run of parts_each parts.
+  int parts_each;  ///< See `splits`.
+  int columns;     ///< Sums of a filter: R * S and the bias.
+  int segments;    ///< Threads along a row; the block is [images][rows][segments] threads.
   FastDivision by_segments, by_rows;     ///< For a thread's place.
   FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
-  /// Vectors of a plane of x and of dy, if whole planes are copied and all begin at multiples of 16
-  /// bytes; 0 if not.
-  int x_vectors = 0, dy_vectors = 0;
-  FastDivision by_x_vectors = {}, by_dy_vectors = {};
+  int x_vectors = 0,   ///< Vectors of a plane of x, if whole planes are copied and all begin at
+                       ///< multiples of 16 bytes; 0 if not.
+      dy_vectors = 0;  ///< The same of dy.
+  FastDivision by_x_vectors = {}, by_dy_vectors = {};  ///< For a vector's plane.
 
+  /// Threads of a block.
   int threads() const { return ceil_div(images * rows * segments, 32) * 32; }
-
+  /// Room for a part.
   HOST_DEVICE int part_floats() const { return images * (x_floats + dy_floats); }
+  /// Bytes of a block's shared memory.
   std::int64_t bytes() const {
     return std::int64_t{kDepthwiseStages} * part_floats() * std::int64_t{sizeof(float)};
   }
@@ -111,12 +113,14 @@ inline bool planes_of_vectors(const Conv2dProblem& conv, const DepthwisePlan& pl
          dy_floats % 4 == 0 && std::max(x_floats, dy_floats) <= 4 * threads;
 }
 
-/// A part of the images: planes n ... n + images - 1, rows of dy and of x.
+/// A part of the batch: images n ... n + images - 1, all of their rows or some.
 struct ImagePart {
-  int n, images, p, rows, h, x_rows;
+  int n, images;  ///< the first one, and how many
+  int p, rows;    ///< the first row of dy, and how many
+  int h, x_rows;  ///< the same of x
 };
 
-/// The part with that number.
+/// Part `index` of the batch: some images, or some rows of one image.
 __device__ inline ImagePart part_at(const Conv2dProblem& conv, const DepthwisePlan& plan,
                                     int index) {
   if (plan.images > 1) {
@@ -136,7 +140,8 @@ __device__ inline const float* x_of(const Conv2dProblem& conv, const ImagePart& 
                                     int c, const float* x) {
   return x + ((std::int64_t{part.n + image} * conv.C + c) * conv.H + part.h) * conv.W;
 }
-/// Where dy of that part begins.
+
+/// The same in dy.
 __device__ inline const float* dy_of(const Conv2dProblem& conv, const ImagePart& part, int image,
                                      int k, const float* dy) {
   return dy + ((std::int64_t{part.n + image} * conv.K + k) * conv.P + part.p) * conv.Q;

@@ -33,10 +33,10 @@ __device__ inline MmaPixel pixel_at(const MmaProduct& product, const float* x, i
 /// neighbouring threads, and several rows at a time.
 template <int kLength, int kWidth>
 struct Copies {
-  static constexpr int kPieces = (kLength < kChunk ? kLength : kChunk) / kWidth;  // of a chunk
-  static constexpr int kRows = kMmaThreads / kPieces;                             // at a time
-  static constexpr int kChunks = kLength < kChunk ? 1 : kLength / kChunk;         // of a row
-  static constexpr int kCount = kMmaStep / kRows * kChunks;  // of a thread in a step
+  static constexpr int kPieces = (kLength < kChunk ? kLength : kChunk) / kWidth;  ///< of a chunk
+  static constexpr int kRows = kMmaThreads / kPieces;                             ///< at a time
+  static constexpr int kChunks = kLength < kChunk ? 1 : kLength / kChunk;         ///< of a row
+  static constexpr int kCount = kMmaStep / kRows * kChunks;  ///< of a thread in a step
   static_assert(kMmaStep % kRows == 0 && kLength % kWidth == 0);
 };
 

@@ -54,7 +54,8 @@ __device__ inline int column_slot(int column) { return column % 2 * 4 + column /
 /// A lane's factors for 8 pixels: pixels lane % 4 and 4 more than that.
 template <MmaShape S>
 struct Factors {
-  float a[2][S.warp_m / 8], b[2][S.warp_n / 8];
+  float a[2][S.warp_m / 8],  ///< Of the two pixels: dy of the lane's filters
+      b[2][S.warp_n / 8];    ///< and x of its columns.
 
   /// The eight lanes of a quarter of a load have four pixels and two neighbouring slots of rows, or
   /// slots 4 apart of columns: the pitches bring these to different banks.

@@ -33,6 +33,7 @@ struct MmaShape {
   /// Floats of a part: dw and db.
   HOST_DEVICE constexpr int part() const { return M * N + M; }
 };
+
 /// The fewest loads for each product.
 inline constexpr MmaShape kLargeMma{.M = 128, .N = 128, .warp_m = 64, .warp_n = 64, .blocks = 2};
 /// For at most 64 filters.
@@ -47,34 +48,34 @@ inline constexpr MmaShape kThinMma{.M = 16, .N = 128, .warp_m = 16, .warp_n = 32
 /// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
 /// a class.
 struct LargeMma {
-  static constexpr MmaShape kShape = kLargeMma;
+  static constexpr MmaShape kShape = kLargeMma;  ///< see there
 };
 struct WideMma {
-  static constexpr MmaShape kShape = kWideMma;
+  static constexpr MmaShape kShape = kWideMma;  ///< see there
 };
 struct TallMma {
-  static constexpr MmaShape kShape = kTallMma;
+  static constexpr MmaShape kShape = kTallMma;  ///< see there
 };
 struct SmallMma {
-  static constexpr MmaShape kShape = kSmallMma;
+  static constexpr MmaShape kShape = kSmallMma;  ///< see there
 };
 struct ThinMma {
-  static constexpr MmaShape kShape = kThinMma;
+  static constexpr MmaShape kShape = kThinMma;  ///< see there
 };
 
 /// What a kernel needs to know.
 struct MmaProduct {
-  Conv2dProblem conv;
-  int pixels;                                 ///< N * P * Q: the length of the sums.
-  int filters, columns;                       ///< K/G; R * S * C/G
-  int tiles_n, tiles;                         ///< Across a group's dw; of all groups.
-  int steps;                                  ///< Of a sum.
-  int blocks;                                 ///< They share the tiles' steps evenly,
-  int share, rest;                            ///< and get so many, and the rest.
-  FastDivision by_channels, by_taps_across;   ///< By C/G, by S.
-  FastDivision by_columns, by_rows;           ///< By Q, by P.
-  FastDivision by_dilation_h, by_dilation_w;  ///< For tap_bits.cuh.
-  FastDivision by_steps, by_tiles_n, by_tiles_m;
+  Conv2dProblem conv;                             ///< The convolution whose weight gradient it is.
+  int pixels;                                     ///< N * P * Q: the length of the sums.
+  int filters, columns;                           ///< K/G; R * S * C/G
+  int tiles_n, tiles;                             ///< Across a group's dw; of all groups.
+  int steps;                                      ///< Of a sum.
+  int blocks;                                     ///< They share the tiles' steps evenly,
+  int share, rest;                                ///< and get so many, and the rest.
+  FastDivision by_channels, by_taps_across;       ///< By C/G, by S.
+  FastDivision by_columns, by_rows;               ///< By Q, by P.
+  FastDivision by_dilation_h, by_dilation_w;      ///< For tap_bits.cuh.
+  FastDivision by_steps, by_tiles_n, by_tiles_m;  ///< For a step's place among all.
 
   /// The first step of a block, all tiles' steps counted through: block * all steps / blocks.
   HOST_DEVICE int begin_of(int block) const { return block * share + block * rest / blocks; }

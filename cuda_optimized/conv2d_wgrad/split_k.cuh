@@ -39,19 +39,19 @@ inline constexpr TileShape kFirstLayerTile{
 /// The same as types: host code of nvcc 13.0 has no kernels whose template arguments are values of
 /// a class.
 struct SmallTile {
-  static constexpr TileShape kShape = kSmallTile;
+  static constexpr TileShape kShape = kSmallTile;  ///< see there
 };
 struct TallTile {
-  static constexpr TileShape kShape = kTallTile;
+  static constexpr TileShape kShape = kTallTile;  ///< see there
 };
 struct LargeTile {
-  static constexpr TileShape kShape = kLargeTile;
+  static constexpr TileShape kShape = kLargeTile;  ///< see there
 };
 struct WideTile {
-  static constexpr TileShape kShape = kWideTile;
+  static constexpr TileShape kShape = kWideTile;  ///< see there
 };
 struct FirstLayerTile {
-  static constexpr TileShape kShape = kFirstLayerTile;
+  static constexpr TileShape kShape = kFirstLayerTile;  ///< see there
 };
 
 /// For a rung's choice.
@@ -77,9 +77,9 @@ struct SplitProduct {
 
 /// Where a block's tile lies.
 struct SplitTile {
-  int group, m, n;  ///< Group, tile's row and column in there.
-  int split;        ///< Part of the sum: pixels pixel_begin ... pixel_end - 1.
-  int pixel_begin, pixel_end;
+  int group, m, n;             ///< Group, tile's row and column in there.
+  int split;                   ///< Part of the sum: pixels pixel_begin ... pixel_end - 1.
+  int pixel_begin, pixel_end;  ///< See `split`.
 };
 
 /// Tile `number` of all groups; which part of it is up to the caller.

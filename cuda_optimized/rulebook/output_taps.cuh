@@ -21,10 +21,10 @@ __device__ inline std::int32_t row_in(int cell, const BitIndex& index, const std
 /// Outputs, and where their taps lead. They are found sites, in cells [M], and ask for given ones;
 /// or, under `inverse`, given sites, in coords [M][1 + ndim], that ask for found ones.
 struct Question {
-  Lattice lattice;
-  bool inverse;
-  const std::uint32_t* cells;
-  const std::int32_t* coords;
+  Lattice lattice;             ///< of both kinds of sites
+  bool inverse;                ///< the outputs are given sites
+  const std::uint32_t* cells;  ///< of the found sites
+  const std::int32_t* coords;  ///< of the given ones
 
   /// The site of an output.
   __device__ LatticeSite site(std::int64_t row) const {

@@ -36,7 +36,7 @@ inline std::int64_t site_tiles(const RulebookProblem& book) {
 
 /// The given sites in the order of the lists.
 struct GivenSites {
-  Lattice lattice;
+  Lattice lattice;                ///< The grid that they lie in.
   const std::int32_t* coords;     ///< [N][1 + ndim]
   const std::uint32_t* numbered;  ///< How many have numbers, at most N. Under `inverse` none has.
   const std::uint32_t* cells;     ///< [*numbered] in order; null under `inverse`: as in coords.
@@ -62,6 +62,7 @@ struct GivenSites {
 /// of the tile's warp sees it.
 class TileLine {
  public:
+  /// Asks for the line `line` of taps of the sites from first_place on.
   __device__ TileLine(const GivenSites& given, std::int64_t first_place, int line)
       : lattice_(given.lattice) {
     int taps[kLast];  // along the outer axes

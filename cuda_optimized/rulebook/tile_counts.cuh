@@ -18,9 +18,12 @@ inline std::int64_t tiles_of(const RulebookProblem& book) {
 /// The taps that are looked up, from the first on: all, or up to the centre where those behind it
 /// are mirrors. They stand in lines along the innermost axis.
 struct Taps {
-  bool sorted;
-  int centre, count, lines;
+  bool sorted;  ///< The taps behind the centre are mirrors.
+  int centre,   ///< The tap that leads a site to itself.
+      count,    ///< Taps that are looked up,
+      lines;    ///< and the lines in which they stand.
 
+  /// @param KV taps of the kernel
   HOST_DEVICE Taps(int KV, int taps_of_line, bool is_sorted)
       : sorted(is_sorted), centre(KV / 2), count(sorted ? centre + 1 : KV),
         lines(ceil_div(count, taps_of_line)) {}

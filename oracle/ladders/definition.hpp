@@ -101,10 +101,11 @@ inline double at(std::span<const float> values, std::int64_t i) {
 
 /// The indices of a row-major offset in an array of four axes, of which the last three are given.
 struct Indices {
+  /// Those of offset `place`.
   Indices(std::int64_t place, std::int64_t second, std::int64_t third, std::int64_t fourth)
       : a(place / fourth / third / second), b(place / fourth / third % second),
         c(place / fourth % third), d(place % fourth) {}
-  std::int64_t a, b, c, d;
+  std::int64_t a, b, c, d;  ///< along the axes, the outermost first
 };
 
 }  // namespace convladder::oracle
