@@ -129,11 +129,10 @@ GemmExtents extents_of(const Problem& problem) {
 /// The units of work, as the reference of the tile_map ladder gives them.
 std::vector<std::int32_t> units_of(const TileMapProblem& tiles) {
   std::vector<std::int32_t> units;
-  const Arguments arrays({}, {}, nullptr,
-                         [&](const std::string&, DType, const Shape& shape) -> void* {
-                           units.resize(static_cast<std::size_t>(shape[0] * shape[1]));
-                           return units.data();
-                         });
+  const Arguments arrays({}, {}, {}, [&](const std::string&, DType, const Shape& shape) -> void* {
+    units.resize(static_cast<std::size_t>(shape[0] * shape[1]));
+    return units.data();
+  });
   ladder("tile_map").rungs.front().code_at(Where::cpu)->run(tiles, arrays);
   return units;
 }
@@ -230,7 +229,7 @@ void run(const std::vector<Case>& cases, Device& device) {
     for (; first != last; ++first) {
       const AnyImplementation& code = code_of(*first->kernel);
       const Buffer workspace(device, code.workspace_bytes(first->problem));
-      code.run(first->problem, Arguments(inputs, outputs, workspace.data(), {}));
+      code.run(first->problem, Arguments(inputs, outputs, {.workspace = workspace.data()}, {}));
       device.synchronize();
     }
   }

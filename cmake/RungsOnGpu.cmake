@@ -23,7 +23,7 @@ target_link_libraries(kernels_sm90a PUBLIC CUDA::cudart_static PRIVATE warnings)
 add_library(kernels_gpu STATIC ${gpu_sources} $<TARGET_OBJECTS:kernels_sm90a>)
 # A stream that can be captured into a graph, which the legacy default stream cannot.
 target_compile_options(kernels_gpu PRIVATE --default-stream per-thread)
-target_link_libraries(kernels_gpu PUBLIC core CUDA::cudart_static PRIVATE warnings)
+target_link_libraries(kernels_gpu PUBLIC core CUDA::cudart_static PRIVATE $<BUILD_INTERFACE:warnings>)
 target_compile_definitions(core PUBLIC CONVLADDER_HAVE_NVCC)
 target_link_libraries(core INTERFACE kernels_gpu)  # core/device.cpp asks core/cuda/device.cu
 target_link_libraries(rungs INTERFACE kernels_gpu)

@@ -171,13 +171,13 @@ void print_main(const Rung& rung, const Ladder& ladder, const Problem& problem,
                   in_code(inputs.at(spec.initial), spec.order).c_str());
     }
   }
-  std::string function = rung.name;
-  for (std::size_t at = 0; (at = function.find('/', at)) != std::string::npos; at += 2)
-    function.replace(at, 1, "::");
+  std::string constant = rung.name;
+  for (std::size_t at = 0; (at = constant.find('/', at)) != std::string::npos; at += 2)
+    constant.replace(at, 1, "::");
   std::printf(
-      "  return example.run(%s%s(), problem);\n} catch (const std::exception& error) {\n"
+      "  return example.run(%s%s, problem);\n} catch (const std::exception& error) {\n"
       "  std::printf(\"%%s\\n\", error.what());\n  return 1;\n}\n",
-      rung.is_cuda() ? "BACKEND::" : "", function.c_str());
+      rung.is_cuda() ? "BACKEND::" : "", constant.c_str());
 }
 
 int print_example(std::vector<std::string> arguments) {

@@ -13,7 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/half.hpp"
-#include "core/types.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder {
 

@@ -1,9 +1,9 @@
-#include "core/conv2d_problem.hpp"
-
 #include <limits>
 
 #include "core/arithmetic.hpp"
 #include "core/array.hpp"
+#include "core/conv2d_gradients.hpp"
+#include "core/output_extent.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder {

@@ -82,9 +82,13 @@ std::string describe(const Conv2dProblem& problem);
 
 /// The arrays of the forward pass: x, weights (and bias) to y.
 Signature conv2d_signature(const Conv2dProblem& problem);
-/// The arrays of the input gradient: dy, weights to dx.
-Signature conv2d_dgrad_signature(const Conv2dProblem& problem);
-/// The arrays of the weight gradient: x, dy to dw [K][C/groups][R][S] and db [K].
-Signature conv2d_wgrad_signature(const Conv2dProblem& problem);
+/// The arrays of the forward pass where a rung computes; shapes are those of Layout::nchw.
+struct Conv2dArrays {
+  using Problem = Conv2dProblem;  ///< Whose arrays these are.
+  Input x;                        ///< [N][C][H][W]
+  Input weights;                  ///< [K][C/groups][R][S]
+  Input bias;                     ///< [K], or null
+  Output y;                       ///< [N][K][P][Q]
+};
 
 }  // namespace convladder

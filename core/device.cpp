@@ -42,6 +42,8 @@ class CpuDevice final : public Device {
   void release(void* memory) override { ::operator delete(memory, std::align_val_t{kAlignment}); }
   void upload(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
+  CUstream_st* make_stream() override { return nullptr; }
+  void release_stream(CUstream_st*) override {}
   void synchronize() override {}
 
  private:

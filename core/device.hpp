@@ -33,6 +33,10 @@ class Device {
   virtual void upload(void* to_device, const void* from_host, std::size_t bytes) = 0;
   /// Copies from here to the host.
   virtual void download(void* to_host, const void* from_device, std::size_t bytes) = 0;
+  /// A stream beside the default one, for Context::stream; null where there are none.
+  virtual CUstream_st* make_stream() = 0;
+  /// Gives back what make_stream() made.
+  virtual void release_stream(CUstream_st* stream) = 0;
   /// Waits for all work. @throws DeviceError if any of it failed.
   virtual void synchronize() = 0;
 };

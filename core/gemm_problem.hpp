@@ -27,4 +27,12 @@ std::string describe(const GemmProblem& problem);
 /// The arrays: a, b to c.
 Signature gemm_signature(const GemmProblem& problem);
 
+/// The arrays where a rung computes.
+struct GemmArrays {
+  using Problem = GemmProblem;  ///< Whose arrays these are.
+  Input a;                      ///< [M][K]
+  Input b;                      ///< [K][N]
+  Output c;                     ///< [M][N]
+};
+
 }  // namespace convladder

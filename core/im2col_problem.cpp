@@ -5,6 +5,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/array.hpp"
+#include "core/output_extent.hpp"
 
 namespace convladder {
 namespace {

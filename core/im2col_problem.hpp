@@ -81,4 +81,19 @@ Signature im2col_signature(const Im2colProblem& problem);
 /// The arrays of col2im: col (and `into`) to x.
 Signature col2im_signature(const Im2colProblem& problem);
 
+/// The arrays of im2col where a rung computes.
+struct Im2colArrays {
+  using Problem = Im2colProblem;  ///< Whose arrays these are.
+  const float* x = nullptr;       ///< [N][C] and the axes
+  float* col =
+      nullptr;  ///< [N][C * kernel volume][windows]; with a request to add, what is there already
+};
+
+/// Those of col2im.
+struct Col2imArrays {
+  using Problem = Im2colProblem;  ///< Whose arrays these are.
+  const float* col = nullptr;     ///< [N][C * kernel volume][windows]
+  float* x = nullptr;  ///< [N][C] and the axes; with a request to add, what is there already
+};
+
 }  // namespace convladder

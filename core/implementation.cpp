@@ -1,17 +1,37 @@
 #include "core/implementation.hpp"
 
-#include <stdexcept>
+#include "core/type_names.hpp"
 
 namespace convladder {
+namespace {
 
-void* Arguments::find(const std::vector<Slot>& slots, std::string_view name, DType dtype,
-                      const char* kind) {
-  for (const Slot& slot : slots) {
-    if (slot.name != name) continue;
-    if (slot.dtype == dtype) return slot.data;
-    throw std::logic_error(std::string(kind) + " " + slot.name + " holds " + name_of(slot.dtype));
+thread_local CUstream_st* stream_of_thread = nullptr;
+
+/// Makes a stream the current one while this object lives.
+class StreamScope {
+ public:
+  explicit StreamScope(CUstream_st* stream) : before_(stream_of_thread) {
+    stream_of_thread = stream;
   }
-  throw std::logic_error("no " + std::string(kind) + " is called " + std::string(name));
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  ~StreamScope() { stream_of_thread = before_; }
+
+ private:
+  CUstream_st* before_;
+};
+
+}  // namespace
+
+void throw_wrong_type(DType is) {
+  throw std::logic_error(std::string("an array holds ") + name_of(is));
+}
+
+CUstream_st* current_stream() { return stream_of_thread; }
+
+void in_stream(CUstream_st* stream, const std::function<void()>& body) {
+  const StreamScope scope(stream);
+  body();
 }
 
 }  // namespace convladder

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/sparse_conv_problem.hpp"

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
+#include "core/output_extent.hpp"
 
 namespace convladder {
 namespace {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/arithmetic.hpp"
+#include "core/output_creator.hpp"
 #include "core/types.hpp"
 
 namespace convladder {
@@ -229,5 +230,12 @@ std::string describe(const RulebookProblem& problem);
 ///   0 the lowest; of equal ones the lower row first. `split`: order [2][M], the same for the first
 ///   half of the taps (the larger one) and for the second, each by its bits alone.
 Signature rulebook_signature(const RulebookProblem& problem);
+
+/// The arrays where a rung computes.
+struct RulebookArrays {
+  using Problem = RulebookProblem;       ///< Whose arrays these are.
+  const std::int32_t* coords = nullptr;  ///< [sites][1 + ndim]
+  OutputCreator create;                  ///< called once for each output that the form has
+};
 
 }  // namespace convladder

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/arguments.hpp"
 #include "core/array.hpp"
 #include "core/implementation.hpp"
 #include "core/problem.hpp"
@@ -16,7 +17,7 @@
 
 namespace convladder {
 
-/// An Implementation without its problem's type, so that programs can treat all ladders alike.
+/// An Implementation without its ladder's types, so that programs can treat all ladders alike.
 struct AnyImplementation {
   std::function<Declined(const Problem&)> supports;            ///< As Implementation::supports.
   std::function<std::size_t(const Problem&)> workspace_bytes;  ///< 0 where there is none.
@@ -26,24 +27,36 @@ struct AnyImplementation {
   std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
   std::function<std::string(const Problem&)> choice;  ///< Empty where there is none.
 
-  /// Its functions take problems of type P only.
-  template <class P>
-  explicit AnyImplementation(Implementation<P> code)
+  /// Its functions take problems of type A::Problem only.
+  template <class A>
+  explicit AnyImplementation(const Implementation<A>& code)
       : supports([=](const Problem& p) {
-          return code.supports ? code.supports(std::get<P>(p)) : Declined{};
+          return code.supports ? code.supports(typed<A>(p)) : Declined{};
         }),
         workspace_bytes([=](const Problem& p) {
-          return code.workspace_bytes ? code.workspace_bytes(std::get<P>(p)) : std::size_t{0};
+          return code.workspace_bytes ? code.workspace_bytes(typed<A>(p)) : std::size_t{0};
         }),
-        run([=](const Problem& p, const Arguments& arrays) { code.run(std::get<P>(p), arrays); }),
-        finish([=](const Problem& p, const Arguments& arrays) {
-          if (code.finish) code.finish(std::get<P>(p), arrays);
+        run([=](const Problem& p, const Arguments& arguments) {
+          const Context& context = arguments.context();
+          in_stream(context.stream,
+                    [&] { code.run(typed<A>(p), arrays_of<A>(arguments), context); });
         }),
-        tile(
-            [=](const Problem& p) { return code.tile ? code.tile(std::get<P>(p)) : OutputTile{}; }),
+        finish([=](const Problem& p, const Arguments& arguments) {
+          const Context& context = arguments.context();
+          if (!code.finish) return;
+          in_stream(context.stream,
+                    [&] { code.finish(typed<A>(p), arrays_of<A>(arguments), context); });
+        }),
+        tile([=](const Problem& p) { return code.tile ? code.tile(typed<A>(p)) : OutputTile{}; }),
         choice([=](const Problem& p) {
-          return code.choice ? code.choice(std::get<P>(p)) : std::string{};
+          return code.choice ? code.choice(typed<A>(p)) : std::string{};
         }) {}
+
+ private:
+  template <class A>
+  static const typename A::Problem& typed(const Problem& problem) {
+    return std::get<typename A::Problem>(problem);
+  }
 };
 
 /// How a rung stands to the one that it comes from.

@@ -57,4 +57,51 @@ Signature sparse_dgrad_signature(const SparseConvProblem& problem);
 /// [KV][Cin][Cout], which is float32 for every dtype: its sums are as long as the rows are many.
 Signature sparse_wgrad_signature(const SparseConvProblem& problem);
 
+/// The arrays of the forward pass where a rung computes.
+struct SparseConvArrays {
+  using Problem = SparseConvProblem;          ///< Whose arrays these are.
+  Input features;                             ///< [N][Cin]
+  Input weights;                              ///< [KV][Cin][Cout]
+  const float* bias = nullptr;                ///< [Cout], or null
+  Output y;                                   ///< [M][Cout]
+  const std::int32_t* pairs = nullptr;        ///< [P][3], sorted
+  const std::int32_t* offsets = nullptr;      ///< [KV + 1]
+  const std::int32_t* nbr = nullptr;          ///< [KV][M], input rows or -1
+  const std::int32_t* mask = nullptr;         ///< [M][mask_words(KV)]
+  const std::int32_t* order = nullptr;        ///< [M]
+  const std::int32_t* split_order = nullptr;  ///< [2][M]
+};
+
+/// Those of the input gradient.
+struct SparseDgradArrays {
+  using Problem = SparseConvProblem;               ///< Whose arrays these are.
+  Input dy;                                        ///< [M][Cout]
+  Input weights;                                   ///< [KV][Cin][Cout]
+  Output dx;                                       ///< [N][Cin]
+  const std::int32_t* pairs = nullptr;             ///< [P][3], sorted
+  const std::int32_t* offsets = nullptr;           ///< [KV + 1]
+  const std::int32_t* nbr = nullptr;               ///< [KV][M], input rows or -1
+  const std::int32_t* mask = nullptr;              ///< [M][mask_words(KV)]
+  const std::int32_t* order = nullptr;             ///< [M]
+  const std::int32_t* split_order = nullptr;       ///< [2][M]
+  const std::int32_t* nbr_back = nullptr;          ///< [KV][N], output rows or -1
+  const std::int32_t* mask_back = nullptr;         ///< [N][mask_words(KV)]
+  const std::int32_t* order_back = nullptr;        ///< [N]
+  const std::int32_t* split_order_back = nullptr;  ///< [2][N]
+};
+
+/// Those of the weight gradient.
+struct SparseWgradArrays {
+  using Problem = SparseConvProblem;          ///< Whose arrays these are.
+  Input features;                             ///< [N][Cin]
+  Input dy;                                   ///< [M][Cout]
+  float* dw = nullptr;                        ///< [KV][Cin][Cout]
+  const std::int32_t* pairs = nullptr;        ///< [P][3], sorted
+  const std::int32_t* offsets = nullptr;      ///< [KV + 1]
+  const std::int32_t* nbr = nullptr;          ///< [KV][M], input rows or -1
+  const std::int32_t* mask = nullptr;         ///< [M][mask_words(KV)]
+  const std::int32_t* order = nullptr;        ///< [M]
+  const std::int32_t* split_order = nullptr;  ///< [2][M]
+};
+
 }  // namespace convladder

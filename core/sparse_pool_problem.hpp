@@ -53,6 +53,27 @@ Signature sparse_max_pool_signature(const SparsePoolProblem& problem);
 /// masks, mask_back, to dx [N][C].
 Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& problem);
 
+/// The arrays of the forward pass where a rung computes.
+struct SparseMaxPoolArrays {
+  using Problem = SparsePoolProblem;    ///< Whose arrays these are.
+  const float* features = nullptr;      ///< [N][C]
+  const std::int32_t* pairs = nullptr;  ///< [P][3], sorted
+  const std::int32_t* nbr = nullptr;    ///< [KV][M], input rows or -1
+  const std::int32_t* mask = nullptr;   ///< [M][mask_words(KV)]
+  float* y = nullptr;                   ///< [M][C]
+  std::int32_t* argmax = nullptr;       ///< [M][C]
+};
+
+/// Those of the gradient.
+struct SparseMaxPoolDgradArrays {
+  using Problem = SparsePoolProblem;        ///< Whose arrays these are.
+  const float* dy = nullptr;                ///< [M][C]
+  const std::int32_t* argmax = nullptr;     ///< [M][C]
+  const std::int32_t* nbr_back = nullptr;   ///< [KV][N], output rows or -1
+  const std::int32_t* mask_back = nullptr;  ///< [N][mask_words(KV)]
+  float* dx = nullptr;                      ///< [N][C]
+};
+
 /// The parameters of the step from rows of features to a dense tensor. Trivially copyable.
 ///
 ///     x[n][c][z][y][x] = features[row][c] where coords[row] = (n, z, y, x), and 0 where there is
@@ -81,5 +102,13 @@ HOST_DEVICE inline std::int64_t cells_of(const SparseToDenseProblem& problem) {
 
 /// The arrays: features [sites][C] and coords [sites][1 + ndim] (int32) to x [batch][C][extents].
 Signature sparse_to_dense_signature(const SparseToDenseProblem& problem);
+
+/// The arrays where a rung computes.
+struct SparseToDenseArrays {
+  using Problem = SparseToDenseProblem;  ///< Whose arrays these are.
+  const float* features = nullptr;       ///< [sites][C]
+  const std::int32_t* coords = nullptr;  ///< [sites][1 + ndim]
+  float* x = nullptr;                    ///< [batch][C] and the extents
+};
 
 }  // namespace convladder

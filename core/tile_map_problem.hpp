@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/arithmetic.hpp"
+#include "core/output_creator.hpp"
 #include "core/types.hpp"
 
 namespace convladder {
@@ -109,5 +110,11 @@ std::string map_in_words(const TileMapProblem& problem);
 /// works. Each (product, tile, k-step) lies in exactly one unit; a block that leaves at once has
 /// none.
 Signature tile_map_signature(const TileMapProblem& problem);
+
+/// The one array where a rung computes.
+struct TileMapArrays {
+  using Problem = TileMapProblem;  ///< Whose arrays these are.
+  OutputCreator create;            ///< called once, for "units" [units][6]
+};
 
 }  // namespace convladder

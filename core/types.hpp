@@ -21,16 +21,6 @@ enum class DType {
   bf16  ///< see BFloat16
 };
 
-/// Bytes of an element.
-constexpr std::size_t size_of(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
-}
-/// As in NumPy: "float32".
-constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
-
 /// The DType of a C++ element type.
 template <class T>
 constexpr DType dtype_of() {
@@ -46,16 +36,49 @@ constexpr DType dtype_of() {
   }
 }
 
+/// @throws std::logic_error that says which type an array has instead of what was asked for
+[[noreturn]] void throw_wrong_type(DType is);
+
+/// Where the elements of an array begin, in the type that the problem says; null where the problem
+/// has no such array. It converts to a pointer of that type.
+template <class Void>
+class Elements {
+ public:
+  Elements() = default;  ///< Null.
+  /// Elements of a type that dtype_of() knows.
+  template <class T>
+    requires(!std::is_void_v<T>)
+  Elements(T* data) : Elements(data, dtype_of<std::remove_const_t<T>>()) {}
+  /// Elements of a type that only the running program knows.
+  Elements(Void* data, DType dtype) : data_(data), dtype_(dtype) {}
+
+  explicit operator bool() const { return data_ != nullptr; }  ///< Whether there are any.
+  /// The first element, or null. @throws std::logic_error if they are of another type
+  template <class T>
+  T* as() const {
+    if (data_ == nullptr) return nullptr;
+    if (dtype_of<std::remove_const_t<T>>() == dtype_) return static_cast<T*>(data_);
+    throw_wrong_type(dtype_);
+  }
+  /// As as().
+  template <class T>
+  operator T*() const {
+    return as<T>();
+  }
+
+ private:
+  Void* data_ = nullptr;
+  DType dtype_ = DType::f32;
+};
+
+using Input = Elements<const void>;  ///< What a rung reads.
+using Output = Elements<void>;       ///< What it writes.
+
 /// How exactly a rung must multiply.
 enum class Precision {
   fp32,  ///< Factors as they are.
   tf32   ///< Factors may first be rounded to TF32: float's exponent, 10 bits of its fraction.
 };
-
-/// As on the command line: "tf32".
-constexpr const char* name_of(Precision precision) {
-  return precision == Precision::fp32 ? "fp32" : "tf32";
-}
 
 /// The extents of an array, outermost first.
 using Shape = std::vector<std::int64_t>;

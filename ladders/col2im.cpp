@@ -1,11 +1,7 @@
+#include "ladders/col2im.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(Im2colProblem, cpu_reference, col2im, col2im)
-CUDA_RUNG(Im2colProblem, cuda_naive, col2im, col2im)
-CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_batched)
-CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_strided_steps)
-CUDA_RUNG(Im2colProblem, cuda_optimized, col2im, col2im_vectorized)
 
 convladder::Ladder convladder::col2im_ladder() {
   return {

@@ -1,17 +1,7 @@
+#include "ladders/conv2d_dgrad.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, direct)
-CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_dgrad, gemm_col2im)
-CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_dgrad, gather)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, gemm_col2im)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, depthwise)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_split_k)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {

@@ -1,15 +1,7 @@
+#include "ladders/conv2d_wgrad.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_wgrad, direct)
-CPU_RUNG(Conv2dProblem, cpu_reference, conv2d_wgrad, im2col_gemm)
-CUDA_RUNG(Conv2dProblem, cuda_naive, conv2d_wgrad, gather)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, im2col_gemm)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, depthwise)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_split_k)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async)
-CUDA_RUNG(Conv2dProblem, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32)
 
 convladder::Ladder convladder::conv2d_wgrad_ladder() {
   return {

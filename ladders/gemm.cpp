@@ -1,20 +1,7 @@
+#include "ladders/gemm.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(GemmProblem, cpu_reference, gemm, triple_loop)
-CPU_RUNG(GemmProblem, cpu_reference, gemm, eigen)
-CUDA_RUNG(GemmProblem, cuda_naive, gemm, direct)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, tiled)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, register_tile)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, vectorized)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, warp_tiles)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, double_buffered)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, cp_async)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, split_k)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, stream_k)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_tf32)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, mma_3xtf32)
-CUDA_RUNG(GemmProblem, cuda_optimized, gemm, wgmma_tf32)
 
 convladder::Ladder convladder::gemm_ladder() {
   return {

@@ -1,12 +1,7 @@
+#include "ladders/im2col.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(Im2colProblem, cpu_reference, im2col, im2col)
-CPU_RUNG(Im2colProblem, cpu_reference, im2col, im2row)
-CUDA_RUNG(Im2colProblem, cuda_naive, im2col, im2col)
-CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_batched)
-CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2col_vectorized)
-CUDA_RUNG(Im2colProblem, cuda_optimized, im2col, im2row)
 
 convladder::Ladder convladder::im2col_ladder() {
   return {

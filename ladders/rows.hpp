@@ -1,9 +1,10 @@
 /// @file rows.hpp
 /// @brief How a ladder's table names its rungs' code.
 ///
-/// A rung's file `<folder>/<ladder>/<name>.cpp` or `.cu` defines the function
-/// `Implementation<P> <folder>::<ladder>::<name>()`, a .cu file inside of BACKEND. The table
-/// declares it with CPU_RUNG or CUDA_RUNG, and its row refers to it with cpu_code or cuda_code.
+/// A rung's file `<folder>/<ladder>/<name>.cpp` or `.cu` defines the constant
+/// `Implementation<A> <folder>::<ladder>::<name>`, a .cu file inside of BACKEND. The ladder's
+/// header declares it with CPU_RUNG or CUDA_RUNG, and its row in the table refers to it with
+/// CPU_ROW or CUDA_ROW.
 #pragma once
 
 #include <utility>
@@ -11,40 +12,24 @@
 #include "core/rung.hpp"
 #include "ladders/rung_libraries.hpp"
 
-/// Declares the function of a CPU rung.
-#define CPU_RUNG(P, folder, ladder, name) \
-  namespace convladder::folder::ladder {  \
-  Implementation<P> name();               \
-  }
-
-/// Declares the functions of a CUDA rung: the one that nvcc compiles, and the emulated one.
-#define CUDA_RUNG(P, folder, ladder, name)         \
-  namespace convladder::gpu::folder::ladder {      \
-  Implementation<P> name();                        \
-  }                                                \
-  namespace convladder::emulated::folder::ladder { \
-  Implementation<P> name();                        \
-  }
-
 /// @def RUNG_CODE
-/// The code of a rung on the CPU, as space::folder::ladder::rung() in a library of its folder:
+/// The code of a rung on the CPU, as space::folder::ladder::rung in a library of its folder:
 /// opened when it is first called, or linked with the program.
 #ifdef CONVLADDER_OPENS_RUNGS
-#define RUNG_CODE(space, folder, ladder, rung)                             \
-  ::convladder::code_in_library<                                           \
-      ::convladder::ProblemOf<decltype(::space::folder::ladder::rung())>>( \
+#define RUNG_CODE(space, folder, ladder, rung)                                                    \
+  ::convladder::code_in_library<::convladder::ArraysOf<decltype(::space::folder::ladder::rung)>>( \
       #folder "/" #ladder, #space "::" #folder "::" #ladder "::" #rung)
 #else
 #define RUNG_CODE(space, folder, ladder, rung) \
-  ::convladder::AnyImplementation(::space::folder::ladder::rung())
+  ::convladder::AnyImplementation(::space::folder::ladder::rung)
 #endif
 
 /// @def GPU_CODE
-/// The code of a rung for the GPU; nothing in a build without nvcc, which has no such function.
+/// The code of a rung for the GPU; nothing in a build without nvcc, which has no such constant.
 #ifdef CONVLADDER_HAVE_NVCC
-#define GPU_CODE(function) std::optional(::convladder::AnyImplementation(function()))
+#define GPU_CODE(constant) std::optional(::convladder::AnyImplementation(constant))
 #else
-#define GPU_CODE(function) std::optional<::convladder::AnyImplementation>()
+#define GPU_CODE(constant) std::optional<::convladder::AnyImplementation>()
 #endif
 
 /// The first members of a CPU rung's row: name, source, and its code.
@@ -60,12 +45,12 @@
 
 namespace convladder {
 
-/// For ProblemOf alone, and only in what is not evaluated.
-template <class P>
-P problem_of(Implementation<P> code);
-/// The problem that an Implementation computes.
+/// For ArraysOf alone, and only in what is not evaluated.
+template <class A>
+A arrays_for(const Implementation<A>& code);
+/// The arrays that an Implementation takes.
 template <class Code>
-using ProblemOf = decltype(problem_of(std::declval<Code>()));
+using ArraysOf = decltype(arrays_for(std::declval<Code>()));
 
 /// A row of a C++ rung; CPU_ROW fills in name and code.
 inline Rung cpu_row(std::string name, AnyImplementation code, std::string previous,

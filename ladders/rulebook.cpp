@@ -1,28 +1,7 @@
+#include "ladders/rulebook.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(RulebookProblem, cpu_reference, rulebook, hash_map)
-CPU_RUNG(RulebookProblem, cpu_reference, rulebook, sorted_search)
-CPU_RUNG(RulebookProblem, cpu_reference, rulebook, neighbour_table)
-CUDA_RUNG(RulebookProblem, cuda_naive, rulebook, dense_grid)
-CUDA_RUNG(RulebookProblem, cuda_naive, rulebook, two_phases)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, symmetric)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, aggregated_counters)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_table)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, filtered_hash)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, count_scan_fill)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, compact_before_sort)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, neighbour_table)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, two_level_grid)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_of_runs)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, fused)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, mirrored_lists)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, hash_set_of_outputs)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, bit_grid_of_outputs)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, gather)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, one_output_each)
-CUDA_RUNG(RulebookProblem, cuda_optimized, rulebook, lists_of_inputs)
 
 convladder::Ladder convladder::rulebook_ladder() {
   return {

@@ -30,7 +30,7 @@ std::string library_name(std::string folder) {
 /// Where the library lies that this code is in: the others lie beside it.
 fs::path library_folder() {
   Dl_info info{};
-  dladdr(reinterpret_cast<const void*>(&function_in_library), &info);
+  dladdr(reinterpret_cast<const void*>(&constant_in_library), &info);
   return fs::path(info.dli_fname).parent_path();
 }
 
@@ -78,18 +78,18 @@ void* open_rungs(const std::string& folder) {
   return library = open_library(library_name(folder), "the rungs of " + folder);
 }
 
-/// @param symbol the linker's name of the function `name`
-/// @throws MissingLibrary if the library has no such function
-void* function_of(void* library, const std::string& library_name, const std::string& symbol,
-                  const std::string& name) {
-  void* const function = dlsym(library, symbol.c_str());
-  if (function == nullptr) {
-    throw MissingLibrary(text("the library ", library_name, " has no function ", name));
+/// @param symbol the linker's name of `name`, a function or a constant
+/// @throws MissingLibrary if the library has none
+void* symbol_of(void* library, const std::string& library_name, const std::string& symbol,
+                const std::string& name) {
+  void* const found = dlsym(library, symbol.c_str());
+  if (found == nullptr) {
+    throw MissingLibrary(text("the library ", library_name, " has no ", name));
   }
-  return function;
+  return found;
 }
 
-/// The linker's name of a function without parameters in nested namespaces: "_ZN1a1bEv" for a::b
+/// The linker's name of a constant in nested namespaces: "_ZN1a1bE" for a::b
 /// (the Itanium C++ ABI, 5.1.3, which g++ and clang follow on Linux).
 std::string mangled(const std::string& name) {
   std::string result = "_ZN";
@@ -98,17 +98,17 @@ std::string mangled(const std::string& name) {
     result += std::to_string(end - begin) + name.substr(begin, end - begin);
     begin = end + 2;
   }
-  return result + "Ev";
+  return result + "E";
 }
 
 }  // namespace
 
-void* function_in_library(const std::string& folder, const std::string& name) {
-  return function_of(open_rungs(folder), library_name(folder), mangled(name), name);
+const void* constant_in_library(const std::string& folder, const std::string& name) {
+  return symbol_of(open_rungs(folder), library_name(folder), mangled(name), name);
 }
 
 void* function_in_program(const std::string& library, const std::string& what, const char* symbol) {
-  return function_of(open_library(library, what), library, symbol, symbol);
+  return symbol_of(open_library(library, what), library, symbol, symbol);
 }
 
 std::optional<double> build_progress() {

@@ -27,7 +27,7 @@ class MissingLibrary : public std::runtime_error {
 /// The function `name` ("convladder::emulated::cuda_naive::conv2d::direct", without parameters) of
 /// the folder's library. If CONVLADDER_BUILD names the folder of a running build (see
 /// set_up_and_run in ./ladder), waits until that library is built. @throws MissingLibrary
-void* function_in_library(const std::string& folder, const std::string& name);
+const void* constant_in_library(const std::string& folder, const std::string& name);
 
 /// The function `symbol` (extern "C") of another library of this build, which holds `what` ("bench
 /// and fuzz"). @throws MissingLibrary
@@ -41,9 +41,8 @@ void observe_waits(WaitObserver observer);
 /// How far the running build is, from 0 to 1; nothing if none runs, or it has not begun.
 std::optional<double> build_progress();
 
-/// The code that `name` returns, an Implementation<P>: found when one of its functions is first
-/// called.
-template <class P>
+/// The code that `name` is, an Implementation<A>: found when one of its functions is first called.
+template <class A>
 AnyImplementation code_in_library(const std::string& folder, const std::string& name) {
   struct Code {
     std::once_flag once;
@@ -51,12 +50,12 @@ AnyImplementation code_in_library(const std::string& folder, const std::string& 
   };
   const auto code = [folder, name, kept = std::make_shared<Code>()]() -> const AnyImplementation& {
     std::call_once(kept->once, [&] {
-      using Function = Implementation<P> (*)();
-      kept->found.emplace(reinterpret_cast<Function>(function_in_library(folder, name))());
+      kept->found.emplace(
+          *static_cast<const Implementation<A>*>(constant_in_library(folder, name)));
     });
     return *kept->found;
   };
-  AnyImplementation forwarded{Implementation<P>{}};
+  AnyImplementation forwarded{Implementation<A>{}};
   forwarded.supports = [code](const Problem& p) { return code().supports(p); };
   forwarded.workspace_bytes = [code](const Problem& p) { return code().workspace_bytes(p); };
   forwarded.run = [code](const Problem& p, const Arguments& arrays) { code().run(p, arrays); };

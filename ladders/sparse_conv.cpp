@@ -1,21 +1,7 @@
+#include "ladders/sparse_conv.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(SparseConvProblem, cpu_reference, sparse_conv, direct)
-CPU_RUNG(SparseConvProblem, cpu_reference, sparse_conv, gather_gemm_scatter)
-CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_conv, scatter)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, output_stationary)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, gather_gemm_scatter)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, grouped_gemm)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, fetch_on_demand)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_sorted)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_split)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_cp_async)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_longest_first)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_mma)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_wgmma)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_conv, implicit_gemm_producers)
 
 convladder::Ladder convladder::sparse_conv_ladder() {
   return {

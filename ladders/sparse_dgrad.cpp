@@ -1,14 +1,7 @@
+#include "ladders/sparse_dgrad.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(SparseConvProblem, cpu_reference, sparse_dgrad, direct)
-CPU_RUNG(SparseConvProblem, cpu_reference, sparse_dgrad, gather_gemm_scatter)
-CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_dgrad, scatter)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, output_stationary)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, mirrored_table)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm_mma)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_dgrad, implicit_gemm_producers)
 
 convladder::Ladder convladder::sparse_dgrad_ladder() {
   return {

@@ -1,11 +1,7 @@
+#include "ladders/sparse_max_pool.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(SparsePoolProblem, cpu_reference, sparse_max_pool, direct)
-CUDA_RUNG(SparsePoolProblem, cuda_naive, sparse_max_pool, scatter)
-CUDA_RUNG(SparsePoolProblem, cuda_optimized, sparse_max_pool, output_stationary)
-CUDA_RUNG(SparsePoolProblem, cuda_optimized, sparse_max_pool, vectorized)
-CUDA_RUNG(SparsePoolProblem, cuda_optimized, sparse_max_pool, masked_taps)
 
 convladder::Ladder convladder::sparse_max_pool_ladder() {
   return {

@@ -1,11 +1,7 @@
+#include "ladders/sparse_max_pool_dgrad.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(SparsePoolProblem, cpu_reference, sparse_max_pool_dgrad, direct)
-CPU_RUNG(SparsePoolProblem, cpu_reference, sparse_max_pool_dgrad, gather)
-CUDA_RUNG(SparsePoolProblem, cuda_naive, sparse_max_pool_dgrad, scatter)
-CUDA_RUNG(SparsePoolProblem, cuda_optimized, sparse_max_pool_dgrad, output_stationary)
-CUDA_RUNG(SparsePoolProblem, cuda_optimized, sparse_max_pool_dgrad, vectorized)
 
 convladder::Ladder convladder::sparse_max_pool_dgrad_ladder() {
   return {"sparse_max_pool_dgrad",

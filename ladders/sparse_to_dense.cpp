@@ -1,11 +1,7 @@
+#include "ladders/sparse_to_dense.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(SparseToDenseProblem, cpu_reference, sparse_to_dense, direct)
-CPU_RUNG(SparseToDenseProblem, cpu_reference, sparse_to_dense, row_grid)
-CUDA_RUNG(SparseToDenseProblem, cuda_naive, sparse_to_dense, scatter)
-CUDA_RUNG(SparseToDenseProblem, cuda_optimized, sparse_to_dense, row_grid)
-CUDA_RUNG(SparseToDenseProblem, cuda_optimized, sparse_to_dense, transposed_tiles)
 
 convladder::Ladder convladder::sparse_to_dense_ladder() {
   return {

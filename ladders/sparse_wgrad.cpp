@@ -1,13 +1,7 @@
+#include "ladders/sparse_wgrad.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(SparseConvProblem, cpu_reference, sparse_wgrad, direct)
-CPU_RUNG(SparseConvProblem, cpu_reference, sparse_wgrad, gather_gemm_scatter)
-CUDA_RUNG(SparseConvProblem, cuda_naive, sparse_wgrad, scatter)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, output_stationary)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, split_k_atomics)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, split_k)
-CUDA_RUNG(SparseConvProblem, cuda_optimized, sparse_wgrad, split_k_mma)
 
 convladder::Ladder convladder::sparse_wgrad_ladder() {
   return {

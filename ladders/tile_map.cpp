@@ -1,9 +1,7 @@
+#include "ladders/tile_map.hpp"
+
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
-
-CPU_RUNG(TileMapProblem, cpu_reference, tile_map, maps)
-CUDA_RUNG(TileMapProblem, cuda_naive, tile_map, row_major)
-CUDA_RUNG(TileMapProblem, cuda_optimized, tile_map, maps)
 
 convladder::Ladder convladder::tile_map_ladder() {
   return {

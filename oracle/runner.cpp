@@ -153,7 +153,7 @@ class Memory {
       output_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
       shapes_[spec.name] = spec.shape;
     }
-    // Aligned, as Arguments::workspace() promises.
+    // Aligned, as Context::workspace promises.
     buffers_.emplace_back(*device_, "the workspace", workspace_bytes, options, std::size_t{0});
     workspace_ = buffers_.back().data();
   }
@@ -170,7 +170,8 @@ class Memory {
   }
 
   Arguments arguments() {
-    return Arguments(input_slots_, output_slots_, workspace_,
+    return Arguments(input_slots_, output_slots_,
+                     {.stream = options_.stream, .workspace = workspace_},
                      [this](const std::string& name, DType dtype, const Shape& shape) {
                        return create(name, dtype, shape);
                      });
@@ -251,7 +252,8 @@ class Memory {
 /// what cudaMalloc and its kin gave; other places do not tell.
 class AllocationsBefore {
  public:
-  explicit AllocationsBefore(Where where) : emulated_(where == Where::emulated) {
+  /// @param alone nobody else allocates meanwhile; without, all is taken for somebody else's
+  AllocationsBefore(Where where, bool alone) : emulated_(where == Where::emulated && alone) {
     if (!emulated_) return;
     const auto alive = cuda_on_cpu::control::live_allocations();
     if (!alive.empty()) last_ = alive.back().number;
@@ -336,7 +338,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   require_memory(device, signature);
   require_workspace(device, signature, workspace_bytes);
   RungRun result;
-  const AllocationsBefore before(where);
+  const AllocationsBefore before(where, options.alone);
   try {
     // Around the run alone, a host that touches device memory is caught.
     std::optional<cuda_on_cpu::control::KeepMemoryOpen> open(std::in_place);

@@ -55,7 +55,7 @@ struct RunOptions {
   std::size_t misalignment = 0;
   /// By name, the arrays that begin elsewhere: so many bytes after a boundary instead. Names of
   /// arrays that the problem has not mean nothing. The workspace ("the workspace") is aligned, as
-  /// Arguments::workspace() promises, unless it is named here.
+  /// Context::workspace promises, unless it is named here.
   std::map<std::string, std::size_t, std::less<>> offsets = {};
   /// Untimed runs before the one that counts (a GPU's first launch loads code).
   int warm_up_runs = 0;
@@ -70,6 +70,9 @@ struct RunOptions {
     std::uint64_t seed;  ///< Of which rows, and how.
   };
   std::optional<Spoilt> spoilt = {};  ///< Likewise.
+  CUstream_st* stream = nullptr;      ///< Where a CUDA rung runs; null: the default stream.
+  /// No other thread uses the device meanwhile, so that memory which the run leaves behind is seen.
+  bool alone = true;
 };
 
 /// What one run of a rung left behind.

@@ -28,13 +28,21 @@ const Conv2dProblem kConv = validated(Conv2dProblem{
     .C = 3, .H = 6, .W = 7, .K = 4, .R = 3, .S = 3, .pad = {1, 0, 1, 0}, .bias = true});
 constexpr std::int64_t kSizeOfY = 4 * 5 * 6;
 
-void compute(const Conv2dProblem& conv, const Arguments& arrays) {
-  ladder("conv2d").rungs.front().code_at(Where::cpu)->run(conv, arrays);
+void compute(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& = {}) {
+  const auto slot = [](const char* name, const auto& array) {
+    return Arguments::Slot{name, DType::f32, const_cast<float*>(array.template as<const float>())};
+  };
+  ladder("conv2d")
+      .rungs.front()
+      .code_at(Where::cpu)
+      ->run(conv, Arguments({slot("x", arrays.x), slot("weights", arrays.weights),
+                             slot("bias", arrays.bias)},
+                            {slot("y", arrays.y)}, {}, {}));
 }
 
-using Run = void (*)(const Conv2dProblem&, const Arguments&);
+using Run = decltype(Implementation<Conv2dArrays>::run);
 
-Rung rung_of(Implementation<Conv2dProblem> code) {
+Rung rung_of(const Implementation<Conv2dArrays>& code) {
   return cpu_row("test/conv2d/faulty", AnyImplementation(code), "", "made to fail");
 }
 
@@ -264,11 +272,11 @@ TEST_CASE("reference: ReLU comes after the bias, and bounds stay those of the su
 
 TEST_CASE("a message names the element, both values, the tile and the halo") {
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
-  const Implementation<Conv2dProblem> code{
+  const Implementation<Conv2dArrays> code{
       .run =
-          [](const Conv2dProblem& conv, const Arguments& arrays) {
+          [](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
             compute(conv, arrays);
-            arrays.out<float>("y")[(2 * 5 + 1) * 6 + 3] += 1;  // k = 2, p = 1, q = 3
+            arrays.y.as<float>()[(2 * 5 + 1) * 6 + 3] += 1;  // k = 2, p = 1, q = 3
           },
       .tile =
           [](const Conv2dProblem&) {
@@ -315,29 +323,28 @@ TEST_CASE("a right rung agrees, and is exact") {
 }
 
 TEST_CASE("an output that is not written is rejected") {
-  check_differs(outcome_of([](const Conv2dProblem&, const Arguments&) {}), "found NaN");
-  check_differs(outcome_of([](const Conv2dProblem&, const Arguments&) {}, Data::real), "found NaN");
+  check_differs(outcome_of([](const Conv2dProblem&, const Conv2dArrays&, const Context&) {}),
+                "found NaN");
+  check_differs(
+      outcome_of([](const Conv2dProblem&, const Conv2dArrays&, const Context&) {}, Data::real),
+      "found NaN");
 }
 
 TEST_CASE("an element that is not written is rejected") {
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  std::vector<float> y(kSizeOfY);
-                  const Arguments here(
-                      {{"x", DType::f32, const_cast<float*>(arrays.in<float>("x"))},
-                       {"weights", DType::f32, const_cast<float*>(arrays.in<float>("weights"))},
-                       {"bias", DType::f32, const_cast<float*>(arrays.in<float>("bias"))}},
-                      {{"y", DType::f32, y.data()}}, nullptr, nullptr);
-                  compute(conv, here);
-                  std::copy(y.begin(), y.end() - 1, arrays.out<float>("y"));
-                }),
-                "y[n=0, k=3, p=4, q=5]");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        std::vector<float> y(kSizeOfY);
+        compute(conv, {arrays.x, arrays.weights, arrays.bias, y.data()});
+        std::copy(y.begin(), y.end() - 1, arrays.y.as<float>());
+      }),
+      "y[n=0, k=3, p=4, q=5]");
 }
 
 TEST_CASE("an output left from the run before is rejected") {
   static int runs = 0;
   runs = 0;
   check_differs(outcome_of(
-                    [](const Conv2dProblem& conv, const Arguments& arrays) {
+                    [](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
                       if (++runs == 1) compute(conv, arrays);
                     },
                     Data::integer, {.warm_up_runs = 1}),
@@ -346,57 +353,64 @@ TEST_CASE("an output left from the run before is rejected") {
 }
 
 TEST_CASE("a rung that adds to what it should overwrite is rejected") {
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  const float before = arrays.out<float>("y")[0];
-                  compute(conv, arrays);
-                  arrays.out<float>("y")[0] += before * 0;
-                }),
-                "found NaN");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        const float before = arrays.y.as<float>()[0];
+        compute(conv, arrays);
+        arrays.y.as<float>()[0] += before * 0;
+      }),
+      "found NaN");
 }
 
 TEST_CASE("writes before and past an array are rejected, for each array") {
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  compute(conv, arrays);
-                  *(arrays.out<float>("y") - 1) = 0;
-                }),
-                "wrote before the beginning of y");
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  compute(conv, arrays);
-                  arrays.out<float>("y")[kSizeOfY] = 0;
-                }),
-                "wrote past the end of y");
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  compute(conv, arrays);
-                  const_cast<float*>(arrays.in<float>("x"))[3 * 6 * 7 + 100] = 0;
-                }),
-                "wrote past the end of x");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        compute(conv, arrays);
+        *(arrays.y.as<float>() - 1) = 0;
+      }),
+      "wrote before the beginning of y");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        compute(conv, arrays);
+        arrays.y.as<float>()[kSizeOfY] = 0;
+      }),
+      "wrote past the end of y");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        compute(conv, arrays);
+        const_cast<float*>(arrays.x.as<const float>())[3 * 6 * 7 + 100] = 0;
+      }),
+      "wrote past the end of x");
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
   check_differs(
       comparison.run(
           rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{12}; },
                    .run =
-                       [](const Conv2dProblem& conv, const Arguments& arrays) {
+                       [](const Conv2dProblem& conv, const Conv2dArrays& arrays,
+                          const Context& context) {
                          compute(conv, arrays);
-                         arrays.workspace<float>()[3] = 0;
+                         context.workspace_as<float>()[3] = 0;
                        }}),
           Where::cpu),
       "wrote past the end of the workspace");
 }
 
 TEST_CASE("a read past an array yields NaN, which is rejected") {
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  compute(conv, arrays);
-                  arrays.out<float>("y")[0] += 0 * arrays.in<float>("x")[3 * 6 * 7];
-                }),
-                "found NaN");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        compute(conv, arrays);
+        arrays.y.as<float>()[0] += 0 * arrays.x.as<const float>()[3 * 6 * 7];
+      }),
+      "found NaN");
 }
 
 TEST_CASE("a changed input is rejected") {
-  check_differs(outcome_of([](const Conv2dProblem& conv, const Arguments& arrays) {
-                  compute(conv, arrays);
-                  const_cast<float*>(arrays.in<float>("weights"))[5] += 1;
-                }),
-                "changed its input weights");
+  check_differs(
+      outcome_of([](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+        compute(conv, arrays);
+        const_cast<float*>(arrays.weights.as<const float>())[5] += 1;
+      }),
+      "changed its input weights");
 }
 
 /// A CUDA rung on cuda_on_cpu that runs `before` first.
@@ -435,7 +449,7 @@ TEST_CASE("device memory that is left behind is rejected, also where inputs are 
 }
 
 TEST_CASE("an error of the device is a difference, with its text") {
-  check_differs(outcome_of([](const Conv2dProblem&, const Arguments&) {
+  check_differs(outcome_of([](const Conv2dProblem&, const Conv2dArrays&, const Context&) {
                   throw DeviceError("cudaErrorIllegalAddress");
                 }),
                 "cudaErrorIllegalAddress");
@@ -460,11 +474,11 @@ TEST_CASE("arrays begin where RunOptions::misalignment says") {
   for (const std::size_t misalignment : {0u, 4u, 8u, 12u}) {
     offsets.clear();
     const Outcome outcome = outcome_of(
-        [](const Conv2dProblem& conv, const Arguments& arrays) {
-          for (const char* name : {"x", "weights", "bias"}) {
-            offsets.insert(reinterpret_cast<std::uintptr_t>(arrays.in<float>(name)) % 256);
+        [](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+          for (const Input& input : {arrays.x, arrays.weights, arrays.bias}) {
+            offsets.insert(reinterpret_cast<std::uintptr_t>(input.as<const float>()) % 256);
           }
-          offsets.insert(reinterpret_cast<std::uintptr_t>(arrays.out<float>("y")) % 256);
+          offsets.insert(reinterpret_cast<std::uintptr_t>(arrays.y.as<float>()) % 256);
           compute(conv, arrays);
         },
         Data::integer, {.misalignment = misalignment});
@@ -475,18 +489,19 @@ TEST_CASE("arrays begin where RunOptions::misalignment says") {
 
 TEST_CASE("an array that RunOptions::offsets names begins where it says, and no other") {
   static std::map<std::string, std::uintptr_t> offsets;
-  const Rung rung = rung_of({.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{8}; },
-                             .run =
-                                 [](const Conv2dProblem& conv, const Arguments& arrays) {
-                                   const auto note = [](const char* name, const float* array) {
-                                     offsets[name] = reinterpret_cast<std::uintptr_t>(array) % 256;
-                                   };
-                                   note("x", arrays.in<float>("x"));
-                                   note("weights", arrays.in<float>("weights"));
-                                   note("y", arrays.out<float>("y"));
-                                   note("the workspace", arrays.workspace<float>());
-                                   compute(conv, arrays);
-                                 }});
+  const Rung rung = rung_of(
+      {.workspace_bytes = [](const Conv2dProblem&) { return std::size_t{8}; },
+       .run =
+           [](const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+             const auto note = [](const char* name, const float* array) {
+               offsets[name] = reinterpret_cast<std::uintptr_t>(array) % 256;
+             };
+             note("x", arrays.x.as<const float>());
+             note("weights", arrays.weights.as<const float>());
+             note("y", arrays.y.as<float>());
+             note("the workspace", context.workspace_as<float>());
+             compute(conv, arrays);
+           }});
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
   const auto run = [&](const RunOptions& options) {
     CHECK(comparison.run(rung, Where::cpu, options).status == Status::agrees);
@@ -516,9 +531,10 @@ TEST_CASE("a rung whose workspace does not fit beside the arrays declines") {
 
 TEST_CASE("a rung that runs out of memory declines") {
   const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
-  const Outcome outcome = comparison.run(
-      rung_of({.run = [](const Conv2dProblem&, const Arguments&) { throw std::bad_alloc(); }}),
-      Where::cpu);
+  const Outcome outcome =
+      comparison.run(rung_of({.run = [](const Conv2dProblem&, const Conv2dArrays&,
+                                        const Context&) { throw std::bad_alloc(); }}),
+                     Where::cpu);
   CHECK(outcome.status == Status::declined);
   CHECK(outcome.reason.find("more memory") != std::string::npos);
   CHECK_FALSE(outcome.ran);
@@ -535,33 +551,29 @@ TEST_CASE("a problem that does not fit into memory is bad input before anything 
 TEST_CASE("outputs of unknown size: missing, of a wrong shape, created twice") {
   const TileMapProblem problem = validated(TileMapProblem{.tiles_m = 2, .tiles_n = 3});
   const Comparison comparison(ladder("tile_map"), problem, Data::integer, 1);
-  const auto run = [&](void (*code)(const TileMapProblem&, const Arguments&)) {
-    const Implementation<TileMapProblem> implementation{.run = code};
+  const auto run = [&](decltype(Implementation<TileMapArrays>::run) code) {
+    const Implementation<TileMapArrays> implementation{.run = code};
     return comparison.run(
         cpu_row("test/tile_map/faulty", AnyImplementation(implementation), "", ""), Where::cpu);
   };
-  check_differs(run([](const TileMapProblem&, const Arguments&) {}),
+  check_differs(run([](const TileMapProblem&, const TileMapArrays&, const Context&) {}),
                 "did not create its output units");
-  check_differs(run([](const TileMapProblem&, const Arguments& arrays) {
-                  std::fill_n(arrays.create<std::int32_t>("units", {5, 6}), 30, 0);
+  check_differs(run([](const TileMapProblem&, const TileMapArrays& arrays, const Context&) {
+                  std::fill_n(arrays.create("units", {5, 6}), 30, 0);
                 }),
                 "units has shape 5 x 6");
-  check_differs(run([](const TileMapProblem&, const Arguments& arrays) {
-                  arrays.create<std::int32_t>("units", {6, 6});
+  check_differs(run([](const TileMapProblem&, const TileMapArrays& arrays, const Context&) {
+                  arrays.create("units", {6, 6});
                 }),
                 "found -4128832");  // as it was poisoned
-  check_differs(run([](const TileMapProblem&, const Arguments& arrays) {
-                  std::int32_t* units = arrays.create<std::int32_t>("units", {6, 6});
+  check_differs(run([](const TileMapProblem&, const TileMapArrays& arrays, const Context&) {
+                  std::int32_t* units = arrays.create("units", {6, 6});
                   std::fill_n(units, 37, 0);
                 }),
                 "wrote past the end of units");
-  CHECK_THROWS_AS(run([](const TileMapProblem&, const Arguments& arrays) {
-                    arrays.create<std::int32_t>("units", {6, 6});
-                    arrays.create<std::int32_t>("units", {6, 6});
-                  }),
-                  std::logic_error);
-  CHECK_THROWS_AS(run([](const TileMapProblem&, const Arguments& arrays) {
-                    arrays.create<float>("units", {6, 6});
+  CHECK_THROWS_AS(run([](const TileMapProblem&, const TileMapArrays& arrays, const Context&) {
+                    arrays.create("units", {6, 6});
+                    arrays.create("units", {6, 6});
                   }),
                   std::logic_error);
 }

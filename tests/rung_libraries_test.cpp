@@ -42,7 +42,7 @@ class RunningBuild {
 
 std::string why_missing(const std::string& folder, const std::string& name) {
   try {
-    function_in_library(folder, name);
+    constant_in_library(folder, name);
   } catch (const MissingLibrary& error) {
     return error.what();
   }

@@ -154,7 +154,8 @@ class SameMemory {
   Arrays run(const Array& coords) {
     device_->upload(coords_.get(), coords.data(), coords.size_bytes());
     std::map<std::string, std::pair<Array, Memory>> created;
-    const Arguments arguments({{"coords", DType::i32, coords_.get()}}, {}, workspace_.get(),
+    const Arguments arguments({{"coords", DType::i32, coords_.get()}}, {},
+                              {.workspace = workspace_.get()},
                               [&](const std::string& name, DType dtype, const Shape& shape) {
                                 Array array(dtype, shape);
                                 Memory memory = allocated(array.size_bytes());
@@ -190,16 +191,16 @@ class SameMemory {
 /// channel
 template <class T, bool kForgets>
 Rung convolution_of() {
-  const Implementation<SparseConvProblem> code = {
+  const Implementation<SparseConvArrays> code = {
       .supports = [](const SparseConvProblem& conv) -> Declined {
         if (conv.dtype != dtype_of<T>()) return text(name_of(dtype_of<T>()), " only");
         return {};
       },
       .run =
-          [](const SparseConvProblem& conv, const Arguments& arrays) {
-            const T* features = arrays.in<T>("features");
-            const T* weights = arrays.in<T>("weights");
-            const auto* pairs = arrays.in<std::int32_t>("pairs");
+          [](const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
+            const T* features = arrays.features;
+            const T* weights = arrays.weights;
+            const std::int32_t* pairs = arrays.pairs;
             std::vector<float> sums(static_cast<std::size_t>(conv.M * conv.Cout));
             for (std::int64_t pair = 0; pair < conv.pairs; ++pair, pairs += kPairColumns) {
               for (int ci = 0; ci < conv.Cin - (kForgets ? 1 : 0); ++ci) {
@@ -210,7 +211,7 @@ Rung convolution_of() {
                 }
               }
             }
-            std::ranges::transform(sums, arrays.out<T>("y"),
+            std::ranges::transform(sums, arrays.y.template as<T>(),
                                    [](float sum) { return rounded_to<T>(sum); });
           }};
   return cpu_row("test/sparse_conv/one_type", AnyImplementation(code), "", "takes one type alone");

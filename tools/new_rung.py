@@ -6,7 +6,7 @@
 RUNG is a rung of the ladder, cuda_optimized/gemm/tiled or just tiled where one rung is called so. The new file lies
 beside it; after a rung of cuda_naive, in cuda_optimized. It is a copy with a header to be filled in, so that it compiles
 and gives right results from the first minute on, and the difference to its neighbour is what you change. A row of the
-ladder's table names it. `./ladder check files` fails until nothing in it says TODO.
+ladder's table names it, and the ladder's header declares it. `./ladder check files` fails until nothing in it says TODO.
 """
 import argparse
 import pathlib
@@ -49,26 +49,31 @@ def skeleton(text, ladder, old, new):
     header = next(i for i, line in enumerate(lines) if not line.startswith("///"))
     code = "".join(lines[header:])
     suffix = re.search(r"@file \S+\.(\w+)", text).group(1)
-    declared = re.search(rf"^(Implementation<\w+> ){old[1]}\(\)", code, re.MULTILINE)
+    declared = re.search(rf"^(extern const Implementation<\w+> ){old[1]}(?= =)", code, re.MULTILINE)
     if not declared:
-        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: has no function {old[1]}() in the usual form; copy it by hand")
+        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: has no constant {old[1]} in the usual form; copy it by hand")
     if old[0] != new[0] and f'#include "{old[0]}/' in code:
         raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: is made of what {old[0]} alone may include; copy it by hand")
     public = code[code.rindex("}  // namespace\n", 0, declared.start()):declared.start()] if "namespace {" in code else ""
     if re.search(r"^\w.*\) \{", public, re.MULTILINE):
         raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: defines functions for other files, too; copy it by hand")
-    code = code[:declared.start()] + declared.group(1) + f"{new[1]}()" + code[declared.end():]
+    code = code[:declared.start()] + declared.group(1) + new[1] + code[declared.end():]
     code = re.sub(rf"\b{old[0]}::{ladder} \{{", f"{new[0]}::{ladder} {{", code)
     code = re.sub(rf"(namespace .*){old[0]}::{ladder}$", rf"\g<1>{new[0]}::{ladder}", code, flags=re.MULTILINE)
     return HEADER.format(file=f"{new[1]}.{suffix}", ladder=ladder) + code
 
 
+def with_declaration(header, ladder, old, new, cuda):
+    """The ladder's header with a declaration behind that of the old rung."""
+    kind = "CUDA" if cuda else "CPU"
+    arrays = re.search(rf"C(?:PU|UDA)_RUNG\((\w+), {old[0]}, {ladder}, {old[1]}\)\n", header)
+    at = arrays.end()
+    return header[:at] + f"{kind}_RUNG({arrays.group(1)}, {new[0]}, {ladder}, {new[1]})\n" + header[at:]
+
+
 def with_row(table, ladder, old, new, cuda):
     """The ladder's table with a row behind that of the old rung."""
     kind = "CUDA" if cuda else "CPU"
-    problem = re.search(rf"C(?:PU|UDA)_RUNG\((\w+), {old[0]}, {ladder}, {old[1]}\)\n", table)
-    at = problem.end()
-    table = table[:at] + f"{kind}_RUNG({problem.group(1)}, {new[0]}, {ladder}, {new[1]})\n" + table[at:]
     row = re.search(rf"( *)(branch\(\s*\"[^\"]*\",\s*)?C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},"
                     rf"(?:[^\"()]|\"[^\"]*\")*\)(?(2)\)),?", table)
     indent = row.group(1)
@@ -78,7 +83,7 @@ def with_row(table, ladder, old, new, cuda):
 
 
 def write_rung(root, ladder, name, after):
-    """Writes the file and the row. Returns both paths."""
+    """Writes the file, its declaration and its row. Returns the paths of the file and of the table."""
     tables = root / "ladders"
     path = tables / f"{ladder}.cpp"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -95,8 +100,11 @@ def write_rung(root, ladder, name, after):
         raise Trouble(f"name = {name}: {new[0]}/{ladder}/{name} is there already")
     text = skeleton(source.read_text(), ladder, old, new)
     table = with_row(table, ladder, old, new, source.suffix == ".cu")
+    header = path.with_suffix(".hpp")
+    declarations = with_declaration(header.read_text(), ladder, old, new, source.suffix == ".cu")
     file.write_text(text)
     path.write_text(table)
+    header.write_text(declarations)
     return file, path
 
 
@@ -115,7 +123,7 @@ def main():
     file, table = file.relative_to(ROOT), table.relative_to(ROOT)
     print(textwrap.dedent(f"""\
         {file}: a copy of the rung before it; its header says TODO where you write
-        {table}: its row, with the idea to be told
+        {table}: its row, with the idea to be told; {table.with_suffix('.hpp').name}: its declaration
 
         ./ladder compare {options.ladder} --rung {file.with_suffix('')}     is it right?
         ./ladder test -R {file.with_suffix('')}     its own tests

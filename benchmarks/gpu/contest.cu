@@ -183,7 +183,7 @@ class Memory {
   Arguments arguments(int copy, void* workspace, CreatedOutputs* created = nullptr) {
     Copy& arrays = copies_[static_cast<std::size_t>(copy)];
     if (created != nullptr) created->clear();
-    return Arguments(arrays.inputs, arrays.outputs, workspace,
+    return Arguments(arrays.inputs, arrays.outputs, {.workspace = workspace},
                      [&arrays, created](const std::string& name, DType dtype, const Shape& shape) {
                        const std::size_t bytes =
                            static_cast<std::size_t>(element_count(shape)) * size_of(dtype);
@@ -704,7 +704,7 @@ Ceilings measure_ceilings() {
     for (const Buffer* array : {&a, &b})
       gpu::check(cudaMemset(array->data(), 0x3c, bytes));  // 0x3c3c3c3c is 0.0115
     const Arguments arrays({{"a", DType::f32, a.data()}, {"b", DType::f32, b.data()}},
-                           {{"c", DType::f32, c.data()}}, nullptr, {});
+                           {{"c", DType::f32, c.data()}}, {}, {});
     cublas.front().run(arrays);
     wait();
     constexpr double kOperations = 2.0 * 8192 * 8192 * 8192;

@@ -102,7 +102,7 @@ void sort_keys(const std::int64_t* keys, std::int64_t* sorted, std::int64_t coun
 #ifdef __CUDACC__
   with_temporary([&](void* temporary, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortKeys(temporary, bytes, keys, sorted, static_cast<int>(count),
-                                          0, bits);
+                                          0, bits, current_stream());
   });
 #else
   launch(sort_keys_kernel, {dim3(1), dim3(1)}, keys, sorted, count, low_bits(bits));
@@ -119,7 +119,8 @@ void sort_pairs_of(const Key* keys, const std::int32_t* values, Key* sorted_keys
 #ifdef __CUDACC__
   with_temporary([&](void* temporary, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(temporary, bytes, keys, sorted_keys, values,
-                                           sorted_values, static_cast<int>(count), 0, bits);
+                                           sorted_values, static_cast<int>(count), 0, bits,
+                                           current_stream());
   });
 #else
   const DeviceArray<std::int64_t> order(count);
@@ -144,12 +145,12 @@ void exclusive_sum(const std::int32_t* counts, std::int64_t* sums, std::int64_t 
   require_countable(count);
 #ifdef __CUDACC__
   if (count == 0) {
-    check(cudaMemsetAsync(sums, 0, sizeof *sums));
+    check(cudaMemsetAsync(sums, 0, sizeof *sums, current_stream()));
     return;
   }
   with_temporary([&](void* temporary, std::size_t& bytes) {
     return cub::DeviceScan::ExclusiveScan(temporary, bytes, counts, sums, Plus{}, std::int64_t{0},
-                                          static_cast<int>(count));
+                                          static_cast<int>(count), current_stream());
   });
   launch(add_last, {dim3(1), dim3(1)}, counts, sums, count);
 #else
@@ -162,12 +163,12 @@ void unique(const std::int64_t* sorted, std::int64_t* distinct, std::int64_t* di
   require_countable(count);
 #ifdef __CUDACC__
   if (count == 0) {
-    check(cudaMemsetAsync(distinct_count, 0, sizeof *distinct_count));
+    check(cudaMemsetAsync(distinct_count, 0, sizeof *distinct_count, current_stream()));
     return;
   }
   with_temporary([&](void* temporary, std::size_t& bytes) {
     return cub::DeviceSelect::Unique(temporary, bytes, sorted, distinct, distinct_count,
-                                     static_cast<int>(count));
+                                     static_cast<int>(count), current_stream());
   });
 #else
   launch(unique_kernel, {dim3(1), dim3(1)}, sorted, distinct, distinct_count, count);

@@ -2,7 +2,7 @@
 /// @brief Device-wide sort, running sum and removal of repeats: CUB on a GPU, the standard
 /// library's algorithms in a kernel of one thread under cuda_on_cpu.
 ///
-/// All arrays are device memory and do not overlap. Everything runs in the default stream, and may
+/// All arrays are device memory and do not overlap. Everything runs in the run's stream, and may
 /// return before it is done. Temporary memory is allocated inside: about as much as the arrays for
 /// a sort, little for the others. Fewer than 2^31 items: older versions of CUB count in int.
 #pragma once

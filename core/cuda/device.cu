@@ -44,12 +44,25 @@ class CudaDevice final : public Device {
   void release(void* memory) override { check(cudaFree(memory)); }
 
   void upload(void* to, const void* from, std::size_t bytes) override {
-    check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    copy(to, from, bytes, cudaMemcpyHostToDevice);
   }
   void download(void* to, const void* from, std::size_t bytes) override {
-    check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+    copy(to, from, bytes, cudaMemcpyDeviceToHost);
   }
+  CUstream_st* make_stream() override {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+  }
+  void release_stream(CUstream_st* stream) override { check(cudaStreamDestroy(stream)); }
   void synchronize() override { check(cudaDeviceSynchronize()); }
+
+ private:
+  /// In the stream of the run, if one is going on: it may create an output, which is filled then.
+  static void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    check(cudaMemcpyAsync(to, from, bytes, kind, current_stream()));
+    check(cudaStreamSynchronize(current_stream()));
+  }
 };
 
 cudaError_t count_devices(int* count) {

@@ -10,17 +10,17 @@
 namespace convladder::BACKEND {
 
 /// Uninitialised elements on the device, freed with this object. Allocated and freed in the order
-/// of the default stream, so a kernel that still reads them is waited for, but not by the host.
+/// of the run's stream, so a kernel that still reads them is waited for, but not by the host.
 template <class T>
 class DeviceArray {
  public:
   /// @param count elements; 0 is legal, data() is null then.
   /// @throws std::bad_alloc when there is not enough memory
-  explicit DeviceArray(std::int64_t count) {
+  explicit DeviceArray(std::int64_t count) : stream_(current_stream()) {
     if (count == 0) return;
     void* memory = nullptr;
     const cudaError_t code =
-        cudaMallocAsync(&memory, static_cast<std::size_t>(count) * sizeof(T), nullptr);
+        cudaMallocAsync(&memory, static_cast<std::size_t>(count) * sizeof(T), stream_);
     if (code == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       throw std::bad_alloc();
@@ -29,18 +29,20 @@ class DeviceArray {
     data_ = static_cast<T*>(memory);
   }
   /// Takes over the memory of `other`, which is empty then.
-  DeviceArray(DeviceArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  DeviceArray(DeviceArray&& other) noexcept
+      : stream_(other.stream_), data_(std::exchange(other.data_, nullptr)) {}
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() {
     // A failure here is that of an earlier call, which was reported where it happened.
-    if (data_ != nullptr) static_cast<void>(cudaFreeAsync(data_, nullptr));
+    if (data_ != nullptr) static_cast<void>(cudaFreeAsync(data_, stream_));
   }
 
   /// The first element, on the device.
   T* data() const { return data_; }
 
  private:
+  cudaStream_t stream_;
   T* data_ = nullptr;
 };
 
@@ -49,9 +51,18 @@ class DeviceArray {
 template <class T>
 T downloaded(const T* from_device) {
   HostMessage<T> message;
-  check(cudaMemcpyAsync(&message.letter()->value, from_device, sizeof(T), cudaMemcpyDeviceToHost));
+  check(cudaMemcpyAsync(&message.letter()->value, from_device, sizeof(T), cudaMemcpyDeviceToHost,
+                        current_stream()));
   message.expect();
   return message.received();
+}
+
+/// Copies elements to the host, which waits for them.
+template <class T>
+void download(const T* from_device, std::size_t count, T* to) {
+  check(cudaMemcpyAsync(to, from_device, count * sizeof(T), cudaMemcpyDeviceToHost,
+                        current_stream()));
+  check(cudaStreamSynchronize(current_stream()));
 }
 
 }  // namespace convladder::BACKEND

@@ -85,7 +85,7 @@ struct Letter {
 /// copy, who waits need not be the last in the stream, and a letter arrives before its kernel ends.
 ///
 /// It is all zeros until it is written. A run that waits for a message cannot be recorded in a CUDA
-/// graph. For the default stream.
+/// graph.
 template <class T>
 class HostMessage {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(Letter<T>) <= MessageSlot::kBytes);
@@ -102,7 +102,7 @@ class HostMessage {
   /// Where to write it, on the device.
   Letter<T>* letter() const { return static_cast<Letter<T>*>(slot_.memory); }
   /// To be called behind the launch, or the copy to letter()->value, that writes it.
-  void expect() const { check(cudaEventRecord(slot_.written, nullptr)); }
+  void expect() const { check(cudaEventRecord(slot_.written, current_stream())); }
   /// Waits for the letter, or for the end of what was launched before expect().
   T received() {
     const volatile std::uint32_t* const is_sent = &letter()->is_sent;

@@ -48,10 +48,10 @@ inline void check(cudaError_t code,
 
 /// The launch parameters between <<< and >>>, and where the launch stands.
 struct LaunchConfig {
-  dim3 grid;                      ///< blocks along x, y, z
-  dim3 block;                     ///< threads of a block along x, y, z
-  std::size_t shared_bytes = 0;   ///< dynamic shared memory a block
-  cudaStream_t stream = nullptr;  ///< the default stream, unless told otherwise
+  dim3 grid;                               ///< blocks along x, y, z
+  dim3 block;                              ///< threads of a block along x, y, z
+  std::size_t shared_bytes = 0;            ///< dynamic shared memory a block
+  cudaStream_t stream = current_stream();  ///< that of the run, unless told otherwise
   /// where the launch stands in the source, for messages
   std::source_location caller = std::source_location::current();
 };

@@ -53,14 +53,14 @@ void require_no_errors_on_device(const RulebookProblem& book, const std::int32_t
   // The message shows a row of coords.
   std::vector<std::int32_t> rows(static_cast<std::size_t>(book.sites) *
                                  static_cast<std::size_t>(1 + book.ndim));
-  check(cudaMemcpy(rows.data(), coords, rows.size() * sizeof rows[0], cudaMemcpyDeviceToHost));
+  download(coords, rows.size(), rows.data());
   require_no_errors(book, found, rows);
 }
 
 SiteCheck::SiteCheck(const RulebookProblem& book, const std::int32_t* coords)
     : book_(book), coords_(coords), errors_(1) {
   const SiteErrors none;
-  check(cudaMemcpy(errors(), &none, sizeof none, cudaMemcpyHostToDevice));
+  check(cudaMemcpyAsync(errors(), &none, sizeof none, cudaMemcpyHostToDevice, current_stream()));
   if (book.sites == 0) return;
   launch(count_outside, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, book, coords,
          errors());

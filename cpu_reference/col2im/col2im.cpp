@@ -39,13 +39,7 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  col2im(problem, arrays.in<float>("col"), arrays.out<float>("x"));
-}
-
-}  // namespace
-
-void col2im(const Im2colProblem& problem, const float* col, float* x) {
+void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const Index4 row_at{depth.kernel, height.kernel, width.kernel};
@@ -53,11 +47,11 @@ void col2im(const Im2colProblem& problem, const float* col, float* x) {
 
   // The sums start from zero or, with `add`, from what is there already.
   if (problem.request == Request::write) {
-    std::fill_n(x, std::int64_t{problem.N} * problem.C * problem.channel_size(), 0.0f);
+    std::fill_n(arrays.x, std::int64_t{problem.N} * problem.C * problem.channel_size(), 0.0f);
   }
   for (int n = 0; n < problem.N; ++n) {
-    const float* matrix = col + n * problem.rows() * problem.columns();
-    float* image = x + std::int64_t{n} * problem.C * problem.channel_size();
+    const float* matrix = arrays.col + n * problem.rows() * problem.columns();
+    float* image = arrays.x + std::int64_t{n} * problem.C * problem.channel_size();
     for (int c = 0; c < problem.C; ++c) {
       for (int t = 0; t < depth.kernel; ++t) {
         for (int r = 0; r < height.kernel; ++r) {
@@ -81,6 +75,11 @@ void col2im(const Im2colProblem& problem, const float* col, float* x) {
   }
 }
 
-Implementation<Im2colProblem> col2im() { return {.supports = supports, .run = run}; }
+}  // namespace
+
+extern const Implementation<Col2imArrays> col2im = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::col2im

@@ -3,10 +3,11 @@
 #pragma once
 
 #include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::col2im {
 
-/// col [N][rows][columns] to x [N][C][D][H][W], as the problem's request says.
-void col2im(const Im2colProblem& problem, const float* col, float* x);
+/// The rung.
+extern const Implementation<Col2imArrays> col2im;
 
 }  // namespace convladder::cpu_reference::col2im

@@ -29,11 +29,11 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* weights = arrays.in<float>("weights");
-  const float* bias = arrays.in_or_null<float>("bias");
-  float* y = arrays.out<float>("y");
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const float* x = arrays.x;
+  const float* weights = arrays.weights;
+  const float* bias = arrays.bias;
+  float* y = arrays.y;
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
@@ -66,6 +66,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
+extern const Implementation<Conv2dArrays> direct = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::conv2d

@@ -52,12 +52,12 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* weights = arrays.in<float>("weights");
-  const float* bias = arrays.in_or_null<float>("bias");
-  float* y = arrays.out<float>("y");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  const float* weights = arrays.weights;
+  const float* bias = arrays.bias;
+  float* y = arrays.y;
+  float* col = context.workspace_as<float>();
 
   const Im2colProblem columns = columns_of_one_image(conv);
   const std::int64_t windows = columns.columns();                // P * Q
@@ -66,7 +66,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const std::int64_t image_size = columns.C * columns.channel_size();
 
   for (std::int64_t n = 0; n < conv.N; ++n) {
-    im2col::im2col(columns, x + n * image_size, col);
+    im2col::im2col(columns, {x + n * image_size, col});
     for (std::int64_t g = 0; g < conv.groups; ++g) {
       const std::int64_t k0 = g * group_k;  // the group's first output channel
       const Eigen::Map<const Matrix> w(weights + k0 * group_rows, group_k, group_rows);
@@ -81,8 +81,10 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> im2col_gemm() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<Conv2dArrays> im2col_gemm = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::conv2d

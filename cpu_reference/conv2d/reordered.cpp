@@ -55,11 +55,11 @@ void add_scaled_row(const float* x, int stride, float weight, float* y, int coun
 }
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* weights = arrays.in<float>("weights");
-  const float* bias = arrays.in_or_null<float>("bias");
-  float* y = arrays.out<float>("y");
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const float* x = arrays.x;
+  const float* weights = arrays.weights;
+  const float* bias = arrays.bias;
+  float* y = arrays.y;
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
@@ -101,8 +101,10 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> reordered() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> reordered = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::conv2d

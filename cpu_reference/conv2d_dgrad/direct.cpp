@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include "core/arithmetic.hpp"
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {
@@ -28,10 +28,10 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
-  const float* weights = arrays.in<float>("weights");
-  float* dx = arrays.out<float>("dx");
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
+  const float* dy = arrays.dy;
+  const float* weights = arrays.weights;
+  float* dx = arrays.dx;
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
@@ -64,6 +64,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
+extern const Implementation<Conv2dDgradArrays> direct = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::conv2d_dgrad

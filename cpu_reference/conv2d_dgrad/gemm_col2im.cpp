@@ -18,7 +18,7 @@
 #include <Eigen/Core>
 
 #include "core/arithmetic.hpp"
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cpu_reference/col2im/col2im.hpp"
@@ -47,11 +47,11 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 }
 
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
-  const float* weights = arrays.in<float>("weights");
-  float* dx = arrays.out<float>("dx");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
+  const float* dy = arrays.dy;
+  const float* weights = arrays.weights;
+  float* dx = arrays.dx;
+  float* col = context.workspace_as<float>();
 
   const Im2colProblem columns = columns_of_one_image(conv);
   const std::int64_t windows = columns.columns();                // P * Q
@@ -67,14 +67,16 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
       Eigen::Map<Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
       col_g.noalias() = w.transpose() * dy_ng;
     }
-    col2im::col2im(columns, col, dx + n * image_size);
+    col2im::col2im(columns, {col, dx + n * image_size});
   }
 }
 
 }  // namespace
 
-Implementation<Conv2dProblem> gemm_col2im() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<Conv2dDgradArrays> gemm_col2im = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::conv2d_dgrad

@@ -16,7 +16,7 @@
 /// **Expect.** Few outputs with long sums: forward has N*K*P*Q sums of C*R*S products, here it is
 /// K*C*R*S sums of N*P*Q. Rounding errors grow with the length of a sum: fp32 suffers here first.
 #include "core/arithmetic.hpp"
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::conv2d_wgrad {
@@ -28,11 +28,11 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S], db [K].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* dy = arrays.in<float>("dy");
-  float* dw = arrays.out<float>("dw");
-  float* db = arrays.out<float>("db");
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context&) {
+  const float* x = arrays.x;
+  const float* dy = arrays.dy;
+  float* dw = arrays.dw;
+  float* db = arrays.db;
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
@@ -73,6 +73,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct() { return {.supports = supports, .run = run}; }
+extern const Implementation<Conv2dWgradArrays> direct = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::conv2d_wgrad

@@ -19,7 +19,7 @@
 #include <Eigen/Core>
 
 #include "core/arithmetic.hpp"
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cpu_reference/im2col/im2col.hpp"
@@ -48,10 +48,10 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S], db [K].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* dy = arrays.in<float>("dy");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  const float* dy = arrays.dy;
+  float* col = context.workspace_as<float>();
 
   const Im2colProblem columns = columns_of_one_image(conv);
   const std::int64_t windows = columns.columns();                // P * Q
@@ -59,12 +59,12 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const std::int64_t group_k = conv.K / conv.groups;
   const std::int64_t image_size = columns.C * columns.channel_size();
 
-  Eigen::Map<Matrix> dw(arrays.out<float>("dw"), conv.K, group_rows);
-  Eigen::Map<Eigen::VectorXf> db(arrays.out<float>("db"), conv.K);
+  Eigen::Map<Matrix> dw(arrays.dw, conv.K, group_rows);
+  Eigen::Map<Eigen::VectorXf> db(arrays.db, conv.K);
   dw.setZero();  // also the answer for N = 0
   db.setZero();
   for (std::int64_t n = 0; n < conv.N; ++n) {
-    im2col::im2col(columns, x + n * image_size, col);
+    im2col::im2col(columns, {x + n * image_size, col});
     const Eigen::Map<const Matrix> dy_n(dy + n * conv.K * windows, conv.K, windows);
     for (std::int64_t g = 0; g < conv.groups; ++g) {
       const Eigen::Map<const Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
@@ -77,8 +77,10 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> im2col_gemm() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<Conv2dWgradArrays> im2col_gemm = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::conv2d_wgrad

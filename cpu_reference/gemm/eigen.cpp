@@ -26,15 +26,17 @@ namespace {
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// a [M][K], b [K][N], c [M][N].
-void run(const GemmProblem& gemm, const Arguments& arrays) {
-  const Eigen::Map<const Matrix> a(arrays.in<float>("a"), gemm.M, gemm.K);
-  const Eigen::Map<const Matrix> b(arrays.in<float>("b"), gemm.K, gemm.N);
-  Eigen::Map<Matrix> c(arrays.out<float>("c"), gemm.M, gemm.N);
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  const Eigen::Map<const Matrix> a(arrays.a, gemm.M, gemm.K);
+  const Eigen::Map<const Matrix> b(arrays.b, gemm.K, gemm.N);
+  Eigen::Map<Matrix> c(arrays.c, gemm.M, gemm.N);
   c.noalias() = a * b;  // noalias: c is neither a nor b, so that no temporary is needed
 }
 
 }  // namespace
 
-Implementation<GemmProblem> eigen() { return {.run = run}; }
+extern const Implementation<GemmArrays> eigen = {
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::gemm

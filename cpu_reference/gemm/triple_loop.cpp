@@ -21,10 +21,10 @@ namespace convladder::cpu_reference::gemm {
 namespace {
 
 /// a [M][K], b [K][N], c [M][N].
-void run(const GemmProblem& gemm, const Arguments& arrays) {
-  const float* a = arrays.in<float>("a");
-  const float* b = arrays.in<float>("b");
-  float* c = arrays.out<float>("c");
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  const float* a = arrays.a;
+  const float* b = arrays.b;
+  float* c = arrays.c;
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
 
   for (std::int64_t m = 0; m < M; ++m) {
@@ -38,6 +38,8 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<GemmProblem> triple_loop() { return {.run = run}; }
+extern const Implementation<GemmArrays> triple_loop = {
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::gemm

@@ -39,21 +39,15 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  im2col(problem, arrays.in<float>("x"), arrays.out<float>("col"));
-}
-
-}  // namespace
-
-void im2col(const Im2colProblem& problem, const float* x, float* col) {
+void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const Index4 row_at{depth.kernel, height.kernel, width.kernel};
   const Index4 pixel_at{depth.size, height.size, width.size};
 
   for (int n = 0; n < problem.N; ++n) {
-    const float* image = x + std::int64_t{n} * problem.C * problem.channel_size();
-    float* matrix = col + n * problem.rows() * problem.columns();
+    const float* image = arrays.x + std::int64_t{n} * problem.C * problem.channel_size();
+    float* matrix = arrays.col + n * problem.rows() * problem.columns();
     for (int c = 0; c < problem.C; ++c) {
       for (int t = 0; t < depth.kernel; ++t) {
         for (int r = 0; r < height.kernel; ++r) {
@@ -78,6 +72,11 @@ void im2col(const Im2colProblem& problem, const float* x, float* col) {
   }
 }
 
-Implementation<Im2colProblem> im2col() { return {.supports = supports, .run = run}; }
+}  // namespace
+
+extern const Implementation<Im2colArrays> im2col = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::im2col

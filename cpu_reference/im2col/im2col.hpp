@@ -3,10 +3,11 @@
 #pragma once
 
 #include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::im2col {
 
-/// x [N][C][D][H][W] to col [N][rows][columns], as the problem's request says.
-void im2col(const Im2colProblem& problem, const float* x, float* col);
+/// The rung.
+extern const Implementation<Im2colArrays> im2col;
 
 }  // namespace convladder::cpu_reference::im2col

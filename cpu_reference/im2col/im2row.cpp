@@ -45,10 +45,10 @@ Declined supports(const Im2colProblem& problem) {
 }
 
 /// x [N][D][H][W][C] to col [N][windows][taps][C].
-void run(const Im2colProblem& problem, const Arguments& arrays) {
+void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
-  const float* x = arrays.in<float>("x");
-  float* to = arrays.out<float>("col");
+  const float* x = arrays.x;
+  float* to = arrays.col;
   const bool add = problem.request == Request::add;
 
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
@@ -77,6 +77,9 @@ void run(const Im2colProblem& problem, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<Im2colProblem> im2row() { return {.supports = supports, .run = run}; }
+extern const Implementation<Im2colArrays> im2row = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::im2col

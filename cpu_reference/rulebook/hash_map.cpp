@@ -34,8 +34,8 @@ using Pair = std::array<std::int32_t, 3>;
 
 /// coords [sites][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context&) {
+  const auto* coords = arrays.coords;
   const std::span all(coords, static_cast<std::size_t>(book.sites * std::int64_t{1 + book.ndim}));
   require_no_errors(book, find_site_errors(book, all), all);
 
@@ -76,7 +76,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 
   const bool rows_are_given = book.mode == SparseMode::subm || book.mode == SparseMode::inverse;
   const std::int64_t M = rows_are_given ? book.sites : static_cast<std::int64_t>(keys.size());
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
   if (rows_are_given) {
     std::copy(all.begin(), all.end(), out_coords);
   } else {
@@ -84,8 +84,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
       write_site(book, site_of_key(book, book.out_shape, keys[static_cast<std::size_t>(row)]),
                  out_coords, row);
   }
-  auto* to =
-      arrays.create<std::int32_t>("pairs", {static_cast<std::int64_t>(pairs.size()), kPairColumns});
+  auto* to = arrays.create("pairs", {static_cast<std::int64_t>(pairs.size()), kPairColumns});
   for (const auto& [k, out, in] : pairs) {
     *to++ = k;
     *to++ = in;
@@ -106,8 +105,10 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> hash_map() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> hash_map = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::rulebook

@@ -93,9 +93,9 @@ void write_masks(int KV, std::int64_t M, const std::int32_t* nbr, std::int32_t* 
 }
 
 /// Creates pairs [P][3]: the table row by row.
-void create_pairs(int KV, std::int64_t M, const std::int32_t* nbr, const Arguments& arrays) {
+void create_pairs(int KV, std::int64_t M, const std::int32_t* nbr, const RulebookArrays& arrays) {
   const std::int64_t P = std::count_if(nbr, nbr + KV * M, [](std::int32_t in) { return in >= 0; });
-  auto* to = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  auto* to = arrays.create("pairs", {P, kPairColumns});
   for (int k = 0; k < KV; ++k) {
     for (std::int64_t out = 0; out < M; ++out) {
       const std::int32_t in = nbr[k * M + out];
@@ -109,9 +109,9 @@ void create_pairs(int KV, std::int64_t M, const std::int32_t* nbr, const Argumen
 
 /// Creates order [parts][M]: for each part of the taps, the rows by those bits of their masks.
 void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
-                  const Arguments& arrays) {
+                  const RulebookArrays& arrays) {
   const int parts = orders_of(book.form);
-  auto* order = arrays.create<std::int32_t>("order", {parts, M});
+  auto* order = arrays.create("order", {parts, M});
   for (int part = 0; part < parts; ++part) {
     const int first = first_tap(book.KV, parts, part), end = first_tap(book.KV, parts, part + 1);
     // Compared like numbers: at the highest tap where two masks differ.
@@ -130,8 +130,8 @@ void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_
 
 /// coords [sites][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words], and what the
 /// form asks for beside them. @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context&) {
+  const auto* coords = arrays.coords;
   const std::span all(coords, static_cast<std::size_t>(book.sites * std::int64_t{1 + book.ndim}));
   require_no_errors(book, find_site_errors(book, all), all);
 
@@ -140,7 +140,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const std::vector<Entry> found =
       book.mode == SparseMode::subm ? std::vector<Entry>{} : found_sites(book, coords);
   const std::int64_t M = rows_are_given ? book.sites : static_cast<std::int64_t>(found.size());
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
   if (rows_are_given) {
     std::copy(all.begin(), all.end(), out_coords);
   } else {
@@ -150,7 +150,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 
   // Under `inverse` the outputs are the given sites, and ask where they lead to.
   const std::vector<Entry> inputs = inverse ? found : given_sites(book, coords);
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
+  auto* nbr = arrays.create("nbr", {book.KV, M});
   for (int k = 0; k < book.KV; ++k) {
     const PerAxis tap = tap_of(book, k);
     for (std::int64_t row = 0; row < M; ++row) {
@@ -161,7 +161,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
           inside ? row_of(inputs, key_of(book, inverse ? book.out_shape : book.shape, in)) : -1;
     }
   }
-  write_masks(book.KV, M, nbr, arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)}));
+  write_masks(book.KV, M, nbr, arrays.create("mask", {M, mask_words(book.KV)}));
   if (book.form == RulebookForm::pairs) create_pairs(book.KV, M, nbr, arrays);
   if (orders_of(book.form) > 0) create_order(book, M, nbr, arrays);
 }
@@ -178,8 +178,9 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> neighbour_table() {
-  return {.run = run, .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> neighbour_table = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::rulebook

@@ -74,8 +74,8 @@ std::vector<Entry> found_sites(const RulebookProblem& book, const std::int32_t* 
 
 /// coords [sites][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context&) {
+  const auto* coords = arrays.coords;
   const std::span all(coords, static_cast<std::size_t>(book.sites * std::int64_t{1 + book.ndim}));
   require_no_errors(book, find_site_errors(book, all), all);
 
@@ -84,7 +84,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const std::vector<Entry> found =
       book.mode == SparseMode::subm ? std::vector<Entry>{} : found_sites(book, coords);
   const std::int64_t M = rows_are_given ? book.sites : static_cast<std::int64_t>(found.size());
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
   if (rows_are_given) {
     std::copy(all.begin(), all.end(), out_coords);
   } else {
@@ -106,8 +106,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
       if (in_row >= 0) pairs.insert(pairs.end(), {k, in_row, row});
     }
   }
-  auto* to = arrays.create<std::int32_t>(
-      "pairs", {static_cast<std::int64_t>(pairs.size()) / kPairColumns, kPairColumns});
+  auto* to = arrays.create("pairs",
+                           {static_cast<std::int64_t>(pairs.size()) / kPairColumns, kPairColumns});
   std::copy(pairs.begin(), pairs.end(), to);
 }
 
@@ -124,8 +124,10 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> sorted_search() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> sorted_search = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::rulebook

@@ -32,12 +32,12 @@ namespace {
 
 /// features [N][Cin], weights [KV][Cin][Cout], bias [Cout] or null, pairs [P][3], y [M][Cout].
 template <class T>
-void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
-  const T* features = arrays.in<T>("features");
-  const T* weights = arrays.in<T>("weights");
-  const auto* bias = arrays.in_or_null<float>("bias");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  T* y = arrays.out<T>("y");
+void run_as(const SparseConvProblem& conv, const SparseConvArrays& arrays) {
+  const T* features = arrays.features;
+  const T* weights = arrays.weights;
+  const auto* bias = arrays.bias;
+  const auto* pairs = arrays.pairs;
+  T* y = arrays.y;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
   std::vector<float> sums(static_cast<std::size_t>(conv.M * Cout));
@@ -56,7 +56,7 @@ void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
     y[i] = rounded_to<T>(activated(conv.activation, sums[static_cast<std::size_t>(i)]));
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
@@ -64,6 +64,9 @@ std::string choice_in_words(const SparseConvProblem& conv) { return dtype_name(c
 
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.run = run, .choice = choice_in_words}; }
+extern const Implementation<SparseConvArrays> direct = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::sparse_conv

@@ -41,22 +41,22 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  const float* features = arrays.in<float>("features");
-  const float* weights = arrays.in<float>("weights");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  const auto* offsets = arrays.in<std::int32_t>("offsets");
-  float* y = arrays.out<float>("y");
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
+  const float* features = arrays.features;
+  const float* weights = arrays.weights;
+  const auto* pairs = arrays.pairs;
+  const auto* offsets = arrays.offsets;
+  float* y = arrays.y;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
-  const auto* bias = arrays.in_or_null<float>("bias");
+  const auto* bias = arrays.bias;
   for (std::int64_t i = 0; i < conv.M * Cout; ++i) y[i] = bias != nullptr ? bias[i % Cout] : 0.0f;
   for (std::int64_t k = 0; k < conv.book.KV; ++k) {
     const std::int64_t count = offsets[k + 1] - offsets[k];
     if (count == 0) continue;
     const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
-    const MatrixMap gathered(arrays.workspace<float>(), count, Cin);
-    MatrixMap product(arrays.workspace<float>() + count * Cin, count, Cout);
+    const MatrixMap gathered(context.workspace_as<float>(), count, Cin);
+    MatrixMap product(context.workspace_as<float>() + count * Cin, count, Cout);
 
     gather_rows(features, pairs_k, Side::in, gathered);
     product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout);
@@ -67,8 +67,10 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> gather_gemm_scatter() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<SparseConvArrays> gather_gemm_scatter = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_conv

@@ -29,11 +29,11 @@ namespace {
 
 /// dy [M][Cout], weights [KV][Cin][Cout], pairs [P][3], dx [N][Cin].
 template <class T>
-void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
-  const T* dy = arrays.in<T>("dy");
-  const T* weights = arrays.in<T>("weights");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  T* dx = arrays.out<T>("dx");
+void run_as(const SparseConvProblem& conv, const SparseDgradArrays& arrays) {
+  const T* dy = arrays.dy;
+  const T* weights = arrays.weights;
+  const auto* pairs = arrays.pairs;
+  T* dx = arrays.dx;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
   std::vector<float> sums(static_cast<std::size_t>(conv.N * Cin));
@@ -50,7 +50,7 @@ void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
     dx[i] = rounded_to<T>(sums[static_cast<std::size_t>(i)]);
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context&) {
   with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
@@ -58,6 +58,9 @@ std::string choice_in_words(const SparseConvProblem& conv) { return dtype_name(c
 
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.run = run, .choice = choice_in_words}; }
+extern const Implementation<SparseDgradArrays> direct = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::sparse_dgrad

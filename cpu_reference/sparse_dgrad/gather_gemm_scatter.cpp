@@ -42,12 +42,12 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 /// dy [M][Cout], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], dx [N][Cin].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
-  const float* weights = arrays.in<float>("weights");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  const auto* offsets = arrays.in<std::int32_t>("offsets");
-  float* dx = arrays.out<float>("dx");
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
+  const float* dy = arrays.dy;
+  const float* weights = arrays.weights;
+  const auto* pairs = arrays.pairs;
+  const auto* offsets = arrays.offsets;
+  float* dx = arrays.dx;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
   std::fill_n(dx, conv.N * Cin, 0.0f);
@@ -55,8 +55,8 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
     const std::int64_t count = offsets[k + 1] - offsets[k];
     if (count == 0) continue;
     const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
-    const MatrixMap gathered(arrays.workspace<float>(), count, Cout);
-    MatrixMap product(arrays.workspace<float>() + count * Cout, count, Cin);
+    const MatrixMap gathered(context.workspace_as<float>(), count, Cout);
+    MatrixMap product(context.workspace_as<float>() + count * Cout, count, Cin);
 
     gather_rows(dy, pairs_k, Side::out, gathered);
     product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout).transpose();
@@ -66,8 +66,10 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> gather_gemm_scatter() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<SparseDgradArrays> gather_gemm_scatter = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_dgrad

@@ -29,11 +29,11 @@ namespace convladder::cpu_reference::sparse_max_pool {
 namespace {
 
 /// features [N][C], pairs [P][3], y [M][C], argmax [M][C].
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* features = arrays.in<float>("features");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  auto* y = arrays.out<float>("y");
-  auto* argmax = arrays.out<std::int32_t>("argmax");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const Context&) {
+  const auto* features = arrays.features;
+  const auto* pairs = arrays.pairs;
+  auto* y = arrays.y;
+  auto* argmax = arrays.argmax;
   const std::int64_t C = pool.C;
 
   std::fill_n(y, pool.M * C, 0.0f);
@@ -53,6 +53,8 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> direct() { return {.run = run}; }
+extern const Implementation<SparseMaxPoolArrays> direct = {
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_max_pool

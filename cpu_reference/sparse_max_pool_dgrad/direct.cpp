@@ -26,10 +26,10 @@ namespace convladder::cpu_reference::sparse_max_pool_dgrad {
 namespace {
 
 /// dy [M][C], argmax [M][C], dx [N][C].
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* dy = arrays.in<float>("dy");
-  const auto* argmax = arrays.in<std::int32_t>("argmax");
-  auto* dx = arrays.out<float>("dx");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, const Context&) {
+  const auto* dy = arrays.dy;
+  const auto* argmax = arrays.argmax;
+  auto* dx = arrays.dx;
   const std::int64_t C = pool.C;
 
   std::fill_n(dx, pool.N * C, 0.0f);
@@ -43,6 +43,8 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> direct() { return {.run = run}; }
+extern const Implementation<SparseMaxPoolDgradArrays> direct = {
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_max_pool_dgrad

@@ -23,11 +23,11 @@ namespace convladder::cpu_reference::sparse_max_pool_dgrad {
 namespace {
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C].
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* dy = arrays.in<float>("dy");
-  const auto* argmax = arrays.in<std::int32_t>("argmax");
-  const auto* nbr_back = arrays.in<std::int32_t>("nbr_back");
-  auto* dx = arrays.out<float>("dx");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, const Context&) {
+  const auto* dy = arrays.dy;
+  const auto* argmax = arrays.argmax;
+  const auto* nbr_back = arrays.nbr_back;
+  auto* dx = arrays.dx;
   const std::int64_t C = pool.C, N = pool.N;
 
   for (std::int64_t in = 0; in < N; ++in) {
@@ -44,6 +44,8 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> gather() { return {.run = run}; }
+extern const Implementation<SparseMaxPoolDgradArrays> gather = {
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_max_pool_dgrad

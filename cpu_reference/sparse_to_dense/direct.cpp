@@ -32,10 +32,10 @@ namespace convladder::cpu_reference::sparse_to_dense {
 namespace {
 
 /// features [sites][C], coords [sites][1 + ndim], x [batch][C][cells].
-void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
-  const auto* features = arrays.in<float>("features");
-  const auto* coords = arrays.in<std::int32_t>("coords");
-  auto* x = arrays.out<float>("x");
+void run(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays, const Context&) {
+  const auto* features = arrays.features;
+  const auto* coords = arrays.coords;
+  auto* x = arrays.x;
   const RulebookProblem& grid = problem.grid;
   const std::int64_t C = problem.C, cells = cells_of(problem);
 
@@ -51,6 +51,8 @@ void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparseToDenseProblem> direct() { return {.run = run}; }
+extern const Implementation<SparseToDenseArrays> direct = {
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_to_dense

@@ -31,11 +31,11 @@ namespace {
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], dw [KV][Cin][Cout].
 template <class T>
-void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
-  const T* features = arrays.in<T>("features");
-  const T* dy = arrays.in<T>("dy");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  float* dw = arrays.out<float>("dw");
+void run_as(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
+  const T* features = arrays.features;
+  const T* dy = arrays.dy;
+  const auto* pairs = arrays.pairs;
+  float* dw = arrays.dw;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
   std::fill_n(dw, conv.book.KV * Cin * Cout, 0.0f);
@@ -49,7 +49,7 @@ void run_as(const SparseConvProblem& conv, const Arguments& arrays) {
   }
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context&) {
   with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
@@ -57,6 +57,9 @@ std::string choice_in_words(const SparseConvProblem& conv) { return dtype_name(c
 
 }  // namespace
 
-Implementation<SparseConvProblem> direct() { return {.run = run, .choice = choice_in_words}; }
+extern const Implementation<SparseWgradArrays> direct = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::sparse_wgrad

@@ -39,12 +39,12 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  const float* features = arrays.in<float>("features");
-  const float* dy = arrays.in<float>("dy");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  const auto* offsets = arrays.in<std::int32_t>("offsets");
-  float* dw = arrays.out<float>("dw");
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context& context) {
+  const float* features = arrays.features;
+  const float* dy = arrays.dy;
+  const auto* pairs = arrays.pairs;
+  const auto* offsets = arrays.offsets;
+  float* dw = arrays.dw;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 
   for (std::int64_t k = 0; k < conv.book.KV; ++k) {
@@ -55,8 +55,8 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
       continue;
     }
     const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
-    const MatrixMap inputs(arrays.workspace<float>(), count, Cin);
-    const MatrixMap gradients(arrays.workspace<float>() + count * Cin, count, Cout);
+    const MatrixMap inputs(context.workspace_as<float>(), count, Cin);
+    const MatrixMap gradients(context.workspace_as<float>() + count * Cin, count, Cout);
 
     gather_rows(features, pairs_k, Side::in, inputs);
     gather_rows(dy, pairs_k, Side::out, gradients);
@@ -66,8 +66,10 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> gather_gemm_scatter() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<SparseWgradArrays> gather_gemm_scatter = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::cpu_reference::sparse_wgrad

@@ -185,7 +185,7 @@ void share_out(const TileMapProblem& map, Units& units) {
   }
 }
 
-void run(const TileMapProblem& map, const Arguments& arrays) {
+void run(const TileMapProblem& map, const TileMapArrays& arrays, const Context&) {
   Units units;
   if (map.map == TileMap::stream_k) {
     share_out(map, units);
@@ -194,13 +194,16 @@ void run(const TileMapProblem& map, const Arguments& arrays) {
   }
   const std::vector<std::int32_t>& rows = units.rows();
   const auto count = static_cast<std::int64_t>(rows.size()) / kUnitColumns;
-  std::copy(rows.begin(), rows.end(), arrays.create<std::int32_t>("units", {count, kUnitColumns}));
+  std::copy(rows.begin(), rows.end(), arrays.create("units", {count, kUnitColumns}));
 }
 
 std::string choice_in_words(const TileMapProblem& map) { return map_in_words(map); }
 
 }  // namespace
 
-Implementation<TileMapProblem> maps() { return {.run = run, .choice = choice_in_words}; }
+extern const Implementation<TileMapArrays> maps = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::cpu_reference::tile_map

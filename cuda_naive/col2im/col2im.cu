@@ -94,21 +94,21 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  launch_col2im(problem, arrays.in<float>("col"), arrays.out<float>("x"));
+void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context&) {
+  if (problem.request == Request::none) return;
+  const unsigned blocks = blocks_for(problem.C * problem.channel_size(), kThreads, kMaxBlocks);
+  for (std::int64_t n = 0; n < problem.N; ++n) {
+    launch(col2im_gather, {blocks, kThreads}, problem,
+           arrays.col + n * problem.rows() * problem.columns(),
+           arrays.x + n * problem.C * problem.channel_size());
+  }
 }
 
 }  // namespace
 
-void launch_col2im(const Im2colProblem& problem, const float* col, float* x) {
-  if (problem.request == Request::none) return;
-  const unsigned blocks = blocks_for(problem.C * problem.channel_size(), kThreads, kMaxBlocks);
-  for (std::int64_t n = 0; n < problem.N; ++n) {
-    launch(col2im_gather, {blocks, kThreads}, problem, col + n * problem.rows() * problem.columns(),
-           x + n * problem.C * problem.channel_size());
-  }
-}
-
-Implementation<Im2colProblem> col2im() { return {.supports = supports, .run = run}; }
+extern const Implementation<Col2imArrays> col2im = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::col2im

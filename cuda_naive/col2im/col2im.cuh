@@ -4,10 +4,11 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::col2im {
 
-/// col [N][rows][columns] to x [N][C][D][H][W], as the problem's request says: a launch an image.
-void launch_col2im(const Im2colProblem& problem, const float* col, float* x);
+/// The rung.
+extern const Implementation<Col2imArrays> col2im;
 
 }  // namespace convladder::BACKEND::cuda_naive::col2im

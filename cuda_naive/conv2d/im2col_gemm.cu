@@ -89,10 +89,10 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  float* y = arrays.out<float>("y");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  float* y = arrays.y;
+  float* col = context.workspace_as<float>();
 
   const Im2colProblem columns = columns_of_one_image(conv);
   const std::int64_t windows = columns.columns();                // P * Q
@@ -104,7 +104,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                       .N = static_cast<int>(windows),
                       .K = static_cast<int>(group_rows),
                       .groups = conv.groups,
-                      .a = {.data = arrays.in<float>("weights"),
+                      .a = {.data = arrays.weights,
                             .row_stride = group_rows,
                             .column_stride = 1,
                             .group_stride = group_k * group_rows},
@@ -116,7 +116,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                             .row_stride = windows,
                             .column_stride = 1,
                             .group_stride = group_k * windows},
-                      .bias = arrays.in_or_null<float>("bias")};
+                      .bias = arrays.bias};
   if (columns_are_x(conv)) {
     product.images = conv.N;
     product.b.data = x;
@@ -127,7 +127,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     return;
   }
   for (std::int64_t n = 0; n < conv.N; ++n) {
-    im2col::launch_im2col(columns, x + n * x_size, col);
+    im2col::im2col(columns, {x + n * x_size, col});
     product.c.data = y + n * y_size;
     gemm::launch_gemm(product);  // the next image's im2col waits for it: one stream
   }
@@ -142,11 +142,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> im2col_gemm() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> im2col_gemm = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d

@@ -78,15 +78,18 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(std::int64_t{conv.N} * conv.P * conv.Q, kBlock, kMaxGridX - 1),
                   blocks_for(conv.K, 1, kMaxGridYZ));
-  launch(conv2d_implicit_gemm, {grid, dim3(kBlock)}, conv, arrays.in<float>("x"),
-         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+  launch(conv2d_implicit_gemm, {grid, dim3(kBlock)}, conv, arrays.x, arrays.weights, arrays.bias,
+         arrays.y);
 }
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm() { return {.supports = supports, .run = run}; }
+extern const Implementation<Conv2dArrays> implicit_gemm = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d

@@ -23,7 +23,7 @@
 /// Declined: other layouts than NCHW, other types than float32.
 /// **Try.** Give the lanes of a warp pixels with the same remainder, w = residue + stride * lane.
 /// What happens to the loads of dy, and to the stores of dx?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 
@@ -83,15 +83,18 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(conv.W, kBlockW), blocks_for(conv.H, kBlockH, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * conv.C, 1, kMaxGridYZ));
-  launch(conv2d_dgrad_gather, {grid, dim3(kBlockW, kBlockH)}, conv, arrays.in<float>("dy"),
-         arrays.in<float>("weights"), arrays.out<float>("dx"));
+  launch(conv2d_dgrad_gather, {grid, dim3(kBlockW, kBlockH)}, conv, arrays.dy, arrays.weights,
+         arrays.dx);
 }
 
 }  // namespace
 
-Implementation<Conv2dProblem> gather() { return {.supports = supports, .run = run}; }
+extern const Implementation<Conv2dDgradArrays> gather = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d_dgrad

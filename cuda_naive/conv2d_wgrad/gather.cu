@@ -19,7 +19,7 @@
 /// **Try.** Let the 32 lanes of a warp share a weight: each adds up every 32nd output, then
 /// `__shfl_xor_sync` adds up the lanes. Which loads are coalesced now, and how many warps does B1
 /// have?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 
@@ -85,17 +85,19 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context&) {
+  const float* dy = arrays.dy;
   const std::int64_t weights = std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
-  launch(weight_gradient, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv,
-         arrays.in<float>("x"), dy, arrays.out<float>("dw"));
-  launch(bias_gradient, {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy,
-         arrays.out<float>("db"));
+  launch(weight_gradient, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv, arrays.x, dy,
+         arrays.dw);
+  launch(bias_gradient, {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy, arrays.db);
 }
 
 }  // namespace
 
-Implementation<Conv2dProblem> gather() { return {.supports = supports, .run = run}; }
+extern const Implementation<Conv2dWgradArrays> gather = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d_wgrad

@@ -44,16 +44,18 @@ __global__ void gemm_direct(GemmProblem gemm, const float* a, const float* b, fl
   }
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
-  const float* a = arrays.in<float>("a");
-  const float* b = arrays.in<float>("b");
-  float* c = arrays.out<float>("c");
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  const float* a = arrays.a;
+  const float* b = arrays.b;
+  float* c = arrays.c;
   const dim3 grid(blocks_for(gemm.N, kBlockN), blocks_for(gemm.M, kBlockM, kMaxGridYZ));
   launch(gemm_direct, {grid, dim3(kBlockN, kBlockM)}, gemm, a, b, c);
 }
 
 }  // namespace
 
-Implementation<GemmProblem> direct() { return {.run = run}; }
+extern const Implementation<GemmArrays> direct = {
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::gemm

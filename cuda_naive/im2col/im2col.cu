@@ -79,22 +79,21 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  launch_im2col(problem, arrays.in<float>("x"), arrays.out<float>("col"));
-}
-
-}  // namespace
-
-void launch_im2col(const Im2colProblem& problem, const float* x, float* col) {
+void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
   const unsigned blocks = blocks_for(problem.C * problem.columns(), kThreads, kMaxBlocks);
   for (std::int64_t n = 0; n < problem.N; ++n) {
     launch(im2col_grid_stride, {blocks, kThreads}, problem,
-           x + n * problem.C * problem.channel_size(),
-           col + n * problem.rows() * problem.columns());
+           arrays.x + n * problem.C * problem.channel_size(),
+           arrays.col + n * problem.rows() * problem.columns());
   }
 }
 
-Implementation<Im2colProblem> im2col() { return {.supports = supports, .run = run}; }
+}  // namespace
+
+extern const Implementation<Im2colArrays> im2col = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::im2col

@@ -4,10 +4,11 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::im2col {
 
-/// x [N][C][D][H][W] to col [N][rows][columns], as the problem's request says: a launch an image.
-void launch_im2col(const Im2colProblem& problem, const float* x, float* col);
+/// The rung.
+extern const Implementation<Im2colArrays> im2col;
 
 }  // namespace convladder::BACKEND::cuda_naive::im2col

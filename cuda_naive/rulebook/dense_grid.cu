@@ -136,10 +136,10 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
   const std::int64_t items = std::int64_t{book.KV} * book.sites;
-  auto* grid = arrays.workspace<std::int32_t>();
+  auto* grid = context.workspace_as<std::int32_t>();
   std::int32_t* counts = grid + key_count(book, book.shape);
   std::int32_t* ins = counts + book.KV;
   std::int32_t* outs = ins + items;
@@ -150,26 +150,29 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(clear_cells, {item_blocks, kThreads}, book, coords, grid);
   launch(fill_cells, {row_blocks, kThreads}, book, coords, grid);
   launch(find_duplicates, {row_blocks, kThreads}, book, coords, grid, sites.errors());
-  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));
+  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts,
+                        current_stream()));
   launch(find_pairs, {item_blocks, kThreads}, book, coords, grid, counts, ins, outs);
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
   exclusive_sum(counts, offsets.data(), book.KV);
   sites.require_distinct();
 
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
   check(cudaMemcpyAsync(out_coords, coords,
                         static_cast<std::size_t>(book.sites) *
                             static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-                        cudaMemcpyDeviceToDevice));
+                        cudaMemcpyDeviceToDevice, current_stream()));
   const std::int64_t P = downloaded(offsets.data() + book.KV);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  auto* pairs = arrays.create("pairs", {P, kPairColumns});
   launch(pack_pairs, {item_blocks, kThreads}, book, ins, outs, offsets.data(), pairs);
 }
 
 }  // namespace
 
-Implementation<RulebookProblem> dense_grid() {
-  return {.supports = supports, .workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<RulebookArrays> dense_grid = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::rulebook

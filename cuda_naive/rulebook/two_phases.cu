@@ -141,17 +141,18 @@ void check_distinct(const RulebookProblem& book, const std::int32_t* coords,
 
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
   const std::int64_t items = std::int64_t{book.KV} * book.sites;
-  const auto [grid, counts, bytes] = workspace_at(book, arrays.workspace<std::int32_t>());
+  const auto [grid, counts, bytes] = workspace_at(book, context.workspace_as<std::int32_t>());
 
   const SiteCheck sites(book, coords);
   check_distinct(book, coords, sites);
 
   const DeviceArray<std::int64_t> candidates(items), sorted(items), keys(items), key_total(1);
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
-  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));
+  check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts,
+                        current_stream()));
   launch(list_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, coords,
          candidates.data(), counts);
   exclusive_sum(counts, offsets.data(), book.KV);
@@ -163,18 +164,18 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, found, keys.data(),
          grid);
   if (book.mode == SparseMode::inverse) {
-    auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+    auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
     check(cudaMemcpyAsync(out_coords, coords,
                           static_cast<std::size_t>(book.sites) *
                               static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-                          cudaMemcpyDeviceToDevice));
+                          cudaMemcpyDeviceToDevice, current_stream()));
   } else {
-    auto* out_coords = arrays.create<std::int32_t>("out_coords", {found, 1 + book.ndim});
+    auto* out_coords = arrays.create("out_coords", {found, 1 + book.ndim});
     launch(write_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, book, found,
            keys.data(), out_coords);
   }
   const std::int64_t P = downloaded(offsets.data() + book.KV);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  auto* pairs = arrays.create("pairs", {P, kPairColumns});
   launch(write_pairs, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, candidates.data(),
          grid, offsets.data(), pairs);
 }
@@ -185,11 +186,11 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> two_phases() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> two_phases = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::rulebook

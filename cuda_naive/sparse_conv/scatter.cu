@@ -58,12 +58,11 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  float* y = arrays.out<float>("y");
-  launch_fill_rows(conv.M, conv.Cout, arrays.in_or_null<float>("bias"), y);
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
+  float* y = arrays.y;
+  launch_fill_rows(conv.M, conv.Cout, arrays.bias, y);
   launch(sparse_conv_scatter, {blocks_for(conv.pairs * conv.Cout, kThreads, kMaxBlocks), kThreads},
-         conv, arrays.in<float>("features"), arrays.in<float>("weights"),
-         arrays.in<std::int32_t>("pairs"), y);
+         conv, arrays.features, arrays.weights, arrays.pairs, y);
   launch_activate(conv.M, conv.Cout, conv.activation, y);
 }
 
@@ -73,8 +72,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> scatter() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> scatter = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_conv

@@ -54,17 +54,20 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  float* dx = arrays.out<float>("dx");
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context&) {
+  float* dx = arrays.dx;
   const std::int64_t outputs = std::int64_t{conv.N} * conv.Cin;
-  check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(outputs) * sizeof(float)));
+  check(
+      cudaMemsetAsync(dx, 0, static_cast<std::size_t>(outputs) * sizeof(float), current_stream()));
   launch(sparse_dgrad_scatter, {blocks_for(conv.pairs * conv.Cin, kThreads, kMaxBlocks), kThreads},
-         conv, arrays.in<float>("dy"), arrays.in<float>("weights"),
-         arrays.in<std::int32_t>("pairs"), dx);
+         conv, arrays.dy, arrays.weights, arrays.pairs, dx);
 }
 
 }  // namespace
 
-Implementation<SparseConvProblem> scatter() { return {.supports = supports, .run = run}; }
+extern const Implementation<SparseDgradArrays> scatter = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_dgrad

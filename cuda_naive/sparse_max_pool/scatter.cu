@@ -83,22 +83,22 @@ std::size_t workspace_bytes(const SparsePoolProblem& pool) {
   return static_cast<std::size_t>(std::int64_t{pool.M} * pool.C) * sizeof(Key);
 }
 
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* features = arrays.in<float>("features");
-  Key* keys = arrays.workspace<Key>();
+void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const Context& context) {
+  const auto* features = arrays.features;
+  Key* keys = context.workspace_as<Key>();
   const std::int64_t outputs = std::int64_t{pool.M} * pool.C;
-  check(cudaMemsetAsync(keys, 0, workspace_bytes(pool)));
+  check(cudaMemsetAsync(keys, 0, workspace_bytes(pool), current_stream()));
   launch(offer_pairs, {blocks_for(pool.pairs * pool.C, kThreads, kMaxBlocks), kThreads}, pool,
-         features, arrays.in<std::int32_t>("pairs"), keys);
+         features, arrays.pairs, keys);
   launch(take_winners, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, features,
-         arrays.in<std::int32_t>("nbr"), keys, arrays.out<float>("y"),
-         arrays.out<std::int32_t>("argmax"));
+         arrays.nbr, keys, arrays.y, arrays.argmax);
 }
 
 }  // namespace
 
-Implementation<SparsePoolProblem> scatter() {
-  return {.workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<SparseMaxPoolArrays> scatter = {
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_max_pool

@@ -42,17 +42,19 @@ __global__ void give_to_winners(SparsePoolProblem pool, const float* dy, const s
   }
 }
 
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  float* dx = arrays.out<float>("dx");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, const Context&) {
+  float* dx = arrays.dx;
   const std::int64_t inputs = std::int64_t{pool.N} * pool.C;
-  check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(inputs) * sizeof(float)));
+  check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(inputs) * sizeof(float), current_stream()));
   launch(give_to_winners,
          {blocks_for(std::int64_t{pool.M} * pool.C, kThreads, kMaxBlocks), kThreads}, pool,
-         arrays.in<float>("dy"), arrays.in<std::int32_t>("argmax"), dx);
+         arrays.dy, arrays.argmax, dx);
 }
 
 }  // namespace
 
-Implementation<SparsePoolProblem> scatter() { return {.run = run}; }
+extern const Implementation<SparseMaxPoolDgradArrays> scatter = {
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_max_pool_dgrad

@@ -46,17 +46,20 @@ __global__ void scatter_rows(SparseToDenseProblem problem, const float* features
   }
 }
 
-void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
-  float* x = arrays.out<float>("x");
+void run(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays, const Context&) {
+  float* x = arrays.x;
   const std::int64_t elements = problem.grid.batch * cells_of(problem) * problem.C;
-  check(cudaMemsetAsync(x, 0, static_cast<std::size_t>(elements) * sizeof(float)));
+  check(
+      cudaMemsetAsync(x, 0, static_cast<std::size_t>(elements) * sizeof(float), current_stream()));
   const std::int64_t copies = std::int64_t{problem.grid.sites} * problem.C;
   launch(scatter_rows, {blocks_for(copies, kThreads, kMaxBlocks), kThreads}, problem,
-         arrays.in<float>("features"), arrays.in<std::int32_t>("coords"), x);
+         arrays.features, arrays.coords, x);
 }
 
 }  // namespace
 
-Implementation<SparseToDenseProblem> scatter() { return {.run = run}; }
+extern const Implementation<SparseToDenseArrays> scatter = {
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_to_dense

@@ -53,17 +53,20 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  float* dw = arrays.out<float>("dw");
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context&) {
+  float* dw = arrays.dw;
   const std::int64_t weights = std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
-  check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));
+  check(
+      cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float), current_stream()));
   launch(sparse_wgrad_scatter, {blocks_for(conv.pairs * conv.Cout, kThreads, kMaxBlocks), kThreads},
-         conv, arrays.in<float>("features"), arrays.in<float>("dy"),
-         arrays.in<std::int32_t>("pairs"), dw);
+         conv, arrays.features, arrays.dy, arrays.pairs, dw);
 }
 
 }  // namespace
 
-Implementation<SparseConvProblem> scatter() { return {.supports = supports, .run = run}; }
+extern const Implementation<SparseWgradArrays> scatter = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::sparse_wgrad

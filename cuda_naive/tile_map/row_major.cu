@@ -54,9 +54,9 @@ Declined supports(const TileMapProblem& map) {
   return {};
 }
 
-void run(const TileMapProblem& map, const Arguments& arrays) {
+void run(const TileMapProblem& map, const TileMapArrays& arrays, const Context&) {
   const std::int64_t tiles = std::int64_t{map.tiles_m} * map.tiles_n;
-  auto* units = arrays.create<std::int32_t>("units", {map.batch * tiles, kUnitColumns});
+  auto* units = arrays.create("units", {map.batch * tiles, kUnitColumns});
   // Not blocks_for(): which block does which work is the result.
   const dim3 grid(static_cast<unsigned>(tiles), 1,
                   static_cast<unsigned>(std::min(std::int64_t{map.batch}, kMaxGridYZ)));
@@ -65,6 +65,9 @@ void run(const TileMapProblem& map, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<TileMapProblem> row_major() { return {.supports = supports, .run = run}; }
+extern const Implementation<TileMapArrays> row_major = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_naive::tile_map

@@ -8,6 +8,7 @@
 #include "device_arena.hpp"
 #include "error_state.hpp"
 #include "settings.hpp"
+#include "streams.hpp"
 
 namespace cuda_on_cpu {
 namespace {
@@ -172,10 +173,14 @@ cudaError_t cudaFree(void* pointer) {
   return overrun.empty() ? cudaSuccess : remember(cudaErrorIllegalAddress, overrun);
 }
 
-cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t /*stream*/) {
-  return cudaMalloc(pointer, bytes);
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
+  const cudaError_t refused = check_stream(stream, "cudaMallocAsync");
+  return refused == cudaSuccess ? cudaMalloc(pointer, bytes) : refused;
 }
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t /*stream*/) { return cudaFree(pointer); }
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  const cudaError_t refused = check_stream(stream, "cudaFreeAsync");
+  return refused == cudaSuccess ? cudaFree(pointer) : refused;
+}
 
 cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned /*flags*/) {
   return allocate_host(pointer, bytes, cudaMemoryTypeManaged);
@@ -198,31 +203,36 @@ cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t widt
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return copy(to, bytes, from, bytes, {bytes}, kind);
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t /*stream*/) {
-  return cudaMemcpy(to, from, bytes, kind);
+                            cudaStream_t stream) {
+  const cudaError_t refused = check_stream(stream, "cudaMemcpy");
+  return refused == cudaSuccess ? copy(to, bytes, from, bytes, {bytes}, kind) : refused;
 }
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return copy(to, to_pitch, from, from_pitch, {width, height}, kind);
+  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
-                              cudaMemcpyKind kind, cudaStream_t /*stream*/) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  const cudaError_t refused = check_stream(stream, "cudaMemcpy2D");
+  return refused == cudaSuccess ? copy(to, to_pitch, from, from_pitch, {width, height}, kind)
+                                : refused;
 }
 
 cudaError_t cudaMemset(void* pointer, int byte, std::size_t bytes) {
-  return set(pointer, bytes, byte, {bytes});
+  return cudaMemsetAsync(pointer, byte, bytes, nullptr);
 }
-cudaError_t cudaMemsetAsync(void* pointer, int byte, std::size_t bytes, cudaStream_t /*stream*/) {
-  return cudaMemset(pointer, byte, bytes);
+cudaError_t cudaMemsetAsync(void* pointer, int byte, std::size_t bytes, cudaStream_t stream) {
+  const cudaError_t refused = check_stream(stream, "cudaMemset");
+  return refused == cudaSuccess ? set(pointer, bytes, byte, {bytes}) : refused;
 }
 cudaError_t cudaMemset2D(void* pointer, std::size_t pitch, int byte, std::size_t width,
                          std::size_t height) {
-  return set(pointer, pitch, byte, {width, height});
+  const cudaError_t refused = check_stream(nullptr, "cudaMemset2D");
+  return refused == cudaSuccess ? set(pointer, pitch, byte, {width, height}) : refused;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
@@ -247,7 +257,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t detail::copy_to_symbol(const void* symbol, std::size_t symbol_bytes, const void* from,
-                                   std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
+                                   std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
+  if (const cudaError_t refused = check_stream(stream, "cudaMemcpyToSymbol");
+      refused != cudaSuccess) {
+    return refused;
+  }
   if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
       kind != cudaMemcpyDefault) {
     return remember(cudaErrorInvalidMemcpyDirection);
@@ -258,12 +273,16 @@ cudaError_t detail::copy_to_symbol(const void* symbol, std::size_t symbol_bytes,
   }
   // The symbol is an ordinary variable here, which only this function may take for device memory.
   unsigned char* const to = static_cast<unsigned char*>(const_cast<void*>(symbol)) + offset;
-  return cudaMemcpy(to, from, bytes,
-                    kind == cudaMemcpyDeviceToDevice ? cudaMemcpyDeviceToHost : cudaMemcpyDefault);
+  return copy(to, bytes, from, bytes, {bytes},
+              kind == cudaMemcpyDeviceToDevice ? cudaMemcpyDeviceToHost : cudaMemcpyDefault);
 }
 
 cudaError_t detail::copy_from_symbol(void* to, const void* symbol, std::size_t symbol_bytes,
                                      std::size_t bytes, std::size_t offset, cudaMemcpyKind kind) {
+  if (const cudaError_t refused = check_stream(nullptr, "cudaMemcpyFromSymbol");
+      refused != cudaSuccess) {
+    return refused;
+  }
   if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
       kind != cudaMemcpyDefault) {
     return remember(cudaErrorInvalidMemcpyDirection);
@@ -273,8 +292,8 @@ cudaError_t detail::copy_from_symbol(void* to, const void* symbol, std::size_t s
                                                std::to_string(symbol_bytes) + " bytes.");
   }
   const unsigned char* const from = static_cast<const unsigned char*>(symbol) + offset;
-  return cudaMemcpy(to, from, bytes,
-                    kind == cudaMemcpyDeviceToDevice ? cudaMemcpyHostToDevice : cudaMemcpyDefault);
+  return copy(to, bytes, from, bytes, {bytes},
+              kind == cudaMemcpyDeviceToDevice ? cudaMemcpyHostToDevice : cudaMemcpyDefault);
 }
 
 }  // namespace cuda_on_cpu

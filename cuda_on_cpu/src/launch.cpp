@@ -9,6 +9,7 @@
 #include "report_text.hpp"
 #include "static_shared_registry.hpp"
 #include "statistics.hpp"
+#include "streams.hpp"
 #include "symbol_name.hpp"
 #include "worker_pool.hpp"
 
@@ -106,6 +107,9 @@ cudaError_t detail::launch(const cudaLaunchConfig_t& config, const BoundKernel& 
   static const bool layout_checked = (check_static_shared_layout(), true);
   static_cast<void>(layout_checked);
 
+  if (const cudaError_t refused = check_stream(config.stream, "A launch"); refused != cudaSuccess) {
+    return refused;
+  }
   if (const Refusal refusal = check(config, kernel.function); refusal.error != cudaSuccess) {
     return remember(refusal.error, "The launch of " + function_name(kernel.function) +
                                        " is refused: " + refusal.why + ".");

@@ -1,15 +1,18 @@
 #include <chrono>
+#include <cuda_on_cpu/control.hpp>
 #include <cuda_on_cpu/runtime_api.hpp>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "error_state.hpp"
+#include "streams.hpp"
+
+struct CUstream_st {};
 
 namespace cuda_on_cpu {
 
 using Clock = std::chrono::steady_clock;
-
-struct CUstream_st {};
 
 struct CUevent_st {
   bool timed;
@@ -54,11 +57,27 @@ Handles<CUevent_st>& events() {
 }
 
 /// Null, 1 and 2 are CUDA's default streams.
+thread_local bool default_stream_is_forbidden = false;
+
 bool is_stream(cudaStream_t stream) {
   return reinterpret_cast<std::uintptr_t>(stream) <= 2 || streams().has(stream);
 }
 
 }  // namespace
+
+cudaError_t check_stream(cudaStream_t stream, const char* what) {
+  if (stream == nullptr && default_stream_is_forbidden) {
+    return remember(
+        cudaErrorInvalidResourceHandle,
+        std::string(what) + " is refused: it uses the default stream, which is forbidden here.");
+  }
+  return is_stream(stream) ? cudaSuccess : remember(cudaErrorInvalidResourceHandle);
+}
+
+control::ForbidDefaultStream::ForbidDefaultStream() : before_(default_stream_is_forbidden) {
+  default_stream_is_forbidden = true;
+}
+control::ForbidDefaultStream::~ForbidDefaultStream() { default_stream_is_forbidden = before_; }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
@@ -79,18 +98,22 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return is_stream(stream) ? take_kernel_error() : remember(cudaErrorInvalidResourceHandle);
+  const cudaError_t refused = check_stream(stream, "cudaStreamSynchronize");
+  return refused == cudaSuccess ? take_kernel_error() : refused;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
-  return is_stream(stream) && events().has(event) ? cudaSuccess
-                                                  : remember(cudaErrorInvalidResourceHandle);
+  if (!events().has(event)) return remember(cudaErrorInvalidResourceHandle);
+  return check_stream(stream, "cudaStreamWaitEvent");
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
-  if (!is_stream(stream)) return remember(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t refused = check_stream(stream, "cudaLaunchHostFunc");
+      refused != cudaSuccess) {
+    return refused;
+  }
   if (function == nullptr) return remember(cudaErrorInvalidValue);
   function(user_data);
   return cudaSuccess;
@@ -111,7 +134,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (!events().has(event) || !is_stream(stream)) return remember(cudaErrorInvalidResourceHandle);
+  if (!events().has(event)) return remember(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t refused = check_stream(stream, "cudaEventRecord"); refused != cudaSuccess) {
+    return refused;
+  }
   event->recorded = true;
   event->time = Clock::now();
   return cudaSuccess;
@@ -136,6 +162,12 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
   return remember(cudaErrorNotSupported);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  if (!is_stream(stream)) return remember(cudaErrorInvalidResourceHandle);
+  if (status == nullptr) return remember(cudaErrorInvalidValue);
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
   return remember(cudaErrorNotSupported);

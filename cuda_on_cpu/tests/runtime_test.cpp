@@ -86,6 +86,36 @@ TEST_CASE("there is one device with the limits of compute capability 9.0") {
   CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 1) == cudaErrorInvalidDevice);
 }
 
+TEST_CASE("the default stream can be forbidden to a thread") {
+  const Defaults defaults;
+  DeviceArray<int> device(10);
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  int host[10] = {};
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  {
+    const cuda_on_cpu::control::ForbidDefaultStream forbid;
+    const auto refused = cudaErrorInvalidResourceHandle;
+    CHECK(launch(print_hello, {1, 1}) == refused);
+    CHECK(cuda_on_cpu::control::last_report().find("default stream") != std::string::npos);
+    CHECK(cudaMemcpy(host, device.data(), sizeof host, cudaMemcpyDeviceToHost) == refused);
+    CHECK(cudaMemsetAsync(device.data(), 0, sizeof host) == refused);
+    CHECK(cudaEventRecord(event) == refused);
+    CHECK(cudaStreamSynchronize(nullptr) == refused);
+    void* memory = nullptr;
+    CHECK(cudaMallocAsync(&memory, 4, nullptr) == refused);
+    CHECK(cudaMemsetAsync(device.data(), 0, sizeof host, stream) == cudaSuccess);
+    CHECK(cudaEventRecord(event, stream) == cudaSuccess);
+    std::thread([&] { CHECK(cudaEventRecord(event) == cudaSuccess); }).join();
+  }
+  CHECK(cudaMemcpy(host, device.data(), sizeof host, cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(cudaMemsetAsync(device.data(), 0, sizeof host, reinterpret_cast<cudaStream_t>(&host)) ==
+        cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventDestroy(event) == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
 TEST_CASE("occupancy follows from threads and shared memory") {
   int blocks = 0;
   REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, print_hello, 256, 0) ==

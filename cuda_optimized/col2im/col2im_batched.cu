@@ -86,18 +86,18 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  launch_col2im_batched(problem, arrays.in<float>("col"), arrays.out<float>("x"));
+void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context&) {
+  if (problem.request == Request::none) return;
+  const std::int64_t pixels = std::int64_t{problem.N} * problem.C * problem.channel_size();
+  launch(col2im_all_images, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem,
+         arrays.col, arrays.x);
 }
 
 }  // namespace
 
-void launch_col2im_batched(const Im2colProblem& problem, const float* col, float* x) {
-  if (problem.request == Request::none) return;
-  const std::int64_t pixels = std::int64_t{problem.N} * problem.C * problem.channel_size();
-  launch(col2im_all_images, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem, col, x);
-}
-
-Implementation<Im2colProblem> col2im_batched() { return {.supports = supports, .run = run}; }
+extern const Implementation<Col2imArrays> col2im_batched = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::col2im

@@ -4,10 +4,11 @@
 
 #include "core/cuda/launch.hpp"
 #include "core/im2col_problem.hpp"
+#include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {
 
-/// col [N][rows][columns] to x [N][C][D][H][W], as the problem's request says: one launch.
-void launch_col2im_batched(const Im2colProblem& problem, const float* col, float* x);
+/// The rung.
+extern const Implementation<Col2imArrays> col2im_batched;
 
 }  // namespace convladder::BACKEND::cuda_optimized::col2im

@@ -78,8 +78,8 @@ Declined supports(const Im2colProblem& problem) {
   return too_large_for_steps(problem);
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  launch_col2im_strided_steps(problem, arrays.in<float>("col"), arrays.out<float>("x"));
+void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context&) {
+  launch_col2im_strided_steps(problem, arrays.col, arrays.x);
 }
 
 }  // namespace
@@ -91,6 +91,9 @@ void launch_col2im_strided_steps(const Im2colProblem& problem, const float* col,
          steps_of(problem), col, x);
 }
 
-Implementation<Im2colProblem> col2im_strided_steps() { return {.supports = supports, .run = run}; }
+extern const Implementation<Col2imArrays> col2im_strided_steps = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::col2im

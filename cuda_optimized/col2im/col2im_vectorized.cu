@@ -219,9 +219,9 @@ Declined supports(const Im2colProblem& problem) {
   return too_large_for_steps(problem);
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  const float* col = arrays.in<float>("col");
-  float* x = arrays.out<float>("x");
+void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context&) {
+  const float* col = arrays.col;
+  float* x = arrays.x;
   if (problem.request == Request::none) return;
   const auto aligned = [](const float* array) {
     return reinterpret_cast<std::uintptr_t>(array) % sizeof(float4) == 0;
@@ -263,8 +263,10 @@ std::string choice_in_words(const Im2colProblem& problem) {
 
 }  // namespace
 
-Implementation<Im2colProblem> col2im_vectorized() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<Col2imArrays> col2im_vectorized = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::col2im

@@ -223,11 +223,11 @@ Choice choose(const Conv2dProblem& conv, bool pairs) {
 /// Whether all rows of x and y begin at multiples of 8 bytes, if the first ones do.
 bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const PlanePlan plan = plan_of(conv).value();
-  const float* x = arrays.in<float>("x");
-  float* y = arrays.out<float>("y");
+  const float* x = arrays.x;
+  float* y = arrays.y;
   const bool pairs =
       rows_in_pairs(conv) &&
       (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % 8 == 0;
@@ -235,7 +235,7 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
                   blocks_for(conv.P, plan.rows, kMaxGridYZ));
   launch(choose(conv, pairs).kernel,
          {grid, static_cast<unsigned>(plan.threads()), static_cast<std::size_t>(plan.bytes())},
-         conv, plan, x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
+         conv, plan, x, arrays.weights, arrays.bias, y);
 }
 
 std::string choice_in_words(const Conv2dProblem& problem) {
@@ -249,8 +249,11 @@ std::string choice_in_words(const Conv2dProblem& problem) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> depthwise() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> depthwise = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -27,6 +27,7 @@
 /// **Try.** B7 (32x512x7x7, 512 filters 3x3) has 2.4 million weights. How many launches is that,
 /// how many blocks has each of them, and how many could the GPU hold?
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/constant_memory.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -143,19 +144,20 @@ Kernel kernel_for(const Conv2dProblem& conv) {
   }
 }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows));
+  const ConstantMemoryTurn turn;
   for_each_piece(conv, [&](const WeightPiece& piece) {
-    upload(conv, piece, arrays.in<float>("weights"), constant_weights);
+    upload(conv, piece, arrays.weights, constant_weights);
     const std::int64_t planes = std::int64_t{conv.N} * (piece.k_end - piece.k_begin);
     const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                     blocks_for(planes, 1, kMaxGridYZ));
     launch(kernel_for(conv), {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))},
-           conv, piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns),
-           arrays.in<float>("x"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+           conv, piece, static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns), arrays.x,
+           arrays.bias, arrays.y);
   });
 }
 
@@ -173,8 +175,11 @@ std::string choice_in_words(const Conv2dProblem& problem) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_constant_weights() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_constant_weights = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

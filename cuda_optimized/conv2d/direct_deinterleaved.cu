@@ -257,32 +257,31 @@ Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   if (choose(without_idle_strides(conv))) return {};
-  return direct_row_tile().supports(conv);
+  return direct_row_tile.supports(conv);
 }
 
 OutputTile tile_of(const Conv2dProblem& problem) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const auto choice = choose(conv);
-  return choice ? choice->tile : direct_row_tile().tile(problem);
+  return choice ? choice->tile : direct_row_tile.tile(problem);
 }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context& context) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  if (!choose(conv)) return direct_row_tile().run(problem, arrays);
+  if (!choose(conv)) return direct_row_tile.run(problem, arrays, context);
   const Choice choice = choose(conv).value();
   const OutputTile tile = choice.tile;
   const dim3 block(static_cast<unsigned>(choice.threads));
   const int filter_tiles = conv.groups * ceil_div(conv.K / conv.groups, choice.filters);
   const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * filter_tiles, 1, kMaxGridYZ));
-  launch(choice.kernel, {grid, block, static_cast<std::size_t>(choice.bytes)}, conv,
-         arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
-         arrays.out<float>("y"));
+  launch(choice.kernel, {grid, block, static_cast<std::size_t>(choice.bytes)}, conv, arrays.x,
+         arrays.weights, arrays.bias, arrays.y);
 }
 
 std::string choice_in_words(const Conv2dProblem& problem) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  if (!choose(conv)) return direct_row_tile().choice(problem);
+  if (!choose(conv)) return direct_row_tile.choice(problem);
   const Choice choice = choose(conv).value();
   return text(conv.R, " x ", conv.S, ", stride 2, ", choice.filters, " filters a block",
               choice.all_stages ? "" : ", fewer channels than places",
@@ -291,8 +290,11 @@ std::string choice_in_words(const Conv2dProblem& problem) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_deinterleaved() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_deinterleaved = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -251,12 +251,12 @@ OutputTile tile_of(const Conv2dProblem& conv) {
 /// Whether all rows of x begin at multiples of 16 bytes, if x does.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const Choice choice = choose(conv).value();
   const OutputTile tile = choice.tile;
   const InputTile in = input_of(conv, tile);
-  const float* x = arrays.in<float>("x");
+  const float* x = arrays.x;
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && rows_are_vectors(conv);
   const dim3 block(static_cast<unsigned>(tile.columns), static_cast<unsigned>(tile.rows / kPixels));
@@ -265,7 +265,7 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
                   blocks_for(std::int64_t{conv.N} * filter_tiles, 1, kMaxGridYZ));
   launch(choice.kernel, {grid, block, static_cast<std::size_t>(choice.bytes)}, conv,
          static_cast<unsigned>(in.rows), static_cast<unsigned>(row_vectors(in)), aligned, x,
-         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+         arrays.weights, arrays.bias, arrays.y);
 }
 
 std::string choice_in_words(const Conv2dProblem& problem) {
@@ -278,8 +278,11 @@ std::string choice_in_words(const Conv2dProblem& problem) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_double_buffered() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_double_buffered = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

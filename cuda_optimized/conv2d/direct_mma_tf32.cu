@@ -207,9 +207,9 @@ Declined supports(const Conv2dProblem& conv) {
               " bytes of shared memory, more than ", most);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  float* y = arrays.out<float>("y");
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const float* x = arrays.x;
+  float* y = arrays.y;
   const Tiling tiling =
       tiling_of(conv, rows_of_x_in_fours(conv) && reinterpret_cast<std::uintptr_t>(x) % 16 == 0,
                 rows_of_y_in_fours(conv) && reinterpret_cast<std::uintptr_t>(y) % 16 == 0);
@@ -224,7 +224,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                                        : conv2d_direct_mma<Narrow>,
          {dim3(grid_x, grid_y), static_cast<unsigned>(tiling.warps * 32),
           static_cast<std::size_t>(tiling.floats()) * sizeof(float)},
-         conv, tiling, tiles, x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
+         conv, tiling, tiles, x, arrays.weights, arrays.bias, y);
 }
 
 OutputTile tile_of(const Conv2dProblem& conv) {
@@ -244,8 +244,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_mma_tf32() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_mma_tf32 = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -199,7 +199,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const Choice choice = choose(conv).value();
   const OutputTile tile = choice.tile;
@@ -209,8 +209,8 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * filter_tiles, 1, kMaxGridYZ));
   launch(choice.kernel, {grid, block, static_cast<std::size_t>(choice.bytes)}, conv,
-         static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns), arrays.in<float>("x"),
-         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+         static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns), arrays.x,
+         arrays.weights, arrays.bias, arrays.y);
 }
 
 std::string choice_in_words(const Conv2dProblem& problem) {
@@ -223,8 +223,11 @@ std::string choice_in_words(const Conv2dProblem& problem) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_register_tile() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_register_tile = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -270,9 +270,9 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return {choice ? kWarps * choice->rows : 0, kColumns};
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  float* y = arrays.out<float>("y");
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const float* x = arrays.x;
+  float* y = arrays.y;
   const bool load_pairs = rows_of_x_in_pairs(conv) && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
   const bool store_pairs = rows_of_y_in_pairs(conv) && reinterpret_cast<std::uintptr_t>(y) % 8 == 0;
   const Choice choice = choose(conv, load_pairs, store_pairs).value();
@@ -283,7 +283,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const int resident = std::max(1, kBlocks * multiprocessors() / filter_tiles);
   const dim3 grid(blocks_for(tiles.count, 1, resident), blocks_for(filter_tiles, 1, kMaxGridYZ));
   launch(choice.kernel, {grid, kThreads, static_cast<std::size_t>(choice.bytes)}, conv, tiles, x,
-         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), y);
+         arrays.weights, arrays.bias, y);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -294,8 +294,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_register_window() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_register_window = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -247,12 +247,12 @@ bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 /// before -pad.left.
 int shift_of(const Conv2dProblem& conv) { return (4 - conv.pad.left % 4) % 4; }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context& context) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  if (!choose(conv)) return any_filter(conv).run(problem, arrays);
+  if (!choose(conv)) return any_filter(conv).run(problem, arrays, context);
   const Choice choice = choose(conv).value();
   const OutputTile tile = choice.tile;
-  const float* x = arrays.in<float>("x");
+  const float* x = arrays.x;
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(x) % sizeof(float4) == 0 && rows_are_vectors(conv);
   const int shift = shift_of(conv);
@@ -262,7 +262,7 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
                   blocks_for(conv.P, tile.rows, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * filter_tiles, 1, kMaxGridYZ));
   launch(choice.kernel, {grid, block, static_cast<std::size_t>(choice.bytes)}, conv, shift, aligned,
-         x, arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+         x, arrays.weights, arrays.bias, arrays.y);
 }
 
 std::string choice_in_words(const Conv2dProblem& problem) {
@@ -277,8 +277,11 @@ std::string choice_in_words(const Conv2dProblem& problem) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_row_tile() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_row_tile = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

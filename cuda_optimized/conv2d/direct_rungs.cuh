@@ -7,14 +7,14 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-Implementation<Conv2dProblem> direct_tiled();     ///< direct_tiled.cu
-Implementation<Conv2dProblem> direct_cp_async();  ///< direct_cp_async.cu
-Implementation<Conv2dProblem> direct_row_tile();  ///< direct_row_tile.cu
+extern const Implementation<Conv2dArrays> direct_tiled;     ///< direct_tiled.cu
+extern const Implementation<Conv2dArrays> direct_cp_async;  ///< direct_cp_async.cu
+extern const Implementation<Conv2dArrays> direct_row_tile;  ///< direct_row_tile.cu
 
 /// A rung for any filter, stride and dilation: direct_cp_async, or direct_tiled, which needs less
 /// shared memory.
-inline Implementation<Conv2dProblem> any_filter(const Conv2dProblem& conv) {
-  return direct_cp_async().supports(conv) ? direct_tiled() : direct_cp_async();
+inline const Implementation<Conv2dArrays>& any_filter(const Conv2dProblem& conv) {
+  return direct_cp_async.supports(conv) ? direct_tiled : direct_cp_async;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -118,7 +118,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return fitting_tile(conv, kLargestTile, kSmallestTile.rows, shared_bytes).value_or(kSmallestTile);
 }
 
-void run(const Conv2dProblem& problem, const Arguments& arrays) {
+void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
   const Conv2dProblem conv = without_idle_strides(problem);
   const OutputTile tile = tile_of(conv);
   const InputTile in = input_of(conv, tile);
@@ -126,8 +126,8 @@ void run(const Conv2dProblem& problem, const Arguments& arrays) {
   const dim3 grid(blocks_for(conv.Q, tile.columns), blocks_for(conv.P, tile.rows, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * conv.K, 1, kMaxGridYZ));
   launch(conv2d_tiled, {grid, block, static_cast<std::size_t>(shared_bytes(conv, tile))}, conv,
-         static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns), arrays.in<float>("x"),
-         arrays.in<float>("weights"), arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+         static_cast<unsigned>(in.rows), static_cast<unsigned>(in.columns), arrays.x,
+         arrays.weights, arrays.bias, arrays.y);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -136,8 +136,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> direct_tiled() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> direct_tiled = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

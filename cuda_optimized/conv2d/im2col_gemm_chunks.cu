@@ -75,10 +75,10 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  float* y = arrays.out<float>("y");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  float* y = arrays.y;
+  float* col = context.workspace_as<float>();
 
   const Chunk chunk = chunk_of(conv);
   for (std::int64_t n0 = 0; n0 < conv.N; n0 += chunk.images) {
@@ -98,7 +98,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                 .K = static_cast<int>(group_rows),
                                 .images = images,
                                 .groups = conv.groups,
-                                .a = {.data = arrays.in<float>("weights"),
+                                .a = {.data = arrays.weights,
                                       .row_stride = group_rows,
                                       .column_stride = 1,
                                       .group_stride = group_k * group_rows},
@@ -112,7 +112,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                       .column_stride = 1,
                                       .image_stride = y_size,
                                       .group_stride = group_k * y_plane},
-                                .bias = arrays.in_or_null<float>("bias")};
+                                .bias = arrays.bias};
       im2col::launch_im2col_vectorized(columns, x + n0 * x_size, col, /*streaming=*/false);
       gemm::launch_gemm_tiled(product);  // the next piece's im2col waits for it: one stream
     }
@@ -130,11 +130,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> im2col_gemm_chunks() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> im2col_gemm_chunks = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

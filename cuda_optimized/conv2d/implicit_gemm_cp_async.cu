@@ -132,21 +132,20 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   });
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   with_tile(forward_product(conv), [&](auto tag) {
     using T = typename decltype(tag)::Tile;
     const GatheredProduct product = planned_for(tag, forward_product(conv));
-    auto* packed = arrays.workspace<float>();
-    launch_pack(product, arrays.in<float>("weights"), packed);
-    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
-                            conv.activation);
+    auto* packed = context.workspace_as<float>();
+    launch_pack(product, arrays.weights, packed);
+    const StoreImages store(product, arrays.y, arrays.bias, conv.activation);
     const tile_map::Walk walk(tiles_of(product, conv.map));
     const std::int64_t blocks = std::int64_t{walk.plane} * product.groups;
     const std::size_t shared = T::kFloats * sizeof(float) + table_bytes(product);
     launch(product.table ? conv2d_implicit_gemm_cp_async<T, GatherByTable>
                          : conv2d_implicit_gemm_cp_async<T, GatherTapByTap>,
            {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), shared}, product, walk, store,
-           arrays.in<float>("x"), static_cast<const float*>(packed));
+           arrays.x, static_cast<const float*>(packed));
   });
 }
 
@@ -159,11 +158,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_cp_async() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_cp_async = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -157,14 +157,13 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) { return tap_table_bytes(
 
 /// Launches the kernel with these tiles.
 template <class T>
-void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const TapEntry* table) {
+void launch_with(const Conv2dProblem& conv, const Conv2dArrays& arrays, const TapEntry* table) {
   launch(conv2d_implicit_gemm_hoisted<T>, {TileOfBlock::grid<T>(conv), dim3(T::kThreads)}, conv,
-         PixelDivisions(conv), arrays.in<float>("x"), arrays.in<float>("weights"), table,
-         arrays.in_or_null<float>("bias"), arrays.out<float>("y"));
+         PixelDivisions(conv), arrays.x, arrays.weights, table, arrays.bias, arrays.y);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  auto* table = arrays.workspace<TapEntry>();
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+  auto* table = context.workspace_as<TapEntry>();
   launch_tap_table(conv, table);
   switch (shape_for(conv)) {
     case TileShape::large: return launch_with<Large>(conv, arrays, table);
@@ -177,11 +176,11 @@ std::string choice_in_words(const Conv2dProblem& conv) { return in_words(shape_f
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_hoisted() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_hoisted = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -230,14 +230,14 @@ Kernel kernel_of(const GatheredShape& shape, bool in_fours) {
 }
 
 /// x [N][H][W][C], weights [K][R][S][C/groups], bias [K] or null, y [N][P][Q][K].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* bias = arrays.in_or_null<float>("bias");
-  float* const y = arrays.out<float>("y");
-  float* const rounded = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  const float* bias = arrays.bias;
+  float* const y = arrays.y;
+  float* const rounded = context.workspace_as<float>();
   float* const parts = rounded + padded_weights_of(conv);
   launch(round_weights, {blocks_for(weights_of(conv), kFlatThreads, kMaxFlatBlocks), kFlatThreads},
-         weights_of(conv), arrays.in<float>("weights"), rounded);
+         weights_of(conv), arrays.weights, rounded);
 
   GatheredGemm product = product_of(conv);
   const auto [shape, splits, seconds] = plan_gathered(product, true);
@@ -265,11 +265,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_mma_tf32 = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

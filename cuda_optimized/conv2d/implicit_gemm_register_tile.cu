@@ -159,13 +159,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
 /// Launches the kernel with these tiles.
 template <class T>
-void launch_with(const Conv2dProblem& conv, const Arguments& arrays) {
+void launch_with(const Conv2dProblem& conv, const Conv2dArrays& arrays) {
   launch(conv2d_implicit_gemm_register_tile<T>, {TileOfBlock::grid<T>(conv), dim3(T::kThreads)},
-         conv, arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
-         arrays.out<float>("y"));
+         conv, arrays.x, arrays.weights, arrays.bias, arrays.y);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   switch (shape_for(conv)) {
     case TileShape::large: return launch_with<Large>(conv, arrays);
     case TileShape::half: return launch_with<Half>(conv, arrays);
@@ -177,8 +176,10 @@ std::string choice_in_words(const Conv2dProblem& conv) { return in_words(shape_f
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_register_tile() {
-  return {.supports = why_no_product_row_by_row, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_register_tile = {
+    .supports = why_no_product_row_by_row,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

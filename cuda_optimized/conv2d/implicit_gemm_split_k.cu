@@ -211,20 +211,20 @@ void launch_with(const GatheredProduct& product, int splits, TileMap map, const 
          store, x, packed);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   with_plan(conv, [&](auto tag, const GatheredProduct& product, int splits) {
     using T = typename decltype(tag)::Tile;
-    auto* packed = arrays.workspace<float>();
-    launch_pack(product, arrays.in<float>("weights"), packed);
-    const auto* bias = arrays.in_or_null<float>("bias");
-    auto* y = arrays.out<float>("y");
+    auto* packed = context.workspace_as<float>();
+    launch_pack(product, arrays.weights, packed);
+    const float* bias = arrays.bias;
+    float* y = arrays.y;
     if (splits == 1) {
       const StoreImages store(product, y, bias, conv.activation);
-      launch_with<T>(product, splits, conv.map, store, arrays.in<float>("x"), packed);
+      launch_with<T>(product, splits, conv.map, store, arrays.x, packed);
       return std::size_t{0};
     }
     float* const parts = packed + product.packed_floats();  // whole tiles: aligned as well
-    launch_with<T>(product, splits, conv.map, StoreParts{parts}, arrays.in<float>("x"), packed);
+    launch_with<T>(product, splits, conv.map, StoreParts{parts}, arrays.x, packed);
     const std::int64_t count = product.channels() * StoreParts::pitch(product);
     launch(conv2d_add_parts, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)},
            product, splits, static_cast<const float*>(parts), bias, conv.activation, y);
@@ -241,11 +241,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_split_k() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_split_k = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -132,16 +132,16 @@ __global__ void __launch_bounds__(T::kThreads)
   }
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   launch(conv2d_implicit_gemm_tiled<Tiles>, {TileOfBlock::grid<Tiles>(conv), dim3(Tiles::kThreads)},
-         conv, arrays.in<float>("x"), arrays.in<float>("weights"), arrays.in_or_null<float>("bias"),
-         arrays.out<float>("y"));
+         conv, arrays.x, arrays.weights, arrays.bias, arrays.y);
 }
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_tiled() {
-  return {.supports = why_no_product_row_by_row, .run = run};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_tiled = {
+    .supports = why_no_product_row_by_row,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -134,19 +134,18 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   });
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   with_tile(conv, [&](auto tag, const GatheredProduct& product) {
     using T = typename decltype(tag)::Tile;
-    auto* table = arrays.workspace<TapEntry>();
+    auto* table = context.workspace_as<TapEntry>();
     launch_tap_table(conv, table);
     auto* packed = reinterpret_cast<float*>(table + table_entries(conv));
-    launch_pack(product, arrays.in<float>("weights"), packed);
-    const StoreImages store(product, arrays.out<float>("y"), arrays.in_or_null<float>("bias"),
-                            conv.activation);
+    launch_pack(product, arrays.weights, packed);
+    const StoreImages store(product, arrays.y, arrays.bias, conv.activation);
     const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
     launch(conv2d_implicit_gemm_vectorized<T>,
            {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),
-           product, store, arrays.in<float>("x"), static_cast<const TapEntry*>(table),
+           product, store, arrays.x, static_cast<const TapEntry*>(table),
            static_cast<const float*>(packed));
   });
 }
@@ -159,11 +158,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_vectorized() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_vectorized = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

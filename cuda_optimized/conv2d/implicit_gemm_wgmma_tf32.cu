@@ -243,15 +243,15 @@ void launch_windows(const Windows& windows, const WindowArrays& arrays) {
   }
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   Windows windows = windows_of(conv);
-  float* workspace = arrays.workspace<float>();
-  WindowArrays product = {.source = arrays.in<float>("x"),
-                          .weights = arrays.in<float>("weights"),
-                          .bias = arrays.in_or_null<float>("bias"),
+  float* workspace = context.workspace_as<float>();
+  WindowArrays product = {.source = arrays.x,
+                          .weights = arrays.weights,
+                          .bias = arrays.bias,
                           .source_layout = conv.layout,
                           .weights_layout = conv.layout,
-                          .out = arrays.out<float>("y"),
+                          .out = arrays.y,
                           .parts = workspace};
   if (repacks(conv)) {
     const int padded = padded_channels(windows.group_c), taps = conv.R * conv.S;
@@ -288,11 +288,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_wgmma_tf32() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dArrays> implicit_gemm_wgmma_tf32 = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -78,7 +78,7 @@ inline void upload(const Conv2dProblem& conv, const WeightPiece& piece, const fl
                                   weights + (piece.k_begin + i) * filter + piece.c_begin * taps,
                                   static_cast<std::size_t>(floats) * sizeof(float),
                                   static_cast<std::size_t>(i * filter_piece) * sizeof(float),
-                                  cudaMemcpyDeviceToDevice, nullptr));
+                                  cudaMemcpyDeviceToDevice, current_stream()));
   }
 }
 

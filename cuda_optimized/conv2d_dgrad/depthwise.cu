@@ -27,7 +27,7 @@
 /// rows too long for shared memory to hold one of dx and those of dy that read it.
 /// **Try.** Stride 3: how many residues are there, and which taps of a 5 x 5 filter does each have?
 /// What in add_segment() stands in the way?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -267,10 +267,10 @@ Choice choose(const Conv2dProblem& conv, bool pairs) {
 /// Whether all rows of dy and dx begin at multiples of 8 bytes, if the first ones do.
 bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
   const PlanePlan plan = plan_of(conv).value();
-  const float* dy = arrays.in<float>("dy");
-  float* dx = arrays.out<float>("dx");
+  const float* dy = arrays.dy;
+  float* dx = arrays.dx;
   const bool pairs =
       rows_in_pairs(conv) &&
       (reinterpret_cast<std::uintptr_t>(dy) | reinterpret_cast<std::uintptr_t>(dx)) % 8 == 0;
@@ -278,7 +278,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                   blocks_for(conv.H, plan.rows, kMaxGridYZ));
   launch(choose(conv, pairs).kernel,
          {grid, static_cast<unsigned>(plan.threads()), static_cast<std::size_t>(plan.bytes())},
-         conv, plan, dy, arrays.in<float>("weights"), dx);
+         conv, plan, dy, arrays.weights, dx);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -294,8 +294,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> depthwise() {
-  return {.supports = supports, .run = run, .tile = tile_of, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> depthwise = {
+    .supports = supports,
+    .run = run,
+    .tile = tile_of,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

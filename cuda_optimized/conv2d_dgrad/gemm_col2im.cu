@@ -22,7 +22,7 @@
 /// than NCHW, other types than float32, 2^31 and more rows or columns.
 /// **Try.** Set kColumnBudget (column_budget.cuh) to 4 MB, then to 1 GB. Which of the two kernels
 /// takes longer now, and why?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
@@ -39,11 +39,11 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
-  const float* weights = arrays.in<float>("weights");
-  float* dx = arrays.out<float>("dx");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
+  const float* dy = arrays.dy;
+  const float* weights = arrays.weights;
+  float* dx = arrays.dx;
+  float* col = context.workspace_as<float>();
 
   const int step = images_at_a_time(conv);
   for (std::int64_t n = 0; n < conv.N; n += step) {
@@ -72,7 +72,7 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                    .column_stride = 1,
                                    .image_stride = columns.rows() * windows,
                                    .group_stride = group_rows * windows}});
-    col2im::launch_col2im_batched(columns, col, dx + n * conv.C * columns.channel_size());
+    col2im::col2im_batched(columns, {col, dx + n * conv.C * columns.channel_size()});
   }
 }
 
@@ -80,11 +80,11 @@ std::string choice_in_words(const Conv2dProblem& conv) { return images_in_words(
 
 }  // namespace
 
-Implementation<Conv2dProblem> gemm_col2im() {
-  return {.supports = supports,
-          .workspace_bytes = column_workspace,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> gemm_col2im = {
+    .supports = supports,
+    .workspace_bytes = column_workspace,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -28,7 +28,7 @@
 /// all products would be by the padding of dy.
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
 /// zeros between its elements. How many of the products are by zeros?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -126,20 +126,19 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
 
 /// Computes one class with these tiles.
 template <class T>
-void launch_with(const Conv2dProblem& conv, const Arguments& arrays, const ResidueClass& residue,
-                 const conv2d::GatheredProduct& unplanned) {
+void launch_with(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays,
+                 const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
   const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, false);
   const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
   launch(conv2d_dgrad_implicit_gemm<T>, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)},
-         conv, residue, product, StoreClass(conv, arrays.out<float>("dx")), arrays.in<float>("dy"),
-         arrays.in<float>("weights"));
+         conv, residue, product, StoreClass(conv, arrays.dx), arrays.dy, arrays.weights);
 }
 
 conv2d::TileShape shape_of(const conv2d::GatheredProduct& product) {
   return conv2d::shape_for(product.group_m, product.pixels(), product.groups);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& product) {
     switch (shape_of(product)) {
       case conv2d::TileShape::large: return launch_with<Large>(conv, arrays, residue, product);
@@ -163,8 +162,10 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm() {
-  return {.supports = why_no_product, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> implicit_gemm = {
+    .supports = why_no_product,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -23,7 +23,7 @@
 /// dy of some 2^29 elements an image.
 /// **Try.** Launch a grid for each class instead, each on a stream of its own. Which is faster, and
 /// why?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -138,10 +138,10 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 
 /// Packs the weights of all classes, and computes them, kClasses in a grid.
 template <class T>
-void run_with(const Conv2dProblem& conv, const Arguments& arrays) {
+void run_with(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
   const bool table = all_take_table<T>(conv);
-  const StoreClass store(conv, arrays.out<float>("dx"));
-  auto* packed = arrays.workspace<float>();
+  const StoreClass store(conv, arrays.dx);
+  auto* packed = context.workspace_as<float>();
   auto* next_packed = packed;  // where the next class's weights go
   ClassesOfGrid classes{};
   const auto launch_classes = [&] {
@@ -150,13 +150,13 @@ void run_with(const Conv2dProblem& conv, const Arguments& arrays) {
     launch(table ? conv2d_dgrad_implicit_gemm_cp_async<T, conv2d::GatherByTable>
                  : conv2d_dgrad_implicit_gemm_cp_async<T, conv2d::GatherTapByTap>,
            {dim3(static_cast<unsigned>(classes.blocks())), dim3(T::kThreads), shared}, classes,
-           store, arrays.in<float>("dy"), static_cast<const float*>(packed));
+           store, arrays.dy, static_cast<const float*>(packed));
     packed = next_packed;
     classes.clear();
   };
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
     const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
-    launch_pack_class(conv, residue, product, arrays.in<float>("weights"), next_packed);
+    launch_pack_class(conv, residue, product, arrays.weights, next_packed);
     next_packed += product.packed_floats();
     classes.add(product);
     if (classes.count == kClasses) launch_classes();
@@ -164,9 +164,10 @@ void run_with(const Conv2dProblem& conv, const Arguments& arrays) {
   launch_classes();
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  conv2d::with_tile(largest_class(conv),
-                    [&](auto tag) { run_with<typename decltype(tag)::Tile>(conv, arrays); });
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
+  conv2d::with_tile(largest_class(conv), [&](auto tag) {
+    run_with<typename decltype(tag)::Tile>(conv, arrays, context);
+  });
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -178,11 +179,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_cp_async() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> implicit_gemm_cp_async = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -24,7 +24,7 @@
 /// implicit_gemm_cp_async.cu declines.
 /// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
 /// threads have them?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -240,19 +240,18 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(planned_product(conv).packed_floats()) * sizeof(float);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
   const conv2d::GatheredProduct product = planned_product(conv);
-  auto* packed = arrays.workspace<float>();
+  auto* packed = context.workspace_as<float>();
   launch(pack_common,
          {dim3(blocks_for(product.packed_floats(), kThreads, kMaxGridX - 1)), dim3(kThreads)}, conv,
-         product, arrays.in<float>("weights"), packed);
+         product, arrays.weights, packed);
   const std::int64_t blocks = std::int64_t{product.n_tiles} * product.groups;
   const std::size_t shared = Tile::kFloats * sizeof(float) + conv2d::table_bytes(product);
   launch(product.table ? conv2d_dgrad_implicit_gemm_few_channels<conv2d::GatherByTable>
                        : conv2d_dgrad_implicit_gemm_few_channels<conv2d::GatherTapByTap>,
          {dim3(static_cast<unsigned>(blocks)), dim3(Tile::kThreads), shared}, product,
-         StoreSquares{arrays.out<float>("dx"), conv}, arrays.in<float>("dy"),
-         static_cast<const float*>(packed));
+         StoreSquares{arrays.dx, conv}, arrays.dy, static_cast<const float*>(packed));
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -261,11 +260,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_few_channels() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> implicit_gemm_few_channels = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

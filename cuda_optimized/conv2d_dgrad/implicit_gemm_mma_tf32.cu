@@ -26,7 +26,7 @@
 /// **Try.** Launch all classes at once, with the class in blockIdx.z. What does B8 gain?
 #include <type_traits>
 
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/gathered_copies.cuh"
@@ -216,11 +216,11 @@ void launch_class(const Conv2dProblem& conv, const GatheredGemm& product, const 
 }
 
 /// dy [N][P][Q][K], weights [K][R][S][C/groups], dx [N][H][W][C].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* dy = arrays.in<float>("dy");
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
+  const float* dy = arrays.dy;
   const int channels = conv.K / conv.groups;
   const auto columns = static_cast<int>(products_of(conv) / channels * (conv.C / conv.groups));
-  float* const turned = arrays.workspace<float>();
+  float* const turned = context.workspace_as<float>();
   const std::int64_t of_group = std::int64_t{channels} * columns;
   gemm::launch_transpose<gemm::Rounding::to_tf32>(
       {.axes = {{}, {}, {.count = conv.groups, .from = of_group, .to = of_group}},
@@ -230,10 +230,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
        .from_column = 1,
        .to_row = channels,
        .padded = channels},
-      arrays.in<float>("weights"), turned);
+      arrays.weights, turned);
   for_each_pixel_class(conv, [&](const GatheredGemm& product, const GatheredPlan& plan) {
-    launch_class(conv, product, plan, dy, turned, turned + padded_weights_of(conv),
-                 arrays.out<float>("dx"));
+    launch_class(conv, product, plan, dy, turned, turned + padded_weights_of(conv), arrays.dx);
   });
 }
 
@@ -254,11 +253,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> implicit_gemm_mma_tf32 = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

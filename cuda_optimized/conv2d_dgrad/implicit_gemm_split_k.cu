@@ -25,7 +25,7 @@
 /// zeros in each part. Declined: what implicit_gemm_cp_async.cu declines.
 /// **Try.** Let the blocks add their parts to dx with atomics, in the order in which they finish.
 /// Run it twice, on data that are not integers. How many of the bits are the same?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -226,7 +226,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 
 /// Packs the weights of all classes, and computes them, kClasses in a grid.
 template <class T, class Store>
-void compute_classes(const Conv2dProblem& conv, const Arguments& arrays, const Store& store,
+void compute_classes(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Store& store,
                      int splits, float* packed) {
   const bool table = all_take_table<T>(conv);
   auto* next_packed = packed;  // where the next class's weights go
@@ -237,13 +237,13 @@ void compute_classes(const Conv2dProblem& conv, const Arguments& arrays, const S
     launch(table ? conv2d_dgrad_implicit_gemm_split_k<T, conv2d::GatherByTable, Store>
                  : conv2d_dgrad_implicit_gemm_split_k<T, conv2d::GatherTapByTap, Store>,
            {dim3(static_cast<unsigned>(classes.blocks(splits))), dim3(T::kThreads), shared},
-           classes, splits, store, arrays.in<float>("dy"), static_cast<const float*>(packed));
+           classes, splits, store, arrays.dy, static_cast<const float*>(packed));
     packed = next_packed;
     classes.clear();
   };
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
     const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
-    launch_pack_class(conv, residue, product, arrays.in<float>("weights"), next_packed);
+    launch_pack_class(conv, residue, product, arrays.weights, next_packed);
     next_packed += product.packed_floats();
     classes.add(product);
     if (classes.count == kClasses) launch_classes();
@@ -251,10 +251,10 @@ void compute_classes(const Conv2dProblem& conv, const Arguments& arrays, const S
   launch_classes();
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
   with_plan(conv, [&]<class T>(conv2d::TileTag<T>, int splits) {
-    auto* packed = arrays.workspace<float>();
-    auto* dx = arrays.out<float>("dx");
+    auto* packed = context.workspace_as<float>();
+    float* dx = arrays.dx;
     if (splits == 1) {
       compute_classes<T>(conv, arrays, StoreClass(conv, dx), splits, packed);
       return std::size_t{0};
@@ -280,11 +280,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_split_k() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> implicit_gemm_split_k = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -27,7 +27,7 @@
 /// residues have the same number of taps?
 #include <type_traits>
 
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
@@ -213,17 +213,17 @@ void launch_windows(const Windows& windows, const WindowArrays& arrays) {
   }
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
   const ClassesPlan plan = plan_of(conv);
   const std::int64_t size = std::int64_t{conv.N} * conv.C * conv.H * conv.W;
   if (size == 0) return;
   const int group_k = conv.K / conv.groups;
-  const float *dy = arrays.in<float>("dy"), *weights = arrays.in<float>("weights");
-  float* dx = arrays.out<float>("dx");
-  float* packed_weights = arrays.workspace<float>();
+  const float *dy = arrays.dy, *weights = arrays.weights;
+  float* dx = arrays.dx;
+  float* packed_weights = context.workspace_as<float>();
   float* packed_dy = packed_weights + plan.weights;
   if (!plan.all_pixels) {
-    check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(size) * sizeof(float)));
+    check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(size) * sizeof(float), current_stream()));
   }
   if (plan.packs) conv2d::pack_source(plan.classes.front().windows, dy, packed_dy);
   for (const WindowClass& part : plan.classes) {
@@ -263,11 +263,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_wgmma_tf32() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dDgradArrays> implicit_gemm_wgmma_tf32 = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

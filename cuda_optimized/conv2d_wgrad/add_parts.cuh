@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -27,9 +27,10 @@ struct Sums {
 };
 
 /// dw and db if there is one part; otherwise the parts in the workspace, dw's before db's.
-inline Sums sums_of(const SplitProduct& product, const Arguments& arrays) {
-  if (product.splits == 1) return {arrays.out<float>("dw"), arrays.out<float>("db")};
-  float* parts = arrays.workspace<float>();
+inline Sums sums_of(const SplitProduct& product, const Conv2dWgradArrays& arrays,
+                    const Context& context) {
+  if (product.splits == 1) return {arrays.dw, arrays.db};
+  float* parts = context.workspace_as<float>();
   return {parts, parts + product.splits * product.weights()};
 }
 
@@ -146,15 +147,15 @@ static __global__ void __launch_bounds__(kReducingThreads)
 /// @param turned the parts' columns are in the order [r][s][c], not in dw's [c][r][s]; a filter has
 /// at most kTurnedWeights taps
 static inline void launch_add_parts(const SplitProduct& product, const Sums& parts, bool turned,
-                                    const Arguments& arrays) {
+                                    const Conv2dWgradArrays& arrays) {
   if (product.splits == 1) return;
   // Few parts: a thread adds up all parts of a weight. Many: eight threads share them, otherwise
   // too few loads would be under way (a dw that has many parts is small).
   const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1, across = kReducingThreads / shares;
   const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));
-  float* const dw = arrays.out<float>("dw");
-  float* const db = arrays.out<float>("db");
+  float* const dw = arrays.dw;
+  float* const db = arrays.db;
   const int taps = product.conv.R * product.conv.S;
   if (!turned || taps == 1) {
     launch(many ? add_parts<8> : add_parts<1>,

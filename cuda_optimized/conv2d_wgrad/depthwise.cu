@@ -26,7 +26,7 @@
 /// and what it reads of x do not fit into shared memory.
 /// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
 /// `./ladder test` say about the bits?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -242,10 +242,10 @@ int threads_of(const Choice& choice, const DepthwisePlan& plan) {
 /// Whether all rows of x and dy begin at multiples of 8 bytes, if the first ones do.
 bool rows_in_pairs(const Conv2dProblem& conv) { return conv.W % 2 == 0 && conv.Q % 2 == 0; }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   DepthwisePlan plan = plan_of(conv).value();
-  const float* x = arrays.in<float>("x");
-  const float* dy = arrays.in<float>("dy");
+  const float* x = arrays.x;
+  const float* dy = arrays.dy;
   const auto bits = reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy);
   const Choice choice = choose(conv, rows_in_pairs(conv) && bits % 8 == 0);
   const int threads = threads_of(choice, plan);
@@ -256,9 +256,9 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
     plan.by_dy_vectors = FastDivision(plan.dy_vectors);
   }
   const int column_tiles = choice.taps > 0 ? 1 : ceil_div(plan.columns, kDepthwiseThreads);
-  float* dw = arrays.out<float>("dw");
-  float* db = arrays.out<float>("db");
-  float* parts = arrays.workspace<float>();
+  float* dw = arrays.dw;
+  float* db = arrays.db;
+  float* parts = context.workspace_as<float>();
   const dim3 grid(blocks_for(std::int64_t{conv.K} * column_tiles, 1, kMaxBlocks),
                   static_cast<unsigned>(plan.splits));
   launch(choice.kernel,
@@ -290,11 +290,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> depthwise() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dWgradArrays> depthwise = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

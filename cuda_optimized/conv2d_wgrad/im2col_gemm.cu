@@ -26,7 +26,7 @@
 /// Declined: other layouts than NCHW, other types than float32, 2^31 and more rows or columns.
 /// **Try.** Write the columns of all images side by side, and compute one product with a single
 /// sum. What do the launches become, and what the workspace?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/tiled_batched.cuh"
@@ -64,11 +64,11 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S], db [K].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* dy = arrays.in<float>("dy");
-  float* dw = arrays.out<float>("dw");
-  float* col = arrays.workspace<float>();
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  const float* dy = arrays.dy;
+  float* dw = arrays.dw;
+  float* col = context.workspace_as<float>();
 
   const Im2colProblem one_image = columns_of_images(conv, 1);
   const std::int64_t windows = one_image.columns();                // P * Q
@@ -76,12 +76,13 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
   const std::int64_t group_k = conv.K / conv.groups;
 
   // Every image adds to dw. For N = 0 the zeros are the answer.
-  check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(conv.K * group_rows) * sizeof(float)));
+  check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(conv.K * group_rows) * sizeof(float),
+                        current_stream()));
   const int step = images_at_a_time(conv);
   for (std::int64_t n0 = 0; n0 < conv.N; n0 += step) {
     const int images = static_cast<int>(std::min<std::int64_t>(step, conv.N - n0));
-    im2col::launch_im2col_batched(columns_of_images(conv, images),
-                                  x + n0 * conv.C * one_image.channel_size(), col);
+    im2col::im2col_batched(columns_of_images(conv, images),
+                           {x + n0 * conv.C * one_image.channel_size(), col});
     for (int i = 0; i < images; ++i) {
       gemm::launch_gemm_tiled({.M = static_cast<int>(group_k),
                                .N = static_cast<int>(group_rows),
@@ -102,19 +103,18 @@ void run(const Conv2dProblem& conv, const Arguments& arrays) {
                                .accumulate = true});
     }
   }
-  launch(bias_gradient, {static_cast<unsigned>(conv.K), kThreads}, conv, dy,
-         arrays.out<float>("db"));
+  launch(bias_gradient, {static_cast<unsigned>(conv.K), kThreads}, conv, dy, arrays.db);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) { return images_in_words(conv); }
 
 }  // namespace
 
-Implementation<Conv2dProblem> im2col_gemm() {
-  return {.supports = supports,
-          .workspace_bytes = column_workspace,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dWgradArrays> im2col_gemm = {
+    .supports = supports,
+    .workspace_bytes = column_workspace,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

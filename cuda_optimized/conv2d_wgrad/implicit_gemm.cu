@@ -28,7 +28,7 @@
 /// float32, 2^31 pixels, columns or inputs of a group.
 /// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared
 /// memory does a step take now?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/split_k.cuh"
@@ -207,13 +207,13 @@ Declined supports(const Conv2dProblem& conv) {
   return too_large_for_ints(conv);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   const auto [choice, plan] = choose(conv);
   const SplitProduct& product = plan.product;
-  const Sums sums = sums_of(product, arrays);
+  const Sums sums = sums_of(product, arrays, context);
   const dim3 grid(static_cast<unsigned>(product.tiles_m * product.tiles_n * conv.groups));
-  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads())}, product,
-         arrays.in<float>("x"), arrays.in<float>("dy"), sums);
+  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads())}, product, arrays.x,
+         arrays.dy, sums);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -222,8 +222,10 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<Conv2dWgradArrays> implicit_gemm = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -26,7 +26,7 @@
 /// capability 8.0 wait for each copy. Declined: R + S over 31, and as by implicit_gemm.cu.
 /// **Try.** Order the columns [c][r][s] again: more loads hit the L1 cache, as neighbouring taps
 /// overlap, but each needs its own test. Which counts more?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -273,13 +273,13 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return part_bytes(choose(conv).second.product);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   const auto [choice, plan] = choose(conv);
   const SplitProduct& product = plan.product;
-  const Sums sums = sums_of(product, arrays);
+  const Sums sums = sums_of(product, arrays, context);
   const dim3 grid(static_cast<unsigned>(plan.shares.blocks));
   launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads()), choice.shared_bytes},
-         product, plan.shares, arrays.in<float>("x"), arrays.in<float>("dy"), sums);
+         product, plan.shares, arrays.x, arrays.dy, sums);
   launch_add_parts(product, sums, true, arrays);
 }
 
@@ -292,11 +292,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_cp_async() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dWgradArrays> implicit_gemm_cp_async = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -27,7 +27,7 @@
 /// Declined: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
 /// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What becomes of the
 /// stall reason `wait`?
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
@@ -261,19 +261,19 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 }
 
 /// x [N][H][W][C], dy [N][P][Q][K], dw [K][R][S][C/groups], db [K].
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
-  const float* x = arrays.in<float>("x");
-  const float* dy = arrays.in<float>("dy");
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  const float* dy = arrays.dy;
   const Choice choice = choose(conv);
   const MmaProduct& product = choice.product;
-  float* const parts = arrays.workspace<float>();
+  float* const parts = context.workspace_as<float>();
   const bool in_fours =
       channels_in_fours(conv) &&
       (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(dy)) % 16 == 0;
   launch(in_fours ? choice.in_fours : choice.one_by_one,
          {static_cast<unsigned>(product.blocks), kMmaThreads, shared_bytes(choice.shape)}, product,
          x, dy, parts);
-  choice.add(product, parts, arrays.out<float>("dw"), arrays.out<float>("db"));
+  choice.add(product, parts, arrays.dw, arrays.db);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
@@ -290,11 +290,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_mma_tf32() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dWgradArrays> implicit_gemm_mma_tf32 = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -25,7 +25,7 @@
 /// **Costs.** Workspace for the parts, and a second launch. Declined as by implicit_gemm.cu.
 /// **Try.** Let the parts meet in dw by atomicAdd, without a second kernel. Is it faster? Run
 /// `./ladder compare conv2d_wgrad --data real` twice and look at the bits.
-#include "core/conv2d_problem.hpp"
+#include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d_wgrad/add_parts.cuh"
@@ -216,14 +216,14 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return part_bytes(choose(conv).second.product);
 }
 
-void run(const Conv2dProblem& conv, const Arguments& arrays) {
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   const auto [choice, plan] = choose(conv);
   const SplitProduct& product = plan.product;
-  const Sums sums = sums_of(product, arrays);
+  const Sums sums = sums_of(product, arrays, context);
   const dim3 grid(static_cast<unsigned>(product.tiles_m * product.tiles_n * conv.groups),
                   static_cast<unsigned>(product.splits));
-  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads())}, product,
-         arrays.in<float>("x"), arrays.in<float>("dy"), sums);
+  launch(choice.kernel, {grid, static_cast<unsigned>(choice.shape.threads())}, product, arrays.x,
+         arrays.dy, sums);
   launch_add_parts(product, sums, false, arrays);
 }
 
@@ -234,11 +234,11 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 
 }  // namespace
 
-Implementation<Conv2dProblem> implicit_gemm_split_k() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<Conv2dWgradArrays> implicit_gemm_split_k = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -233,7 +233,7 @@ void launch_with(const GemmProblem& gemm, const Product& product) {
          product, tiles);
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   const Product product = product_of(gemm, arrays);
   switch (shape_for(gemm)) {
     case TileShape::large: return launch_with<Large>(gemm, product);
@@ -247,9 +247,11 @@ std::string choice_in_words(const GemmProblem& gemm) { return rows_in_words(gemm
 
 }  // namespace
 
-Implementation<GemmProblem> cp_async() {
-  return {
-      .supports = supports_whole_tiles, .run = run, .tile = tile_for, .choice = choice_in_words};
-}
+extern const Implementation<GemmArrays> cp_async = {
+    .supports = supports_whole_tiles,
+    .run = run,
+    .tile = tile_for,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

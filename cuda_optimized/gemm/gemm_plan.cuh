@@ -21,9 +21,8 @@ struct Product {
 };
 
 /// The problem's arrays and extents.
-inline Product product_of(const GemmProblem& gemm, const Arguments& arrays) {
-  return {
-      gemm.M, gemm.N, gemm.K, arrays.in<float>("a"), arrays.in<float>("b"), arrays.out<float>("c")};
+inline Product product_of(const GemmProblem& gemm, const GemmArrays& arrays) {
+  return {gemm.M, gemm.N, gemm.K, arrays.a, arrays.b, arrays.c};
 }
 
 /// The shapes of a block's tile of c. A large tile loads less for each multiply-add, but a small

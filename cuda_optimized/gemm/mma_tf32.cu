@@ -143,19 +143,18 @@ Declined supports(const GemmProblem& gemm) {
 bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
 
 template <class S>
-void run_with(const GemmProblem& gemm, const Arguments& arrays) {
-  const float* a = arrays.in<float>("a");
-  const float* b = arrays.in<float>("b");
+void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
+  const float* a = arrays.a;
+  const float* b = arrays.b;
   const TileMapProblem tiles = tiles_of(gemm, {S::M, S::N});
   const bool in_fours =
       rows_in_fours(gemm) &&
       (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
   launch(in_fours ? gemm_mma_tf32<S, 16> : gemm_mma_tf32<S, 4>,
-         {tile_map::launch_grid(tiles), S::kThreads, S::kSharedBytes}, gemm, tiles, a, b,
-         arrays.out<float>("c"));
+         {tile_map::launch_grid(tiles), S::kThreads, S::kSharedBytes}, gemm, tiles, a, b, arrays.c);
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   takes_large(gemm) ? run_with<Large>(gemm, arrays) : run_with<Small>(gemm, arrays);
 }
 
@@ -165,8 +164,11 @@ std::string choice_in_words(const GemmProblem& gemm) {
 
 }  // namespace
 
-Implementation<GemmProblem> mma_tf32() {
-  return {.supports = supports, .run = run, .tile = tile, .choice = choice_in_words};
-}
+extern const Implementation<GemmArrays> mma_tf32 = {
+    .supports = supports,
+    .run = run,
+    .tile = tile,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -123,7 +123,7 @@ void launch_with(const GemmProblem& gemm, const Product& product) {
          product, tiles);
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   const Product product = product_of(gemm, arrays);
   switch (shape_for(gemm)) {
     case TileShape::large: return launch_with<Large>(gemm, product);
@@ -135,8 +135,10 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<GemmProblem> register_tile() {
-  return {.supports = supports_whole_tiles, .run = run, .tile = tile_for};
-}
+extern const Implementation<GemmArrays> register_tile = {
+    .supports = supports_whole_tiles,
+    .run = run,
+    .tile = tile_for,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

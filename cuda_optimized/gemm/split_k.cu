@@ -159,10 +159,10 @@ void launch_with(const GemmProblem& gemm, const Product& product, float* parts) 
          product, tiles, parts, part_floats(gemm));
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   const Product product = product_of(gemm, arrays);
   const int splits = splits_of(gemm);
-  float* parts = splits == 1 ? nullptr : arrays.workspace<float>();
+  float* parts = splits == 1 ? nullptr : context.workspace_as<float>();
   switch (shape_of(gemm)) {
     case TileShape::large: launch_with<Large>(gemm, product, parts); break;
     case TileShape::wide: launch_with<Wide>(gemm, product, parts); break;
@@ -188,12 +188,12 @@ std::string choice_in_words(const GemmProblem& gemm) {
 
 }  // namespace
 
-Implementation<GemmProblem> split_k() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .tile = tile,
-          .choice = choice_in_words};
-}
+extern const Implementation<GemmArrays> split_k = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .tile = tile,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

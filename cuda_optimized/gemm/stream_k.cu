@@ -177,10 +177,10 @@ void launch_with(const Product& product, const TileMapProblem& tiles, float4* pi
   launch_with<Tile, false>(product, tiles, pieces);
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   const Product product = product_of(gemm, arrays);
   const TileMapProblem tiles = shares_of(gemm);
-  auto* pieces = arrays.workspace<float4>();
+  auto* pieces = context.workspace_as<float4>();
   switch (shape_of(gemm)) {
     case TileShape::large: return launch_with<Large>(product, tiles, pieces);
     case TileShape::wide: return launch_with<Wide>(product, tiles, pieces);
@@ -200,12 +200,12 @@ std::string choice_in_words(const GemmProblem& gemm) {
 
 }  // namespace
 
-Implementation<GemmProblem> stream_k() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .tile = tile,
-          .choice = choice_in_words};
-}
+extern const Implementation<GemmArrays> stream_k = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .tile = tile,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -73,7 +73,7 @@ Declined supports(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm), kTile, gemm.map));
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   const Product product = product_of(gemm, arrays);
   const TileMapProblem tiles = tiles_of(gemm, tile(gemm), kTile, gemm.map);
   launch(gemm_tiled, {tile_map::launch_grid(tiles), dim3(kTile, kTile)}, product, tiles);
@@ -81,6 +81,10 @@ void run(const GemmProblem& gemm, const Arguments& arrays) {
 
 }  // namespace
 
-Implementation<GemmProblem> tiled() { return {.supports = supports, .run = run, .tile = tile}; }
+extern const Implementation<GemmArrays> tiled = {
+    .supports = supports,
+    .run = run,
+    .tile = tile,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

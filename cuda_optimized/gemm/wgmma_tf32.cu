@@ -218,9 +218,9 @@ bool rows_of_a_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0; }
 bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
 
 template <class Shape>
-void run_with(const GemmProblem& gemm, const Arguments& arrays) {
-  const float *a = arrays.in<float>("a"), *b = arrays.in<float>("b");
-  float* c = arrays.out<float>("c");
+void run_with(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
+  const float *a = arrays.a, *b = arrays.b;
+  float* c = arrays.c;
   const WgmmaWork work = work_of<Shape>(gemm);
   const RowMajor<Shape> result = {
       c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && columns_in_pairs(gemm)};
@@ -228,7 +228,7 @@ void run_with(const GemmProblem& gemm, const Arguments& arrays) {
     launch_wgmma<Shape>(GatheredSource<Shape>{a, b, gemm}, work, result);
     return;
   }
-  float* transposed = arrays.workspace<float>();
+  float* transposed = context.workspace_as<float>();
   const std::int64_t pitch = pitch_of(gemm);
   launch_transpose({.axes = {},
                     .rows = gemm.K,
@@ -244,8 +244,8 @@ void run_with(const GemmProblem& gemm, const Arguments& arrays) {
   launch_wgmma<Shape>(source, work, result);
 }
 
-void run(const GemmProblem& gemm, const Arguments& arrays) {
-  with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape>(gemm, arrays); });
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
+  with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape>(gemm, arrays, context); });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
@@ -258,11 +258,11 @@ std::string choice_in_words(const GemmProblem& gemm) {
 
 }  // namespace
 
-Implementation<GemmProblem> wgmma_tf32() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<GemmArrays> wgmma_tf32 = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

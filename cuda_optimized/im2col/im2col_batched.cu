@@ -74,18 +74,18 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  launch_im2col_batched(problem, arrays.in<float>("x"), arrays.out<float>("col"));
+void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
+  if (problem.request == Request::none) return;
+  const std::int64_t items = std::int64_t{problem.N} * problem.C * problem.columns();
+  launch(im2col_all_images, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, problem, arrays.x,
+         arrays.col);
 }
 
 }  // namespace
 
-void launch_im2col_batched(const Im2colProblem& problem, const float* x, float* col) {
-  if (problem.request == Request::none) return;
-  const std::int64_t items = std::int64_t{problem.N} * problem.C * problem.columns();
-  launch(im2col_all_images, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, problem, x, col);
-}
-
-Implementation<Im2colProblem> im2col_batched() { return {.supports = supports, .run = run}; }
+extern const Implementation<Im2colArrays> im2col_batched = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::im2col

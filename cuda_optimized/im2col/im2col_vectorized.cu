@@ -188,8 +188,8 @@ Declined supports(const Im2colProblem& problem) {
   return too_large_for_im2col_vectorized(problem);
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
-  launch_im2col_vectorized(problem, arrays.in<float>("x"), arrays.out<float>("col"), true);
+void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
+  launch_im2col_vectorized(problem, arrays.x, arrays.col, true);
 }
 
 }  // namespace
@@ -240,8 +240,10 @@ std::string im2col_vectorized_in_words(const Im2colProblem& problem) {
               vectors && kernel != kernel_for<4>(width, false) ? ", x in fours" : "");
 }
 
-Implementation<Im2colProblem> im2col_vectorized() {
-  return {.supports = supports, .run = run, .choice = im2col_vectorized_in_words};
-}
+extern const Implementation<Im2colArrays> im2col_vectorized = {
+    .supports = supports,
+    .run = run,
+    .choice = im2col_vectorized_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::im2col

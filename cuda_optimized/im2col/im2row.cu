@@ -170,10 +170,10 @@ Declined supports(const Im2colProblem& problem) {
   return {};
 }
 
-void run(const Im2colProblem& problem, const Arguments& arrays) {
+void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
-  const float* x = arrays.in<float>("x");
-  float* col = arrays.out<float>("col");
+  const float* x = arrays.x;
+  float* col = arrays.col;
   if (in_fours(problem, x, col)) {
     launch_im2row<float4>(problem, x, col);
   } else {
@@ -188,8 +188,10 @@ std::string choice_in_words(const Im2colProblem& problem) {
 
 }  // namespace
 
-Implementation<Im2colProblem> im2row() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<Im2colArrays> im2row = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::im2col

@@ -145,22 +145,23 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 
 /// Fills bytes, all alike, in the default stream.
 void fill(void* memory, int byte, std::int64_t bytes) {
-  if (bytes > 0) check(cudaMemsetAsync(memory, byte, static_cast<std::size_t>(bytes)));
+  if (bytes > 0)
+    check(cudaMemsetAsync(memory, byte, static_cast<std::size_t>(bytes), current_stream()));
 }
 
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words] and the form.
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
   const Lattice lattice(book);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
-  const Workspace work = workspace_at(book, arrays.workspace<std::byte>());
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
   const std::int64_t tiles = bit_ranks::tiles_for(key_count(book, book.out_shape));
   const unsigned tile_blocks = blocks_for(tiles, 1, kMaxBlocks);
   const bool inverse = book.mode == SparseMode::inverse;
   HostMessage<Count> message;
 
-  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes));
+  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes, current_stream()));
   launch(mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
   launch(count_bits, {tile_blocks, kThreads}, tiles, work.found, work.sums, work.progress,
@@ -172,14 +173,14 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   if (count.unusable > 0) report_site_errors(book, coords);
 
   const std::int64_t M = inverse ? book.sites : count.found;
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
-  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
+  auto* nbr = arrays.create("nbr", {book.KV, M});
+  auto* mask = arrays.create("mask", {M, mask_words(book.KV)});
   if (inverse) {
     check(cudaMemcpyAsync(
         out_coords, coords,
         static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-        cudaMemcpyDeviceToDevice));
+        cudaMemcpyDeviceToDevice, current_stream()));
   } else {
     launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M, work.cells,
            out_coords);
@@ -197,11 +198,11 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> bit_grid_of_outputs() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> bit_grid_of_outputs = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

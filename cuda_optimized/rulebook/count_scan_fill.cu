@@ -233,8 +233,7 @@ std::int64_t counted_pairs(const RulebookProblem& book, const std::int32_t* coor
                            const SiteErrors* errors) {
   constexpr std::size_t kErrors = sizeof(SiteErrors) / sizeof(std::int32_t);
   std::vector<std::int32_t> numbers(kErrors + static_cast<std::size_t>(book.KV));
-  check(cudaMemcpy(numbers.data(), errors, numbers.size() * sizeof numbers[0],
-                   cudaMemcpyDeviceToHost));
+  download(reinterpret_cast<const std::int32_t*>(errors), numbers.size(), numbers.data());
   const SiteErrors found{numbers[0], numbers[1], numbers[2], numbers[3]};
   if (found.outside != 0 || found.duplicates != 0)
     require_no_errors_on_device(book, coords, errors);
@@ -243,9 +242,9 @@ std::int64_t counted_pairs(const RulebookProblem& book, const std::int32_t* coor
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
-  auto* const workspace = arrays.workspace<char>();
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
+  auto* const workspace = context.workspace_as<char>();
   const Layout at = layout_of(book);
   const SiteHash hash = site_hash_at(book, workspace);
   const SiteFilter filter = site_filter_at(book, workspace + at.filter);
@@ -255,7 +254,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   auto* counts = reinterpret_cast<std::int32_t*>(workspace + at.counts);
   const Chunks chunks = chunks_of(book);
 
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
   const unsigned slot_blocks = blocks_for(hash.capacity() / 2, kThreads, kMaxBlocks);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   constexpr decltype(&insert_sites<1>) kInsert[kMaxAxes] = {insert_sites<1>, insert_sites<2>,
@@ -273,7 +272,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
          counts, totals);
 
   const std::int64_t P = counted_pairs(book, coords, errors);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  auto* pairs = arrays.create("pairs", {P, kPairColumns});
   const dim3 grid(blocks_for(std::int64_t{chunks.count} * chunks.tiles, kWarps),
                   blocks_for(book.KV, 1, kMaxGridYZ));
   launch(fill_pairs, {grid, kThreads}, book, chunks, found, counts, totals, pairs);
@@ -288,11 +287,11 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> count_scan_fill() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> count_scan_fill = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

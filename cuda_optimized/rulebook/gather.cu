@@ -211,10 +211,10 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words] and the form.
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
   const Lattice lattice(book);
-  const Workspace work = workspace_at(book, arrays.workspace<std::byte>());
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
   const bool inverse = book.mode == SparseMode::inverse;
   const std::int64_t tiles = bit_ranks::tiles_for(key_count(book, book.out_shape));
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
@@ -226,7 +226,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   std::optional<HostMessage<Count>> message;
   if (!inverse) message.emplace();
 
-  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes));
+  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes, current_stream()));
   launch(mark_sites, {row_blocks, kThreads}, lattice, coords, work.given, work.found,
          work.progress);
   launch_early(count_and_place, {blocks, kThreads}, lattice, tiles, tile_blocks, coords, work.given,
@@ -247,9 +247,9 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
     if (count.unusable > 0) report_site_errors(book, coords);
     M = count.found;
   }
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
-  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
+  auto* nbr = arrays.create("nbr", {book.KV, M});
+  auto* mask = arrays.create("mask", {M, mask_words(book.KV)});
   const Question ask{lattice, inverse, work.cells, coords};
   const std::uint32_t* const bits = inverse ? work.found : work.given;
   const LaunchConfig config{blocks_for(M, kRowThreads, kMaxBlocks), kRowThreads};
@@ -266,11 +266,10 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 
 /// Under `inverse` the number of outputs is that of the inputs, and `run` did not wait.
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void finish(const RulebookProblem& book, const Arguments& arrays) {
+void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   if (book.mode != SparseMode::inverse) return;
-  const Workspace work = workspace_at(book, arrays.workspace<std::byte>());
-  if (downloaded(&work.progress->unusable) > 0)
-    report_site_errors(book, arrays.in<std::int32_t>("coords"));
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  if (downloaded(&work.progress->unusable) > 0) report_site_errors(book, arrays.coords);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
@@ -284,12 +283,12 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> gather() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .finish = finish,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> gather = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .finish = finish,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -111,10 +111,10 @@ struct Workspace {
   runs::Table table;
 };
 
-Workspace workspace_in(const RulebookProblem& book, const Arguments& arrays) {
-  auto* const memory = arrays.workspace<unsigned char>() + kStateBytes;
+Workspace workspace_in(const RulebookProblem& book, const Context& context) {
+  auto* const memory = context.workspace_as<unsigned char>() + kStateBytes;
   Workspace all{};
-  all.state = arrays.workspace<State>();
+  all.state = context.workspace_as<State>();
   all.table = runs::table_in(memory, book.sites);
   return all;
 }
@@ -129,7 +129,7 @@ void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const
   const runs::Problem grid(book);
   const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : blocks;
-  check(cudaMemsetAsync(work.state, 0, sizeof(State)));
+  check(cudaMemsetAsync(work.state, 0, sizeof(State), current_stream()));
   launch(begin<kCube>, {blocks, kThreads}, grid, coords, work.table, work.state, out_coords);
   launch(enter_sites<kCube>, {blocks, kThreads}, grid, coords, work.table, work.state);
   launch(find_neighbours<kCube>, {find_blocks, kThreads}, grid, coords, work.table, work.state, nbr,
@@ -137,23 +137,22 @@ void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
-  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
+  auto* nbr = arrays.create("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    const Workspace work = workspace_in(book, arrays);
+    const Workspace work = workspace_in(book, context);
     (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
 }
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void finish(const RulebookProblem& book, const Arguments& arrays) {
-  runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
-                            &arrays.workspace<State>()->bad);
+void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  runs::require_no_bad_rows(book, arrays.coords, &context.workspace_as<State>()->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
@@ -162,12 +161,12 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> hash_of_runs() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .finish = finish,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> hash_of_runs = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .finish = finish,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -195,17 +195,18 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 
 /// Fills bytes, all alike, in the default stream.
 void fill(void* memory, int byte, std::int64_t bytes) {
-  if (bytes > 0) check(cudaMemsetAsync(memory, byte, static_cast<std::size_t>(bytes)));
+  if (bytes > 0)
+    check(cudaMemsetAsync(memory, byte, static_cast<std::size_t>(bytes), current_stream()));
 }
 
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words] and the form.
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
   const Lattice lattice(book);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const std::int64_t slots = slot_count(book);
-  const auto [set, count, keys, bytes] = workspace_at(book, arrays.workspace<std::byte>());
+  const auto [set, count, keys, bytes] = workspace_at(book, context.workspace_as<std::byte>());
   const bool inverse = book.mode == SparseMode::inverse;
 
   const SiteCheck sites(book, coords);
@@ -222,16 +223,16 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const DeviceArray<std::int64_t> sorted(found);
   sort_keys(keys, sorted.data(), found, key_bits(key_count(book, book.out_shape) - 1));
   const std::int64_t M = inverse ? book.sites : found;
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
-  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
+  auto* nbr = arrays.create("nbr", {book.KV, M});
+  auto* mask = arrays.create("mask", {M, mask_words(book.KV)});
   launch(number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, book, found,
          sorted.data(), set, inverse ? nullptr : out_coords);
   if (inverse) {
     check(cudaMemcpyAsync(
         out_coords, coords,
         static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-        cudaMemcpyDeviceToDevice));
+        cudaMemcpyDeviceToDevice, current_stream()));
   }
   fill(nbr, 0xff, book.KV * M * std::int64_t{sizeof *nbr});
   fill(mask, 0, M * mask_words(book.KV) * std::int64_t{sizeof *mask});
@@ -246,11 +247,11 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> hash_set_of_outputs() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> hash_set_of_outputs = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

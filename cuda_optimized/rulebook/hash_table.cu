@@ -108,16 +108,16 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 }
 
 /// The errors, in the workspace.
-SiteErrors* errors_in(const RulebookProblem& book, const Arguments& arrays) {
-  return reinterpret_cast<SiteErrors*>(arrays.workspace<char>() + site_hash_bytes(book));
+SiteErrors* errors_in(const RulebookProblem& book, const Context& context) {
+  return reinterpret_cast<SiteErrors*>(context.workspace_as<char>() + site_hash_bytes(book));
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
-  const SiteHash hash = site_hash_at(book, arrays.workspace<char>());
-  SiteErrors* const errors = errors_in(book, arrays);
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
+  const SiteHash hash = site_hash_at(book, context.workspace_as<char>());
+  SiteErrors* const errors = errors_in(book, context);
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
 
   const unsigned slot_blocks = blocks_for(hash.capacity() / 2, kThreads, kMaxBlocks);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
@@ -126,8 +126,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   launch(prepare, {slot_blocks, kThreads}, book, coords, hash, errors, out_coords);
   launch(kInsert[book.ndim - 1], {row_blocks, kThreads}, book, coords, hash, errors);
 
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
-  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+  auto* nbr = arrays.create("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   constexpr decltype(&fill_table<1>) kFill[kMaxAxes] = {fill_table<1>, fill_table<2>, fill_table<3>,
                                                         fill_table<4>};
   launch(kFill[book.ndim - 1], {row_blocks, kThreads}, book, coords, hash, nbr, mask);
@@ -135,8 +135,8 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
 }
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void finish(const RulebookProblem& book, const Arguments& arrays) {
-  require_no_errors_on_device(book, arrays.in<std::int32_t>("coords"), errors_in(book, arrays));
+void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  require_no_errors_on_device(book, arrays.coords, errors_in(book, context));
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
@@ -145,12 +145,12 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> hash_table() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .finish = finish,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> hash_table = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .finish = finish,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

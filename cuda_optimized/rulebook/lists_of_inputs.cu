@@ -236,10 +236,10 @@ Declined supports(const RulebookProblem& book) {
 
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
   const Lattice lattice(book);
-  const Workspace work = workspace_at(book, arrays.workspace<std::byte>());
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
   const bool inverse = book.mode == SparseMode::inverse;
   const std::uint32_t* const bits = inverse ? work.found : work.given;  // of the numbered tiles
   const GivenSites given{lattice, coords, work.sums + work.given_tiles, work.cells, work.rows};
@@ -252,7 +252,7 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   const unsigned row_blocks = inverse ? 0 : blocks_for(book.sites, kSumThreads, kMaxBlocks);
   HostMessage<Count> message;
 
-  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes));
+  check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes, current_stream()));
   launch(mark_sites, {blocks_for(book.sites, kThreads, kMaxBlocks), kThreads}, lattice, coords,
          work.given, work.found, work.progress);
   launch(count_bits, of_tiles, work.tiles, bits, work.sums, work.progress, message.letter());
@@ -267,17 +267,17 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
   if (count.unusable > 0) report_site_errors(book, coords);
   // The counted bits are those of the given sites, too: one for each row, as none repeats.
   const std::int64_t M = inverse ? book.sites : count.found - book.sites;
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
   if (inverse) {
     check(cudaMemcpyAsync(
         out_coords, coords,
         static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-        cudaMemcpyDeviceToDevice));
+        cudaMemcpyDeviceToDevice, current_stream()));
   } else {
     launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, lattice, M,
            work.cells + book.sites, out_coords);
   }
-  auto* pairs = arrays.create<std::int32_t>("pairs", {count.pairs, kPairColumns});
+  auto* pairs = arrays.create("pairs", {count.pairs, kPairColumns});
   const BitIndex found{work.found, work.first + work.given_tiles * kTileWords};
   launch(write_lists, of_lists, given, found, inverse, tiles, work.counts, work.totals, pairs);
 }
@@ -291,11 +291,11 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> lists_of_inputs() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> lists_of_inputs = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -234,10 +234,10 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 
 template <bool kCube>
 void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::int32_t* out_coords,
-                 const Arguments& arrays) {
+                 const RulebookArrays& arrays, const Context& context) {
   static const int most_blocks =
       std::min(resident_blocks(index_and_count<kCube>, kCountThreads), kMaxResident);
-  const Workspace work = workspace_at(book, arrays.workspace<std::byte>());
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
   const std::int64_t tiles = tiles_of(book);
   const std::int64_t groups = runs::group_count(book);
   // As many tasks as if sites were not sorted, which only the device knows yet.
@@ -256,7 +256,7 @@ void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::i
   const Count count = message.received();
   if (count.bad != 0) runs::require_no_bad_rows(book, coords, &work.state->count.bad);
   const auto P = static_cast<std::int64_t>(count.pairs);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  auto* pairs = arrays.create("pairs", {P, kPairColumns});
   const Taps taps(book.KV, book.kernel[book.ndim - 1], count.sorted != 0);
   launch_early(write_lists,
                {blocks_for(tiles * taps.count, kWriteThreads / 32, kMaxBlocks), kWriteThreads},
@@ -266,15 +266,15 @@ void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::i
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
   if (book.sites == 0) {
-    arrays.create<std::int32_t>("pairs", {0, kPairColumns});
+    arrays.create("pairs", {0, kPairColumns});
     return;
   }
   const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-  (cube ? run_kernels<true> : run_kernels<false>)(book, coords, out_coords, arrays);
+  (cube ? run_kernels<true> : run_kernels<false>)(book, coords, out_coords, arrays, context);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
@@ -286,11 +286,11 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> mirrored_lists() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> mirrored_lists = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -160,8 +160,8 @@ FoundSites find_sites(const RulebookProblem& book, const std::int32_t* coords) {
 
 /// coords [N][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words], pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context&) {
+  const auto* coords = arrays.coords;
   const bool inverse = book.mode == SparseMode::inverse;
 
   const SiteCheck sites(book, coords);
@@ -175,19 +175,19 @@ void run(const RulebookProblem& book, const Arguments& arrays) {
                                : find_sites(book, coords);
   const bool rows_are_given = inverse || book.mode == SparseMode::subm;
   const std::int64_t M = rows_are_given ? book.sites : found.count;
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {M, 1 + book.ndim});
+  auto* out_coords = arrays.create("out_coords", {M, 1 + book.ndim});
   if (rows_are_given) {
     check(cudaMemcpyAsync(
         out_coords, coords,
         static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
-        cudaMemcpyDeviceToDevice));
+        cudaMemcpyDeviceToDevice, current_stream()));
   } else {
     launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, found.keys.data(),
            out_coords);
   }
 
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, M});
-  auto* mask = arrays.create<std::int32_t>("mask", {M, mask_words(book.KV)});
+  auto* nbr = arrays.create("nbr", {book.KV, M});
+  auto* mask = arrays.create("mask", {M, mask_words(book.KV)});
   const SiteIndex inputs = inverse ? SiteIndex{found.keys.data(), nullptr, found.count}
                                    : SiteIndex{given_keys.data(), given_rows.data(), book.sites};
   launch(fill_table, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, out_coords, inputs,
@@ -205,8 +205,10 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> neighbour_table() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> neighbour_table = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

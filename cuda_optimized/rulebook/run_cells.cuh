@@ -202,7 +202,7 @@ inline void require_no_bad_rows(const RulebookProblem& book, const std::int32_t*
   if (book.sites == 0 || downloaded(bad) == 0) return;
   std::vector<std::int32_t> rows(static_cast<std::size_t>(book.sites) *
                                  static_cast<std::size_t>(1 + book.ndim));
-  check(cudaMemcpy(rows.data(), coords, rows.size() * sizeof rows[0], cudaMemcpyDeviceToHost));
+  download(coords, rows.size(), rows.data());
   require_no_errors(book, find_site_errors(book, rows), rows);
 }
 

@@ -71,7 +71,7 @@ __global__ void read_mask_bits(std::int64_t M, int words, const std::int32_t* ma
 
 /// Creates `pairs` [P][3] from the table nbr [KV][M]. The host waits for P.
 void create_pairs(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
-                  const Arguments& arrays) {
+                  const RulebookArrays& arrays) {
   const std::int64_t places = book.KV * M, tiles = ceil_div<std::int64_t>(places, kThreads);
   const DeviceArray<std::int32_t> counts(tiles);
   const DeviceArray<std::int64_t> offsets(tiles + 1);
@@ -79,16 +79,16 @@ void create_pairs(const RulebookProblem& book, std::int64_t M, const std::int32_
   launch(count_pairs, {blocks, kThreads}, places, nbr, counts.data());
   exclusive_sum(counts.data(), offsets.data(), tiles);
   const std::int64_t P = downloaded(offsets.data() + tiles);
-  auto* pairs = arrays.create<std::int32_t>("pairs", {P, kPairColumns});
+  auto* pairs = arrays.create("pairs", {P, kPairColumns});
   launch(write_pairs, {blocks, kThreads}, M, places, nbr, offsets.data(), pairs);
 }
 
 /// Creates `order` [parts][M] from the masks: for each part of the taps a stable radix sort, 32
 /// bits at a time, the lowest first.
 void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_t* mask,
-                  const Arguments& arrays) {
+                  const RulebookArrays& arrays) {
   const int parts = orders_of(book.form);
-  auto* order = arrays.create<std::int32_t>("order", {parts, M});
+  auto* order = arrays.create("order", {parts, M});
   const DeviceArray<std::uint32_t> keys(M), sorted_keys(M);
   const DeviceArray<std::int32_t> rows(M);
   const unsigned blocks = blocks_for(M, kThreads, kMaxBlocks);
@@ -112,7 +112,7 @@ void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_
 }  // namespace table_forms
 
 void create_form(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
-                 const std::int32_t* mask, const Arguments& arrays) {
+                 const std::int32_t* mask, const RulebookArrays& arrays) {
   if (book.form == RulebookForm::pairs) {
     table_forms::create_pairs(book, M, nbr, arrays);
   } else if (orders_of(book.form) > 0) {

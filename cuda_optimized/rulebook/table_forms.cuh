@@ -11,7 +11,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 
 /// Creates what the problem's form asks for beside the table nbr [KV][M] and mask [M][words].
 void create_form(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
-                 const std::int32_t* mask, const Arguments& arrays);
+                 const std::int32_t* mask, const RulebookArrays& arrays);
 
 /// For a rung's choice: what it makes of a table.
 inline std::string form_in_words(const RulebookProblem& book) {

@@ -246,7 +246,8 @@ void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const
   const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : row_blocks;
   const std::int64_t* const blocks = bits.blocks_before + work.summary_words;
   const auto words = static_cast<std::size_t>(work.summary_words);
-  check(cudaMemsetAsync(work.state, 0, sizeof(State) + words * sizeof *bits.summary));
+  check(cudaMemsetAsync(work.state, 0, sizeof(State) + words * sizeof *bits.summary,
+                        current_stream()));
   launch(set_summary<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state, out_coords);
   launch(count_blocks, {blocks_for(work.summary_words, kThreads, kMaxBlocks), kThreads},
          work.summary_words, bits.summary, work.summary_counts);
@@ -262,23 +263,23 @@ void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
-void run(const RulebookProblem& book, const Arguments& arrays) {
-  const auto* coords = arrays.in<std::int32_t>("coords");
-  auto* out_coords = arrays.create<std::int32_t>("out_coords", {book.sites, 1 + book.ndim});
-  auto* nbr = arrays.create<std::int32_t>("nbr", {book.KV, book.sites});
-  auto* mask = arrays.create<std::int32_t>("mask", {book.sites, mask_words(book.KV)});
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
+  auto* nbr = arrays.create("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    const Workspace work = workspace_at(book, arrays.workspace<unsigned char>());
+    const Workspace work = workspace_at(book, context.workspace_as<unsigned char>());
     (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
 }
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
-void finish(const RulebookProblem& book, const Arguments& arrays) {
-  runs::require_no_bad_rows(book, arrays.in<std::int32_t>("coords"),
-                            &workspace_at(book, arrays.workspace<unsigned char>()).state->bad);
+void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  runs::require_no_bad_rows(book, arrays.coords,
+                            &workspace_at(book, context.workspace_as<unsigned char>()).state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
@@ -290,12 +291,12 @@ std::string choice_in_words(const RulebookProblem& book) {
 
 }  // namespace
 
-Implementation<RulebookProblem> two_level_grid() {
-  return {.supports = runs::declined,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .finish = finish,
-          .choice = choice_in_words};
-}
+extern const Implementation<RulebookArrays> two_level_grid = {
+    .supports = runs::declined,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .finish = finish,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

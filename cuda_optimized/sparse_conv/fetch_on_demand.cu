@@ -195,17 +195,17 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  float* y = arrays.out<float>("y");
-  launch_fill_rows(conv.M, conv.Cout, arrays.in_or_null<float>("bias"), y);
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
+  float* y = arrays.y;
+  launch_fill_rows(conv.M, conv.Cout, arrays.bias, y);
   const Fetch fetch{.KV = conv.book.KV,
                     .Cin = conv.Cin,
                     .Cout = conv.Cout,
                     .count = conv.pairs,
-                    .pairs = arrays.in<std::int32_t>("pairs"),
-                    .offsets = arrays.in<std::int32_t>("offsets"),
-                    .features = arrays.in<float>("features"),
-                    .weights = arrays.in<float>("weights"),
+                    .pairs = arrays.pairs,
+                    .offsets = arrays.offsets,
+                    .features = arrays.features,
+                    .weights = arrays.weights,
                     .y = y};
   const bool aligned = channels_in_fours(conv.Cin) && channels_in_fours(conv.Cout) &&
                        is_aligned(fetch.features) && is_aligned(fetch.weights) && is_aligned(y);
@@ -232,8 +232,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> fetch_on_demand() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> fetch_on_demand = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -178,16 +178,16 @@ void scatter_add(const SparseConvProblem& conv, Tap tap, const float* products, 
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
   const Parts parts = parts_of(conv);
-  float* gathered = arrays.workspace<float>();
+  float* gathered = context.workspace_as<float>();
   float* products = gathered + parts.products;
-  const float* features = arrays.in<float>("features");
-  const float* weights = arrays.in<float>("weights");
-  const float* bias = arrays.in_or_null<float>("bias");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  const auto* offsets = arrays.in<std::int32_t>("offsets");
-  float* y = arrays.out<float>("y");
+  const float* features = arrays.features;
+  const float* weights = arrays.weights;
+  const float* bias = arrays.bias;
+  const auto* pairs = arrays.pairs;
+  const auto* offsets = arrays.offsets;
+  float* y = arrays.y;
 
   const auto weights_of = [&](int k) { return weights + std::int64_t{k} * conv.Cin * conv.Cout; };
   const int centre = centre_of(conv);
@@ -219,11 +219,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> gather_gemm_scatter() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> gather_gemm_scatter = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

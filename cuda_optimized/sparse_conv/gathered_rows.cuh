@@ -75,18 +75,18 @@ bool would_consist_of_pieces(int summed, int channels) {
 
 /// A forward pass with the rows in the order of their masks, as it was given.
 template <class T>
-GatheredRows<T> gathered_rows(const SparseConvProblem& problem, const Arguments& arrays) {
+GatheredRows<T> gathered_rows(const SparseConvProblem& problem, const SparseConvArrays& arrays) {
   return {.taps = problem.book.KV,
           .rows = problem.M,
           .summed = problem.Cin,
           .channels = problem.Cout,
-          .table = arrays.in<std::int32_t>("nbr"),
-          .mask = arrays.in<std::int32_t>("mask"),
-          .order = arrays.in<std::int32_t>("order"),
-          .from = arrays.in<T>("features"),
-          .weights = arrays.in<T>("weights"),
-          .to = arrays.out<T>("y"),
-          .bias = arrays.in_or_null<float>("bias"),
+          .table = arrays.nbr,
+          .mask = arrays.mask,
+          .order = arrays.order,
+          .from = arrays.features,
+          .weights = arrays.weights,
+          .to = arrays.y,
+          .bias = arrays.bias,
           .activation = problem.activation};
 }
 

@@ -218,21 +218,21 @@ void collect(const SparseConvProblem& conv, const std::int32_t* mask, const std:
 
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], mask [M][words], y
 /// [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
   const Parts parts = parts_of(conv);
-  float* gathered = arrays.workspace<float>();
+  float* gathered = context.workspace_as<float>();
   float* products = gathered + parts.products;
   auto* place = reinterpret_cast<std::int32_t*>(gathered + parts.place);
-  const float* features = arrays.in<float>("features");
-  const float* weights = arrays.in<float>("weights");
-  const float* bias = arrays.in_or_null<float>("bias");
-  const auto* pairs = arrays.in<std::int32_t>("pairs");
-  const auto* offsets = arrays.in<std::int32_t>("offsets");
-  float* y = arrays.out<float>("y");
+  const float* features = arrays.features;
+  const float* weights = arrays.weights;
+  const float* bias = arrays.bias;
+  const auto* pairs = arrays.pairs;
+  const auto* offsets = arrays.offsets;
+  float* y = arrays.y;
 
   gather(conv, pairs, place, features, gathered);
   if (conv.pairs > 0) multiply(conv, offsets, gathered, weights, products);
-  collect(conv, arrays.in<std::int32_t>("mask"), place, products, bias, y);
+  collect(conv, arrays.mask, place, products, bias, y);
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
@@ -243,11 +243,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> grouped_gemm() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> grouped_gemm = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

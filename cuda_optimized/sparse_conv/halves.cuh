@@ -15,13 +15,13 @@ struct HalfOfTaps {
 };
 
 /// One of the two halves of a forward pass.
-inline HalfOfTaps half_of(const SparseConvProblem& conv, const Arguments& arrays, int half) {
+inline HalfOfTaps half_of(const SparseConvProblem& conv, const SparseConvArrays& arrays, int half) {
   ImplicitGemm part = implicit_gemm_of(conv, arrays);
   part.add = half == 1;
   if (half == 0) part.activation = Activation::none;
   return {.first_tap = first_tap(conv.book.KV, 2, half),
           .end_tap = first_tap(conv.book.KV, 2, half + 1),
-          .order = arrays.in<std::int32_t>("split_order") + std::int64_t{half} * conv.M,
+          .order = arrays.split_order + std::int64_t{half} * conv.M,
           .conv = part};
 }
 

@@ -119,7 +119,7 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   const ImplicitGemm product = implicit_gemm_of(conv, arrays);
   with_tile(conv.Cout, [&]<class Tile>() {
     const std::int64_t tiles =
@@ -136,8 +136,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

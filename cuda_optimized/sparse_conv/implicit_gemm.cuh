@@ -25,17 +25,18 @@ struct ImplicitGemm {
 };
 
 /// A forward pass over all taps.
-inline ImplicitGemm implicit_gemm_of(const SparseConvProblem& conv, const Arguments& arrays) {
+inline ImplicitGemm implicit_gemm_of(const SparseConvProblem& conv,
+                                     const SparseConvArrays& arrays) {
   return {.KV = conv.book.KV,
           .M = conv.M,
           .Cin = conv.Cin,
           .Cout = conv.Cout,
-          .nbr = arrays.in<std::int32_t>("nbr"),
-          .mask = arrays.in<std::int32_t>("mask"),
-          .features = arrays.in<float>("features"),
-          .weights = arrays.in<float>("weights"),
-          .bias = arrays.in_or_null<float>("bias"),
-          .y = arrays.out<float>("y"),
+          .nbr = arrays.nbr,
+          .mask = arrays.mask,
+          .features = arrays.features,
+          .weights = arrays.weights,
+          .bias = arrays.bias,
+          .y = arrays.y,
           .activation = conv.activation};
 }
 

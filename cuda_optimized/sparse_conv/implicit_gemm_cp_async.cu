@@ -174,7 +174,7 @@ void run_half(const SparseConvProblem& conv, const HalfOfTaps& half) {
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], mask [M][words], split_order [2][M],
 /// y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   for (int half = 0; half < 2; ++half) run_half(conv, half_of(conv, arrays, half));
 }
 
@@ -189,8 +189,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_cp_async() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_cp_async = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

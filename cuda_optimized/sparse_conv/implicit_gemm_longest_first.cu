@@ -242,19 +242,19 @@ void run_half(const SparseConvProblem& conv, const HalfOfTaps& half, const TileQ
 }
 
 /// As implicit_gemm_cp_async.
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
   QueuedHalves halves;
   for (int half = 0; half < 2; ++half) halves.half[half] = half_of(conv, arrays, half);
   if (!has_many_rows(conv.M)) {
     const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, kQueuedRows);
-    auto* const counts = arrays.workspace<std::int32_t>();
+    auto* const counts = context.workspace_as<std::int32_t>();
     constexpr int kBuckets = TileQueue::kBuckets;
     for (int half = 0; half < 2; ++half) {
       halves.queue[half] = {.counts = counts + half * kBuckets,
                             .tiles = counts + 2 * kBuckets + half * kBuckets * tiles,
                             .capacity = tiles};
     }
-    check(cudaMemsetAsync(counts, 0, 2 * kBuckets * sizeof *counts));
+    check(cudaMemsetAsync(counts, 0, 2 * kBuckets * sizeof *counts, current_stream()));
     launch(queue_tiles, {dim3(blocks_for(tiles, kThreads / 32, kMaxBlocks), 2), kThreads}, halves);
   }
   for (int half = 0; half < 2; ++half) run_half(conv, halves.half[half], halves.queue[half]);
@@ -272,11 +272,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_longest_first() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_longest_first = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

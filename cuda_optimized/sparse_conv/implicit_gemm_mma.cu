@@ -268,13 +268,13 @@ void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
 }
 
 template <class T>
-void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
+void run_as(const SparseConvProblem& problem, const SparseConvArrays& arrays) {
   const GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
   with_shape<T>(problem, consists_of_pieces(conv),
                 [&]<class Shape>(Shape) { launch_shape<Shape>(conv); });
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
@@ -294,8 +294,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_mma() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_mma = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

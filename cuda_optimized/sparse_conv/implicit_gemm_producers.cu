@@ -260,11 +260,11 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M] with masks and order, y [M][Cout].
-void run(const SparseConvProblem& problem, const Arguments& arrays) {
+void run(const SparseConvProblem& problem, const SparseConvArrays& arrays, const Context& context) {
   with_type(problem.dtype, [&]<class T>(T) {
     const auto conv = gathered_rows<T>(problem, arrays);
     with_shape<T>(conv.rows, conv.summed, conv.channels, [&]<class Shape>(Shape) {
-      launch_shape<Shape>(conv, problem.N, arrays.workspace<char>());
+      launch_shape<Shape>(conv, problem.N, context.workspace_as<char>());
     });
   });
 }
@@ -275,11 +275,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_producers() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_producers = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -117,13 +117,13 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 /// As implicit_gemm, and order [M].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   const ImplicitGemm product = implicit_gemm_of(conv, arrays);
   with_tile(conv.Cout, [&]<class Tile>() {
     const std::int64_t tiles =
         ceil_div<std::int64_t>(conv.M, kRows) * ceil_div(conv.Cout, Tile::kBlockN);
     launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, product,
-           arrays.in<std::int32_t>("order"));
+           arrays.order);
   });
 }
 
@@ -135,8 +135,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_sorted() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_sorted = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

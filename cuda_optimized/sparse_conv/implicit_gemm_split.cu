@@ -117,7 +117,7 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 /// As implicit_gemm, and split_order [2][M].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   for (int half = 0; half < 2; ++half) {
     with_tile(conv.Cout, [&]<class Tile>() {
       const std::int64_t tiles =
@@ -136,8 +136,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_split() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_split = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

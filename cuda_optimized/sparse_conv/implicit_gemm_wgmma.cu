@@ -31,6 +31,7 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
+#include "core/type_names.hpp"
 #include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/gathered_copies.cuh"
@@ -240,11 +241,12 @@ void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
 }
 
 template <class T>
-void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
-  T* const transposed = arrays.workspace<T>();
+void run_as(const SparseConvProblem& problem, const SparseConvArrays& arrays,
+            const Context& context) {
+  T* const transposed = context.workspace_as<T>();
   launch(transpose_weights<T>,
          {blocks_for(weights_of(problem), kCopyThreads, kMaxBlocks), kCopyThreads},
-         weights_of(problem), problem.Cin, problem.Cout, arrays.in<T>("weights"), transposed);
+         weights_of(problem), problem.Cin, problem.Cout, arrays.weights, transposed);
   GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
   conv.weights = transposed;
   if constexpr (std::is_same_v<T, float>) {
@@ -258,8 +260,8 @@ void run_as(const SparseConvProblem& problem, const Arguments& arrays) {
                 [&]<class Shape>(Shape) { launch_shape<Shape>(conv); });
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
+  with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays, context); });
 }
 
 template <class T>
@@ -278,11 +280,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_wgmma() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> implicit_gemm_wgmma = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

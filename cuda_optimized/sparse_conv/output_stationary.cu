@@ -70,16 +70,16 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M], y [M][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   launch_output_stationary({.taps = conv.book.KV,
                             .rows = conv.M,
                             .summed = conv.Cin,
                             .channels = conv.Cout,
-                            .table = arrays.in<std::int32_t>("nbr"),
-                            .from = arrays.in<float>("features"),
-                            .weights = arrays.in<float>("weights"),
-                            .to = arrays.out<float>("y"),
-                            .bias = arrays.in_or_null<float>("bias"),
+                            .table = arrays.nbr,
+                            .from = arrays.features,
+                            .weights = arrays.weights,
+                            .to = arrays.y,
+                            .bias = arrays.bias,
                             .activation = conv.activation});
 }
 
@@ -110,8 +110,10 @@ std::string output_stationary_in_words(int channels) {
               channels > width ? ", more channels than threads" : "");
 }
 
-Implementation<SparseConvProblem> output_stationary() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseConvArrays> output_stationary = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

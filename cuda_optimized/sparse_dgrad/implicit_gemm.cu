@@ -258,18 +258,18 @@ void launch_with(const ImplicitGemm& gemm) {
 Declined supports(const SparseConvProblem& conv) { return declined_by_implicit_gemm(conv); }
 
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and orders, dx [N][Cin].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context&) {
   launch_implicit_gemm({.KV = conv.book.KV,
                         .rows = conv.N,
                         .Cin = conv.Cin,
                         .Cout = conv.Cout,
                         .opposite = false,
-                        .table = arrays.in<std::int32_t>("nbr_back"),
-                        .mask = arrays.in<std::int32_t>("mask_back"),
-                        .orders = arrays.in<std::int32_t>("split_order_back"),
-                        .dy = arrays.in<float>("dy"),
-                        .weights = arrays.in<float>("weights"),
-                        .dx = arrays.out<float>("dx")});
+                        .table = arrays.nbr_back,
+                        .mask = arrays.mask_back,
+                        .orders = arrays.split_order_back,
+                        .dy = arrays.dy,
+                        .weights = arrays.weights,
+                        .dx = arrays.dx});
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
@@ -295,8 +295,10 @@ std::string implicit_gemm_in_words(const SparseConvProblem& conv, int rows) {
   return words;
 }
 
-Implementation<SparseConvProblem> implicit_gemm() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseDgradArrays> implicit_gemm = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

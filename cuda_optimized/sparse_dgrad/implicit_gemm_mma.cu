@@ -244,17 +244,17 @@ void with_shape(bool aligned, const SparseConvProblem& conv, const Body& body) {
 
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and order, dx [N][Cin].
 template <class T>
-void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
+void run_in(const SparseConvProblem& conv, const SparseDgradArrays& arrays) {
   const Gradient<T> gradient = {.KV = conv.book.KV,
                                 .rows = conv.N,
                                 .Cin = conv.Cin,
                                 .Cout = conv.Cout,
-                                .table = arrays.in<std::int32_t>("nbr_back"),
-                                .mask = arrays.in<std::int32_t>("mask_back"),
-                                .order = arrays.in<std::int32_t>("order_back"),
-                                .dy = arrays.in<T>("dy"),
-                                .weights = arrays.in<T>("weights"),
-                                .dx = arrays.out<T>("dx")};
+                                .table = arrays.nbr_back,
+                                .mask = arrays.mask_back,
+                                .order = arrays.order_back,
+                                .dy = arrays.dy,
+                                .weights = arrays.weights,
+                                .dx = arrays.dx};
   with_shape<T>(rows_are_aligned(gradient), conv,
                 [&]<class S, bool kAligned>() { launch_with<T, S, kAligned>(gradient); });
 }
@@ -280,7 +280,7 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context&) {
   with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
 }
 
@@ -290,8 +290,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_mma() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseDgradArrays> implicit_gemm_mma = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

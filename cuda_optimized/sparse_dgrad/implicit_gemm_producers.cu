@@ -258,20 +258,20 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and order, dx [N][Cin].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
   with_type(conv.dtype, [&]<class T>(T) {
     const GatheredRows<T> gradient = {.taps = conv.book.KV,
                                       .rows = conv.N,
                                       .summed = conv.Cout,
                                       .channels = conv.Cin,
-                                      .table = arrays.in<std::int32_t>("nbr_back"),
-                                      .mask = arrays.in<std::int32_t>("mask_back"),
-                                      .order = arrays.in<std::int32_t>("order_back"),
-                                      .from = arrays.in<T>("dy"),
-                                      .weights = arrays.in<T>("weights"),
-                                      .to = arrays.out<T>("dx")};
+                                      .table = arrays.nbr_back,
+                                      .mask = arrays.mask_back,
+                                      .order = arrays.order_back,
+                                      .from = arrays.dy,
+                                      .weights = arrays.weights,
+                                      .to = arrays.dx};
     with_shape<T>(gradient.rows, gradient.summed, gradient.channels, [&]<class Shape>(Shape) {
-      launch_shape<Shape>(gradient, conv.M, arrays.workspace<char>());
+      launch_shape<Shape>(gradient, conv.M, context.workspace_as<char>());
     });
   });
 }
@@ -282,11 +282,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> implicit_gemm_producers() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseDgradArrays> implicit_gemm_producers = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -42,18 +42,18 @@ Declined supports_mirror(const SparseConvProblem& conv) {
 }
 
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr [KV][M] with masks and orders, dx [N][Cin]; N = M.
-void run_mirrored(const SparseConvProblem& conv, const Arguments& arrays) {
+void run_mirrored(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context&) {
   launch_implicit_gemm({.KV = conv.book.KV,
                         .rows = conv.M,
                         .Cin = conv.Cin,
                         .Cout = conv.Cout,
                         .opposite = true,
-                        .table = arrays.in<std::int32_t>("nbr"),
-                        .mask = arrays.in<std::int32_t>("mask"),
-                        .orders = arrays.in<std::int32_t>("split_order"),
-                        .dy = arrays.in<float>("dy"),
-                        .weights = arrays.in<float>("weights"),
-                        .dx = arrays.out<float>("dx")});
+                        .table = arrays.nbr,
+                        .mask = arrays.mask,
+                        .orders = arrays.split_order,
+                        .dy = arrays.dy,
+                        .weights = arrays.weights,
+                        .dx = arrays.dx});
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
@@ -62,8 +62,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> mirrored_table() {
-  return {.supports = supports_mirror, .run = run_mirrored, .choice = choice_in_words};
-}
+extern const Implementation<SparseDgradArrays> mirrored_table = {
+    .supports = supports_mirror,
+    .run = run_mirrored,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

@@ -58,18 +58,18 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N], dx [N][Cin].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  float* transposed = arrays.workspace<float>();
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
+  float* transposed = context.workspace_as<float>();
   launch(transpose_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
-         arrays.in<float>("weights"), transposed);
+         arrays.weights, transposed);
   sparse_conv::launch_output_stationary({.taps = conv.book.KV,
                                          .rows = conv.N,
                                          .summed = conv.Cout,
                                          .channels = conv.Cin,
-                                         .table = arrays.in<std::int32_t>("nbr_back"),
-                                         .from = arrays.in<float>("dy"),
+                                         .table = arrays.nbr_back,
+                                         .from = arrays.dy,
                                          .weights = transposed,
-                                         .to = arrays.out<float>("dx")});
+                                         .to = arrays.dx});
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
@@ -78,11 +78,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> output_stationary() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseDgradArrays> output_stationary = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad

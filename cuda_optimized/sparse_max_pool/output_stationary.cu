@@ -64,15 +64,15 @@ __global__ void pool_rows(SparsePoolProblem pool, const float* features, const s
   }
 }
 
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* features = arrays.in<float>("features");
-  auto* y = arrays.out<float>("y");
-  auto* argmax = arrays.out<std::int32_t>("argmax");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const Context&) {
+  const auto* features = arrays.features;
+  auto* y = arrays.y;
+  auto* argmax = arrays.argmax;
   const int width = threads_along(pool.C, kWidest);
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.M, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
   launch(pool_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
-         features, arrays.in<std::int32_t>("nbr"), y, argmax);
+         features, arrays.nbr, y, argmax);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
@@ -83,8 +83,9 @@ std::string choice_in_words(const SparsePoolProblem& pool) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> output_stationary() {
-  return {.run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseMaxPoolArrays> output_stationary = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

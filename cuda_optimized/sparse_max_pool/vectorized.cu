@@ -72,10 +72,10 @@ __global__ void pool_rows(SparsePoolProblem pool, const float* features, const s
   }
 }
 
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* features = arrays.in<float>("features");
-  auto* y = arrays.out<float>("y");
-  auto* argmax = arrays.out<std::int32_t>("argmax");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const Context&) {
+  const auto* features = arrays.features;
+  auto* y = arrays.y;
+  auto* argmax = arrays.argmax;
   const int vector = vector_width(pool.C, {features, y, argmax});
   const int width = threads_along(pool.C / vector, kWidest);
   const int height = kThreads / width;
@@ -83,7 +83,7 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
                   blocks_for(pool.C / vector, width, kMaxGridYZ));
   const auto kernel = vector == 4 ? pool_rows<4> : vector == 2 ? pool_rows<2> : pool_rows<1>;
   launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
-         features, arrays.in<std::int32_t>("nbr"), y, argmax);
+         features, arrays.nbr, y, argmax);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
@@ -95,6 +95,9 @@ std::string choice_in_words(const SparsePoolProblem& pool) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> vectorized() { return {.run = run, .choice = choice_in_words}; }
+extern const Implementation<SparseMaxPoolArrays> vectorized = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool

@@ -54,15 +54,15 @@ __global__ void collect_rows(SparsePoolProblem pool, const float* dy, const std:
   }
 }
 
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* dy = arrays.in<float>("dy");
-  const auto* argmax = arrays.in<std::int32_t>("argmax");
-  auto* dx = arrays.out<float>("dx");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, const Context&) {
+  const auto* dy = arrays.dy;
+  const auto* argmax = arrays.argmax;
+  auto* dx = arrays.dx;
   const int width = sparse_max_pool::threads_along(pool.C, kWidest);
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.N, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
   launch(collect_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))},
-         pool, dy, argmax, arrays.in<std::int32_t>("nbr_back"), dx);
+         pool, dy, argmax, arrays.nbr_back, dx);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
@@ -73,8 +73,9 @@ std::string choice_in_words(const SparsePoolProblem& pool) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> output_stationary() {
-  return {.run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseMaxPoolDgradArrays> output_stationary = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad

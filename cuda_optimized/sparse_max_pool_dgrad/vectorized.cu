@@ -67,10 +67,10 @@ __global__ void collect_rows(SparsePoolProblem pool, const float* dy, const std:
   }
 }
 
-void run(const SparsePoolProblem& pool, const Arguments& arrays) {
-  const auto* dy = arrays.in<float>("dy");
-  const auto* argmax = arrays.in<std::int32_t>("argmax");
-  auto* dx = arrays.out<float>("dx");
+void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, const Context&) {
+  const auto* dy = arrays.dy;
+  const auto* argmax = arrays.argmax;
+  auto* dx = arrays.dx;
   const int vector = sparse_max_pool::vector_width(pool.C, {dy, argmax, dx});
   const int width = sparse_max_pool::threads_along(pool.C / vector, kWidest);
   const int height = kThreads / width;
@@ -80,7 +80,7 @@ void run(const SparsePoolProblem& pool, const Arguments& arrays) {
                       : vector == 2 ? collect_rows<2>
                                     : collect_rows<1>;
   launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
-         dy, argmax, arrays.in<std::int32_t>("nbr_back"), dx);
+         dy, argmax, arrays.nbr_back, dx);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
@@ -92,6 +92,9 @@ std::string choice_in_words(const SparsePoolProblem& pool) {
 
 }  // namespace
 
-Implementation<SparsePoolProblem> vectorized() { return {.run = run, .choice = choice_in_words}; }
+extern const Implementation<SparseMaxPoolDgradArrays> vectorized = {
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad

@@ -78,22 +78,23 @@ std::size_t workspace_bytes(const SparseToDenseProblem& problem) {
   return static_cast<std::size_t>(problem.grid.batch * cells_of(problem)) * sizeof(std::int32_t);
 }
 
-void run(const SparseToDenseProblem& problem, const Arguments& arrays) {
-  auto* rows = arrays.workspace<std::int32_t>();
-  check(cudaMemsetAsync(rows, 0xff, workspace_bytes(problem)));  // -1
+void run(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays,
+         const Context& context) {
+  auto* rows = context.workspace_as<std::int32_t>();
+  check(cudaMemsetAsync(rows, 0xff, workspace_bytes(problem), current_stream()));  // -1
   launch(number_cells, {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads},
-         problem.grid, arrays.in<std::int32_t>("coords"), rows);
+         problem.grid, arrays.coords, rows);
   const std::int64_t parts = std::int64_t{problem.grid.batch} * ceil_div(problem.C, kTile);
   const dim3 grid(blocks_for(ceil_div<std::int64_t>(cells_of(problem), kTile), 1, kMaxBlocks),
                   blocks_for(parts, 1, kMaxGridYZ));
-  launch(turn_tiles, {grid, dim3(kTile, kHeight)}, problem, arrays.in<float>("features"), rows,
-         arrays.out<float>("x"));
+  launch(turn_tiles, {grid, dim3(kTile, kHeight)}, problem, arrays.features, rows, arrays.x);
 }
 
 }  // namespace
 
-Implementation<SparseToDenseProblem> transposed_tiles() {
-  return {.workspace_bytes = workspace_bytes, .run = run};
-}
+extern const Implementation<SparseToDenseArrays> transposed_tiles = {
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_to_dense

@@ -89,16 +89,18 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context&) {
   const std::int64_t tiles =
       std::int64_t{conv.book.KV} * ceil_div(conv.Cin, kTile) * ceil_div(conv.Cout, kTile);
-  launch(sparse_wgrad_tiles, {blocks_for(tiles, 1, kMaxBlocks), kThreads}, conv,
-         arrays.in<float>("features"), arrays.in<float>("dy"), arrays.in<std::int32_t>("pairs"),
-         arrays.in<std::int32_t>("offsets"), arrays.out<float>("dw"));
+  launch(sparse_wgrad_tiles, {blocks_for(tiles, 1, kMaxBlocks), kThreads}, conv, arrays.features,
+         arrays.dy, arrays.pairs, arrays.offsets, arrays.dw);
 }
 
 }  // namespace
 
-Implementation<SparseConvProblem> output_stationary() { return {.supports = supports, .run = run}; }
+extern const Implementation<SparseWgradArrays> output_stationary = {
+    .supports = supports,
+    .run = run,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

@@ -40,14 +40,14 @@ inline PairParts pair_parts_of(const SparseConvProblem& conv) {
 }
 
 /// The product of a problem.
-inline PairProduct pair_product_of(const SparseConvProblem& conv, const Arguments& arrays) {
+inline PairProduct pair_product_of(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
   return {.Cin = conv.Cin,
           .Cout = conv.Cout,
           .parts = pair_parts_of(conv),
-          .features = arrays.in<float>("features"),
-          .dy = arrays.in<float>("dy"),
-          .pairs = arrays.in<std::int32_t>("pairs"),
-          .offsets = arrays.in<std::int32_t>("offsets")};
+          .features = arrays.features,
+          .dy = arrays.dy,
+          .pairs = arrays.pairs,
+          .offsets = arrays.offsets};
 }
 
 /// Whether rows begin at multiples of 16 bytes.

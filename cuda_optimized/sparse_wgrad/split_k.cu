@@ -125,9 +125,9 @@ void with_tile(const SparseConvProblem& conv, const Body& body) {
 }
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context& context) {
   const PairProduct product = pair_product_of(conv, arrays);
-  auto* const parts = arrays.workspace<float>();
+  auto* const parts = context.workspace_as<float>();
   with_tile(conv, [&]<class Tile>() {
     const auto kernel = rows_are_aligned(product) ? sparse_wgrad_parts<Tile, true>
                                                   : sparse_wgrad_parts<Tile, false>;
@@ -139,7 +139,7 @@ void run(const SparseConvProblem& conv, const Arguments& arrays) {
            parts);
   });
   launch_sum_pair_parts(product.parts, product.offsets, parts, std::int64_t{conv.Cin} * conv.Cout,
-                        arrays.out<float>("dw"));
+                        arrays.dw);
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
@@ -152,11 +152,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> split_k() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseWgradArrays> split_k = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

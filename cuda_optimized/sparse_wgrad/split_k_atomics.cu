@@ -123,11 +123,12 @@ void with_tile(const SparseConvProblem& conv, const Body& body) {
 }
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context&) {
   const PairProduct product = pair_product_of(conv, arrays);
-  auto* const dw = arrays.out<float>("dw");
+  auto* const dw = arrays.dw;
   const std::int64_t weights = std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
-  check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));
+  check(
+      cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float), current_stream()));
   with_tile(conv, [&]<class Tile>() {
     const auto kernel = rows_are_aligned(product) ? sparse_wgrad_parts<Tile, true>
                                                   : sparse_wgrad_parts<Tile, false>;
@@ -150,8 +151,10 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> split_k_atomics() {
-  return {.supports = supports, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<SparseWgradArrays> split_k_atomics = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

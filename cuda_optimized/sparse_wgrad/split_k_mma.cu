@@ -231,16 +231,17 @@ int aligned_tile(const Product<T>& product, const SparseConvProblem& conv) {
 
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
 template <class T>
-void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
+void run_in(const SparseConvProblem& conv, const SparseWgradArrays& arrays,
+            const Context& context) {
   const Product<T> product = {.Cin = conv.Cin,
                               .Cout = conv.Cout,
                               .tiles_out = 0,
                               .parts = pair_parts_of(conv),
-                              .features = arrays.in<T>("features"),
-                              .dy = arrays.in<T>("dy"),
-                              .pairs = arrays.in<std::int32_t>("pairs"),
-                              .offsets = arrays.in<std::int32_t>("offsets")};
-  auto* const parts = arrays.workspace<float>();
+                              .features = arrays.features,
+                              .dy = arrays.dy,
+                              .pairs = arrays.pairs,
+                              .offsets = arrays.offsets};
+  auto* const parts = context.workspace_as<float>();
   switch (aligned_tile(product, conv)) {
     case 128: launch_with<T, 128, true>(product, parts); break;
     case 64: launch_with<T, 64, true>(product, parts); break;
@@ -248,7 +249,7 @@ void run_in(const SparseConvProblem& conv, const Arguments& arrays) {
     default: launch_with<T, 32, false>(product, parts); break;
   }
   launch_sum_pair_parts(product.parts, product.offsets, parts, std::int64_t{conv.Cin} * conv.Cout,
-                        arrays.out<float>("dw"));
+                        arrays.dw);
 }
 
 Declined supports(const SparseConvProblem& conv) {
@@ -268,8 +269,8 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
                                                   conv.Cin * conv.Cout);
 }
 
-void run(const SparseConvProblem& conv, const Arguments& arrays) {
-  with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context& context) {
+  with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays, context); });
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
@@ -287,11 +288,11 @@ std::string choice_in_words(const SparseConvProblem& conv) {
 
 }  // namespace
 
-Implementation<SparseConvProblem> split_k_mma() {
-  return {.supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .run = run,
-          .choice = choice_in_words};
-}
+extern const Implementation<SparseWgradArrays> split_k_mma = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

@@ -27,6 +27,7 @@
 /// **Costs.** 8 bytes of workspace a block; the host waits for the number of units.
 /// **Try.** Let every other super-column of identity<N> run upwards. Which formula changes, and
 /// what do the blocks at a turn then share that they did not share before?
+#include "core/cuda/device_array.hpp"
 #include "core/implementation.hpp"
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -97,14 +98,14 @@ std::size_t workspace_bytes(const TileMapProblem& map) {
   return static_cast<std::size_t>(blocks_of(map)) * sizeof(std::int64_t);
 }
 
-void run(const TileMapProblem& map, const Arguments& arrays) {
+void run(const TileMapProblem& map, const TileMapArrays& arrays, const Context& context) {
   const std::int64_t blocks = blocks_of(map);
-  auto* units_up_to = arrays.workspace<std::int64_t>();
+  auto* units_up_to = context.workspace_as<std::int64_t>();
   launch(count_units, {launch_grid(map), dim3(1)}, map, units_up_to);
   launch(running_sum, {dim3(1), dim3(kScanThreads)}, units_up_to, blocks);
   std::int64_t units = 0;
-  check(cudaMemcpy(&units, units_up_to + blocks - 1, sizeof units, cudaMemcpyDeviceToHost));
-  auto* rows = arrays.create<std::int32_t>("units", {units, kUnitColumns});
+  download(units_up_to + blocks - 1, 1, &units);
+  auto* rows = arrays.create("units", {units, kUnitColumns});
   launch(write_units, {launch_grid(map), dim3(1)}, map, units_up_to, rows);
 }
 
@@ -112,8 +113,10 @@ std::string choice_in_words(const TileMapProblem& map) { return map_in_words(map
 
 }  // namespace
 
-Implementation<TileMapProblem> maps() {
-  return {.workspace_bytes = workspace_bytes, .run = run, .choice = choice_in_words};
-}
+extern const Implementation<TileMapArrays> maps = {
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::tile_map

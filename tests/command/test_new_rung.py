@@ -36,9 +36,9 @@ class NewRung(unittest.TestCase):
             self.assertEqual(file.parent, self.root / folder / ladder)
             text = file.read_text()
             self.assertIn(f"@file {file.name}", text)
-            self.assertRegex(text, rf"Implementation<\w+> {name}\(\)")
+            self.assertRegex(text, rf"extern const Implementation<\w+> {name} =")
             rows = table.read_text()
-            self.assertRegex(rows, rf"RUNG\(\w+, {folder}, {ladder}, {name}\)")
+            self.assertRegex(table.with_suffix(".hpp").read_text(), rf"RUNG\(\w+, {folder}, {ladder}, {name}\)")
             self.assertIn(f'ROW({folder}, {ladder}, {name}, "', rows)
             compiler = os.environ.get("CXX", "g++")
             made = subprocess.run(

@@ -15,28 +15,28 @@
 namespace convladder::testing {
 namespace {
 
-/// The problem type of each ladder, for the declarations of the copies.
-using conv2d_problem = Conv2dProblem;
-using conv2d_dgrad_problem = Conv2dProblem;
-using conv2d_wgrad_problem = Conv2dProblem;
-using im2col_problem = Im2colProblem;
-using col2im_problem = Im2colProblem;
-using gemm_problem = GemmProblem;
-using tile_map_problem = TileMapProblem;
-using rulebook_problem = RulebookProblem;
-using sparse_conv_problem = SparseConvProblem;
-using sparse_dgrad_problem = SparseConvProblem;
-using sparse_wgrad_problem = SparseConvProblem;
-using sparse_max_pool_problem = SparsePoolProblem;
-using sparse_max_pool_dgrad_problem = SparsePoolProblem;
-using sparse_to_dense_problem = SparseToDenseProblem;
+/// The arrays of each ladder, for the declarations of the copies.
+using conv2d_arrays = Conv2dArrays;
+using conv2d_dgrad_arrays = Conv2dDgradArrays;
+using conv2d_wgrad_arrays = Conv2dWgradArrays;
+using im2col_arrays = Im2colArrays;
+using col2im_arrays = Col2imArrays;
+using gemm_arrays = GemmArrays;
+using tile_map_arrays = TileMapArrays;
+using rulebook_arrays = RulebookArrays;
+using sparse_conv_arrays = SparseConvArrays;
+using sparse_dgrad_arrays = SparseDgradArrays;
+using sparse_wgrad_arrays = SparseWgradArrays;
+using sparse_max_pool_arrays = SparseMaxPoolArrays;
+using sparse_max_pool_dgrad_arrays = SparseMaxPoolDgradArrays;
+using sparse_to_dense_arrays = SparseToDenseArrays;
 
 }  // namespace
 }  // namespace convladder::testing
 
-#define PLANTED_DECLARATION(ladder, space, function)                  \
-  namespace convladder::space {                                       \
-  Implementation<::convladder::testing::ladder##_problem> function(); \
+#define PLANTED_DECLARATION(ladder, space, name)                            \
+  namespace convladder::space {                                             \
+  extern const Implementation<::convladder::testing::ladder##_arrays> name; \
   }
 #include "planted_declarations.inc"
 
@@ -52,9 +52,9 @@ struct Copy {
   std::string teaches;
 };
 
-template <class P>
+template <class A>
 Copy copy_of(const std::string& bug, const char* ladder, const std::string& rung, Where where,
-             Implementation<P> code, const char* teaches) {
+             const Implementation<A>& code, const char* teaches) {
   return {bug == "control" ? "planted_bug.none." + rung : "planted_bug." + bug,
           bug,
           ladder,
@@ -64,8 +64,8 @@ Copy copy_of(const std::string& bug, const char* ladder, const std::string& rung
           teaches};
 }
 
-#define PLANTED_ROW(bug, ladder, rung, where, function, teaches) \
-  copy_of(bug, #ladder, rung, Where::where, function(), teaches),
+#define PLANTED_ROW(bug, ladder, rung, where, code, teaches) \
+  copy_of(bug, #ladder, rung, Where::where, code, teaches),
 
 std::deque<Copy>& copies() {
   static std::deque<Copy> all = {

@@ -14,10 +14,11 @@ static dim3 blockDim, gridDim;
 #include <utility>
 #include <vector>
 
-#include "core/rung.hpp"
+#include "core/implementation.hpp"
+#include "core/tile_map_problem.hpp"
 
 namespace convladder::cpu_reference::tile_map {
-Implementation<TileMapProblem> maps();
+extern const Implementation<TileMapArrays> maps;
 }
 
 namespace {
@@ -37,12 +38,11 @@ struct Place {
 
 std::vector<Place> ours(const TileMapProblem& map) {
   std::vector<std::int32_t> rows;
-  const convladder::Arguments arrays(
-      {}, {}, nullptr, [&](const std::string&, convladder::DType, const convladder::Shape& shape) {
-        rows.resize(static_cast<std::size_t>(shape[0] * shape[1]));
-        return rows.data();
-      });
-  convladder::cpu_reference::tile_map::maps().run(map, arrays);
+  const auto create = [&](const std::string&, const convladder::Shape& shape) {
+    rows.resize(static_cast<std::size_t>(shape[0] * shape[1]));
+    return rows.data();
+  };
+  convladder::cpu_reference::tile_map::maps(map, {create});
   std::vector<Place> places;
   for (std::size_t i = 0; i < rows.size(); i += convladder::kUnitColumns) {
     // With k_steps = splits, a unit's first k-step is its split.

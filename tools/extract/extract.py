@@ -188,7 +188,8 @@ def extracted(build, needs, rung, file, options=()):
     for source in reversed(needed_sources(needs, rung["source"])):
         lines += inlined(source, done)
     lines += inlined("tools/extract/example.hpp", done)
-    text = "\n".join(lines)
+    # The program has one thread, and cuda_on_cpu takes thread-local variables of a kernel file for shared memory.
+    text = "\n".join(lines).replace("\nthread_local ", "\n")
     # What runs wgmma is compiled for the one architecture that has it.
     compiler = f"nvcc -std=c++20 -arch={'sm_90a' if 'ptx::wgmma' in text else 'native'}" if cuda else "g++ -std=c++20 -O2"
     if "#include <Eigen/" in text:

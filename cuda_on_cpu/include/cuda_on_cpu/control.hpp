@@ -65,6 +65,20 @@ class KeepMemoryOpen {
   KeepMemoryOpen& operator=(const KeepMemoryOpen&) = delete;
 };
 
+/// While one is alive, this host thread may not use the default stream: launches, asynchronous
+/// copies and fills without a stream of their own, and those that wait, fail with
+/// cudaErrorInvalidResourceHandle. For tests of code that should work in any stream.
+class ForbidDefaultStream {
+ public:
+  ForbidDefaultStream();
+  ~ForbidDefaultStream();
+  ForbidDefaultStream(const ForbidDefaultStream&) = delete;
+  ForbidDefaultStream& operator=(const ForbidDefaultStream&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// What launches have cost since the start or the last reset_statistics().
 struct Statistics {
   std::uint64_t launches;  ///< kernels launched

@@ -79,6 +79,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 /// Host time between two recorded events, which says nothing about any GPU.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
 
+/// No stream is ever capturing.
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 /// Graphs are not supported: every function of theirs returns cudaErrorNotSupported.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
@@ -91,7 +93,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 namespace detail {
 
 cudaError_t copy_to_symbol(const void* symbol, std::size_t symbol_bytes, const void* from,
-                           std::size_t bytes, std::size_t offset, cudaMemcpyKind kind);
+                           std::size_t bytes, std::size_t offset, cudaMemcpyKind kind,
+                           cudaStream_t stream);
 cudaError_t copy_from_symbol(void* to, const void* symbol, std::size_t symbol_bytes,
                              std::size_t bytes, std::size_t offset, cudaMemcpyKind kind);
 
@@ -130,13 +133,15 @@ template <class T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes,
                                std::size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return detail::copy_to_symbol(std::addressof(symbol), sizeof(T), from, bytes, offset, kind);
+  return detail::copy_to_symbol(std::addressof(symbol), sizeof(T), from, bytes, offset, kind,
+                                nullptr);
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes,
                                     std::size_t offset, cudaMemcpyKind kind,
-                                    cudaStream_t /*stream*/ = nullptr) {
-  return detail::copy_to_symbol(std::addressof(symbol), sizeof(T), from, bytes, offset, kind);
+                                    cudaStream_t stream = nullptr) {
+  return detail::copy_to_symbol(std::addressof(symbol), sizeof(T), from, bytes, offset, kind,
+                                stream);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes,

@@ -6,13 +6,14 @@
 #include <cuda_on_cpu/errors.hpp>
 #include <cuda_on_cpu/vector_types.hpp>
 
+struct CUstream_st;  // in no namespace, as in CUDA: who has no CUDA header can name it, too
+
 namespace cuda_on_cpu {
 
-struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
-using cudaStream_t = CUstream_st*;
+using cudaStream_t = ::CUstream_st*;
 using cudaEvent_t = CUevent_st*;
 using cudaGraph_t = CUgraph_st*;
 using cudaGraphExec_t = CUgraphExec_st*;
@@ -55,6 +56,11 @@ enum cudaStreamCaptureMode : int {
   cudaStreamCaptureModeGlobal = 0,
   cudaStreamCaptureModeThreadLocal = 1,
   cudaStreamCaptureModeRelaxed = 2,
+};
+enum cudaStreamCaptureStatus : int {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2,
 };
 
 /// Flags and results of cudaGetDriverEntryPointByVersion, misspelt as in CUDA.

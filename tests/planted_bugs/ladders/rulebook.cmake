@@ -32,7 +32,8 @@ planted_bug(output_taken_for_the_filler
 planted_bug(counts_of_a_failed_build
   RUNG cuda_naive/rulebook/two_phases
   WITH ${algorithms}
-  FIND [==[check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts));]==]
+  FIND [==[check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts,
+                        current_stream()));]==]
   REPLACE [==[]==]
   TEACHES "spconv's second attempt, after a hash table that could not be built, counts on from the first")
 

@@ -1,6 +1,6 @@
 planted_bug(sums_onto_old_rows
   RUNG cuda_naive/sparse_conv/scatter
-  FIND [==[launch_fill_rows(conv.M, conv.Cout, arrays.in_or_null<float>("bias"), y);]==]
+  FIND [==[launch_fill_rows(conv.M, conv.Cout, arrays.bias, y);]==]
   REPLACE [==[]==]
   TEACHES "what adds needs a zero, or the bias, to start from")
 

@@ -12,7 +12,8 @@ planted_bug(chunk_read_before_it_is_there
 
 planted_bug(dw_not_zeroed_before_atomics
   RUNG cuda_optimized/sparse_wgrad/split_k_atomics
-  FIND [==[check(cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float)));]==]
+  FIND [==[check(
+      cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float), current_stream()));]==]
   REPLACE [==[static_cast<void>(weights);]==]
   TEACHES "what adds needs a zero to start from")
 

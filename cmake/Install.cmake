@@ -1,0 +1,78 @@
+# cmake --install: the ladders as a library, for find_package(ConvLadder). The command stays with the
+# clone: it shows its sources, its photographs and its measurements.
+#
+#   ConvLadder::cpu        the C++ rungs
+#   ConvLadder::emulated   the CUDA rungs on the CPU, and the CUDA runtime that runs them; of a build
+#                          whose rungs are libraries (presets without nvcc)
+#   ConvLadder::cuda       the CUDA rungs for GPUs; of a build with nvcc
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(library_dir ${CMAKE_INSTALL_LIBDIR}/convladder)
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ConvLadder)
+
+# convladder_component(<name> <library>...): the target ConvLadder::<name>.
+set(installed core)
+set(components)
+function(convladder_component name)
+  add_library(convladder_${name} INTERFACE)
+  target_link_libraries(convladder_${name} INTERFACE core ${ARGN})
+  set_target_properties(convladder_${name} PROPERTIES EXPORT_NAME ${name})
+  add_library(ConvLadder::${name} ALIAS convladder_${name})  # as a part of a larger project
+  set(installed ${installed} ${ARGN} convladder_${name} PARENT_SCOPE)
+  set(components ${components} ${name} PARENT_SCOPE)
+endfunction()
+
+set(cpu_folders ${rung_folders})
+list(FILTER cpu_folders INCLUDE REGEX "^cpu_reference/")
+set(cuda_folders ${rung_folders})
+list(FILTER cuda_folders EXCLUDE REGEX "^cpu_reference/")
+if(BUILD_SHARED_LIBS)
+  foreach(place IN ITEMS cpu cuda)
+    set(${place}_libraries)
+    foreach(folder IN LISTS ${place}_folders)
+      rungs_target(target ${folder})
+      list(APPEND ${place}_libraries ${target})
+    endforeach()
+  endforeach()
+  convladder_component(cpu ${cpu_libraries})
+  convladder_component(emulated cuda_on_cpu ${cuda_libraries})
+  set_target_properties(${cpu_libraries} ${cuda_libraries} core cuda_on_cpu PROPERTIES
+    INSTALL_RPATH "$ORIGIN")
+else()
+  set(cpu_objects)
+  foreach(folder IN LISTS cpu_folders)
+    rungs_target(target ${folder})
+    list(APPEND cpu_objects $<TARGET_OBJECTS:${target}_objects>)
+  endforeach()
+  add_library(rungs_cpu STATIC EXCLUDE_FROM_ALL ${cpu_objects})
+  set_target_properties(rungs_cpu PROPERTIES LINKER_LANGUAGE CXX EXCLUDE_FROM_ALL OFF)
+  convladder_component(cpu rungs_cpu)
+  if(CONVLADDER_HAVE_NVCC)
+    convladder_component(cuda kernels_gpu)
+  endif()
+endif()
+
+install(TARGETS ${installed} EXPORT ConvLadderTargets
+        ARCHIVE DESTINATION ${library_dir} LIBRARY DESTINATION ${library_dir})
+install(EXPORT ConvLadderTargets NAMESPACE ConvLadder:: DESTINATION ${config_dir})
+configure_package_config_file(cmake/ConvLadderConfig.cmake.in ConvLadderConfig.cmake
+                              INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(ConvLadderConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ConvLadderConfig.cmake
+              ${PROJECT_BINARY_DIR}/ConvLadderConfigVersion.cmake DESTINATION ${config_dir})
+
+# A program says #include <convladder/conv2d.hpp>. That leads to the ladder's header, which finds the
+# core where the targets say.
+install(DIRECTORY core ladders DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/parts
+        FILES_MATCHING PATTERN "*.hpp")
+file(GLOB tables RELATIVE ${PROJECT_SOURCE_DIR}/ladders CONFIGURE_DEPENDS ladders/*.cpp)
+list(REMOVE_ITEM tables ladders.cpp rung_libraries.cpp)
+foreach(table IN LISTS tables)
+  string(REPLACE ".cpp" ".hpp" header ${table})
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/convladder/${header}
+       CONTENT "#pragma once\n#include \"ladders/${header}\"\n")
+endforeach()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/convladder DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(emulated IN_LIST components)
+  install(DIRECTORY cuda_on_cpu/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/cuda_on_cpu)
+endif()

@@ -1,0 +1,35 @@
+#include "core/arguments.hpp"
+
+#include <stdexcept>
+
+namespace convladder {
+
+const Arguments::Slot* Arguments::slot_named(std::string_view name,
+                                             const std::vector<Slot>& slots) {
+  for (const Slot& slot : slots) {
+    if (slot.name == name) return &slot;
+  }
+  return nullptr;
+}
+
+void Arguments::no_slot(const char* kind, std::string_view name) {
+  throw std::logic_error("no " + std::string(kind) + " is called " + std::string(name));
+}
+
+void Arguments::find(std::string_view name, Input& array) const {
+  const Slot* slot = slot_named(name, inputs_);
+  array = slot != nullptr ? Input(slot->data, slot->dtype) : Input();
+}
+
+void Arguments::find(std::string_view name, Output& array) const {
+  const Slot* slot = slot_named(name, outputs_);
+  array = slot != nullptr ? Output(slot->data, slot->dtype) : Output();
+}
+
+void Arguments::find(std::string_view, OutputCreator& creator) const {
+  creator = [create = creator_](const std::string& name, const Shape& shape) {
+    return static_cast<std::int32_t*>(create(name, DType::i32, shape));
+  };
+}
+
+}  // namespace convladder

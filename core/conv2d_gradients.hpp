@@ -1,0 +1,31 @@
+/// @file conv2d_gradients.hpp
+/// @brief The arrays of a convolution's two gradients; their problem is the forward pass's.
+#pragma once
+
+#include "core/conv2d_problem.hpp"
+
+namespace convladder {
+
+/// The arrays of the input gradient: dy, weights to dx.
+Signature conv2d_dgrad_signature(const Conv2dProblem& problem);
+/// The arrays of the weight gradient: x, dy to dw [K][C/groups][R][S] and db [K].
+Signature conv2d_wgrad_signature(const Conv2dProblem& problem);
+
+/// The arrays of the input gradient where a rung computes; shapes are those of Layout::nchw.
+struct Conv2dDgradArrays {
+  using Problem = Conv2dProblem;  ///< Whose arrays these are.
+  Input dy;                       ///< [N][K][P][Q]
+  Input weights;                  ///< [K][C/groups][R][S]
+  Output dx;                      ///< [N][C][H][W]
+};
+
+/// Those of the weight gradient.
+struct Conv2dWgradArrays {
+  using Problem = Conv2dProblem;  ///< Whose arrays these are.
+  Input x;                        ///< [N][C][H][W]
+  Input dy;                       ///< [N][K][P][Q]
+  Output dw;                      ///< [K][C/groups][R][S]
+  Output db;                      ///< [K]
+};
+
+}  // namespace convladder

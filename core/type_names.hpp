@@ -1,0 +1,26 @@
+/// @file type_names.hpp
+/// @brief What the types of elements are called, and how large they are.
+#pragma once
+
+#include <cstddef>
+
+#include "core/types.hpp"
+
+namespace convladder {
+
+/// Bytes of an element.
+constexpr std::size_t size_of(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
+}
+/// As in NumPy: "float32".
+constexpr const char* name_of(DType dtype) {
+  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16"};
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+/// As on the command line: "tf32".
+constexpr const char* name_of(Precision precision) {
+  return precision == Precision::fp32 ? "fp32" : "tf32";
+}
+
+}  // namespace convladder

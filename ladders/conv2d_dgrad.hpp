@@ -1,0 +1,18 @@
+/// @file conv2d_dgrad.hpp
+/// @brief The rungs of conv2d_dgrad: gradient of a 2-D convolution with respect to its input
+#pragma once
+
+#include "core/conv2d_gradients.hpp"
+#include "ladders/declare.hpp"
+
+CPU_RUNG(Conv2dDgradArrays, cpu_reference, conv2d_dgrad, direct)
+CPU_RUNG(Conv2dDgradArrays, cpu_reference, conv2d_dgrad, gemm_col2im)
+CUDA_RUNG(Conv2dDgradArrays, cuda_naive, conv2d_dgrad, gather)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, gemm_col2im)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, depthwise)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_split_k)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)

@@ -1,0 +1,17 @@
+/// @file conv2d_wgrad.hpp
+/// @brief The rungs of conv2d_wgrad: gradients of a 2-D convolution with respect to its weights and
+/// bias
+#pragma once
+
+#include "core/conv2d_gradients.hpp"
+#include "ladders/declare.hpp"
+
+CPU_RUNG(Conv2dWgradArrays, cpu_reference, conv2d_wgrad, direct)
+CPU_RUNG(Conv2dWgradArrays, cpu_reference, conv2d_wgrad, im2col_gemm)
+CUDA_RUNG(Conv2dWgradArrays, cuda_naive, conv2d_wgrad, gather)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, im2col_gemm)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, depthwise)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_split_k)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32)

@@ -1,0 +1,23 @@
+/// @file sparse_conv.hpp
+/// @brief The rungs of sparse_conv: a sparse convolution over a rulebook: y[out] += features[in] *
+/// weights[k]
+#pragma once
+
+#include "core/sparse_conv_problem.hpp"
+#include "ladders/declare.hpp"
+
+CPU_RUNG(SparseConvArrays, cpu_reference, sparse_conv, direct)
+CPU_RUNG(SparseConvArrays, cpu_reference, sparse_conv, gather_gemm_scatter)
+CUDA_RUNG(SparseConvArrays, cuda_naive, sparse_conv, scatter)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, output_stationary)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, gather_gemm_scatter)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, grouped_gemm)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, fetch_on_demand)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_sorted)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_split)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_cp_async)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_longest_first)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_mma)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_wgmma)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_producers)
