@@ -19,11 +19,11 @@ int main(int count, char** words) try {
 
   // Which sites are neighbours: pairs [P][3] of tap, input row and output row.
   const auto book =
-      convladder::validated(convladder::RulebookProblem{.ndim = 3,
+      convladder::validated(convladder::RulebookProblem{.mode = convladder::SparseMode::subm,
+                                                        .ndim = 3,
                                                         .sites = sites,
                                                         .shape = {64, 64, 64},
-                                                        .kernel = {3, 3, 3},
-                                                        .mode = convladder::SparseMode::subm});
+                                                        .kernel = {3, 3, 3}});
   std::map<std::string, std::vector<std::int32_t>> found;
   const auto create = [&](const std::string& name, const convladder::Shape& shape) {
     std::vector<std::int32_t>& array = found[name];
