@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "command/ladders/ladder_command.hpp"
 #include "command/save.hpp"
 #include "command/table.hpp"
 #include "command/terminal.hpp"
@@ -18,9 +19,10 @@ std::string title_of(const std::vector<Prepared>& problems) {
   return text(title.substr(title.find(", ") + 2), ", ", problems.size(), " maps");
 }
 
-std::string name_of_map(const Task& task) {
-  const auto* tiles = std::get_if<TileMapProblem>(&task.problem);
-  return tiles == nullptr ? task.title : std::string(name_of(tiles->map));
+/// A task's name in a table of several.
+std::string name_among(const Task& task) {
+  const LadderCommand& command = command_of(task.ladder->name);
+  return command.name_among ? command.name_among(task.problem) : task.title;
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   std::vector<Report> reports;
   std::vector<std::string> names;
   for (Prepared& problem : problems) {
-    names.push_back(name_of_map(problem.task));
+    names.push_back(name_among(problem.task));
     Observer observer;
     observer.start = [&](const Prepared& now) {
       progress.begin(ladder.name + " reference: " + now.task.title);
@@ -81,7 +83,8 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   }
   const std::string skipped = table.skipped(whole.rows);
   if (!skipped.empty()) progress.line(skipped);
-  if (ladder.name == "tile_map") progress.line("\n" + wave_table(reports));
+  const LadderCommand& command = command_of(ladder.name);
+  if (command.below_table) progress.line("\n" + command.below_table(reports));
   return reports;
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "command/ladders/ladder_command.hpp"
 #include "oracle/reference.hpp"
 
 namespace convladder::command {
@@ -48,28 +49,17 @@ bool fits_tf32(const Arrays::value_type& input) {
 
 /// The terms that a ladder's outputs add up.
 std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
-  const auto grid = [&](const char* name) { return grid_of(inputs.at(name)); };
   std::vector<Grid> terms;
-  if (ladder == "conv2d") {
-    terms = {product(grid("x"), grid("weights"))};
-    if (inputs.contains("bias")) terms.push_back(grid("bias"));
-  } else if (ladder == "conv2d_dgrad") {
-    terms = {product(grid("dy"), grid("weights"))};
-  } else if (ladder == "conv2d_wgrad") {
-    terms = {product(grid("x"), grid("dy")), grid("dy")};  // dw and db
-  } else if (ladder == "gemm") {
-    terms = {product(grid("a"), grid("b"))};
-  } else if (ladder == "sparse_conv") {
-    terms = {product(grid("features"), grid("weights"))};
-    if (inputs.contains("bias")) terms.push_back(grid("bias"));
-  } else if (ladder == "sparse_dgrad") {
-    terms = {product(grid("dy"), grid("weights"))};
-  } else if (ladder == "sparse_wgrad") {
-    terms = {product(grid("features"), grid("dy"))};
-  } else {
-    for (const auto& [name, array] : inputs) {
-      if (array.dtype() == DType::f32) terms.push_back(grid_of(array));  // copies and plain sums
-    }
+  for (const std::vector<std::string>& factors : command_of(ladder).terms) {
+    if (!inputs.contains(factors.front())) continue;  // a bias that there is not
+    Grid term = grid_of(inputs.at(factors.front()));
+    for (std::size_t i = 1; i < factors.size(); ++i)
+      term = product(term, grid_of(inputs.at(factors[i])));
+    terms.push_back(term);
+  }
+  if (!terms.empty()) return terms;
+  for (const auto& [name, array] : inputs) {
+    if (array.dtype() == DType::f32) terms.push_back(grid_of(array));  // copies and plain sums
   }
   return terms;
 }

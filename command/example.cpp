@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "command/ladders/ladder_command.hpp"
 #include "command/options.hpp"
 #include "command/program.hpp"
 #include "command/report.hpp"
@@ -33,87 +34,6 @@ const Rung& rung_of(const std::string& name, const Ladder** ladder) {
   }
   throw BadInput(text("rung = ", name, ": there is no such rung (./ladder list)"));
 }
-
-// --- Problems as C++
-// --------------------------------------------------------------------------------
-
-const char* in_code(DType dtype) {
-  constexpr const char* kNames[] = {"f32", "i32", "f16", "bf16"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
-std::string in_code(const PerAxis& axes) { return text("{{", joined(axes.value, ", "), "}}"); }
-std::string in_code(const WindowAxis& axis) {
-  return text("{",
-              joined(std::vector<int>{axis.size, axis.kernel, axis.pad_before, axis.pad_after,
-                                      axis.stride, axis.dilation, axis.out},
-                     ", "),
-              "}");
-}
-
-std::string in_code(const Conv2dProblem& p) {
-  return text("Conv2dProblem{.N = ", p.N, ", .C = ", p.C, ", .H = ", p.H, ", .W = ", p.W,
-              ", .K = ", p.K, ", .R = ", p.R, ", .S = ", p.S, ", .pad = {", p.pad.top, ", ",
-              p.pad.bottom, ", ", p.pad.left, ", ", p.pad.right, "}, .stride = {", p.stride.h, ", ",
-              p.stride.w, "}, .dilation = {", p.dilation.h, ", ", p.dilation.w,
-              "}, .groups = ", p.groups, ", .bias = ", p.bias ? "true" : "false",
-              ", .activation = Activation::", name_of(p.activation),
-              ", .layout = Layout::", name_of(p.layout), ", .map = TileMap::", name_of(p.map),
-              ", .dtype = DType::", in_code(p.dtype),
-              ", .precision = Precision::", name_of(p.precision), ", .P = ", p.P, ", .Q = ", p.Q,
-              "}");
-}
-
-std::string in_code(const Im2colProblem& p) {
-  return text("Im2colProblem{.N = ", p.N, ", .C = ", p.C, ", .rank = ", p.rank,
-              ", .depth = ", in_code(p.depth), ", .height = ", in_code(p.height),
-              ", .width = ", in_code(p.width), ", .request = Request::", name_of(p.request),
-              ", .layout = Layout::", name_of(p.layout), ", .dtype = DType::", in_code(p.dtype),
-              "}");
-}
-
-std::string in_code(const GemmProblem& p) {
-  return text("GemmProblem{.M = ", p.M, ", .N = ", p.N, ", .K = ", p.K,
-              ", .map = TileMap::", name_of(p.map), ", .dtype = DType::", in_code(p.dtype),
-              ", .precision = Precision::", name_of(p.precision), "}");
-}
-
-std::string in_code(const TileMapProblem& p) {
-  return text("TileMapProblem{.map = TileMap::", name_of(p.map), ", .tiles_m = ", p.tiles_m,
-              ", .tiles_n = ", p.tiles_n, ", .k_steps = ", p.k_steps, ", .splits = ", p.splits,
-              ", .batch = ", p.batch, ", .blocks = ", p.blocks, ", .group_rows = ", p.group_rows,
-              "}");
-}
-
-std::string in_code(const RulebookProblem& p) {
-  return text("RulebookProblem{.mode = SparseMode::", name_of(p.mode), ", .ndim = ", p.ndim,
-              ", .batch = ", p.batch, ", .sites = ", p.sites, ", .shape = ", in_code(p.shape),
-              ", .kernel = ", in_code(p.kernel), ", .stride = ", in_code(p.stride),
-              ", .pad = ", in_code(p.pad), ", .dilation = ", in_code(p.dilation),
-              ", .out_padding = ", in_code(p.out_padding),
-              ", .form = RulebookForm::", name_of(p.form), ", .out_shape = ", in_code(p.out_shape),
-              ", .KV = ", p.KV, "}");
-}
-
-std::string in_code(const SparseConvProblem& p) {
-  return text("SparseConvProblem{.book = ", in_code(p.book), ", .Cin = ", p.Cin,
-              ", .Cout = ", p.Cout, ", .N = ", p.N, ", .M = ", p.M, ", .pairs = ", p.pairs,
-              ", .most_pairs = ", p.most_pairs, ", .dtype = DType::", in_code(p.dtype),
-              ", .precision = Precision::", name_of(p.precision),
-              ", .bias = ", p.bias ? "true" : "false",
-              ", .activation = Activation::", name_of(p.activation), "}");
-}
-
-std::string in_code(const SparsePoolProblem& p) {
-  return text("SparsePoolProblem{.book = ", in_code(p.book), ", .C = ", p.C, ", .N = ", p.N,
-              ", .M = ", p.M, ", .pairs = ", p.pairs, "}");
-}
-
-std::string in_code(const SparseToDenseProblem& p) {
-  return text("SparseToDenseProblem{.grid = ", in_code(p.grid), ", .C = ", p.C, "}");
-}
-
-// --- Arrays as C++
-// ----------------------------------------------------------------------------------
 
 const char* element_type(DType dtype) {
   constexpr const char* kNames[] = {"float", "std::int32_t", "Half", "BFloat16"};
@@ -140,15 +60,10 @@ void print_main(const Rung& rung, const Ladder& ladder, const Problem& problem,
           text("too many for a source file, at most ", kMostNumbers, ": take a smaller problem"));
   std::printf("/// %s\nint main() try {\n  using namespace convladder;\n",
               describe(problem).c_str());
-  std::printf("  const %s;\n  Example example;\n", std::visit(
-                                                       [](const auto& typed) {
-                                                         const std::string code = in_code(typed);
-                                                         const std::size_t brace = code.find('{');
-                                                         return code.substr(0, brace) +
-                                                                " problem = " + code.substr(brace);
-                                                       },
-                                                       problem)
-                                                       .c_str());
+  const std::string code = command_of(ladder.name).in_code(problem);
+  const std::size_t brace = code.find('{');
+  std::printf("  const %s problem = %s;\n  Example example;\n", code.substr(0, brace).c_str(),
+              code.substr(brace).c_str());
   for (const ArraySpec& spec : signature.inputs) {
     std::printf("  example.input<%s>(\"%s\", %s);\n", element_type(spec.dtype), spec.name.c_str(),
                 in_code(inputs.at(spec.name), spec.order).c_str());

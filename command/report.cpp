@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "command/ladders/ladder_command.hpp"
 #include "command/program.hpp"
 #include "command/terminal.hpp"
 #include "core/device.hpp"
@@ -54,7 +55,8 @@ Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
                               std::move(prepared.inputs));
   require_float_range(comparison);
   Report report{std::move(prepared.task), prepared.data, {}, {}};
-  if (report.task.ladder->name == "tile_map") report.units = comparison.expected().front().integers;
+  if (command_of(report.task.ladder->name).below_table)
+    report.units = comparison.expected().front().integers;
   report.task.given.clear();
   report.task.drawn.clear();
   for (const Seat& seat : seats) {

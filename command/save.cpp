@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "command/ladders/ladder_command.hpp"
 #include "command/npy.hpp"
-#include "command/pictures.hpp"
-#include "command/png_file.hpp"
 #include "oracle/canonical.hpp"
 
 namespace convladder::command {
@@ -19,28 +18,21 @@ fs::path folder_of(const Ladder& ladder, const Rung& rung, Where where) {
 }
 
 /// The name of an output's file without its suffix; a tile map's is the map's.
-std::string file_name(const Problem& problem, const std::string& output) {
-  const auto* tiles = std::get_if<TileMapProblem>(&problem);
-  return tiles == nullptr ? output : std::string(name_of(tiles->map));
+std::string file_name(const Task& task, const std::string& output) {
+  const LadderCommand& command = command_of(task.ladder->name);
+  return command.name_among ? command.name_among(task.problem) : output;
 }
 
-/// The filtered photograph, or the order of the tiles.
+/// Beside the first output: the filtered photograph, or the order of the tiles.
 void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task,
                    const Arrays& outputs) {
-  if (const auto* tiles = std::get_if<TileMapProblem>(&task.problem)) {
-    const fs::path file = place / (file_name(task.problem, "") + ".png");
-    const auto units = outputs.find("units");
-    if (units == outputs.end() || !can_draw()) return folder.stage_removal(file);
-    write_bytes(folder.parameter(), folder.stage(file),
-                tile_order_picture(*tiles, units->second.as<std::int32_t>()).png());
-  } else if (task.ladder->name == "conv2d") {
-    const fs::path file = place / "y.png";
-    const auto y = outputs.find("y");
-    if (task.filter == nullptr || y == outputs.end()) return folder.stage_removal(file);
-    const Image image = picture_of(*task.filter, y->second, task.sample_bits);
-    write_bytes(folder.parameter(), folder.stage(file),
-                png_bytes(image.width(), image.height(), image.rgb()));
-  }
+  const LadderCommand& command = command_of(task.ladder->name);
+  if (!command.picture) return;
+  const std::string first = task.ladder->signature(task.problem).outputs.front().name;
+  const fs::path file = place / (file_name(task, first) + ".png");
+  const auto picture = command.picture(task, outputs);
+  if (!picture) return folder.stage_removal(file);
+  write_bytes(folder.parameter(), folder.stage(file), *picture);
 }
 
 void stage_array(OutputFolder& folder, const fs::path& file, const Array* array) {
@@ -66,7 +58,7 @@ void stage_outputs(OutputFolder& folder, const Report& report) {
     for (const ArraySpec& spec : task.ladder->signature(task.problem).outputs) {
       if (spec.optional) continue;
       const auto output = outputs.find(spec.name);
-      stage_array(folder, place / (file_name(task.problem, spec.name) + ".npy"),
+      stage_array(folder, place / (file_name(task, spec.name) + ".npy"),
                   output == outputs.end() ? nullptr : &output->second);
     }
     if (task.out_coords)

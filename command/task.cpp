@@ -5,6 +5,7 @@
 
 #include "command/exactness.hpp"
 #include "command/files.hpp"
+#include "command/ladders/ladder_command.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/reference.hpp"
@@ -45,14 +46,11 @@ bool all_whole(const Array& array) {
 
 std::vector<Task> read_tasks(const Options& options) {
   const Ladder& ladder = convladder::ladder(*options.ladder);
-  if (ladder.name == "tile_map") return read_tile_map(ladder, options.problem);
-  Task task = ladder.name == "gemm" ? read_gemm(ladder, options.problem)
-              : ladder.name == "im2col" || ladder.name == "col2im"
-                  ? read_im2col(ladder, options.problem)
-              : is_sparse(ladder) ? read_sparse(ladder, options.problem, options.seed)
-                                  : read_conv2d(ladder, options.problem);
-  require_shapes(task, options.problem);
-  return {std::move(task)};
+  std::vector<Task> tasks = command_of(ladder.name).read(ladder, options);
+  for (const Task& task : tasks) {
+    if (!task.given.empty()) require_shapes(task, options.problem);
+  }
+  return tasks;
 }
 
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {

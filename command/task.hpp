@@ -46,16 +46,6 @@ struct Prepared {
 /// @throws BadInput if Data::integer is asked for and not possible
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed);
 
-// One parser for each kind of ladder.
-Task read_conv2d(const Ladder& ladder, Parameters parameters);
-Task read_im2col(const Ladder& ladder, Parameters parameters);
-Task read_gemm(const Ladder& ladder, Parameters parameters);
-std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& parameters);
-Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed);
-
-/// True for the ladders that read_sparse() knows.
-bool is_sparse(const Ladder& ladder);
-
 /// The rulebook problem as it is, a sparse convolution or a pooling over it, or the sites alone, as
 /// a dense tensor.
 /// @param book validated; its `sites` are the rows of `coords`

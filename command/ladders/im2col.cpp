@@ -1,10 +1,11 @@
-/// @file im2col_task.cpp
-/// @brief Problems of im2col and col2im from options.
+/// @file im2col.cpp
+/// @brief im2col and col2im.
 #include <algorithm>
 #include <array>
 
 #include "command/files.hpp"
-#include "command/task.hpp"
+#include "command/ladders/in_code.hpp"
+#include "command/ladders/ladder_command.hpp"
 #include "core/error.hpp"
 
 namespace convladder::command {
@@ -49,10 +50,8 @@ std::vector<std::string> axis_names(std::size_t rank) {
   return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
 }
 
-}  // namespace
-
-Task read_im2col(const Ladder& ladder, Parameters parameters) {
-  const bool forward = ladder.name == "im2col";
+/// @param forward im2col; else col2im
+Task read_columns(const Ladder& ladder, Parameters parameters, bool forward) {
   parameters.require_only(
       ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride", "dilation", "request",
                     "layout", forward ? "x" : "col", "into"});
@@ -151,5 +150,33 @@ Task read_im2col(const Ladder& ladder, Parameters parameters) {
   }
   return task;
 }
+
+std::string axis_in_code(const WindowAxis& axis) {
+  return text("{",
+              joined(std::vector<int>{axis.size, axis.kernel, axis.pad_before, axis.pad_after,
+                                      axis.stride, axis.dilation, axis.out},
+                     ", "),
+              "}");
+}
+
+std::string columns_in_code(const Im2colProblem& p) {
+  return text("Im2colProblem{.N = ", p.N, ", .C = ", p.C, ", .rank = ", p.rank,
+              ", .depth = ", axis_in_code(p.depth), ", .height = ", axis_in_code(p.height),
+              ", .width = ", axis_in_code(p.width), ", .request = Request::", name_of(p.request),
+              ", .layout = Layout::", name_of(p.layout), ", .dtype = DType::", in_code(p.dtype),
+              "}");
+}
+
+LadderCommand columns_command(bool forward) {
+  const auto read = [forward](const Ladder& ladder, const Options& options) {
+    return std::vector{read_columns(ladder, options.problem, forward)};
+  };
+  return {.read = read, .in_code = code_of<Im2colProblem>(columns_in_code)};
+}
+
+}  // namespace
+
+LadderCommand im2col_command() { return columns_command(true); }
+LadderCommand col2im_command() { return columns_command(false); }
 
 }  // namespace convladder::command

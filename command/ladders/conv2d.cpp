@@ -1,8 +1,9 @@
-/// @file conv2d_task.cpp
-/// @brief Problems of conv2d, conv2d_dgrad and conv2d_wgrad from options.
+/// @file conv2d.cpp
+/// @brief conv2d, conv2d_dgrad and conv2d_wgrad.
 #include <filesystem>
 
-#include "command/task.hpp"
+#include "command/ladders/in_code.hpp"
+#include "command/ladders/ladder_command.hpp"
 #include "core/arithmetic.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
@@ -10,7 +11,7 @@
 namespace convladder::command {
 namespace {
 
-const Conv2dProblem kExample = {.N = 2, .C = 4, .H = 48, .W = 64, .K = 8, .R = 3, .S = 3};
+const Conv2dProblem kConv2dExample = {.N = 2, .C = 4, .H = 48, .W = 64, .K = 8, .R = 3, .S = 3};
 
 Padding read_pad(const Parameters& parameters) {
   const std::vector<int> pad = parameters.numbers("pad");
@@ -69,40 +70,16 @@ void require_beside(const Extents& extents, const std::string& name, const std::
   }
 }
 
-}  // namespace
+/// What one of the three has that the others have not.
+struct Own {
+  std::vector<std::string> parameters;
+  std::vector<const char*> beside_dy;  ///< Extents that dy does not tell.
+};
 
-Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps) {
-  const Samples samples = read_png("image", path);
-  Task task{.ladder = &ladder("conv2d"),
-            .problem = {},
-            .title = {},
-            .filter = &filter,
-            .sample_bits = samples.depth};
-  Conv2dProblem conv = steps;
-  conv.N = 1;
-  conv.C = conv.groups = samples.channels;
-  conv.H = samples.height, conv.W = samples.width;
-  conv.K = samples.channels * static_cast<int>(filter.weights.size());
-  conv.R = conv.S = filter.taps;
-  conv = validated(conv);
-  task.problem = conv;
-  task.title = text(std::filesystem::path(path).filename().string(), ", ", filter.name, ": ",
-                    describe(conv));
-  task.drawn.emplace("x", photograph_array(samples));
-  task.drawn.emplace("weights", filter_weights(filter, samples.channels));
-  return task;
-}
-
-Task read_conv2d(const Ladder& ladder, Parameters parameters) {
-  const bool forward = ladder.name == "conv2d", dgrad = ladder.name == "conv2d_dgrad";
+Task read_conv2d(const Ladder& ladder, Parameters parameters, const Own& own) {
   std::vector<std::string> known = {"n",   "c",      "h",        "w",      "k",      "r",    "s",
                                     "pad", "stride", "dilation", "groups", "layout", "dtype"};
-  const std::vector<std::string> own =
-      forward
-          ? std::vector<std::string>{"x", "weights", "bias", "activation", "map", "image", "filter"}
-      : dgrad ? std::vector<std::string>{"dy", "weights"}
-              : std::vector<std::string>{"x", "dy"};
-  known.insert(known.end(), own.begin(), own.end());
+  known.insert(known.end(), own.parameters.begin(), own.parameters.end());
   parameters.require_only(ladder.name, known);
 
   if (parameters.given("image") || parameters.given("filter")) {
@@ -138,22 +115,20 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   read("weights", "[k][c/groups][r][s]", {});
   read("bias", "[k]", {"k"});
   if (task.given.contains("dy")) {
-    for (const char* name : dgrad ? std::vector{"h", "w"} : std::vector{"r", "s"}) {
-      require_beside(extents, name, "dy");
-    }
+    for (const char* name : own.beside_dy) require_beside(extents, name, "dy");
   }
 
-  conv.N = extents.value("n", kExample.N);
+  conv.N = extents.value("n", kConv2dExample.N);
   // Where only groups are given, the example's channels must not contradict them.
   const auto example_channels = [&](int channels) {
     return conv.groups >= channels ? conv.groups : ceil_div(channels, conv.groups) * conv.groups;
   };
-  conv.C = extents.value("c", example_channels(kExample.C));
-  conv.H = extents.value("h", kExample.H);
-  conv.W = extents.value("w", kExample.W);
-  conv.K = extents.value("k", example_channels(kExample.K));
-  conv.R = extents.value("r", kExample.R);
-  conv.S = extents.value("s", kExample.S);
+  conv.C = extents.value("c", example_channels(kConv2dExample.C));
+  conv.H = extents.value("h", kConv2dExample.H);
+  conv.W = extents.value("w", kConv2dExample.W);
+  conv.K = extents.value("k", example_channels(kConv2dExample.K));
+  conv.R = extents.value("r", kConv2dExample.R);
+  conv.S = extents.value("s", kConv2dExample.S);
   conv.bias = parameters.given("bias");
   if (parameters.word("activation", {"none", "relu"}) == "relu") {
     conv.activation = Activation::relu;
@@ -166,6 +141,75 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters) {
   task.title = describe(conv);
   task.notes = parameters.notes();
   return task;
+}
+
+std::string conv2d_in_code(const Conv2dProblem& p) {
+  return text("Conv2dProblem{.N = ", p.N, ", .C = ", p.C, ", .H = ", p.H, ", .W = ", p.W,
+              ", .K = ", p.K, ", .R = ", p.R, ", .S = ", p.S, ", .pad = {", p.pad.top, ", ",
+              p.pad.bottom, ", ", p.pad.left, ", ", p.pad.right, "}, .stride = {", p.stride.h, ", ",
+              p.stride.w, "}, .dilation = {", p.dilation.h, ", ", p.dilation.w,
+              "}, .groups = ", p.groups, ", .bias = ", p.bias ? "true" : "false",
+              ", .activation = Activation::", name_of(p.activation),
+              ", .layout = Layout::", name_of(p.layout), ", .map = TileMap::", name_of(p.map),
+              ", .dtype = DType::", in_code(p.dtype),
+              ", .precision = Precision::", name_of(p.precision), ", .P = ", p.P, ", .Q = ", p.Q,
+              "}");
+}
+
+/// The filtered photograph, if there is one.
+std::optional<std::vector<std::byte>> filtered(const Task& task, const Arrays& outputs) {
+  const auto y = outputs.find("y");
+  if (task.filter == nullptr || y == outputs.end()) return {};
+  const Image image = picture_of(*task.filter, y->second, task.sample_bits);
+  return png_bytes(image.width(), image.height(), image.rgb());
+}
+
+LadderCommand command_with(const Own& own, std::vector<std::vector<std::string>> terms) {
+  const auto read = [own](const Ladder& ladder, const Options& options) {
+    return std::vector{read_conv2d(ladder, options.problem, own)};
+  };
+  return {
+      .read = read, .in_code = code_of<Conv2dProblem>(conv2d_in_code), .terms = std::move(terms)};
+}
+
+}  // namespace
+
+Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps) {
+  const Samples samples = read_png("image", path);
+  Task task{.ladder = &ladder("conv2d"),
+            .problem = {},
+            .title = {},
+            .filter = &filter,
+            .sample_bits = samples.depth};
+  Conv2dProblem conv = steps;
+  conv.N = 1;
+  conv.C = conv.groups = samples.channels;
+  conv.H = samples.height, conv.W = samples.width;
+  conv.K = samples.channels * static_cast<int>(filter.weights.size());
+  conv.R = conv.S = filter.taps;
+  conv = validated(conv);
+  task.problem = conv;
+  task.title = text(std::filesystem::path(path).filename().string(), ", ", filter.name, ": ",
+                    describe(conv));
+  task.drawn.emplace("x", photograph_array(samples));
+  task.drawn.emplace("weights", filter_weights(filter, samples.channels));
+  return task;
+}
+
+LadderCommand conv2d_command() {
+  LadderCommand command =
+      command_with({{"x", "weights", "bias", "activation", "map", "image", "filter"}, {}},
+                   {{"x", "weights"}, {"bias"}});
+  command.picture = filtered;
+  return command;
+}
+
+LadderCommand conv2d_dgrad_command() {
+  return command_with({{"dy", "weights"}, {"h", "w"}}, {{"dy", "weights"}});
+}
+
+LadderCommand conv2d_wgrad_command() {
+  return command_with({{"x", "dy"}, {"r", "s"}}, {{"x", "dy"}, {"dy"}});  // dw and db
 }
 
 }  // namespace convladder::command

@@ -1,15 +1,15 @@
-/// @file gemm_task.cpp
-/// @brief Problems of gemm and tile_map from options.
 #include <algorithm>
 
+#include "command/compare.hpp"
 #include "command/files.hpp"
-#include "command/task.hpp"
+#include "command/ladders/in_code.hpp"
+#include "command/ladders/ladder_command.hpp"
+#include "command/pictures.hpp"
 #include "core/error.hpp"
 
 namespace convladder::command {
 namespace {
 
-const GemmProblem kExample = {.M = 200, .N = 168, .K = 128};
 constexpr int kExampleTilesM = 12, kExampleTilesN = 10, kExampleSteps = 8;
 
 /// Units of work: rows of a result.
@@ -17,35 +17,8 @@ double units_of(const TileMapProblem& p) {
   return static_cast<double>(p.tiles_m) * p.tiles_n * p.batch * p.splits + p.blocks;
 }
 
-}  // namespace
-
-Task read_gemm(const Ladder& ladder, Parameters parameters) {
-  parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "map", "dtype"});
-  Task task{.ladder = &ladder, .problem = {}, .title = {}};
-  Extents extents;
-  for (const char* name : {"m", "n", "k"}) extents.tell_option(parameters, name);
-  const auto read = [&](const char* name, const char* axes, const char* rows, const char* columns) {
-    if (!parameters.given(name)) return;
-    const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;
-    const std::string source = parameters.source(name, array.shape());
-    extents.tell(rows, array.shape()[0], source);
-    extents.tell(columns, array.shape()[1], source);
-  };
-  read("a", "[m][k]", "m", "k");
-  read("b", "[k][n]", "k", "n");
-  const GemmProblem problem =
-      validated(GemmProblem{.M = extents.value("m", kExample.M),
-                            .N = extents.value("n", kExample.N),
-                            .K = extents.value("k", kExample.K),
-                            .map = parameters.map().value_or(TileMap::row_major),
-                            .precision = parameters.precision()});
-  task.problem = problem;
-  task.title = describe(problem);
-  task.notes = parameters.notes();
-  return task;
-}
-
-std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& parameters) {
+std::vector<Task> read_tile_map(const Ladder& ladder, const Options& options) {
+  const Parameters& parameters = options.problem;
   parameters.require_only(ladder.name, {"tiles", "splits", "batch", "blocks", "map"});
   TileMapProblem example{
       .tiles_m = kExampleTilesM, .tiles_n = kExampleTilesN, .k_steps = kExampleSteps};
@@ -80,6 +53,36 @@ std::vector<Task> read_tile_map(const Ladder& ladder, const Parameters& paramete
     tasks.push_back({.ladder = &ladder, .problem = problem, .title = describe(problem)});
   }
   return tasks;
+}
+
+std::string tile_map_in_code(const TileMapProblem& p) {
+  return text("TileMapProblem{.map = TileMap::", name_of(p.map), ", .tiles_m = ", p.tiles_m,
+              ", .tiles_n = ", p.tiles_n, ", .k_steps = ", p.k_steps, ", .splits = ", p.splits,
+              ", .batch = ", p.batch, ", .blocks = ", p.blocks, ", .group_rows = ", p.group_rows,
+              "}");
+}
+
+std::string map_of(const Problem& problem) {
+  return std::string(name_of(std::get<TileMapProblem>(problem).map));
+}
+
+/// The order of the tiles.
+std::optional<std::vector<std::byte>> tile_order(const Task& task, const Arrays& outputs) {
+  const auto units = outputs.find("units");
+  if (units == outputs.end() || !can_draw()) return {};
+  return tile_order_picture(std::get<TileMapProblem>(task.problem),
+                            units->second.as<std::int32_t>())
+      .png();
+}
+
+}  // namespace
+
+LadderCommand tile_map_command() {
+  return {.read = read_tile_map,
+          .in_code = code_of<TileMapProblem>(tile_map_in_code),
+          .name_among = map_of,
+          .picture = tile_order,
+          .below_table = wave_table};
 }
 
 }  // namespace convladder::command

@@ -1,24 +1,21 @@
-/// @file sparse_task.cpp
-/// @brief Problems of rulebooks and of what is computed over them, from options.
+#include "command/ladders/sites.hpp"
+
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <filesystem>
 #include <limits>
 
-#include "command/files.hpp"
 #include "command/points.hpp"
-#include "command/task.hpp"
 #include "core/error.hpp"
-#include "core/site_errors.hpp"
 #include "oracle/lidar_sweep.hpp"
 #include "oracle/made_up_sites.hpp"
-#include "oracle/rulebook.hpp"
 #include "oracle/voxels.hpp"
 
 namespace convladder::command {
 namespace {
 
 constexpr int kExampleSites = 200;
-constexpr int kExampleKernel = 3, kExampleChannels = 16;
+constexpr int kExampleKernel = 3;
 constexpr int kExampleExtents[kMaxAxes] = {400, 24, 10, 6};  // by the number of axes
 
 /// Where the sites of a problem come from.
@@ -197,103 +194,9 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
   }
 }
 
-bool pools(const Ladder& ladder) { return ladder.name.starts_with("sparse_max_pool"); }
-
-/// The arrays of floats that a sparse ladder takes.
-std::vector<std::string> float_arrays(const std::string& ladder) {
-  if (ladder == "sparse_conv") return {"features", "weights", "bias"};
-  if (ladder == "sparse_dgrad") return {"weights", "dy"};
-  if (ladder == "sparse_wgrad" || ladder == "sparse_max_pool_dgrad") return {"features", "dy"};
-  if (ladder == "sparse_max_pool" || ladder == "sparse_to_dense") return {"features"};
-  return {};
-}
-
-/// What the forward pass would have chosen: from the features among `arrays`, which are taken out,
-/// or from made-up ones. @param source what messages call the features
-Array argmax_of(const Rulebook& rulebook, int C, std::uint64_t seed, Arrays& arrays,
-                const std::string& source) {
-  auto features = arrays.extract("features");
-  if (features.empty()) return argmax_of_made_up(rulebook, C, Data::integer, seed);
-  const SparsePoolProblem pool = pooling_over(rulebook, C);
-  const Array& given = features.mapped();
-  const Shape needed = sparse_max_pool_signature(pool).inputs[0].shape;
-  if (given.shape() != needed) {
-    throw BadInput(text(source, ": does not fit the problem (", describe(pool), "), which needs ",
-                        to_string(needed)));
-  }
-  return argmax_over(rulebook.nbr, given);
-}
-
-/// The most memory that building a rulebook takes: all meetings of sites and taps, twice, and the
-/// tables [KV][rows].
-double rulebook_bytes(const RulebookProblem& book) {
-  constexpr double kBytesOfMeeting = 100, kBytesOfEntry = 4;
-  const double meetings = static_cast<double>(book.sites) * book.KV;
-  double found = book.sites;
-  if (book.mode != SparseMode::subm) {
-    double reached = meetings;  // at most as many as there are taps in reach of each stride
-    if (book.mode != SparseMode::transposed) {
-      reached = book.sites;
-      for (int axis = 0; axis < book.ndim; ++axis)
-        reached *= std::ceil(static_cast<double>(book.kernel[axis]) / book.stride[axis]);
-    }
-    found = std::min(reached, static_cast<double>(key_count(book, book.out_shape)));
-  }
-  return kBytesOfMeeting * meetings + kBytesOfEntry * book.KV * (book.sites + found);
-}
-
 }  // namespace
 
-bool is_sparse(const Ladder& ladder) {
-  return ladder.name == "rulebook" || ladder.name.starts_with("sparse_");
-}
-
-Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
-                 const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays,
-                 const std::string& source_of_features) {
-  const auto numbers = coords.as<std::int32_t>();
-  require_no_errors(book, find_site_errors(book, numbers), numbers);
-  const bool to_dense = ladder.name == "sparse_to_dense";
-  if (!to_dense)
-    require_available(rulebook_bytes(book), text("the rulebook (", describe(book), ")"));
-  Task task{.ladder = &ladder, .problem = book, .title = {}};
-  if (to_dense) task.problem = validated(SparseToDenseProblem{.grid = book, .C = layer.Cin});
-  if (to_dense || ladder.name == "rulebook") {
-    task.given.emplace("coords", std::move(coords));
-  } else {
-    Rulebook rulebook = make_rulebook(book, coords);
-    if (pools(ladder)) {
-      task.problem = pooling_over(rulebook, layer.Cin);
-    } else {
-      task.problem = convolution_over(rulebook, layer);
-    }
-    task.given = rulebook_inputs(rulebook, ladder.signature(task.problem));
-    if (ladder.name == "sparse_max_pool_dgrad")
-      task.given.emplace("argmax",
-                         argmax_of(rulebook, layer.Cin, seed, arrays, source_of_features));
-    task.out_coords = std::move(rulebook.out_coords);
-  }
-  task.given.merge(arrays);
-  task.title = describe(task.problem);
-  return task;
-}
-
-Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed) {
-  const bool to_dense = ladder.name == "sparse_to_dense", pooling = pools(ladder);
-  const bool convolves = !to_dense && !pooling && ladder.name != "rulebook";
-  std::vector<std::string> names = {"coords", "points", "voxel", "range", "lidar",
-                                    "sites",  "places", "order", "shape", "batch"};
-  const std::vector<std::string> floats = float_arrays(ladder.name);
-  names.insert(names.end(), floats.begin(), floats.end());
-  if (!to_dense) {
-    names.insert(names.end(), {"mode", "kernel", "stride", "pad", "dilation", "out-padding"});
-  }
-  if (ladder.name != "rulebook") names.emplace_back("cin");
-  if (convolves) names.insert(names.end(), {"cout", "dtype"});
-  if (ladder.name == "sparse_conv") names.emplace_back("activation");
-  if (ladder.name == "rulebook") names.emplace_back("form");
-  parameters.require_only(ladder.name, names);
-
+SitesOfBook read_sites_of_book(Parameters& parameters, std::uint64_t seed) {
   RulebookProblem book;
   book.mode = read_enum<SparseMode>(parameters, "mode", kSparseModes);
   book.form = read_enum<RulebookForm>(parameters, "form", kRulebookForms);
@@ -316,41 +219,7 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
     book.sites = static_cast<int>(sites.coords->shape()[0]);
   }
   book = validated(book);
-
-  Extents extents;
-  Arrays given;
-  for (const char* name : {"cin", "cout"}) extents.tell_option(parameters, name);
-  for (const std::string& name : floats) {
-    if (!parameters.array_given(name)) continue;
-    const bool weights = name == "weights";
-    Array array = *parameters.array(name, {weights                     ? "[taps][cin][cout]"
-                                           : name == "bias"            ? "[cout]"
-                                           : name == "dy" && convolves ? "[output row][cout]"
-                                           : name == "dy"              ? "[output row][cin]"
-                                                                       : "[input row][cin]"});
-    const Shape& shape = array.shape();
-    const std::string source = parameters.source(name, shape);
-    if (name == "features" || weights || !convolves) extents.tell("cin", shape[1], source);
-    if (name != "features" && convolves) extents.tell("cout", shape.back(), source);
-    if (weights && shape[0] != book.KV) {
-      throw BadInput(text(source, ": must have ", book.KV, " taps, as the kernel has"));
-    }
-    given.emplace(name, std::move(array));
-  }
-  SparseConvProblem layer{.Cin = extents.value("cin", kExampleChannels),
-                          .Cout = extents.value("cout", kExampleChannels),
-                          .bias = parameters.given("bias")};
-  if (convolves) parameters.set_dtype(layer);
-  if (parameters.word("activation", {"none", "relu"}) == "relu")
-    layer.activation = Activation::relu;
-  const auto features = given.find("features");
-  const std::string source =
-      features == given.end() ? "" : parameters.source("features", features->second.shape());
-  Task task =
-      sparse_task(ladder, book, std::move(*sites.coords), layer, seed, std::move(given), source);
-  if (!sites.name.empty()) task.title = sites.name + ", " + task.title;
-  task.notes = parameters.notes();
-  return task;
+  return {book, std::move(*sites.coords), std::move(sites.name)};
 }
 
 }  // namespace convladder::command

@@ -1,0 +1,48 @@
+#include "command/ladders/in_code.hpp"
+#include "command/ladders/ladder_command.hpp"
+
+namespace convladder::command {
+namespace {
+
+constexpr GemmProblem kGemmExample = {.M = 200, .N = 168, .K = 128};
+
+std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
+  Parameters parameters = options.problem;  // which takes notes
+  parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "map", "dtype"});
+  Task task{.ladder = &ladder, .problem = {}, .title = {}};
+  Extents extents;
+  for (const char* name : {"m", "n", "k"}) extents.tell_option(parameters, name);
+  const auto read = [&](const char* name, const char* axes, const char* rows, const char* columns) {
+    if (!parameters.given(name)) return;
+    const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;
+    const std::string source = parameters.source(name, array.shape());
+    extents.tell(rows, array.shape()[0], source);
+    extents.tell(columns, array.shape()[1], source);
+  };
+  read("a", "[m][k]", "m", "k");
+  read("b", "[k][n]", "k", "n");
+  const GemmProblem problem =
+      validated(GemmProblem{.M = extents.value("m", kGemmExample.M),
+                            .N = extents.value("n", kGemmExample.N),
+                            .K = extents.value("k", kGemmExample.K),
+                            .map = parameters.map().value_or(TileMap::row_major),
+                            .precision = parameters.precision()});
+  task.problem = problem;
+  task.title = describe(problem);
+  task.notes = parameters.notes();
+  return {std::move(task)};
+}
+
+std::string gemm_in_code(const GemmProblem& p) {
+  return text("GemmProblem{.M = ", p.M, ", .N = ", p.N, ", .K = ", p.K,
+              ", .map = TileMap::", name_of(p.map), ", .dtype = DType::", in_code(p.dtype),
+              ", .precision = Precision::", name_of(p.precision), "}");
+}
+
+}  // namespace
+
+LadderCommand gemm_command() {
+  return {.read = read_gemm, .in_code = code_of<GemmProblem>(gemm_in_code), .terms = {{"a", "b"}}};
+}
+
+}  // namespace convladder::command
