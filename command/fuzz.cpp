@@ -36,6 +36,13 @@ std::string end_of(int status, int limit) {
   return WEXITSTATUS(status) == kAllAgree ? "" : text("exit status ", WEXITSTATUS(status));
 }
 
+/// Whether another process ended it, which no rung does.
+bool was_killed(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
+
+Where place_named(const std::string& name) {
+  return *std::ranges::find(kEverywhere, name, [](Where where) { return name_of(where); });
+}
+
 /// Compares a rung on a problem in a new process. What is wrong; empty: nothing, or bad input.
 std::string fault_in_new_process(const DrawnProblem& problem, const std::string& rung,
                                  const std::string& where, int limit) {
@@ -162,15 +169,18 @@ int convladder_fuzz(const Options& options) {
       return fault_in_new_process(problem, rung, where, limit);
     };
     Failure failure{problem_in(running), fault_on(problem_in(running))};
+    if (failure.message.empty() && was_killed(status)) {
+      --failures[rung];
+      std::printf("killed, as systems do where memory runs out, and agrees alone: %s\n",
+                  command_line(failure.problem, rung, place_named(where)).c_str());
+      continue;
+    }
     if (failure.message.empty()) {
       failure.message = end_of(status, limit) + ", but not when it is run again alone";
     } else {
       failure = shrunk(std::move(failure), fault_on, limit);
     }
-    const Json entry = entry_of(failure, rung,
-                                where == "gpu"   ? Where::gpu
-                                : where == "cpu" ? Where::cpu
-                                                 : Where::emulated);
+    const Json entry = entry_of(failure, rung, place_named(where));
     log.add({{"failure", entry}});
     std::printf("%s\n", lines_of(entry).c_str());
   }
