@@ -33,7 +33,13 @@ std::vector<Problem> dense_limits(const std::string& ladder) {
              P{.N = 1 << 24, .H = 256, .W = 1},                              // rows of planes
              P{.C = 2, .H = 1, .W = 100'000, .K = 2, .groups = 2},           // a row of a plane
              P{.H = 301, .W = 301, .R = 2, .S = 2, .dilation = {300, 300}},  // inputs of an output
-             P{.H = 100, .W = 100, .R = 100, .S = 100},  // nearly all of dy's padding
+             P{.H = 100, .W = 100, .R = 100, .S = 100},               // nearly all of dy's padding
+             P{.C = 1 << 15, .H = 256, .W = 256},                     // an image of x
+             P{.H = 256, .W = 256, .K = 1 << 15},                     // likewise, of dy
+             P{.N = 2, .C = 64, .H = 256, .W = 256, .R = 3, .S = 3},  // columns of two images
+             // Classes of pixels that get different tiles.
+             P{.C = 64, .H = 63, .W = 63, .K = 64, .R = 2, .S = 2, .stride = {2, 2}},
+             P{.N = 16, .C = 256, .H = 63, .W = 63, .K = 512, .R = 3, .S = 3, .stride = {2, 2}},
          }) {
       list.emplace_back(validated(problem));
     }
@@ -89,13 +95,16 @@ std::vector<Problem> sparse_limits(const std::string& ladder) {
     } else {
       for (const auto& [in, out] :
            {std::array{1, 1}, {1 << 12, 1 << 12}, {1 << 20, 1 << 20}, {1 << 30, 1}, {1, 1 << 30}}) {
-        list.emplace_back(validated(SparseConvProblem{.book = book,
-                                                      .Cin = in,
-                                                      .Cout = out,
-                                                      .N = book.sites,
-                                                      .M = book.sites,
-                                                      .pairs = kMost,
-                                                      .most_pairs = book.sites}));
+        // As many pairs as there can be, and so many that parts are neither shortest nor longest.
+        for (const std::int64_t pairs : {std::int64_t{kMost}, std::int64_t{1} << 22}) {
+          list.emplace_back(validated(SparseConvProblem{.book = book,
+                                                        .Cin = in,
+                                                        .Cout = out,
+                                                        .N = book.sites,
+                                                        .M = book.sites,
+                                                        .pairs = pairs,
+                                                        .most_pairs = book.sites}));
+        }
       }
     }
   }

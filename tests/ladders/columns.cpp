@@ -44,6 +44,8 @@ std::vector<TestProblem> column_problems() {
          .depth = {5, 1, 0, 0, 2, 1},
          .height = {6, 1, 0, 0, 3, 1},
          .width = {7, 2, 0, 0, 4, 1}}},
+      {0, "3-D, dilated in depth",
+       P{.C = 2, .rank = 3, .depth = {7, 3, 1, 1, 1, 2}, .height = {5, 2}, .width = {6, 2}}},
       {0, "3-D, uncovered tails",
        P{.N = 2,
          .rank = 3,
