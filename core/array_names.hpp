@@ -11,6 +11,18 @@
 
 namespace convladder {
 
+/// What for_each_array() of all three sparse convolutions has: the rulebook, as the forward pass
+/// numbers it.
+template <class A, class Visit>
+void for_each_array_of_rulebook(A& arrays, const Visit& visit) {
+  visit("pairs", arrays.pairs);
+  visit("offsets", arrays.offsets);
+  visit("nbr", arrays.nbr);
+  visit("mask", arrays.mask);
+  visit("order", arrays.order);
+  visit("split_order", arrays.split_order);
+}
+
 /// Calls visit(name, array) for each array of a ladder, under the name that its Signature has.
 template <class Visit>
 void for_each_array(Conv2dArrays& arrays, const Visit& visit) {
@@ -79,12 +91,7 @@ void for_each_array(SparseConvArrays& arrays, const Visit& visit) {
   visit("weights", arrays.weights);
   visit("bias", arrays.bias);
   visit("y", arrays.y);
-  visit("pairs", arrays.pairs);
-  visit("offsets", arrays.offsets);
-  visit("nbr", arrays.nbr);
-  visit("mask", arrays.mask);
-  visit("order", arrays.order);
-  visit("split_order", arrays.split_order);
+  for_each_array_of_rulebook(arrays, visit);
 }
 
 /// The same.
@@ -93,12 +100,7 @@ void for_each_array(SparseDgradArrays& arrays, const Visit& visit) {
   visit("dy", arrays.dy);
   visit("weights", arrays.weights);
   visit("dx", arrays.dx);
-  visit("pairs", arrays.pairs);
-  visit("offsets", arrays.offsets);
-  visit("nbr", arrays.nbr);
-  visit("mask", arrays.mask);
-  visit("order", arrays.order);
-  visit("split_order", arrays.split_order);
+  for_each_array_of_rulebook(arrays, visit);
   visit("nbr_back", arrays.nbr_back);
   visit("mask_back", arrays.mask_back);
   visit("order_back", arrays.order_back);
@@ -111,12 +113,7 @@ void for_each_array(SparseWgradArrays& arrays, const Visit& visit) {
   visit("features", arrays.features);
   visit("dy", arrays.dy);
   visit("dw", arrays.dw);
-  visit("pairs", arrays.pairs);
-  visit("offsets", arrays.offsets);
-  visit("nbr", arrays.nbr);
-  visit("mask", arrays.mask);
-  visit("order", arrays.order);
-  visit("split_order", arrays.split_order);
+  for_each_array_of_rulebook(arrays, visit);
 }
 
 /// The same.

@@ -3,11 +3,10 @@
 /// is the namespace of the rungs: gpu, or emulated, where cuda_runtime.h is that of cuda_on_cpu.
 #include <cuda_runtime.h>
 
-#include <convladder/conv2d.hpp>
 #include <cstdio>
 #include <exception>
 
-#include "photograph.hpp"
+#include "sharpening.hpp"
 
 /// A copy of the floats on the device.
 float* on_device(const std::vector<float>& floats, cudaStream_t stream) {
@@ -21,17 +20,8 @@ float* on_device(const std::vector<float>& floats, cudaStream_t stream) {
 int main(int count, char** words) try {
   if (count != 3) return std::puts("photograph_on_gpu FROM.png TO.png"), 2;
   Photograph picture = read_png(words[1]);
-  const auto problem = convladder::validated(convladder::Conv2dProblem{.C = 3,
-                                                                       .H = picture.height,
-                                                                       .W = picture.width,
-                                                                       .K = 3,
-                                                                       .R = 3,
-                                                                       .S = 3,
-                                                                       .pad = {1, 1, 1, 1},
-                                                                       .groups = 3});
-  std::vector<float> weights;
-  for (int colour = 0; colour < 3; ++colour)
-    weights.insert(weights.end(), {0, -1, 0, -1, 5, -1, 0, -1, 0});
+  const convladder::Conv2dProblem problem = sharpening(picture);
+  const std::vector<float> weights = sharpening_weights();
 
   cudaStream_t stream = nullptr;
   cudaStreamCreate(&stream);

@@ -15,22 +15,12 @@
 #include "core/rung.hpp"
 #include "ladders/ladders.hpp"
 #include "tests/problems.hpp"
+#include "tests/refusal.hpp"
 
 namespace convladder::testing {
 namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
-
-/// What validated() throws, or "" if it accepts.
-template <class P>
-std::string refusal(const P& problem) {
-  try {
-    validated(problem);
-    return "";
-  } catch (const BadInput& error) {
-    return error.what();
-  }
-}
 
 template <class P>
 struct Refused {

@@ -10,16 +10,13 @@
 #include "ladders/ladders.hpp"
 #include "oracle/runner.hpp"
 #include "tests/array_of.hpp"
+#include "tests/contains.hpp"
 
 namespace convladder::testing {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// Expected values of one float output, with magnitude 1 in sums of one product.
 Expected expected_values(std::vector<double> values, Shape shape, std::string axes) {

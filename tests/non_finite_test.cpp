@@ -13,13 +13,10 @@
 
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
+#include "tests/contains.hpp"
 
 namespace convladder::testing {
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// The bottom rung of conv2d, whose output is then changed. @param change gets x, y and y's size
 Rung changed(const std::function<void(const float* x, std::span<float> y)>& change) {

@@ -15,6 +15,7 @@
 #include "ladders/ladders.hpp"
 #include "ladders/rows.hpp"
 #include "tests/array_of.hpp"
+#include "tests/contains.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -52,10 +53,6 @@ void check_differs(const Outcome& outcome, const std::string& message) {
   CAPTURE(outcome.reason);
   CHECK(outcome.status == Status::differs);
   CHECK(outcome.reason.find(message) != std::string::npos);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -2,10 +2,8 @@
 /// @brief What tests of rulebooks share.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "core/error.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/sparse_problems.hpp"
 
@@ -30,16 +28,6 @@ inline RulebookProblem subm(int ndim, PerAxis shape, PerAxis kernel = every_axis
           .shape = shape,
           .kernel = kernel,
           .dilation = every_axis(dilation)};
-}
-
-/// What validated() throws, or "" if it accepts.
-inline std::string refusal(const RulebookProblem& book) {
-  try {
-    validated(book);
-  } catch (const BadInput& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace convladder::testing

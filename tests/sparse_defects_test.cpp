@@ -38,6 +38,7 @@
 #include "oracle/rulebook.hpp"
 #include "tests/check.hpp"
 #include "tests/dice.hpp"
+#include "tests/refusal.hpp"
 #include "tests/settings.hpp"
 #include "tests/sparse_checks.hpp"
 #include "tests/sparse_problems.hpp"

@@ -13,6 +13,7 @@
 #include "tests/check.hpp"
 #include "tests/dice.hpp"
 #include "tests/identities.hpp"
+#include "tests/refusal.hpp"
 #include "tests/settings.hpp"
 #include "tests/sparse_checks.hpp"
 #include "tests/sparse_problems.hpp"

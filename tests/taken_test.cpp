@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
+#include "tests/contains.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -24,10 +25,6 @@ std::string difference(const TakenRecord& record, const std::vector<FixedProblem
   const Names all = record.differences("a/rung", fixed);
   REQUIRE(all.size() == 1);
   return all.front();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// The code of a rung that declines one problem more.

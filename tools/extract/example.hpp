@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "core/array_names.hpp"
+#include "core/arguments.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder {
 
@@ -53,9 +54,15 @@ class Example {
       return 1;
     }
     const std::size_t workspace = rung.workspace_bytes ? rung.workspace_bytes(problem) : 0;
-    A arrays;
-    for_each_array(arrays, [&](const std::string& name, auto& array) { find(name, array); });
     const Context context{.workspace = on_device(nullptr, workspace)};
+    const auto create = [&](const std::string& name, DType dtype, const Shape& shape) {
+      std::size_t bytes = size_of(dtype);
+      for (const std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
+      bytes_of_[name] = bytes;
+      outputs_.push_back({name, dtype, on_device(nullptr, bytes)});
+      return outputs_.back().data;
+    };
+    const A arrays = arrays_of<A>(Arguments(inputs_, outputs_, context, create));
     rung(problem, arrays, context);
     wait();
     if (rung.finish) rung.finish(problem, arrays, context);
@@ -65,51 +72,12 @@ class Example {
   }
 
  private:
-  struct Slot {
-    std::string name;
-    DType dtype;
-    void* data;
-  };
-
   struct Expected {
     std::string name;
     DType dtype;
     int columns;
     std::vector<std::byte> bytes;
   };
-
-  /// Sets one of the rung's arrays: null if the problem has none of that name.
-  void find(const std::string& name, Input& array) {
-    for (const Slot& slot : inputs_) {
-      if (slot.name == name) array = Input(slot.data, slot.dtype);
-    }
-  }
-  void find(const std::string& name, Output& array) {
-    for (const Slot& slot : outputs_) {
-      if (slot.name == name) array = Output(slot.data, slot.dtype);
-    }
-  }
-  template <class T>
-  void find(const std::string& name, const T*& array) {
-    Input found;
-    find(name, found);
-    array = found.as<const T>();
-  }
-  template <class T>
-  void find(const std::string& name, T*& array) {
-    Output found;
-    find(name, found);
-    array = found.as<T>();
-  }
-  void find(const std::string&, OutputCreator& creator) {
-    creator = [this](const std::string& name, const Shape& shape) {
-      std::size_t bytes = sizeof(std::int32_t);
-      for (const std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
-      bytes_of_[name] = bytes;
-      outputs_.push_back({name, DType::i32, on_device(nullptr, bytes)});
-      return static_cast<std::int32_t*>(outputs_.back().data);
-    };
-  }
 
   template <class T, class Given>
   static std::vector<std::byte> bytes_of(const std::vector<Given>& values) {
@@ -190,7 +158,7 @@ class Example {
   static void wait() {}
 #endif
 
-  std::vector<Slot> inputs_, outputs_;
+  std::vector<Arguments::Slot> inputs_, outputs_;
   std::vector<Expected> expected_;
   std::map<std::string, std::size_t> bytes_of_;  ///< Of each output.
 };

@@ -187,7 +187,8 @@ def extracted(build, needs, rung, file, options=()):
     done, lines = set(), []
     for source in reversed(needed_sources(needs, rung["source"])):
         lines += inlined(source, done)
-    lines += inlined("tools/extract/example.hpp", done)
+    for source in ("core/arguments.cpp", "tools/extract/example.hpp"):
+        lines += inlined(source, done)
     # The program has one thread, and cuda_on_cpu takes thread-local variables of a kernel file for shared memory.
     text = "\n".join(lines).replace("\nthread_local ", "\n")
     # What runs wgmma is compiled for the one architecture that has it.
