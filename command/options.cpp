@@ -112,6 +112,7 @@ each is compared with the same reference.
   ./ladder list [--ladder LADDER]      all rungs, each with its one idea
   ./ladder bench [LADDER]              times on a GPU beside those of vendor libraries
   ./ladder fuzz [LADDER]               random problems, until one is found on which a rung fails
+  ./ladder inspect RUNG [problem]      what its kernel asks of memory, counted line by line; races
   ./ladder test | check | docs | notebooks
                                        the suite, a contributor's checks, the pages, the lessons
 
@@ -200,14 +201,14 @@ std::vector<Where> parse_places(const std::vector<std::string>& words) {
 /// The first word must be a command: CLI11 would not tell the nearest one.
 void require_command(const std::vector<std::string>& arguments) {
   const std::string& word = arguments.front();
-  const std::vector<std::string> ours = {"compare", "list", "bench", "fuzz", "help"};
+  const std::vector<std::string> ours = {"compare", "list", "bench", "fuzz", "inspect", "help"};
   if (word.starts_with("-") || std::find(ours.begin(), ours.end(), word) != ours.end()) return;
   for (const char* script : {"test", "check", "docs", "notebooks"}) {
     if (word == script) throw BadInput(text("command = ", word, ": is run by the script ./ladder"));
   }
   throw BadInput(text("command = ", word, ": unknown", "\nnearest: ",
-                      nearest(word, {"compare", "list", "bench", "fuzz", "help", "test", "check",
-                                     "docs", "notebooks"})));
+                      nearest(word, {"compare", "list", "bench", "fuzz", "inspect", "help", "test",
+                                     "check", "docs", "notebooks"})));
 }
 
 /// A repeated option takes one word each time, so that it cannot swallow the ladder's name.
@@ -231,6 +232,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   require_command(arguments);
 
   std::string ladder, data, seed, json, save, export_sites, seconds, most_problems, limit;
+  std::string rung, html, blocks;
   std::vector<std::string> places;
   std::map<std::string, std::string> problem;
 
@@ -245,16 +247,37 @@ Options parse_options(const std::vector<std::string>& arguments) {
   compare->allow_extras();
   compare->footer(kExamples);
   compare->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
-  compare
-      ->add_option("--data", data,
-                   "integer (exact: every rung must give the very same bits) or real")
-      ->type_name("KIND");
-  compare->add_option("--seed", seed, "for the data that are made up (default 1)")->type_name("N");
-  for (const ProblemOption& option : kProblemOptions) {
-    compare->add_option(std::string("--") + option.name, problem[option.name], option.help)
-        ->type_name(option.value)
-        ->expected(option.bare ? 0 : 1, 1)
-        ->group(option.group);
+
+  CLI::App* inspect = app.add_subcommand(
+      "inspect",
+      "Counts what a CUDA rung asks of memory on a problem, line by line, on the CPU, and looks "
+      "for races and for reads of what nobody wrote.");
+  inspect->allow_extras();
+  inspect->add_option("RUNG", rung, "cuda_naive/conv2d/direct, or conv2d/direct_tiled")
+      ->type_name("");
+  inspect->add_option("--source", options.source, "a file that stands in for the rung's own")
+      ->type_name("FILE");
+  inspect
+      ->add_option("--blocks", blocks,
+                   "count at most N blocks of each launch, evenly spread (default: all)")
+      ->type_name("N");
+  inspect->add_option("--html", html, "also write a page to this file: the source, annotated")
+      ->type_name("FILE");
+
+  for (CLI::App* command : {compare, inspect}) {
+    command
+        ->add_option("--data", data,
+                     "integer (exact: every rung must give the very same bits) or real")
+        ->type_name("KIND");
+    command->add_option("--seed", seed, "for the data that are made up (default 1)")
+        ->type_name("N");
+    for (const ProblemOption& option : kProblemOptions) {
+      if (command == inspect && std::string_view("blocks") == option.name) continue;
+      command->add_option(std::string("--") + option.name, problem[option.name], option.help)
+          ->type_name(option.value)
+          ->expected(option.bare ? 0 : 1, 1)
+          ->group(option.group);
+    }
   }
 
   CLI::App* list =
@@ -296,7 +319,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
     add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")
         ->type_name("GLOB");
   }
-  for (CLI::App* command : {compare, list, bench, fuzz}) {
+  for (CLI::App* command : {compare, list, bench, fuzz, inspect}) {
     command
         ->add_option("--json", json,
                      command == bench
@@ -323,13 +346,14 @@ Options parse_options(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     throw BadInput(error.what());
   }
-  for (const CLI::App* command : {compare, list, bench, fuzz}) reject_extras(*command);
+  for (const CLI::App* command : {compare, list, bench, fuzz, inspect}) reject_extras(*command);
   reject_extras(app);
 
   options.command = compare->parsed() ? Command::compare
                     : list->parsed()  ? Command::list
                     : bench->parsed() ? Command::bench
-                                      : Command::fuzz;
+                    : fuzz->parsed()  ? Command::fuzz
+                                      : Command::inspect;
   for (const CLI::App* command : app.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
       if (option->count() == 0) continue;
@@ -344,8 +368,12 @@ Options parse_options(const std::vector<std::string>& arguments) {
       if (name == "--problems") options.most_problems = parse_count("problems", most_problems);
       if (name == "--json") options.json = json;
       if (name == "--save") options.save = save;
+      if (name == "RUNG") options.rungs = {rung};
+      if (name == "--html") options.html = html;
+      if (name == "--blocks" && command == inspect) options.blocks = parse_count("blocks", blocks);
       if (name == "--export-sites") options.export_sites = export_sites;
       if (!name.starts_with("--") || !problem.contains(name.substr(2))) continue;
+      if (name == "--blocks" && command == inspect) continue;
       const std::string word = name.substr(2);
       if (std::ranges::find(kConditions, word) != kConditions.end()) {
         set_condition(options.conditions, word, problem[word]);

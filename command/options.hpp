@@ -14,7 +14,7 @@
 
 namespace convladder::command {
 
-enum class Command { help, compare, list, bench, fuzz };
+enum class Command { help, compare, list, bench, fuzz, inspect };
 
 /// What the command line asks for.
 struct Options {
@@ -30,8 +30,10 @@ struct Options {
   bool seed_given = false;                    ///< fuzz draws one otherwise.
   std::optional<int> seconds, most_problems;  ///< fuzz: when it ends.
   std::optional<int> limit;                   ///< fuzz: seconds that a run may take.
+  std::string source;                         ///< inspect: stands in for the rung's file.
+  int blocks = 0;                             ///< inspect: the most that count; 0: all.
   Conditions conditions;
-  std::optional<std::string> json, save;
+  std::optional<std::string> json, save, html;
   std::optional<std::string> export_sites;  ///< bench: a folder.
 };
 

@@ -7,6 +7,7 @@
 #include "command/bench.hpp"
 #include "command/compare.hpp"
 #include "command/fuzz.hpp"
+#include "command/inspect/inspect.hpp"
 #include "command/list.hpp"
 #include "command/options.hpp"
 #include "command/terminal.hpp"
@@ -26,9 +27,17 @@ int measure(const char* command, const Options& options) {
 }
 int bench(const Options& options) { return measure("convladder_bench", options); }
 int fuzz(const Options& options) { return measure("convladder_fuzz", options); }
+int inspect(const Options& options) {
+  void* const function = function_in_program("inspection", "inspect", "convladder_inspect");
+  return reinterpret_cast<decltype(&convladder_inspect)>(function)(options);
+}
 #else
 int bench(const Options& options) { return convladder_bench(options); }
 int fuzz(const Options& options) { return convladder_fuzz(options); }
+int inspect(const Options&) {
+  throw MissingLibrary(
+      "inspect opens libraries of rungs, which this build has not: run ./ladder inspect");
+}
 #endif
 
 int run(const Options& options) {
@@ -37,6 +46,7 @@ int run(const Options& options) {
     case Command::list: return list(options);
     case Command::bench: return bench(options);
     case Command::fuzz: return fuzz(options);
+    case Command::inspect: return inspect(options);
     case Command::compare: return options.ladder ? compare(options) : tour(options);
   }
   return kProgramError;

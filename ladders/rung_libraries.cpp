@@ -58,8 +58,8 @@ void wait_until_built(const std::string& folder) {
 }
 
 /// @param what of the program it holds
-void* open_library(const std::string& name, const std::string& what) {
-  const fs::path file = library_folder() / ("lib" + name + ".so");
+void* open_library(const std::string& name, const std::string& what, fs::path file = {}) {
+  if (file.empty()) file = library_folder() / ("lib" + name + ".so");
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     throw MissingLibrary(text(what, " cannot be opened: ", dlerror(),
@@ -68,10 +68,25 @@ void* open_library(const std::string& name, const std::string& what) {
   return library;
 }
 
+/// The libraries that are open, by folder.
+class OpenLibraries {
+ public:
+  OpenLibraries() : lock_(mutex()) {}
+  void*& operator[](const std::string& folder) {
+    static std::map<std::string, void*> opened;
+    return opened[folder];
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  std::lock_guard<std::mutex> lock_;
+};
+
 void* open_rungs(const std::string& folder) {
-  static std::mutex mutex;
-  static std::map<std::string, void*> opened;
-  const std::lock_guard lock(mutex);
+  OpenLibraries opened;
   void*& library = opened[folder];
   if (library != nullptr) return library;
   wait_until_built(folder);
@@ -105,6 +120,10 @@ std::string mangled(const std::string& name) {
 
 const void* constant_in_library(const std::string& folder, const std::string& name) {
   return symbol_of(open_rungs(folder), library_name(folder), mangled(name), name);
+}
+
+void take_rungs_from(const std::string& folder, const std::string& file) {
+  OpenLibraries()[folder] = open_library(library_name(folder), "the rungs of " + folder, file);
 }
 
 void* function_in_program(const std::string& library, const std::string& what, const char* symbol) {

@@ -29,6 +29,10 @@ class MissingLibrary : public std::runtime_error {
 /// set_up_and_run in ./ladder), waits until that library is built. @throws MissingLibrary
 const void* constant_in_library(const std::string& folder, const std::string& name);
 
+/// From now on the folder's rungs come from this file, another build of some of them. To be called
+/// before any of them is. @throws MissingLibrary
+void take_rungs_from(const std::string& folder, const std::string& file);
+
 /// The function `symbol` (extern "C") of another library of this build, which holds `what` ("bench
 /// and fuzz"). @throws MissingLibrary
 void* function_in_program(const std::string& library, const std::string& what, const char* symbol);

@@ -143,12 +143,13 @@ class Memory {
     for (const ArraySpec& spec : signature.inputs) {
       const Array& array =
           stored_.emplace(spec.name, in_memory(inputs.at(spec.name), spec.order)).first->second;
-      add(spec.name, array.size_bytes(), &array);
+      add(spec.name, spec.dtype, array.size_bytes(), &array);
       input_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
     }
     for (const ArraySpec& spec : signature.outputs) {
       if (spec.dynamic) continue;
-      add(spec.name, static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype),
+      add(spec.name, spec.dtype,
+          static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype),
           spec.initial.empty() ? nullptr : &stored_.at(spec.initial));
       output_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
       shapes_[spec.name] = spec.shape;
@@ -156,6 +157,7 @@ class Memory {
     // Aligned, as Context::workspace promises.
     buffers_.emplace_back(*device_, "the workspace", workspace_bytes, options, std::size_t{0});
     workspace_ = buffers_.back().data();
+    if (options.placed) options.placed("the workspace", workspace_, workspace_bytes, DType::f32);
   }
 
   /// Outputs and workspace as they are before a run; at first they are.
@@ -211,8 +213,12 @@ class Memory {
   }
 
  private:
-  GuardedBuffer& add(const std::string& name, std::size_t bytes, const Array* content = nullptr) {
-    return buffers_.emplace_back(*device_, name, bytes, options_, options_.misalignment, content);
+  GuardedBuffer& add(const std::string& name, DType dtype, std::size_t bytes,
+                     const Array* content = nullptr) {
+    GuardedBuffer& buffer =
+        buffers_.emplace_back(*device_, name, bytes, options_, options_.misalignment, content);
+    if (options_.placed) options_.placed(name, buffer.data(), bytes, dtype);
+    return buffer;
   }
 
   void* create(const std::string& name, DType dtype, const Shape& shape) {
@@ -221,7 +227,7 @@ class Memory {
       throw std::logic_error("the ladder has no such output to create: " + name);
     }
     if (!shapes_.emplace(name, shape).second) throw std::logic_error("created twice: " + name);
-    return add(name, static_cast<std::size_t>(element_count(shape)) * size_of(dtype)).data();
+    return add(name, dtype, static_cast<std::size_t>(element_count(shape)) * size_of(dtype)).data();
   }
 
   bool created(const std::string& name) {

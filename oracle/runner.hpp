@@ -71,6 +71,10 @@ struct RunOptions {
   };
   std::optional<Spoilt> spoilt = {};  ///< Likewise.
   CUstream_st* stream = nullptr;      ///< Where a CUDA rung runs; null: the default stream.
+  /// Told where each array lies, "the workspace" among them, before the rung runs or as it creates
+  /// it. May be empty.
+  std::function<void(const std::string& name, const void* data, std::size_t bytes, DType dtype)>
+      placed = {};
   /// No other thread uses the device meanwhile, so that memory which the run leaves behind is seen.
   bool alone = true;
 };

@@ -1,4 +1,4 @@
-# cuda_on_cpu_add_kernels(<target> [RUNTIME <library>] <source.cu>...)
+# cuda_on_cpu_add_kernels(<target> [RUNTIME <library>] [INSPECT] <source.cu>...)
 #
 # Compiles .cu files as C++20 against cuda_on_cpu's headers, into an OBJECT library. Link it by its
 # name to the executables and shared libraries that use the kernels:
@@ -11,8 +11,11 @@
 # library, and not with link-time optimization. Each .cu file is compiled through a one-line .cpp
 # that includes it: its language here and in another target that nvcc compiles cannot disturb each
 # other. RUNTIME names another build of the library than `cuda_on_cpu`, such as one with sanitizers.
+#
+# INSPECT compiles them for the microscope, and links cuda_on_cpu_microscope: every load and store of a
+# kernel then calls it. The kernels take some hundred times as long.
 function(cuda_on_cpu_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RUNTIME" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSPECT" "RUNTIME" "")
   if(NOT arg_RUNTIME)
     set(arg_RUNTIME cuda_on_cpu)
   endif()
@@ -50,6 +53,14 @@ function(cuda_on_cpu_add_kernels target)
   target_compile_options(${target} PRIVATE
     -Wno-unknown-pragmas -Wno-psabi -Wno-unused-variable
     $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
+  if(arg_INSPECT)
+    # Unoptimised, as it is written. Lanes are aligned by the order of code, so none may be moved.
+    target_compile_options(${target} PRIVATE
+      -O0 -g1 -fsanitize=thread -fsanitize-coverage=trace-pc -fno-inline)
+    target_compile_definitions(${target} PRIVATE CUDA_ON_CPU_INSPECT)
+    # The markers hold no code, and nothing is instrumented in them.
+    target_link_libraries(${target} PUBLIC cuda_on_cpu_microscope)
+  endif()
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD OFF
     INTERPROCEDURAL_OPTIMIZATION OFF)

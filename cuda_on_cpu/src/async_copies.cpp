@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "watching.hpp"
+
 namespace cuda_on_cpu {
 
 void AsyncCopies::issue(void* to, const void* from, std::size_t bytes, std::size_t zero_filled) {
@@ -17,6 +19,8 @@ void AsyncCopies::land(std::size_t count) {
     // Not memcpy(): g++ knows that there are few bytes, and takes `rep movs`, which starts slowly.
     std::memmove(copy->to, copy->from, read);
     std::memset(static_cast<unsigned char*>(copy->to) + read, 0, copy->zero_filled);
+    detail::tell_watcher(
+        [&](inspect::Watcher& watcher) { watcher.copy_landed(copy->to, copy->bytes); });
   }
   copies_.erase(first, end);
   landed_ += count;

@@ -17,6 +17,7 @@
 #include "report_text.hpp"
 #include "static_shared_registry.hpp"
 #include "symbol_name.hpp"
+#include "watching.hpp"
 #include "worker_pool.hpp"
 
 namespace cuda_on_cpu {
@@ -185,6 +186,11 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
   random_ = Random(launch.settings.seed ^ (index + 1) * 0x9e3779b97f4a7c15u);
   finished_ = interval_ = arrived_ = predicates_ = 0;
   failed_ = progressed_ = false;
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.block_begins(
+        index, launch.threads,
+        {inspect::MemorySpace::dynamic_shared, shared_.data(), launch.shared_bytes});
+  });
 }
 
 void BlockRunner::end_block() {
@@ -201,6 +207,7 @@ void BlockRunner::end_block() {
   }
   stop_waiting();
   launch_->note_progress();
+  detail::tell_watcher([](inspect::Watcher& watcher) { watcher.block_ended(); });
 }
 
 void BlockRunner::check_nothing_under_way() {
@@ -363,6 +370,7 @@ void BlockRunner::release_barrier() {
   barrier_result_ = static_cast<int>(predicates_);
   arrived_ = 0;
   ++interval_;
+  detail::tell_watcher([](inspect::Watcher& watcher) { watcher.barrier_passed(); });
   make_all_ready();
 }
 
@@ -399,6 +407,8 @@ void BlockRunner::complete_meetings(Warp& warp, unsigned first_thread, unsigned 
     const unsigned met = warp.try_complete(candidate);
     if (met == 0) continue;
     candidates &= ~met | 1u << candidate;
+    detail::tell_watcher(
+        [&](inspect::Watcher& watcher) { watcher.lanes_met(first_thread / kLanes, met); });
     if (launch_->settings.order == control::ThreadOrder::shuffled) {
       const unsigned turn = random_.below(kLanes);  // they start anywhere
       for (unsigned i = 0; i < kLanes; ++i) {

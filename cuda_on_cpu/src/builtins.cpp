@@ -10,6 +10,7 @@
 
 #include "block_runner.hpp"
 #include "report_text.hpp"
+#include "watching.hpp"
 
 namespace cuda_on_cpu {
 namespace detail {
@@ -34,6 +35,8 @@ void grid_barrier(const Site& site) {
       wait_until([&] { return launch.barrier_round() != round; }, site);
     }
   }
+  if (runner.thread() == 0)
+    tell_watcher([](inspect::Watcher& watcher) { watcher.grid_barrier_passed(); });
   block_barrier(BarrierKind::sync, false, site);
 }
 
@@ -80,6 +83,9 @@ void __pipeline_memcpy_async(void* shared_to, const void* global_from, std::size
   if (zfill > size_and_align) refuse("with more bytes to fill than to copy");
   if (misaligned(shared_to)) refuse("with a destination not aligned to the size");
   if (misaligned(global_from)) refuse("with a source not aligned to the size");
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.copy_issued(shared_to, global_from, size_and_align, site);
+  });
   runner.async_copies().issue(shared_to, global_from, size_and_align, zfill);
 }
 

@@ -9,6 +9,7 @@
 #include "error_state.hpp"
 #include "settings.hpp"
 #include "streams.hpp"
+#include "watching.hpp"
 
 namespace cuda_on_cpu {
 namespace {
@@ -80,6 +81,10 @@ struct Rows {
   std::size_t span(std::size_t pitch) const { return pitch * (height - 1) + width; }
 };
 
+void tell_of_write(const void* memory, std::size_t bytes) {
+  detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.host_wrote(memory, bytes); });
+}
+
 cudaError_t copy(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                  Rows rows, cudaMemcpyKind kind) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
@@ -99,6 +104,7 @@ cudaError_t copy(void* to, std::size_t to_pitch, const void* from, std::size_t f
   for (std::size_t row = 0; row < rows.height; ++row) {
     std::memmove(static_cast<unsigned char*>(to) + row * to_pitch,
                  static_cast<const unsigned char*>(from) + row * from_pitch, rows.width);
+    tell_of_write(static_cast<unsigned char*>(to) + row * to_pitch, rows.width);
   }
   return cudaSuccess;
 }
@@ -116,6 +122,7 @@ cudaError_t set(void* pointer, std::size_t pitch, int byte, Rows rows) {
   }
   for (std::size_t row = 0; row < rows.height; ++row) {
     std::memset(static_cast<unsigned char*>(pointer) + row * pitch, byte, rows.width);
+    tell_of_write(static_cast<unsigned char*>(pointer) + row * pitch, rows.width);
   }
   return cudaSuccess;
 }
@@ -155,7 +162,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   DeviceArena& arena = DeviceArena::instance();
   const DeviceArena::Access access(arena);
   *pointer = arena.allocate(bytes, fill_byte(current_settings()));
-  return *pointer != nullptr ? cudaSuccess : remember(cudaErrorMemoryAllocation);
+  if (*pointer == nullptr) return remember(cudaErrorMemoryAllocation);
+  detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.allocated(*pointer, bytes); });
+  return cudaSuccess;
 }
 
 cudaError_t cudaFree(void* pointer) {
@@ -170,6 +179,7 @@ cudaError_t cudaFree(void* pointer) {
   }
   const std::string overrun = arena.check_guards(*allocation);
   arena.free(*allocation);
+  detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.freed(pointer); });
   return overrun.empty() ? cudaSuccess : remember(cudaErrorIllegalAddress, overrun);
 }
 

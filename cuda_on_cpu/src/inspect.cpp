@@ -3,6 +3,7 @@
 #include "block_runner.hpp"
 #include "device_arena.hpp"
 #include "static_shared_registry.hpp"
+#include "watching.hpp"
 
 namespace cuda_on_cpu::inspect {
 
@@ -35,5 +36,25 @@ MemoryPlace find_memory(const void* address) {
   }
   return {MemorySpace::host, nullptr, 0};
 }
+
+void set_watcher(Watcher* watcher) { detail::watcher = watcher; }
+
+Watcher::~Watcher() = default;
+void Watcher::launch_begins(const LaunchShape&) {}
+void Watcher::launch_ended() {}
+void Watcher::block_begins(std::uint64_t, unsigned, const MemoryPlace&) {}
+void Watcher::block_ended() {}
+void Watcher::barrier_passed() {}
+void Watcher::lanes_met(unsigned, unsigned) {}
+void Watcher::released(const void*) {}
+void Watcher::acquired(const void*, unsigned) {}
+void Watcher::grid_barrier_passed() {}
+void Watcher::touched(Operation, const void*, std::size_t, const std::source_location&) {}
+void Watcher::copy_issued(const void*, const void*, std::size_t, const std::source_location&) {}
+void Watcher::read_by_unit(const void*, std::size_t, const std::source_location&) {}
+void Watcher::copy_landed(const void*, std::size_t) {}
+void Watcher::allocated(const void*, std::size_t) {}
+void Watcher::freed(const void*) {}
+void Watcher::host_wrote(const void*, std::size_t) {}
 
 }  // namespace cuda_on_cpu::inspect

@@ -11,6 +11,7 @@
 #include "statistics.hpp"
 #include "streams.hpp"
 #include "symbol_name.hpp"
+#include "watching.hpp"
 #include "worker_pool.hpp"
 
 namespace cuda_on_cpu {
@@ -117,7 +118,14 @@ cudaError_t detail::launch(const cudaLaunchConfig_t& config, const BoundKernel& 
   GridLaunch grid(config, kernel, current_settings());
   DeviceArena& arena = DeviceArena::instance();
   const DeviceArena::Access access(arena);
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.launch_begins({function_name(kernel.function),
+                           {grid.grid.x, grid.grid.y, grid.grid.z},
+                           {grid.block.x, grid.block.y, grid.block.z},
+                           grid.shared_bytes});
+  });
   WorkerPool::instance().run(grid);
+  detail::tell_watcher([](inspect::Watcher& watcher) { watcher.launch_ended(); });
   count_launch(grid.blocks, grid.blocks * grid.threads);
   if (const std::string overrun = arena.check_guards(); !overrun.empty()) {
     grid.fail(cudaErrorIllegalAddress, "Kernel " + function_name(kernel.function) + ": " + overrun);

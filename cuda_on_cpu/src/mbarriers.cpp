@@ -1,5 +1,7 @@
 #include "mbarriers.hpp"
 
+#include "watching.hpp"
+
 namespace cuda_on_cpu {
 
 Mbarrier::Mbarrier(std::uint64_t* object, unsigned arrivals, const detail::Site& site)
@@ -46,7 +48,10 @@ bool Mbarrier::try_complete(bool wanted) {
   const int needed = loads_needed();
   if (needed < 0) return false;
   for (int i = 0; i < needed; ++i) {
-    loads_.front().land();
+    const TensorLoad& load = loads_.front();
+    load.land();
+    detail::tell_watcher(
+        [&](inspect::Watcher& watcher) { watcher.copy_landed(load.to, load.extent()); });
     loads_.pop_front();
   }
   for (const Copies& copies : copies_) copies.of->land_first(copies.count);

@@ -9,6 +9,7 @@
 #include "block_runner.hpp"
 #include "report_text.hpp"
 #include "tensor_core.hpp"
+#include "watching.hpp"
 
 namespace cuda_on_cpu::ptx {
 namespace {
@@ -65,6 +66,11 @@ void load_matrices(WarpFunction function, const char* name, unsigned matrices, b
     runner.fail_thread(cudaErrorMisalignedAddress, "calls " + std::string(name) + " at " +
                                                        describe_site(site) +
                                                        " with a row not aligned to 16 bytes.");
+  }
+  if (runner.lane() < 8 * matrices) {
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      watcher.touched(inspect::Operation::load, row, 16, site);
+    });
   }
   MatrixLoad mine{row, fragment};
   compute_together(function, name, mine, site, [&](const std::array<MatrixLoad*, kLanes>& lanes) {

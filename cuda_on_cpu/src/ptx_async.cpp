@@ -6,6 +6,7 @@
 
 #include "block_runner.hpp"
 #include "report_text.hpp"
+#include "watching.hpp"
 
 namespace cuda_on_cpu::ptx {
 namespace {
@@ -38,10 +39,18 @@ class Caller {
 
   /// Completes what can be completed, and wakes those who wait for it.
   void go_on(Mbarrier& barrier) const {
-    while (barrier.try_complete(!barrier.waiting().empty())) runner_.wake(barrier.waiting());
+    while (barrier.try_complete(!barrier.waiting().empty())) wake(barrier);
     if (barrier.is_overrun()) {
       refuse("although loads bring more bytes than were expected: " + barrier.describe());
     }
+  }
+
+  /// Lets those go on who wait for a phase that is complete.
+  void wake(Mbarrier& barrier) const {
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      for (const unsigned thread : barrier.waiting()) watcher.acquired(barrier.object(), thread);
+    });
+    runner_.wake(barrier.waiting());
   }
 
  private:
@@ -74,6 +83,10 @@ void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) 
                       " bytes to fill, which do not lie in the block's shared memory",
                   cudaErrorIllegalAddress);
   }
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.copy_issued(load.to, load.bulk, load.extent(), load.site);
+    watcher.released(object);  // the copy arrives there, after all that its issuer did before
+  });
   load.clear();
   barrier.issue(load);
   caller.go_on(barrier);
@@ -121,6 +134,7 @@ void mbarrier_arrive(std::uint64_t* object, Site site) {
   if (!barrier.may_arrive()) {
     caller.refuse("once more than its phase expects: " + barrier.describe());
   }
+  detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.released(object); });
   barrier.arrive();
   caller.go_on(barrier);
 }
@@ -131,6 +145,7 @@ void cp_async_mbarrier_arrive_noinc(std::uint64_t* object, Site site) {
   if (!barrier.may_arrive()) {
     caller.refuse("once more than its phase expects: " + barrier.describe());
   }
+  detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.released(object); });
   barrier.arrive_with(caller.runner().async_copies());
   caller.runner().keep_copies();
   caller.go_on(barrier);
@@ -152,11 +167,14 @@ void mbarrier_wait(std::uint64_t* object, unsigned parity, Site site) {
   const Caller caller("mbarrier_wait", site);
   Mbarrier& barrier = caller.mbarrier(object);
   if (parity > 1) caller.refuse("with a parity that is not 0 or 1");
-  if (barrier.has_passed(parity)) return;
-  barrier.waiting().push_back(caller.runner().thread());
+  const unsigned thread = caller.runner().thread();
+  const auto acquired = [&](inspect::Watcher& watcher) { watcher.acquired(object, thread); };
+  if (barrier.has_passed(parity)) return detail::tell_watcher(acquired);
+  barrier.waiting().push_back(thread);
   if (barrier.try_complete(true)) {
+    detail::tell_watcher(acquired);
     barrier.waiting().pop_back();  // no need to sleep
-    caller.runner().wake(barrier.waiting());
+    caller.wake(barrier);
     caller.go_on(barrier);
   } else {
     caller.go_on(barrier);
@@ -177,6 +195,11 @@ void named_barrier_sync(int id, int threads, Site site) {
     caller.refuse("for another number of threads than those who wait there");
   }
   barrier.waiting.push_back(runner.thread());
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.released(&barrier);
+    if (barrier.waiting.size() != barrier.threads) return;
+    for (const unsigned thread : barrier.waiting) watcher.acquired(&barrier, thread);
+  });
   // The last one sleeps too: all go on in the order of the settings.
   if (barrier.waiting.size() == barrier.threads) runner.wake(barrier.waiting);
   runner.sleep(BlockRunner::Sleep::named_barrier, site);
@@ -290,6 +313,11 @@ void detail_of_ptx::wgmma_wait_group(unsigned groups, const Site& site) {
   runner.warpgroup_sleepers().push_back(runner.thread());
   if (complete) {
     check(caller, warpgroup.finish());
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      const unsigned first = runner.thread() / kWarpgroup * (kWarpgroup / kLanes);
+      for (unsigned warp = 0; warp < kWarpgroup / kLanes; ++warp)
+        watcher.lanes_met(first + warp, detail::kFullWarp);
+    });
     runner.wake(runner.warpgroup_sleepers());
   }
   runner.sleep(BlockRunner::Sleep::warpgroup, site);

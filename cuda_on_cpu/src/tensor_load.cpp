@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "watching.hpp"
+
 namespace cuda_on_cpu {
 namespace {
 
@@ -78,8 +80,11 @@ void TensorLoad::load_row(const std::int64_t* position, std::uint32_t* elements)
   std::fill(elements, elements + begin, outside);
   if (begin < end) {
     address += static_cast<std::uint64_t>(position[0] + begin) * 4;
-    std::memcpy(elements + begin, reinterpret_cast<const void*>(address),
-                static_cast<std::size_t>(end - begin) * 4);
+    const auto* const from = reinterpret_cast<const void*>(address);
+    const std::size_t bytes = static_cast<std::size_t>(end - begin) * 4;
+    detail::tell_watcher(
+        [&](inspect::Watcher& watcher) { watcher.read_by_unit(from, bytes, site); });
+    std::memcpy(elements + begin, from, bytes);
   }
   std::fill(elements + end, elements + count, outside);
   if (map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ||

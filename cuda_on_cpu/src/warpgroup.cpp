@@ -7,6 +7,7 @@
 #include "report_text.hpp"
 #include "tensor_core.hpp"
 #include "tensor_load.hpp"
+#include "watching.hpp"
 
 namespace cuda_on_cpu {
 namespace {
@@ -74,7 +75,8 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
   return (plain ^ in_pattern ^ static_cast<std::uint32_t>(swizzled(in_pattern, span_))) & 0x3ffffu;
 }
 
-std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands) const {
+std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
+                            bool is_told) const {
   operands->resize(std::size_t{kRows + call.n} * kWords);
   std::uint32_t* to = operands->data();
   SharedRange range;
@@ -91,7 +93,11 @@ std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* o
                    ", which is none of the block's shared memory";
           }
         }
-        std::memcpy(to, range.begin + (address - range.address), 16);
+        const unsigned char* const from = range.begin + (address - range.address);
+        detail::tell_watcher([&](inspect::Watcher& watcher) {
+          if (is_told) watcher.read_by_unit(from, 16, call.site);
+        });
+        std::memcpy(to, from, 16);
       }
     }
   }
@@ -122,7 +128,7 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   const std::size_t known = accumulators_of(thread, registers);
   if (number == first_product_ + products_.size()) {  // the first thread that comes here
     Product product{call, known, {}};
-    if (std::string defect = read(call, &product.operands); !defect.empty()) return defect;
+    if (std::string defect = read(call, &product.operands, true); !defect.empty()) return defect;
     if (known == accumulators_.size()) {
       const auto free = std::find_if(accumulators_.begin(), accumulators_.end(),
                                      [](const Accumulators& a) { return !a.in_use; });
@@ -197,7 +203,7 @@ std::string Warpgroup::finish() {
   std::string defect;
   for (; first_product_ < end && defect.empty(); ++first_product_) {
     const Product& product = products_.front();
-    defect = read(product.call, &operands_now_);
+    defect = read(product.call, &operands_now_, false);
     if (defect.empty() && operands_now_ != product.operands) defect = describe_overwritten(product);
     multiply(product);
     products_.pop_front();

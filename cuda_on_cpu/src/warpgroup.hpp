@@ -97,7 +97,8 @@ class Warpgroup {
     bool fenced = false;
   };
 
-  std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands) const;
+  /// @param is_told whether the watcher hears of it
+  std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands, bool is_told) const;
   std::size_t accumulators_of(unsigned thread, const float* registers) const;
   static void take(Accumulators& accumulators, unsigned thread, float* registers, bool with_values);
   void multiply(const Product& product);

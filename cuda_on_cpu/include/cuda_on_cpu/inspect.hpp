@@ -1,11 +1,13 @@
 /// @file
-/// @brief For tools that watch a kernel's loads and stores (hooks of -fsanitize=thread, for
-/// example): who is running, and what memory is this? Brings in no CUDA names. Cheap,
-/// async-signal-safe apart from find_memory.
+/// @brief For tools that watch a kernel's loads and stores (the microscope, hooks of
+/// -fsanitize=thread): who is running, what memory is this, what happens beside the kernel's own
+/// loads and stores? Brings in no CUDA names.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
+#include <string>
 
 namespace cuda_on_cpu::inspect {
 
@@ -40,5 +42,69 @@ struct MemoryPlace {
 
 /// Looks `address` up as the calling OS thread sees it.
 MemoryPlace find_memory(const void* address);
+
+/// What an instruction does with memory.
+enum class Operation : std::uint8_t {
+  load,
+  store,
+  atomic,
+  async,  ///< a copy that goes on while the thread does, until somebody waits for it
+};
+
+/// A launch that was not refused.
+struct LaunchShape {
+  std::string kernel;        ///< its demangled name, without parameters
+  unsigned grid[3];          ///< blocks along x, y, z
+  unsigned block[3];         ///< threads of a block
+  std::size_t shared_bytes;  ///< dynamic shared memory of a block
+};
+
+/// Who is told what happens on the device. Calls come from the OS thread that does it; of a block,
+/// from one. A kernel's own loads and stores are not told: the compiler's instrumentation does
+/// that. Every function has an empty body here.
+class Watcher {
+ public:
+  virtual ~Watcher();
+
+  virtual void launch_begins(const LaunchShape& launch);
+  virtual void launch_ended();
+  /// @param shared its dynamic shared memory
+  virtual void block_begins(std::uint64_t block, unsigned threads, const MemoryPlace& shared);
+  virtual void block_ended();
+
+  // --- What orders the accesses of a block's threads
+
+  /// All threads of the block were at a barrier, and go on.
+  virtual void barrier_passed();
+  /// These lanes of a warp have met in a warp function, and go on.
+  virtual void lanes_met(unsigned warp, unsigned lanes);
+  /// The calling thread arrives at an object (an mbarrier, a named barrier), or issues a copy that
+  /// will.
+  virtual void released(const void* object);
+  /// A thread has waited for such an object and goes on.
+  virtual void acquired(const void* object, unsigned thread);
+  /// All blocks of the launch were at the grid's barrier; told once a block.
+  virtual void grid_barrier_passed();
+
+  // --- Memory
+
+  /// An instruction of the calling thread, which a function of this library stands for.
+  virtual void touched(Operation operation, const void* address, std::size_t bytes,
+                       const std::source_location& where);
+  /// The calling thread issues an asynchronous copy; its destination is not to be read before it
+  /// has landed. @param from null if the source is told by read_by_unit()
+  virtual void copy_issued(const void* to, const void* from, std::size_t bytes,
+                           const std::source_location& where);
+  /// The copy engine or a tensor core reads memory for the calling thread.
+  virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where);
+  virtual void copy_landed(const void* to, std::size_t bytes);
+  virtual void allocated(const void* memory, std::size_t bytes);
+  virtual void freed(const void* memory);
+  /// A copy or a fill that the host has asked for.
+  virtual void host_wrote(const void* memory, std::size_t bytes);
+};
+
+/// Who is told from now on; null: nobody, as at the start. Not while a kernel runs.
+void set_watcher(Watcher* watcher);
 
 }  // namespace cuda_on_cpu::inspect

@@ -4,12 +4,27 @@
 
 namespace cuda_on_cpu {
 
+// A compiler that instruments stores misses that of a function's result, `*p = make_float4(...)`.
+// With an assignment of its own, a vector's is one store of all its bytes.
+#if defined(CUDA_ON_CPU_INSPECT)
+#define CUDA_ON_CPU_ASSIGNED(type)                                           \
+  type& operator=(const type& other) {                                       \
+    struct alignas(alignof(type)) Bytes {                                    \
+      unsigned char byte[sizeof(type)];                                      \
+    };                                                                       \
+    *reinterpret_cast<Bytes*>(this) = reinterpret_cast<const Bytes&>(other); \
+    return *this;                                                            \
+  }
+#else
+#define CUDA_ON_CPU_ASSIGNED(type)
+#endif
+
 // clang-format off
 #define CUDA_ON_CPU_VECTORS(name, element, align2, align4)                                       \
   struct name##1 { element x; };                                                                 \
-  struct alignas(align2) name##2 { element x, y; };                                              \
-  struct name##3 { element x, y, z; };                                                           \
-  struct alignas(align4) name##4 { element x, y, z, w; };                                        \
+  struct alignas(align2) name##2 { element x, y; CUDA_ON_CPU_ASSIGNED(name##2) };                \
+  struct name##3 { element x, y, z; CUDA_ON_CPU_ASSIGNED(name##3) };                             \
+  struct alignas(align4) name##4 { element x, y, z, w; CUDA_ON_CPU_ASSIGNED(name##4) };          \
   constexpr name##1 make_##name##1(element x) { return {x}; }                                    \
   constexpr name##2 make_##name##2(element x, element y) { return {x, y}; }                      \
   constexpr name##3 make_##name##3(element x, element y, element z) { return {x, y, z}; }        \
@@ -34,6 +49,7 @@ CUDA_ON_CPU_VECTORS(float, float, 8, 16)
 CUDA_ON_CPU_VECTORS(double, double, 16, 16)
 
 #undef CUDA_ON_CPU_VECTORS
+#undef CUDA_ON_CPU_ASSIGNED
 
 /// Extent of a grid or a block; what is left out is 1.
 struct dim3 {

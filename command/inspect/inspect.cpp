@@ -1,0 +1,160 @@
+#include "command/inspect/inspect.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "command/files.hpp"
+#include "command/program.hpp"
+#include "command/report.hpp"
+#include "command/task.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "cuda_on_cpu/control.hpp"
+#include "ladders/ladders.hpp"
+#include "ladders/rung_libraries.hpp"
+
+namespace convladder::command {
+namespace {
+
+namespace microscope = cuda_on_cpu::microscope;
+
+/// The CUDA rung that is called so, or whose name ends so.
+std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
+  std::pair<const Ladder*, const Rung*> found{};
+  std::vector<std::string> names;
+  for (const Ladder& ladder : ladders()) {
+    for (const Rung& rung : ladder.rungs) {
+      names.push_back(rung.name);
+      if (rung.name != name && !rung.name.ends_with("/" + name)) continue;
+      require(found.second == nullptr, "rung", name,
+              text("several rungs are called so, also ", rung.name));
+      found = {&ladder, &rung};
+    }
+  }
+  if (found.second == nullptr) {
+    throw BadInput(
+        text("rung = ", name, ": unknown (./ladder list)", "\nnearest: ", nearest(name, names)));
+  }
+  require(found.second->is_cuda(), "rung", name,
+          "runs on the CPU: the microscope looks at kernels");
+  return found;
+}
+
+std::uint64_t elements_of(const Arrays& outputs) {
+  std::uint64_t elements = 0;
+  for (const auto& [name, array] : outputs) elements += static_cast<std::uint64_t>(array.size());
+  return elements;
+}
+
+/// Files of the project by their path from its root.
+void shorten_paths(microscope::Report& seen) {
+  const std::string root = CONVLADDER_SOURCE_DIR "/";
+  const auto shorten = [&](std::string& file) {
+    if (file.starts_with(root)) file.erase(0, root.size());
+  };
+  for (microscope::Kernel& kernel : seen.kernels) {
+    for (microscope::Line& line : kernel.lines) shorten(line.file);
+  }
+  for (microscope::Race& race : seen.races) {
+    shorten(race.first.file);
+    shorten(race.second.file);
+  }
+  for (microscope::Unwritten& read : seen.unwritten) shorten(read.place.file);
+}
+
+/// Runs the rung once; `blocks` of each launch count, or all.
+Inspection look(const Options& options, const Ladder& ladder, const Rung& rung,
+                const std::string& library, std::uint64_t blocks) {
+  std::vector<Task> tasks = read_tasks(options);
+  require(tasks.size() == 1, "map", "", "inspect looks at one map: choose it with --map");
+  Prepared prepared = prepare(std::move(tasks.front()), options.data, options.seed);
+  Inspection inspection;
+  inspection.rung = rung.name;
+  inspection.source =
+      options.source.empty() ? rung.source : std::filesystem::canonical(options.source).string();
+  inspection.problem = prepared.task.title;
+  inspection.compiler = text("g++ ", __VERSION__);
+#ifdef __clang__
+  inspection.compiler = __VERSION__;
+#endif
+  inspection.blocks_asked = blocks;
+  const InForce conditions(options.conditions, ladder.signature(prepared.task.problem),
+                           options.seed);
+  RunOptions run_options = conditions.run_options();
+  microscope::Microscope lens({.library = library,
+                               .source = inspection.source.starts_with("/")
+                                             ? inspection.source
+                                             : CONVLADDER_SOURCE_DIR "/" + inspection.source,
+                               .helpers = {"/core/"},
+                               .blocks_a_launch = blocks});
+  run_options.poison = false;  // a fill would hide what nobody wrote
+  run_options.placed = [&](const std::string& name, const void* data, std::size_t bytes,
+                           DType dtype) {
+    lens.name_array(data, bytes, size_of(dtype), name == "the workspace" ? "workspace" : name);
+  };
+  cuda_on_cpu::control::set_worker_threads(1);  // so that each run counts the same
+  const command::Report report =
+      run(std::move(prepared), {{&rung, Where::emulated}}, /*keep_outputs=*/true, {}, run_options);
+  const Outcome& outcome = report.rows.front().outcome;
+  if (outcome.status == Status::declined)
+    throw BadInput(text("rung = ", rung.name, ": ", outcome.reason));
+  inspection.agrees = outcome.status == Status::agrees;
+  inspection.reason = outcome.reason;
+  inspection.outputs = elements_of(outcome.outputs);
+  inspection.seen = lens.report();
+  shorten_paths(inspection.seen);
+  if (inspection.agrees) inspection.unused = std::exchange(inspection.seen.unwritten, {});
+  return inspection;
+}
+
+bool is_in_order(const Inspection& inspection) {
+  return inspection.agrees && inspection.seen.unwritten.empty() &&
+         std::ranges::none_of(inspection.seen.races,
+                              [](const microscope::Race& race) { return race.is_error; });
+}
+
+}  // namespace
+
+int convladder_inspect(const Options& given) {
+  Options options = given;
+  require(!options.rungs.empty(), "rung", "", "inspect needs a rung (./ladder list)");
+  const auto [ladder, rung] = rung_named(options.rungs.front());
+  options.ladder = ladder->name;
+  options.rungs.clear();
+  const char* const library = std::getenv("CONVLADDER_INSPECTED");
+  if (library == nullptr) {
+    throw MissingLibrary("inspect needs the rung compiled for it: run ./ladder inspect");
+  }
+  if (!options.source.empty()) {
+    require(std::filesystem::is_regular_file(options.source), "source", options.source,
+            "there is no such file");
+  }
+  std::optional<OutputFile> json, html;
+  if (options.json) json.emplace("json", *options.json);
+  if (options.html) html.emplace("html", *options.html);
+  take_rungs_from(rung->name.substr(0, rung->name.rfind('/')), library);
+
+  auto blocks = static_cast<std::uint64_t>(options.blocks);
+  Inspection inspection = look(options, *ladder, *rung, library, blocks);
+  // Too much to look at all of it: as many blocks as there was room for, and fewer if need be.
+  while (inspection.seen.overflowed) {
+    std::uint64_t launches = 0;
+    for (const auto& kernel : inspection.seen.kernels) launches += kernel.launches;
+    const std::uint64_t room =
+        inspection.seen.blocks_counted * 3 / 4 / std::max<std::uint64_t>(launches, 1);
+    const std::uint64_t next =
+        std::max<std::uint64_t>(1, blocks == 0 ? room : std::min(room, blocks / 2));
+    require(next != blocks, "blocks", next,
+            "one block alone makes too many events: take a smaller problem");
+    blocks = next;
+    inspection = look(options, *ladder, *rung, library, blocks);
+  }
+  if (json) json->write(inspect_json(inspection));
+  if (html) html->write(inspect_page(inspection));
+  std::fputs(inspect_text(inspection).c_str(), stdout);
+  return is_in_order(inspection) ? kAllAgree : kSomeDiffer;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,42 @@
+/// @file inspect.hpp
+/// @brief `inspect`: a rung under the microscope.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "command/options.hpp"
+#include "cuda_on_cpu/microscope.hpp"
+
+namespace convladder::command {
+
+/// A rung's run under the microscope.
+struct Inspection {
+  std::string rung;
+  std::string source;   ///< the file that was looked at
+  std::string problem;  ///< in words
+  std::string compiler;
+  bool agrees = false;
+  std::string reason;              ///< why it does not agree
+  std::uint64_t outputs = 0;       ///< elements of all outputs
+  std::uint64_t blocks_asked = 0;  ///< of each launch; 0: all
+  cuda_on_cpu::microscope::Report seen;
+  /// Reads of unwritten memory that the result does not depend on: such memory holds NaNs, and the
+  /// rung agrees nevertheless. (seen.unwritten has those that it may depend on.)
+  std::vector<cuda_on_cpu::microscope::Unwritten> unused;
+};
+
+/// As `inspect --json` writes it: schema convladder-inspect-1 (docs/microscope.md).
+std::string inspect_json(const Inspection& inspection);
+/// For a terminal: the kernels' source with its numbers, and what they mean in words.
+std::string inspect_text(const Inspection& inspection);
+/// As `inspect --html` writes it: one file that needs nothing else.
+std::string inspect_page(const Inspection& inspection);
+
+/// Runs the rung whose instrumented library CONVLADDER_INSPECTED names (see ./ladder inspect). With
+/// C linkage: program.cpp finds it in its library by name.
+/// @return an ExitStatus: kSomeDiffer for a wrong result, a race or an unwritten read.
+/// @throws BadInput
+extern "C" int convladder_inspect(const Options& options);
+
+}  // namespace convladder::command

@@ -1,0 +1,206 @@
+#include "command/inspect/listing.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "core/text.hpp"
+
+namespace convladder::command {
+namespace {
+
+namespace microscope = cuda_on_cpu::microscope;
+using microscope::Operation;
+using microscope::Space;
+
+/// Lines before and behind a function's first and last access.
+constexpr unsigned kAround = 3;
+
+std::vector<std::string> lines_of(const std::string& path) {
+  const std::filesystem::path file = path;
+  std::ifstream in(file.is_absolute() ? file : CONVLADDER_SOURCE_DIR / file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string decimal(double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.1f", value);
+  return digits;
+}
+
+double each(std::uint64_t sum, const microscope::Counts& counts) {
+  return static_cast<double>(sum) / static_cast<double>(counts.requests);
+}
+
+std::string place_of(const microscope::Place& place) {
+  return text(place.file, ":", place.line, " (block ", place.block, ", thread ", place.thread, ")");
+}
+
+std::string array_of(const std::string& name, std::uint64_t element, Space space) {
+  return name.empty() ? text(microscope::name_of(space), " memory") : text(name, "[", element, "]");
+}
+
+/// The access of this kind for which `cost` is largest, over all kernels; null if none has any.
+template <class Cost>
+const microscope::Line* worst(const Inspection& inspection, Cost cost) {
+  const microscope::Line* found = nullptr;
+  std::uint64_t most = 0;
+  for (const microscope::Kernel& kernel : inspection.seen.kernels) {
+    for (const microscope::Line& line : kernel.lines) {
+      const std::uint64_t own = cost(line);
+      if (own <= most) continue;
+      most = own;
+      found = &line;
+    }
+  }
+  return found;
+}
+
+const char* verb_of(const microscope::Line& line) {
+  switch (line.operation) {
+    case Operation::load: return "load";
+    case Operation::store: return "store";
+    case Operation::atomic: return "atomic";
+    case Operation::async: return "asynchronous copy";
+  }
+  return "";
+}
+
+std::string subject_of(const microscope::Line& line) {
+  return text("each ", verb_of(line), " of ",
+              line.array.empty() ? text(microscope::name_of(line.space), " memory") : line.array,
+              " in line ", line.line);
+}
+
+std::string about_sectors(const Inspection& inspection) {
+  const auto wasted = [](const microscope::Line& line) -> std::uint64_t {
+    return line.space == Space::global ? line.counts.sectors - line.counts.sectors_ideal : 0;
+  };
+  if (const microscope::Line* line = worst(inspection, wasted)) {
+    return text(subject_of(*line), " moves ", decimal(each(line->counts.sectors, line->counts)),
+                " sectors of 32 bytes where ",
+                decimal(each(line->counts.sectors_ideal, line->counts)),
+                " would hold its bytes: its lanes do not lie side by side, or begin within a "
+                "sector.");
+  }
+  return "global memory: no request moves more sectors than its bytes fill.";
+}
+
+std::string about_banks(const Inspection& inspection) {
+  const auto excess = [](const microscope::Line& line) { return line.counts.excess; };
+  if (const microscope::Line* line = worst(inspection, excess)) {
+    return text(subject_of(*line), " takes the banks ",
+                decimal(each(line->counts.wavefronts, line->counts)), " turns where ",
+                decimal(each(line->counts.wavefronts - line->counts.excess, line->counts)),
+                " would do: lanes ask one bank for different words.");
+  }
+  const auto any = [](const microscope::Line& line) { return line.counts.wavefronts; };
+  return worst(inspection, any) == nullptr ? "shared memory is not used."
+                                           : "shared memory: no bank conflicts.";
+}
+
+std::string about_loads(const Inspection& inspection) {
+  std::string words;
+  for (const auto& [array, lanes] : inspection.seen.loads) {
+    const double all = static_cast<double>(lanes) *
+                       static_cast<double>(inspection.seen.blocks_run) /
+                       static_cast<double>(inspection.seen.blocks_counted);
+    words +=
+        text(words.empty() ? "" : ", ", array, " ",
+             decimal(all / static_cast<double>(std::max<std::uint64_t>(inspection.outputs, 1))));
+  }
+  return words.empty() ? "nothing is loaded from global memory."
+                       : "loads for an element of the output: " + words + ".";
+}
+
+}  // namespace
+
+std::vector<ListedFile> listing(const Inspection& inspection, const microscope::Kernel& kernel) {
+  // Stretches by file and function: from the first access to the last.
+  struct Stretch {
+    unsigned first, last;
+  };
+  std::map<std::string, std::map<std::string, Stretch>> stretches;
+  for (const microscope::Line& line : kernel.lines) {
+    if (line.file.empty()) continue;
+    const auto [found, is_new] =
+        stretches[line.file].try_emplace(line.function, Stretch{line.line, line.line});
+    found->second.first = std::min(found->second.first, line.line);
+    found->second.last = std::max(found->second.last, line.line);
+  }
+  std::vector<ListedFile> files;
+  for (const auto& [file, functions] : stretches) {
+    const std::vector<std::string> source = lines_of(file);
+    std::vector<bool> shown(source.size(), false);
+    for (const auto& [function, stretch] : functions) {
+      const std::size_t first = stretch.first > kAround ? stretch.first - kAround : 1;
+      const std::size_t last = std::min<std::size_t>(stretch.last + kAround, source.size());
+      for (std::size_t line = first; line <= last; ++line) shown[line - 1] = true;
+    }
+    ListedFile listed{file, {}};
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      if (!shown[i]) continue;
+      ListedLine line{static_cast<unsigned>(i + 1), source[i], {}};
+      for (const microscope::Line& access : kernel.lines) {
+        if (access.file == file && access.line == line.number) line.accesses.push_back(&access);
+      }
+      listed.lines.push_back(std::move(line));
+    }
+    files.push_back(std::move(listed));
+  }
+  std::ranges::stable_sort(files, [&](const ListedFile& a, const ListedFile& b) {
+    return (a.file == inspection.source) > (b.file == inspection.source);
+  });
+  return files;
+}
+
+std::string name_of(const microscope::Line& line) {
+  return text(line.array.empty() ? microscope::name_of(line.space) : line.array.c_str(), ": ",
+              microscope::name_of(line.operation), ", ", line.width,
+              line.width == 1 ? " byte a lane" : " bytes a lane");
+}
+
+std::string cost_of(const microscope::Line& line) {
+  const microscope::Counts& counts = line.counts;
+  std::string cost;
+  if (line.space == Space::global) {
+    cost = text(decimal(each(counts.sectors, counts)), " sectors, ",
+                decimal(each(counts.sectors_ideal, counts)), " would do");
+  } else if (line.space == Space::shared) {
+    cost = text(decimal(each(counts.wavefronts, counts)), " turns of the banks");
+    if (counts.excess != 0) {
+      cost += text(", ", decimal(each(counts.wavefronts - counts.excess, counts)), " would do");
+    }
+  }
+  if (counts.contention != 0) {
+    cost += text(", ", decimal(each(counts.contention, counts)), " lanes at one address");
+  }
+  return cost;
+}
+
+std::string sentence_of(const microscope::Race& race) {
+  constexpr const char* kWords[] = {"reads what the other has written",
+                                    "writes what the other has read",
+                                    "writes what the other has written"};
+  constexpr const char* kKinds[] = {"RAW", "WAR", "WAW"};
+  const auto kind = static_cast<std::size_t>(race.kind);
+  return text(race.is_error ? "race, " : "note, ", kKinds[kind], " in ",
+              array_of(race.array, race.element, race.space), ": ", place_of(race.second), " ",
+              kWords[kind], ", ", place_of(race.first), ", and ",
+              race.why.empty() ? "nothing orders them" : race.why);
+}
+
+std::string sentence_of(const microscope::Unwritten& read) {
+  return text("unwritten: ", place_of(read.place), " reads ",
+              array_of(read.array, read.element, read.space), ", which nobody wrote");
+}
+
+std::vector<std::string> findings(const Inspection& inspection) {
+  return {about_loads(inspection), about_sectors(inspection), about_banks(inspection)};
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,88 @@
+#include "core/text.hpp"
+
+#include <algorithm>
+
+#include "command/inspect/inspect.hpp"
+#include "command/inspect/listing.hpp"
+#include "command/terminal.hpp"
+
+namespace convladder::command {
+namespace {
+
+namespace microscope = cuda_on_cpu::microscope;
+
+constexpr std::size_t kMargin = 46;  ///< Columns beside the source.
+
+std::string margin_of(const microscope::Line& line) {
+  const std::string array = line.array == "dynamic shared memory" ? "shared"
+                            : line.array.empty()                  ? microscope::name_of(line.space)
+                                                                  : line.array;
+  std::string cost = cost_of(line);
+  return left(text(right(std::to_string(line.counts.requests), 8), " ", left(array, 9).substr(0, 9),
+                   " ", left(microscope::name_of(line.operation), 6), " ", line.width),
+              28) +
+         " " + cost;
+}
+
+std::string title_of(const microscope::Kernel& kernel) {
+  const auto shape = [](const unsigned(&size)[3]) {
+    return text(size[0], " x ", size[1], " x ", size[2]);
+  };
+  const std::size_t colon = kernel.name.rfind("::");
+  return text(colon == std::string::npos ? kernel.name : kernel.name.substr(colon + 2), ": ",
+              kernel.launches, kernel.launches == 1 ? " launch of " : " launches of ",
+              shape(kernel.grid), " blocks of ", shape(kernel.block), " threads, ",
+              kernel.shared_bytes, " bytes of dynamic shared memory, ", kernel.barriers,
+              " barriers of warps");
+}
+
+}  // namespace
+
+std::string inspect_text(const Inspection& inspection) {
+  const microscope::Report& seen = inspection.seen;
+  std::string out = text(styled(Style::bold, inspection.rung), " on ", inspection.problem, "\n");
+  if (inspection.source.find(inspection.rung) == std::string::npos)
+    out += text("with ", printable(inspection.source), " in its place\n");
+  if (seen.blocks_counted < seen.blocks_run) {
+    out += text(seen.blocks_counted, " of ", seen.blocks_run,
+                " blocks were counted, spread evenly; counts are theirs\n");
+  }
+  for (const microscope::Kernel& kernel : seen.kernels) {
+    out += text("\n", styled(Style::bold, title_of(kernel)), "\n");
+    for (const ListedFile& file : listing(inspection, kernel)) {
+      out += text(styled(Style::dim, text("requests array     what    bytes, a request's cost",
+                                          "                        ", printable(file.file))),
+                  "\n");
+      unsigned before = 0;
+      for (const ListedLine& line : file.lines) {
+        if (before != 0 && line.number != before + 1) out += styled(Style::dim, "...") + "\n";
+        before = line.number;
+        const std::string number = right(std::to_string(line.number), 5);
+        if (line.accesses.empty()) {
+          out += left("", kMargin + 20) + styled(Style::dim, number) + " " + line.text + "\n";
+        }
+        for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+          out += left(margin_of(*line.accesses[i]), kMargin + 20) +
+                 (i == 0 ? styled(Style::dim, number) + " " + line.text : "") + "\n";
+        }
+      }
+    }
+  }
+  out += "\n";
+  for (const std::string& finding : findings(inspection)) out += finding + "\n";
+  for (const microscope::Race& race : seen.races)
+    out += styled(race.is_error ? Style::bad : Style::dim, sentence_of(race)) + "\n";
+  for (const microscope::Unwritten& read : seen.unwritten)
+    out += styled(Style::bad, sentence_of(read)) + "\n";
+  for (const microscope::Unwritten& read : inspection.unused)
+    out += styled(Style::dim, sentence_of(read) + "; the result does not depend on it") + "\n";
+  if (!inspection.agrees)
+    out += styled(Style::bad, text("differs: ", printable(inspection.reason))) + "\n";
+  if (inspection.agrees && seen.unwritten.empty() &&
+      std::ranges::none_of(seen.races, [](const microscope::Race& race) { return race.is_error; }))
+    out += styled(Style::good, "agrees with the reference; no race, no read of what nobody wrote") +
+           "\n";
+  return out;
+}
+
+}  // namespace convladder::command

@@ -1,0 +1,54 @@
+/// @file
+/// @brief Places in a program, each with the calls that led to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace cuda_on_cpu::microscope {
+
+/// A place: an index into the tree. The root, 0, is a kernel's caller.
+using Node = std::uint32_t;
+
+/// What a node stands for: a return address, or a number of Where's with this bit.
+constexpr std::uintptr_t kWhereBit = std::uintptr_t{1} << 63;
+
+/// Every place under the call that leads to it.
+class CallTree {
+ public:
+  struct Entry {
+    Node parent;
+    std::uint32_t depth;
+    std::uintptr_t pc;
+  };
+
+  CallTree() { nodes_.push_back({0, 0, 0}); }
+
+  Node child(Node parent, std::uintptr_t pc) {
+    const auto [found, is_new] =
+        children_.try_emplace({parent, pc}, static_cast<Node>(nodes_.size()));
+    if (is_new) nodes_.push_back({parent, nodes_[parent].depth + 1, pc});
+    return found->second;
+  }
+  const Entry& operator[](Node node) const { return nodes_[node]; }
+  std::size_t size() const { return nodes_.size(); }
+
+ private:
+  struct Key {
+    Node parent;
+    std::uintptr_t pc;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t h = (key.pc ^ std::uint64_t{key.parent} << 40) * 0x9e3779b97f4a7c15u;
+      return h ^ h >> 29;
+    }
+  };
+  std::vector<Entry> nodes_;
+  std::unordered_map<Key, Node, Hash> children_;
+};
+
+}  // namespace cuda_on_cpu::microscope

@@ -1,0 +1,58 @@
+#include "lanes.hpp"
+
+#include <bit>
+#include <cstddef>
+
+namespace cuda_on_cpu::microscope {
+
+const Event& WarpAccess::first() const {
+  return *(*event)[static_cast<std::size_t>(std::countr_zero(lanes))];
+}
+
+void align_lanes(const CallTree& calls, const std::array<const std::vector<Event>*, 32>& events,
+                 const std::function<void(const WarpAccess&)>& access) {
+  std::array<const Event*, 32> at{}, end{};
+  std::uint32_t active = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (events[lane] == nullptr || events[lane]->empty()) continue;
+    at[lane] = events[lane]->data();
+    end[lane] = at[lane] + events[lane]->size();
+    active |= 1u << lane;
+  }
+  while (active != 0) {
+    const Event* next = nullptr;
+    std::uint32_t depth = 0;
+    std::uint32_t together = 0;
+    for (std::uint32_t rest = active; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+      const Event& event = *at[lane];
+      if (event.kind == Event::Kind::meeting) continue;  // waits for others
+      if (next != nullptr && event.pc == next->pc && event.call == next->call) {
+        together |= 1u << lane;
+        continue;
+      }
+      const std::uint32_t own = calls[event.call].depth;
+      if (next == nullptr || own > depth || (own == depth && event.pc < next->pc)) {
+        next = &event;
+        depth = own;
+        together = 1u << lane;
+      }
+    }
+    if (next == nullptr) {
+      // All wait: those of one meeting go on.
+      const Event& meeting = *at[static_cast<unsigned>(std::countr_zero(active))];
+      for (std::uint32_t rest = active; rest != 0; rest &= rest - 1) {
+        const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+        if (at[lane]->pc == meeting.pc) together |= 1u << lane;
+      }
+    } else if (next->kind == Event::Kind::access) {
+      access({together, &at});
+    }
+    for (std::uint32_t rest = together; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+      if (++at[lane] == end[lane]) active &= ~(1u << lane);
+    }
+  }
+}
+
+}  // namespace cuda_on_cpu::microscope

@@ -1,0 +1,107 @@
+#include "requests.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+namespace cuda_on_cpu::microscope {
+namespace {
+
+constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4;
+
+template <class Body>
+void for_each_lane(std::uint32_t lanes, Body body) {
+  for (; lanes != 0; lanes &= lanes - 1) body(static_cast<std::size_t>(std::countr_zero(lanes)));
+}
+
+/// How many different values there are.
+std::size_t distinct(std::vector<std::uintptr_t>& values) {
+  std::ranges::sort(values);
+  return values.size() - std::ranges::unique(values).size();
+}
+
+/// Distinct bytes that are asked for.
+std::size_t distinct_bytes(const Request& request) {
+  std::vector<std::uintptr_t> begins;
+  for_each_lane(request.lanes, [&](std::size_t lane) { begins.push_back(request.address[lane]); });
+  std::ranges::sort(begins);
+  std::size_t bytes = 0;
+  std::uintptr_t end = 0;
+  for (const std::uintptr_t begin : begins) {
+    const std::uintptr_t own_end = begin + request.width;
+    if (own_end <= end) continue;
+    bytes += own_end - std::max(begin, end);
+    end = own_end;
+  }
+  return bytes;
+}
+
+std::uint64_t most_at_one_address(const Request& request) {
+  std::vector<std::uintptr_t> all;
+  for_each_lane(request.lanes, [&](std::size_t lane) { all.push_back(request.address[lane]); });
+  std::ranges::sort(all);
+  std::uint64_t most = 0, run = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    run = i > 0 && all[i] == all[i - 1] ? run + 1 : 1;
+    most = std::max(most, run);
+  }
+  return most;
+}
+
+}  // namespace
+
+Counts count_plain(const Request& request) {
+  Counts counts;
+  counts.requests = 1;
+  counts.lanes = static_cast<std::uint64_t>(std::popcount(request.lanes));
+  counts.bytes = counts.lanes * request.width;
+  return counts;
+}
+
+Counts count_global(const Request& request, bool atomic) {
+  Counts counts = count_plain(request);
+  std::vector<std::uintptr_t> sectors;
+  for_each_lane(request.lanes, [&](std::size_t lane) {
+    const std::uintptr_t begin = request.address[lane], end = begin + request.width;
+    for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector) {
+      sectors.push_back(sector);
+    }
+  });
+  counts.sectors = distinct(sectors);
+  counts.sectors_ideal = (distinct_bytes(request) + kSector - 1) / kSector;
+  if (atomic) counts.contention = most_at_one_address(request);
+  return counts;
+}
+
+Counts count_shared(const Request& request, bool atomic) {
+  Counts counts = count_plain(request);
+  // Lanes that are served at a time: 128 bytes of them.
+  const unsigned group = request.width <= kBankBytes ? 32 : request.width <= 8 ? 16 : 8;
+  const unsigned most_bytes = std::min(request.width, 16u);
+  for (unsigned from = 0; from < 32; from += group) {
+    const std::uint32_t of_group = group == 32 ? ~0u : ((1u << group) - 1) << from;
+    if ((request.lanes & of_group) == 0) continue;
+    // Wider ones, copies of a struct, are pieces of 16 bytes one after another.
+    for (unsigned piece = 0; piece < request.width; piece += most_bytes) {
+      std::vector<std::uintptr_t> words;
+      for_each_lane(request.lanes & of_group, [&](std::size_t lane) {
+        const std::uintptr_t begin = request.address[lane] + piece;
+        const std::uintptr_t end = begin + std::min(most_bytes, request.width - piece);
+        for (std::uintptr_t word = begin / kBankBytes; word * kBankBytes < end; ++word) {
+          words.push_back(word);
+        }
+      });
+      std::ranges::sort(words);
+      words.erase(std::ranges::unique(words).begin(), words.end());
+      std::array<unsigned, kBanks> of_bank{};
+      for (const std::uintptr_t word : words) ++of_bank[word % kBanks];
+      counts.wavefronts += std::ranges::max(of_bank);
+      counts.excess += std::ranges::max(of_bank) - 1;
+    }
+  }
+  if (atomic) counts.contention = most_at_one_address(request);
+  return counts;
+}
+
+}  // namespace cuda_on_cpu::microscope

@@ -1,0 +1,220 @@
+/// @file
+/// @brief What the microscope knows while it watches; the hooks tell it of each access.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cuda_on_cpu/microscope.hpp>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <source_location>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "call_tree.hpp"
+#include "lanes.hpp"
+#include "order.hpp"
+#include "requests.hpp"
+#include "shadow.hpp"
+#include "source_lines.hpp"
+
+struct dl_phdr_info;
+
+namespace cuda_on_cpu::microscope {
+
+/// A store whose thread did not wait for another that stored there: is it the same value?
+struct OpenStore {
+  std::uintptr_t address;
+  std::size_t bytes;
+  unsigned char before[16];
+  std::size_t race;  ///< in the list
+};
+
+/// A block that runs.
+struct Block {
+  struct Thread {
+    Node call = 0;          ///< the function it is in
+    int suspended = 0;      ///< in a function of ours, whose own accesses mean nothing
+    std::uintptr_t pc = 0;  ///< of the basic block it has entered last
+    std::vector<Event> events;
+  };
+  Block(unsigned thread_count, std::uint64_t linear_index)
+      : index(linear_index), threads(thread_count), order(thread_count) {}
+
+  std::uint64_t index;
+  std::uint32_t number = 0;  ///< among all blocks; another one behind a grid barrier
+  std::uint32_t birth = 0;   ///< its first number
+  bool counted = true;
+  std::uintptr_t shared_begin = 0, shared_end = 0;  ///< dynamic
+  std::uintptr_t static_base = 0;                   ///< of the library's thread-local storage
+  std::size_t kernel = 0;
+  std::uint64_t meetings = 0;
+  std::vector<Thread> threads;
+  BlockOrder order;
+  std::vector<OpenStore> open_stores;
+};
+
+class State final : public inspect::Watcher {
+ public:
+  explicit State(const Options& options);
+  ~State() override;
+
+  void name_array(const void* memory, std::size_t bytes, std::size_t element_bytes,
+                  const std::string& name);
+  Report report();
+
+  // --- Called by the hooks, from kernel code
+
+  static State* active() { return active_.load(std::memory_order_relaxed); }
+  /// The block that the calling OS thread runs, if its accesses count; else null.
+  static Block* running();
+  static unsigned thread();
+  void access(Block& block, Operation operation, std::uintptr_t address, std::size_t bytes,
+              std::uintptr_t pc);
+  void wrote(Block& block, std::uintptr_t address, std::size_t bytes);
+  void called(Block& block, std::uintptr_t pc);
+  void returned(Block& block) const;
+  static void entered(Block& block, std::uintptr_t pc);
+  void atomic_begins(Block& block, std::uintptr_t address, std::size_t bytes, std::uintptr_t pc);
+  static void atomic_ended(Block& block);
+
+  // --- Watcher
+
+  void launch_begins(const inspect::LaunchShape& launch) override;
+  void block_begins(std::uint64_t block, unsigned threads,
+                    const inspect::MemoryPlace& shared) override;
+  void block_ended() override;
+  void barrier_passed() override;
+  void lanes_met(unsigned warp, unsigned lanes) override;
+  void released(const void* object) override;
+  void acquired(const void* object, unsigned thread) override;
+  void grid_barrier_passed() override;
+  void touched(Operation operation, const void* address, std::size_t bytes,
+               const std::source_location& where) override;
+  void copy_issued(const void* to, const void* from, std::size_t bytes,
+                   const std::source_location& where) override;
+  void read_by_unit(const void* from, std::size_t bytes,
+                    const std::source_location& where) override;
+  void copy_landed(const void* to, std::size_t bytes) override;
+  void allocated(const void* memory, std::size_t bytes) override;
+  void freed(const void* memory) override;
+  void host_wrote(const void* memory, std::size_t bytes) override;
+
+ private:
+  struct Array {
+    std::string name;
+    std::uintptr_t begin = 0;
+    std::size_t bytes = 0;
+    std::size_t element_bytes = 4;
+    Space space = Space::global;
+    std::uint64_t loads = 0;
+    std::uint64_t footprint = 0;  ///< when it was freed
+    bool has_names = false;       ///< an allocation whose arrays speak for it
+  };
+  struct BlockInfo {
+    std::uint64_t phase;  ///< launch and grid barrier: blocks of other phases are ordered
+    std::uint64_t index;
+    bool atomics = false;  ///< it has used some
+  };
+  struct LineKey {
+    std::size_t kernel;
+    Node place;
+    Space space;
+    Operation operation;
+    unsigned width;
+    std::size_t array;
+    auto operator<=>(const LineKey&) const = default;
+  };
+  struct Access {
+    Operation operation;
+    Space space;
+    std::uintptr_t address;
+    std::size_t bytes;
+    Node place;
+    bool pending = false;
+  };
+  static constexpr std::size_t kNoArray = ~std::size_t{0};
+
+  Space space_of(Block& block, std::uintptr_t address, bool* is_memory) const;
+  /// Calls `visit` for the library; false if it is not open.
+  bool find_library(const std::function<void(const dl_phdr_info&)>& visit) const;
+  std::size_t array_of(const Block& block, Space space, std::uintptr_t address);
+  Node place_of(Block& block, unsigned thread, const std::source_location& where);
+  void note(Block& block, unsigned thread, const Access& access);
+  void begin_pages(const Block& block, std::uintptr_t begin, std::size_t bytes);
+  void check_order(Block& block, unsigned thread, const Access& access);
+  void race(Block& block, unsigned thread, const Access& access, std::uintptr_t word,
+            const Stamp& other, Race::Kind kind, const char* why, bool is_error);
+  void check_written(Block& block, unsigned thread, const Access& access);
+  void settle(Block& block);
+  void flush(Block& block);
+  void count(const Block& block, unsigned warp, const WarpAccess& access);
+  std::uint64_t touched_bytes(const Array& array);
+  std::uint64_t element_of(const Array& array, std::uintptr_t address) const;
+
+  /// Of a place, the innermost line that is not this library's.
+  struct Resolved {
+    std::string file;
+    unsigned line = 0;
+    std::string function;
+  };
+  std::vector<Resolved> resolve(const std::set<Node>& places) const;
+
+  static std::atomic<State*> active_;
+
+  /// What binutils call the library.
+  std::string file() const {
+    return options_.library.empty() ? std::filesystem::read_symlink("/proc/self/exe").string()
+                                    : options_.library;
+  }
+
+  Options options_;
+  std::recursive_mutex mutex_;
+  Variables variables_;
+  std::uintptr_t library_begin_ = 0, library_end_ = 0;
+  CallTree calls_;
+  std::map<std::pair<std::string, std::pair<unsigned, unsigned>>, std::size_t> where_numbers_;
+  std::vector<std::source_location> wheres_;
+
+  std::vector<Array> arrays_;
+  std::map<std::uintptr_t, std::size_t> live_;   ///< allocations, by address
+  std::map<std::uintptr_t, std::size_t> named_;  ///< arrays within them
+  std::map<std::string, std::size_t> by_name_;   ///< of shared and constant memory
+  std::uint64_t unnamed_ = 0;
+
+  Shadow shadow_;
+  std::vector<BlockInfo> blocks_;
+  std::uint64_t phase_ = 0;
+  std::uint64_t stride_blocks_ = 0;  ///< of the launch
+  std::vector<Kernel> kernels_;
+  std::size_t kernel_ = 0;
+  struct Seen {
+    Counts counts;
+    std::vector<Sample> samples;
+  };
+  static constexpr std::size_t kSamples = 8;
+  std::map<LineKey, Seen> counts_;
+
+  struct FoundRace {
+    Race race;
+    Node first, second;
+    bool settled = true;
+  };
+  std::vector<FoundRace> races_;
+  std::map<std::tuple<Race::Kind, Node, Node, std::size_t>, std::size_t> race_numbers_;
+  struct FoundUnwritten {
+    Unwritten read;
+    Node place;
+  };
+  std::vector<FoundUnwritten> unwritten_;
+  std::set<std::pair<Node, std::size_t>> unwritten_places_;
+  std::uint64_t blocks_run_ = 0, blocks_counted_ = 0, events_ = 0;
+  bool overflowed_ = false;
+};
+
+}  // namespace cuda_on_cpu::microscope

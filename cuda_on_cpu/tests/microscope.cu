@@ -1,0 +1,113 @@
+// Kernels whose requests are known: what the microscope must count, to the last one.
+#include <cuda_pipeline.h>
+#include <cuda_runtime.h>
+
+#include "microscope.hpp"
+
+namespace {
+
+__global__ void copy(const float* from, float* to, int offset, int stride) {
+  const int i = static_cast<int>(threadIdx.x);
+  to[i] = from[offset + i * stride];
+}
+
+__global__ void copy_fours(const float4* from, float4* to) { to[threadIdx.x] = from[threadIdx.x]; }
+
+__global__ void shared_stride(float* to, int stride) {
+  __shared__ float tile[32 * 33];
+  tile[threadIdx.x * stride] = 1.0f;
+  to[threadIdx.x] = tile[threadIdx.x * stride];
+}
+
+template <int kPitch>
+__global__ void transpose(const float* from, float* to) {
+  __shared__ float square[32][kPitch];
+  square[threadIdx.y][threadIdx.x] = from[threadIdx.y * 32 + threadIdx.x];
+  __syncthreads();
+  to[threadIdx.y * 32 + threadIdx.x] = square[threadIdx.x][threadIdx.y];
+}
+
+/// Lane i looks at 1 + i % 4 places: lanes leave the loop one after another.
+__global__ void probe(const int* table, int* to) {
+  int place = static_cast<int>(threadIdx.x) * 8, looked = 0;
+  while (true) {
+    ++looked;
+    if (table[place] == 1) break;
+    place += 1;
+  }
+  to[threadIdx.x] = looked;
+}
+
+__global__ void skip_odd(const float* from, float* to) {
+  float sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    if ((i + threadIdx.x) % 2 == 1) continue;
+    sum += from[32 * i + threadIdx.x];
+  }
+  to[threadIdx.x] = sum;
+}
+
+__global__ void add(float* to, int addresses) { atomicAdd(&to[threadIdx.x % addresses], 1.0f); }
+
+__global__ void neighbours(float* to, bool barrier) {
+  __shared__ float line[64];
+  line[threadIdx.x] = 1.0f;
+  if (barrier) __syncthreads();
+  to[threadIdx.x] = line[63 - threadIdx.x];
+}
+
+__global__ void lanes_exchange(float* to, bool meet) {
+  __shared__ float line[32];
+  line[threadIdx.x] = 1.0f;
+  if (meet) __syncwarp();
+  to[threadIdx.x] = line[31 - threadIdx.x];
+}
+
+__global__ void blocks_store(float* to) { to[0] = static_cast<float>(blockIdx.x + threadIdx.x); }
+
+__global__ void all_store_one(float* to) { to[0] = 1.0f; }
+
+__global__ void never_written(float* to) {
+  __shared__ float line[33];
+  line[threadIdx.x] = 1.0f;
+  __syncthreads();
+  to[threadIdx.x] = line[threadIdx.x + 1];
+}
+
+__global__ void pipeline(const float* from, float* to, bool wait) {
+  __shared__ float line[32];
+  __pipeline_memcpy_async(&line[threadIdx.x], &from[threadIdx.x], 4);
+  __pipeline_commit();
+  if (wait) __pipeline_wait_prior(0);
+  to[threadIdx.x] = line[threadIdx.x];
+}
+
+template <class... Params, class... Args>
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, Args... args) {
+  const cudaLaunchConfig_t config{grid, block, 0, nullptr, nullptr, 0};
+  cudaLaunchKernelEx(&config, kernel, args...);
+}
+
+}  // namespace
+
+void run_copy(const float* from, float* to, int offset, int stride) {
+  launch(copy, 1, 32, from, to, offset, stride);
+}
+void run_copy_fours(const float* from, float* to) {
+  launch(copy_fours, 1, 32, reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to));
+}
+void run_shared_stride(float* to, int stride) { launch(shared_stride, 1, 32, to, stride); }
+void run_transpose(const float* from, float* to, bool padded) {
+  launch(padded ? transpose<33> : transpose<32>, 1, dim3(32, 32), from, to);
+}
+void run_probe(const int* table, int* to) { launch(probe, 1, 32, table, to); }
+void run_skip_odd(const float* from, float* to) { launch(skip_odd, 1, 32, from, to); }
+void run_add(float* to, int addresses) { launch(add, 1, 32, to, addresses); }
+void run_neighbours(float* to, bool barrier) { launch(neighbours, 1, 64, to, barrier); }
+void run_lanes_exchange(float* to, bool meet) { launch(lanes_exchange, 1, 32, to, meet); }
+void run_blocks_store(float* to) { launch(blocks_store, 2, 1, to); }
+void run_all_store_one(float* to) { launch(all_store_one, 2, 32, to); }
+void run_never_written(float* to) { launch(never_written, 1, 32, to); }
+void run_pipeline(const float* from, float* to, bool wait) {
+  launch(pipeline, 1, 32, from, to, wait);
+}

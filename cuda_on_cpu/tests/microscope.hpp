@@ -1,0 +1,17 @@
+// Kernels that are compiled for the microscope; each is launched once. `to` and `from` are device
+// memory.
+#pragma once
+
+void run_copy(const float* from, float* to, int offset, int stride);
+void run_copy_fours(const float* from, float* to);
+void run_shared_stride(float* to, int stride);
+void run_transpose(const float* from, float* to, bool padded);
+void run_probe(const int* table, int* to);
+void run_skip_odd(const float* from, float* to);
+void run_add(float* to, int addresses);
+void run_neighbours(float* to, bool barrier);
+void run_lanes_exchange(float* to, bool meet);
+void run_blocks_store(float* to);
+void run_all_store_one(float* to);
+void run_never_written(float* to);
+void run_pipeline(const float* from, float* to, bool wait);

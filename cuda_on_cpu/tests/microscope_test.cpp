@@ -1,0 +1,255 @@
+// The microscope: requests, sectors, turns of the banks, races and unwritten memory of kernels for
+// which all of it is known.
+#include "microscope.hpp"
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+
+#include <cuda_on_cpu/control.hpp>
+#include <cuda_on_cpu/microscope.hpp>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+using namespace cuda_on_cpu::microscope;
+
+constexpr std::size_t kElements = 4096;
+
+/// Device memory under the microscope: "from", written by the host, and "to", by nobody.
+class Bench {
+ public:
+  Bench() {
+    cuda_on_cpu::control::reset();
+    cuda_on_cpu::control::set_worker_threads(1);
+    from = allocate("from");
+    to = allocate("to");
+    const std::vector<float> ones(kElements, 1.0f);
+    cudaMemcpy(from, ones.data(), kElements * 4, cudaMemcpyHostToDevice);
+  }
+  ~Bench() {
+    cudaFree(from);
+    cudaFree(to);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  Report report() {
+    CHECK(cudaGetLastError() == cudaSuccess);
+    return lens.report();
+  }
+  /// What was done with an array in all.
+  Counts counts(const char* array, Operation operation) {
+    const Report seen = report();
+    REQUIRE(seen.kernels.size() == 1);
+    Counts sum;
+    for (const Line& line : seen.kernels[0].lines) {
+      if (line.array == array && line.operation == operation) sum += line.counts;
+    }
+    return sum;
+  }
+
+  Microscope lens{{}};
+  float* from = nullptr;
+  float* to = nullptr;
+
+ private:
+  float* allocate(const char* name) {
+    void* memory = nullptr;
+    cudaMalloc(&memory, kElements * 4);
+    lens.name_array(memory, kElements * 4, 4, name);
+    return static_cast<float*>(memory);
+  }
+};
+
+std::vector<Race> errors_of(const Report& report) {
+  std::vector<Race> errors;
+  for (const Race& race : report.races) {
+    if (race.is_error) errors.push_back(race);
+  }
+  return errors;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("microscope");
+
+TEST_CASE("sectors of a request: copies with a stride, off by one, and by fours") {
+  for (const int stride : {1, 2, 3, 4, 8, 16, 32}) {
+    CAPTURE(stride);
+    Bench bench;
+    run_copy(bench.from, bench.to, 0, stride);
+    const Counts loads = bench.counts("from", Operation::load);
+    CHECK(loads.requests == 1);
+    CHECK(loads.lanes == 32);
+    CHECK(loads.bytes == 128);
+    CHECK(loads.sectors == std::min(32, 4 * stride));
+    CHECK(loads.sectors_ideal == 4);
+    CHECK(bench.counts("to", Operation::store).sectors == 4);
+  }
+  Bench bench;
+  run_copy(bench.from, bench.to, 1, 1);
+  CHECK(bench.counts("from", Operation::load).sectors == 5);
+}
+
+TEST_CASE("a float4 is one load of 16 bytes") {
+  Bench bench;
+  run_copy_fours(bench.from, bench.to);
+  const Counts loads = bench.counts("from", Operation::load);
+  CHECK(loads.requests == 1);
+  CHECK(loads.bytes == 512);
+  CHECK(loads.sectors == 16);
+  CHECK(bench.counts("to", Operation::store).sectors == 16);
+}
+
+TEST_CASE("one address for all lanes is one sector") {
+  Bench bench;
+  run_copy(bench.from, bench.to, 5, 0);
+  const Counts loads = bench.counts("from", Operation::load);
+  CHECK(loads.sectors == 1);
+  CHECK(loads.sectors_ideal == 1);
+}
+
+TEST_CASE("a stride in shared memory takes as many turns as lanes share a bank") {
+  for (const int stride : {1, 2, 3, 4, 6, 8, 16, 32, 33}) {
+    CAPTURE(stride);
+    Bench bench;
+    run_shared_stride(bench.to, stride);
+    const Counts stores = bench.counts("tile", Operation::store);
+    CHECK(stores.requests == 1);
+    CHECK(stores.wavefronts == std::gcd(stride, 32));
+    CHECK(stores.excess == std::gcd(stride, 32) - 1);
+  }
+}
+
+TEST_CASE("a transpose: 32 turns without padding, one with it") {
+  for (const bool padded : {false, true}) {
+    CAPTURE(padded);
+    Bench bench;
+    run_transpose(bench.from, bench.to, padded);
+    const Counts loads = bench.counts("square", Operation::load);
+    CHECK(loads.requests == 32);
+    CHECK(loads.wavefronts == (padded ? 32 : 32 * 32));
+    CHECK(bench.counts("square", Operation::store).excess == 0);
+    const Report seen = bench.report();
+    CHECK(seen.kernels[0].barriers == 32);
+    CHECK(errors_of(seen).empty());
+    CHECK(seen.unwritten.empty());
+    CHECK(seen.loads.at("from") == 1024);
+    CHECK(seen.footprint.at("from") == 4096);
+  }
+}
+
+TEST_CASE("lanes that leave a loop one after another: in each turn, those that are still there") {
+  Bench bench;
+  std::vector<int> table(kElements, 0);
+  for (int lane = 0; lane < 32; ++lane) table[static_cast<std::size_t>(lane * 8 + lane % 4)] = 1;
+  cudaMemcpy(bench.from, table.data(), kElements * 4, cudaMemcpyHostToDevice);
+  run_probe(reinterpret_cast<const int*>(bench.from), reinterpret_cast<int*>(bench.to));
+  const Counts loads = bench.counts("from", Operation::load);
+  CHECK(loads.requests == 4);
+  CHECK(loads.lanes == 32 + 24 + 16 + 8);
+  CHECK(loads.sectors == 32 + 24 + 16 + 8);
+  CHECK(bench.counts("to", Operation::store).requests == 1);
+}
+
+TEST_CASE("lanes that skip an iteration meet the others in the next one") {
+  Bench bench;
+  run_skip_odd(bench.from, bench.to);
+  const Counts loads = bench.counts("from", Operation::load);
+  CHECK(loads.requests == 4);
+  CHECK(loads.lanes == 64);
+  CHECK(bench.counts("to", Operation::store).requests == 1);
+}
+
+TEST_CASE("atomics: one request each, and how many lanes meet at one address") {
+  for (const int addresses : {1, 2, 8, 32}) {
+    CAPTURE(addresses);
+    Bench bench;
+    cudaMemset(bench.to, 0, kElements * 4);
+    run_add(bench.to, addresses);
+    const Counts atomics = bench.counts("to", Operation::atomic);
+    CHECK(atomics.requests == 1);
+    CHECK(atomics.lanes == 32);
+    CHECK(atomics.contention == 32 / addresses);
+    CHECK(bench.report().races.empty());
+  }
+}
+
+TEST_CASE("asynchronous copies: counted at both ends; read too early, a race") {
+  for (const bool wait : {true, false}) {
+    CAPTURE(wait);
+    Bench bench;
+    run_pipeline(bench.from, bench.to, wait);
+    CHECK(bench.counts("from", Operation::async).sectors == 4);
+    CHECK(bench.counts("line", Operation::async).wavefronts == 1);
+    CHECK(errors_of(bench.report()).empty() == wait);
+  }
+}
+
+TEST_CASE("a missing barrier is a race with both lines, whatever the order of the threads") {
+  using cuda_on_cpu::control::ThreadOrder;
+  for (const auto order : {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
+    for (const bool barrier : {true, false}) {
+      CAPTURE(barrier);
+      Bench bench;
+      cuda_on_cpu::control::set_thread_order(order, 1);
+      run_neighbours(bench.to, barrier);
+      const Report seen = bench.report();
+      const std::vector<Race> errors = errors_of(seen);
+      CHECK(errors.empty() == barrier);
+      for (const Race& race : errors) {
+        CHECK(race.space == Space::shared);
+        CHECK(race.array == "line");
+        CHECK(race.element < 64);
+        CHECK(race.first.thread + race.second.thread == 63);
+        CHECK(race.first.line != race.second.line);
+        CHECK(race.first.file.ends_with("microscope.cu"));
+      }
+    }
+  }
+}
+
+TEST_CASE("lanes of a warp are ordered by __syncwarp, and by nothing else") {
+  for (const bool meet : {true, false}) {
+    CAPTURE(meet);
+    Bench bench;
+    run_lanes_exchange(bench.to, meet);
+    CHECK(errors_of(bench.report()).empty() == meet);
+  }
+}
+
+TEST_CASE("blocks that store different values in one place race; one value is a note") {
+  {
+    Bench bench;
+    run_blocks_store(bench.to);
+    const std::vector<Race> errors = errors_of(bench.report());
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].kind == Race::Kind::waw);
+    CHECK(errors[0].first.block != errors[0].second.block);
+  }
+  Bench bench;
+  run_all_store_one(bench.to);
+  CHECK(errors_of(bench.report()).empty());
+  CHECK_FALSE(bench.report().races.empty());
+}
+
+TEST_CASE("a read of what nobody wrote: its line, array and element") {
+  {
+    Bench bench;
+    run_never_written(bench.to);
+    const Report seen = bench.report();
+    REQUIRE(seen.unwritten.size() == 1);
+    CHECK(seen.unwritten[0].array == "line");
+    CHECK(seen.unwritten[0].element == 32);
+    CHECK(seen.unwritten[0].place.thread == 31);
+  }
+  Bench bench;
+  run_copy(bench.to, bench.from, 0, 1);
+  const Report seen = bench.report();
+  REQUIRE(seen.unwritten.size() == 1);
+  CHECK(seen.unwritten[0].array == "to");
+  CHECK(seen.unwritten[0].element == 0);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Compiles a rung for the microscope, and prints the library's path.
+
+    prepare.py BUILD RUNG [--source FILE]...      (./ladder inspect RUNG [--source FILE] ...)
+
+Options that it does not know are the problem's, and ignored. The library is kept in BUILD/inspect, and made anew if a
+file that it was made of has changed. Exit status: 0; 2 for bad input; 3 if the rung cannot be compiled.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "extract"))
+import extract  # noqa: E402  (which files a rung needs)
+
+ROOT = extract.ROOT
+
+
+def library_of(build, rung, source):
+    """Configures and builds the library."""
+    needed = [file for file in extract.needed_sources(extract.sources_by_need(build), rung["source"])
+              if file.endswith(".cu")]
+    sources = [source if source and file == rung["source"] else ROOT / file for file in needed]
+    name = rung["rung"].replace("/", "_") + ("_stand_in" if source else "")
+    folder = build / "inspect" / name
+    options = [f"-DCONVLADDER_BUILD={build.resolve()}", "-DSOURCES=" + ";".join(map(str, sources))]
+    state = folder / "configured"
+    if not state.is_file() or state.read_text() != "\n".join(options):
+        run(["cmake", "-S", ROOT / "tools/inspect", "-B", folder, "-G", "Ninja", *options])
+        state.write_text("\n".join(options))
+    run(["cmake", "--build", folder])
+    return folder / "libinspected.so"
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 0:
+        return
+    lines = [line for line in (done.stdout + done.stderr).split("\n") if re.search(r"\berror\b|undefined reference", line)]
+    print("ladder: the rung cannot be compiled:", file=sys.stderr)
+    for line in lines[:5] or (done.stdout + done.stderr).split("\n")[-10:]:
+        print(f"  | {line[:200]}", file=sys.stderr)
+    sys.exit(3)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage="./ladder inspect RUNG [PROBLEM OPTION...]", allow_abbrev=False)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("rung")
+    parser.add_argument("--source", type=pathlib.Path)
+    arguments, _ = parser.parse_known_args()
+    try:
+        rung = extract.rung_named(extract.table_of(arguments.build), arguments.rung)
+        if rung["backend"] != "cuda":
+            raise extract.Trouble(f"rung = {arguments.rung}: runs on the CPU: the microscope looks at kernels")
+        if arguments.source and not arguments.source.is_file():
+            raise extract.Trouble(f"source = {arguments.source}: there is no such file")
+        print(library_of(arguments.build, rung, arguments.source and arguments.source.resolve()))
+    except (extract.Trouble, OSError) as error:
+        print(f"ladder: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
