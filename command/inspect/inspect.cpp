@@ -123,13 +123,13 @@ int convladder_inspect(const Options& given) {
   const auto [ladder, rung] = rung_named(options.rungs.front());
   options.ladder = ladder->name;
   options.rungs.clear();
-  const char* const library = std::getenv("CONVLADDER_INSPECTED");
-  if (library == nullptr) {
-    throw MissingLibrary("inspect needs the rung compiled for it: run ./ladder inspect");
-  }
   if (!options.source.empty()) {
     require(std::filesystem::is_regular_file(options.source), "source", options.source,
             "there is no such file");
+  }
+  const char* const library = std::getenv("CONVLADDER_INSPECTED");
+  if (library == nullptr || *library == '\0') {
+    throw MissingLibrary("inspect needs the rung compiled for it: run ./ladder inspect");
   }
   std::optional<OutputFile> json, html;
   if (options.json) json.emplace("json", *options.json);

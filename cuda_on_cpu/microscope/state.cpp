@@ -87,12 +87,14 @@ void State::name_array(const void* memory, std::size_t bytes, std::size_t elemen
 // --- Hooks
 
 void State::called(Block& block, std::uintptr_t pc) {
+  if (!block.counted) return;
   const std::lock_guard lock(mutex_);
   Block::Thread& thread = block.threads[State::thread()];
   thread.call = calls_.child(thread.call, pc);
 }
 
 void State::returned(Block& block) const {
+  if (!block.counted) return;
   Block::Thread& thread = block.threads[State::thread()];
   thread.call = calls_[thread.call].parent;
 }
@@ -178,6 +180,7 @@ void State::note(Block& block, unsigned thread, const Access& access) {
   if (!block.counted) return;
   if (++events_ > options_.most_events) {
     overflowed_ = true;
+    active_ = nullptr;  // the rest runs unobserved
     return;
   }
   // Lanes are aligned by addresses of code: of a function of ours, by the block that calls it.

@@ -4,7 +4,8 @@
     prepare.py BUILD RUNG [--source FILE]...      (./ladder inspect RUNG [--source FILE] ...)
 
 Options that it does not know are the problem's, and ignored. The library is kept in BUILD/inspect, and made anew if a
-file that it was made of has changed. Exit status: 0; 2 for bad input; 3 if the rung cannot be compiled.
+file that it was made of has changed. Prints nothing if there is no such CUDA rung or file, which `convladder inspect`
+then says. Exit status: 0; 3 if the rung cannot be compiled.
 """
 import argparse
 import pathlib
@@ -53,14 +54,11 @@ def main():
     arguments, _ = parser.parse_known_args()
     try:
         rung = extract.rung_named(extract.table_of(arguments.build), arguments.rung)
-        if rung["backend"] != "cuda":
-            raise extract.Trouble(f"rung = {arguments.rung}: runs on the CPU: the microscope looks at kernels")
-        if arguments.source and not arguments.source.is_file():
-            raise extract.Trouble(f"source = {arguments.source}: there is no such file")
-        print(library_of(arguments.build, rung, arguments.source and arguments.source.resolve()))
-    except (extract.Trouble, OSError) as error:
-        print(f"ladder: {error}", file=sys.stderr)
-        sys.exit(2)
+    except extract.Trouble:
+        return  # the program says it better
+    if rung["backend"] != "cuda" or (arguments.source and not arguments.source.is_file()):
+        return
+    print(library_of(arguments.build, rung, arguments.source and arguments.source.resolve()))
 
 
 if __name__ == "__main__":
