@@ -66,10 +66,13 @@ class Watcher {
  public:
   virtual ~Watcher();
 
+  /// Its first block has not begun.
   virtual void launch_begins(const LaunchShape& launch);
+  /// All its blocks have ended, or it has failed.
   virtual void launch_ended();
   /// @param shared its dynamic shared memory
   virtual void block_begins(std::uint64_t block, unsigned threads, const MemoryPlace& shared);
+  /// The calling OS thread has run a block to its end.
   virtual void block_ended();
 
   // --- What orders the accesses of a block's threads
@@ -97,8 +100,11 @@ class Watcher {
                            const std::source_location& where);
   /// The copy engine or a tensor core reads memory for the calling thread.
   virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where);
+  /// Somebody has waited for an asynchronous copy to here.
   virtual void copy_landed(const void* to, std::size_t bytes);
+  /// Fresh device memory.
   virtual void allocated(const void* memory, std::size_t bytes);
+  /// What began here is gone.
   virtual void freed(const void* memory);
   /// A copy or a fill that the host has asked for.
   virtual void host_wrote(const void* memory, std::size_t bytes);
