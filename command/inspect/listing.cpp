@@ -26,9 +26,9 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-std::string decimal(double value) {
+std::string decimal(double value, int places = 1) {
   char digits[32];
-  std::snprintf(digits, sizeof digits, "%.1f", value);
+  std::snprintf(digits, sizeof digits, "%.*f", places, value);
   return digits;
 }
 
@@ -111,7 +111,7 @@ std::string about_loads(const Inspection& inspection) {
                        static_cast<double>(inspection.seen.blocks_counted);
     words +=
         text(words.empty() ? "" : ", ", array, " ",
-             decimal(all / static_cast<double>(std::max<std::uint64_t>(inspection.outputs, 1))));
+             decimal(all / static_cast<double>(std::max<std::uint64_t>(inspection.outputs, 1)), 2));
   }
   return words.empty() ? "nothing is loaded from global memory."
                        : "loads for an element of the output: " + words + ".";
@@ -180,6 +180,20 @@ std::string cost_of(const microscope::Line& line) {
     cost += text(", ", decimal(each(counts.contention, counts)), " lanes at one address");
   }
   return cost;
+}
+
+std::string short_cost_of(const microscope::Line& line) {
+  const microscope::Counts& counts = line.counts;
+  switch (line.space) {
+    case Space::global:
+      return text(decimal(each(counts.sectors, counts)), "/",
+                  decimal(each(counts.sectors_ideal, counts)), " sect.");
+    case Space::shared:
+      return text(decimal(each(counts.wavefronts, counts)), "/",
+                  decimal(each(counts.wavefronts - counts.excess, counts)), " turns");
+    case Space::constant: break;
+  }
+  return "";
 }
 
 std::string sentence_of(const microscope::Race& race) {

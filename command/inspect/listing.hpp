@@ -30,6 +30,8 @@ std::vector<ListedFile> listing(const Inspection& inspection,
 std::string name_of(const cuda_on_cpu::microscope::Line& line);
 /// What an access costs: "4.0 sectors, 4.0 would do", "1.0 turn of the banks".
 std::string cost_of(const cuda_on_cpu::microscope::Line& line);
+/// The same in a few letters, with what would do: "3.2/2.8 sect.", "2.0/1.0 turns".
+std::string short_cost_of(const cuda_on_cpu::microscope::Line& line);
 /// What matters most, in sentences.
 std::vector<std::string> findings(const Inspection& inspection);
 /// "RAW", ...: "RAW in tile[36]: ...", in a sentence.

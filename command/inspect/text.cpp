@@ -11,17 +11,20 @@ namespace {
 
 namespace microscope = cuda_on_cpu::microscope;
 
-constexpr std::size_t kMargin = 46;  ///< Columns beside the source.
+constexpr std::size_t kMargin = 41;  ///< Columns before the line's number.
+
+/// "load4", "copy16": what a lane does, and with how many bytes.
+std::string instruction_of(const microscope::Line& line) {
+  constexpr const char* kWords[] = {"load", "store", "atomic", "copy"};
+  return text(kWords[static_cast<std::size_t>(line.operation)], line.width);
+}
 
 std::string margin_of(const microscope::Line& line) {
   const std::string array = line.array == "dynamic shared memory" ? "shared"
-                            : line.array.empty()                  ? microscope::name_of(line.space)
-                                                                  : line.array;
-  std::string cost = cost_of(line);
-  return left(text(right(std::to_string(line.counts.requests), 8), " ", left(array, 9).substr(0, 9),
-                   " ", left(microscope::name_of(line.operation), 6), " ", line.width),
-              28) +
-         " " + cost;
+                            : line.array.empty() ? microscope::name_of(line.space)
+                                                 : line.array;
+  return text(right(std::to_string(line.counts.requests), 8), " ", left(array, 9).substr(0, 9), " ",
+              left(instruction_of(line), 7), " ", short_cost_of(line));
 }
 
 std::string title_of(const microscope::Kernel& kernel) {
@@ -50,25 +53,28 @@ std::string inspect_text(const Inspection& inspection) {
   for (const microscope::Kernel& kernel : seen.kernels) {
     out += text("\n", styled(Style::bold, title_of(kernel)), "\n");
     for (const ListedFile& file : listing(inspection, kernel)) {
-      out += text(styled(Style::dim, text("requests array     what    bytes, a request's cost",
-                                          "                        ", printable(file.file))),
-                  "\n");
+      out += styled(Style::dim, text(left("requests array     what    costs", kMargin + 6),
+                                     printable(file.file))) +
+             "\n";
       unsigned before = 0;
       for (const ListedLine& line : file.lines) {
         if (before != 0 && line.number != before + 1) out += styled(Style::dim, "...") + "\n";
         before = line.number;
         const std::string number = right(std::to_string(line.number), 5);
         if (line.accesses.empty()) {
-          out += left("", kMargin + 20) + styled(Style::dim, number) + " " + line.text + "\n";
+          out += left("", kMargin) + styled(Style::dim, number) + " " + line.text + "\n";
         }
         for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-          out += left(margin_of(*line.accesses[i]), kMargin + 20) +
+          out += left(margin_of(*line.accesses[i]), kMargin) +
                  (i == 0 ? styled(Style::dim, number) + " " + line.text : "") + "\n";
         }
       }
     }
   }
-  out += "\n";
+  out += styled(Style::dim,
+                "\ncosts: what a request takes / what would do; sectors of 32 bytes of global memory, "
+                "turns of the banks of shared memory") +
+         "\n\n";
   for (const std::string& finding : findings(inspection)) out += finding + "\n";
   for (const microscope::Race& race : seen.races)
     out += styled(race.is_error ? Style::bad : Style::dim, sentence_of(race)) + "\n";

@@ -37,7 +37,7 @@ MemoryPlace find_memory(const void* address) {
   return {MemorySpace::host, nullptr, 0};
 }
 
-void set_watcher(Watcher* watcher) { detail::watcher = watcher; }
+void set_watcher(Watcher* watcher) { detail::the_watcher = watcher; }
 
 Watcher::~Watcher() = default;
 void Watcher::launch_begins(const LaunchShape&) {}

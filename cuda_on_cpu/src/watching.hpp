@@ -6,13 +6,13 @@
 
 namespace cuda_on_cpu::detail {
 
-inline constinit inspect::Watcher* watcher = nullptr;
+inline constinit inspect::Watcher* the_watcher = nullptr;
 
-/// Calls `tell(watcher)` if somebody watches.
+/// Calls `tell` with the watcher if somebody watches.
 template <class Tell>
 void tell_watcher(Tell tell) {
-  if (watcher != nullptr) [[unlikely]]
-    tell(*watcher);
+  if (the_watcher != nullptr) [[unlikely]]
+    tell(*the_watcher);
 }
 
 }  // namespace cuda_on_cpu::detail

@@ -8,6 +8,7 @@ is looked at, which takes minutes: none may have a race or read what nobody wrot
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,35 @@ TILED = "cuda_optimized/conv2d/direct_tiled"
 # Whole tiles of 8 x 32 outputs, no padding.
 WHOLE_TILES = "--n 1 --c 3 --h 66 --w 98 --k 4 --r 3 --s 3".split()
 SMALL = "--n 1 --c 2 --h 18 --w 34 --k 2 --r 3 --s 3".split()
+EVERYTHING = os.environ.get("CONVLADDER_INSPECT_ALL") == "1"
+
+DENSE = "--n 2 --c 6 --h 30 --w 40 --k 6 --r 3 --s 3 --pad 1"
+SPARSE = "--shape 5,6,7 --sites 20 --cin 4 --cout 5"
+# Of tests/planted_bugs: those in a rung's own file where something is missing that orders threads, and a problem on
+# which it matters.
+SYNCHRONISATION = {
+    "dropped_barrier_before_the_reads": DENSE, "dropped_barrier_before_the_writes": DENSE,
+    "prefetch_into_the_tile_in_use": DENSE, "async_copy_not_waited_for": DENSE, "empty_group_left_out": DENSE,
+    "pass_read_too_early": DENSE, "columns_used_before_all_are_gathered": DENSE,
+    "stage_read_before_its_copies_landed": DENSE, "empty_groups_not_counted": DENSE, "dropped_barrier_in_a_tree": DENSE,
+    "tiles_written_while_read": DENSE, "copies_not_waited_for": DENSE,
+    "dropped_barrier_after_the_product": "--m 70 --n 90 --k 100", "waits_for_one_group_too_few": "--m 70 --n 90 --k 100",
+    "aggregated_place_read_too_early": "--shape 5,6,7 --sites 20", "tile_ranked_before_it_is_there": "--shape 5,6,7 --sites 20",
+    "looked_up_before_all_have_entered": "--shape 5,6,7 --sites 20 --form table",
+    "row_fetched_before_its_number_is_there": SPARSE, "rows_multiplied_before_they_have_landed": SPARSE,
+    "sums_added_without_atomics": SPARSE, "gathered_rows_not_waited_for": SPARSE,
+    "inputs_of_other_lanes_not_waited_for": SPARSE, "chunk_read_before_it_is_there": SPARSE,
+    "tile_turned_before_it_is_complete": "--shape 5,6,7 --sites 20 --cin 4",
+}
+
+
+def planted_bug(name):
+    """(rung, text to find, its replacement)."""
+    text = "".join(path.read_text() for path in sorted((ROOT / "tests/planted_bugs/ladders").glob("*.cmake")))
+    entry = text[text.index(f"planted_bug({name}\n"):]
+    entry = entry[:entry.index("TEACHES")]
+    find, replace = re.findall(r"\[==\[(.*?)\]==\]", entry, re.S)
+    return re.search(r"RUNG (\S+)", entry).group(1), find, replace
 
 
 class Inspect(unittest.TestCase):
@@ -112,6 +142,19 @@ class Inspect(unittest.TestCase):
         self.assertEqual({read["array"] for read in seen["unwritten"]}, {"dynamic shared memory"})
         self.assertIn("which nobody wrote", text)
 
+    @unittest.skipUnless(EVERYTHING, "CONVLADDER_INSPECT_ALL=1: planted bugs of synchronisation")
+    def test_planted_bugs_of_synchronisation_are_races(self):
+        for name, problem in SYNCHRONISATION.items():
+            with self.subTest(bug=name):
+                rung, find, replace = planted_bug(name)
+                source, _ = self.changed(rung, find, replace)
+                status, text, seen = self.run_it(rung, *problem.split(), source=source)
+                self.assertEqual(status, 1)
+                errors = [race for race in seen["races"] if race["severity"] == "error"]
+                self.assertTrue(errors, text)
+                for race in errors:
+                    self.assertTrue(race["first"]["line"] and race["second"]["line"])
+
     def test_an_asynchronous_copy_that_nobody_waits_for(self):
         rung = "cuda_optimized/gemm/cp_async"
         source, _ = self.changed(rung, "ptx::cp_async_wait_group<", "ptx::cp_async_wait_group<1 + ")
@@ -165,9 +208,8 @@ class Inspect(unittest.TestCase):
 
     def test_no_rung_has_a_race_or_depends_on_what_nobody_wrote(self):
         sample = ("cuda_optimized/gemm/tiled", "cuda_optimized/rulebook/hash_table", "cuda_optimized/conv2d/direct_float4")
-        everything = os.environ.get("CONVLADDER_INSPECT_ALL") == "1"
         for name, rung in self.rungs.items():
-            if rung["backend"] != "cuda" or not (everything or name in sample):
+            if rung["backend"] != "cuda" or not (EVERYTHING or name in sample):
                 continue
             with self.subTest(rung=name):
                 taken = 0
