@@ -144,4 +144,12 @@ Variables variables_of(const std::string& library) {
   return variables;
 }
 
+const std::pair<const std::uint64_t, Variable>* variable_at(
+    const std::map<std::uint64_t, Variable>& variables, std::uint64_t offset) {
+  const auto next = variables.upper_bound(offset);
+  if (next == variables.begin()) return nullptr;
+  const auto& found = *std::prev(next);
+  return offset < found.first + found.second.bytes ? &found : nullptr;
+}
+
 }  // namespace cuda_on_cpu::microscope

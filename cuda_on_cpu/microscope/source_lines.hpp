@@ -31,6 +31,10 @@ struct Variables {
 };
 Variables variables_of(const std::string& library);
 
+/// The variable that holds this offset, or null.
+const std::pair<const std::uint64_t, Variable>* variable_at(
+    const std::map<std::uint64_t, Variable>& variables, std::uint64_t offset);
+
 /// Its last component, without parameters and template arguments: "tile" of
 /// "a::f<3>(int)::tile".
 std::string short_name(const std::string& demangled);

@@ -1,0 +1,130 @@
+// Which array an address belongs to, and what of it was touched.
+#include <link.h>
+
+#include <bit>
+#include <cuda_on_cpu/inspect.hpp>
+
+#include "state.hpp"
+
+namespace cuda_on_cpu::microscope {
+
+void State::name_array(const void* memory, std::size_t bytes, std::size_t element_bytes,
+                       const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const auto next = live_.upper_bound(begin);
+  if (next != live_.begin()) arrays_[std::prev(next)->second].has_names = true;
+  named_[begin] = arrays_.size();
+  arrays_.push_back({name, begin, bytes, element_bytes, Space::global});
+}
+
+Space State::space_of(Block& block, std::uintptr_t address, bool* is_memory) const {
+  *is_memory = true;
+  if (address >= block.shared_begin && address < block.shared_end) return Space::shared;
+  if (address >= library_begin_ && address < library_end_) {
+    return Space::constant;
+  }
+  const inspect::MemoryPlace found = inspect::find_memory(reinterpret_cast<const void*>(address));
+  switch (found.space) {
+    case inspect::MemorySpace::device: return Space::global;
+    case inspect::MemorySpace::dynamic_shared: return Space::shared;
+    case inspect::MemorySpace::static_shared:
+      // This OS thread's copy of the library's variables; it is there now.
+      if (block.static_base == 0) {
+        find_library([&](const dl_phdr_info& info) {
+          block.static_base = reinterpret_cast<std::uintptr_t>(info.dlpi_tls_data);
+        });
+      }
+      // What lies between the variables is the emulator's.
+      *is_memory =
+          variable_at(variables_.thread_local_ones, address - block.static_base) != nullptr;
+      return Space::shared;
+    case inspect::MemorySpace::host: break;
+  }
+  *is_memory = false;  // a thread's own, or the program's
+  return Space::global;
+}
+
+std::uint64_t State::element_of(const Array& array, std::uintptr_t address) const {
+  return (address - array.begin) / array.element_bytes;
+}
+
+std::size_t State::array_of(const Block& block, Space space, std::uintptr_t address) {
+  const auto in = [&](const std::map<std::uintptr_t, std::size_t>& ranges) {
+    const auto next = ranges.upper_bound(address);
+    if (next == ranges.begin()) return kNoArray;
+    const std::size_t found = std::prev(next)->second;
+    return address < arrays_[found].begin + arrays_[found].bytes ? found : kNoArray;
+  };
+  const auto named = [&](const std::string& name, std::uintptr_t begin, std::size_t bytes) {
+    const auto [found, is_new] = by_name_.try_emplace(name, arrays_.size());
+    if (is_new) arrays_.push_back({name, begin, bytes, 4, space});
+    arrays_[found->second].begin = begin;  // of the block that asks
+    return found->second;
+  };
+  const auto variable = [&](const std::map<std::uint64_t, Variable>& variables,
+                            std::uintptr_t base) {
+    const auto* const found = variable_at(variables, address - base);
+    return found == nullptr ? kNoArray
+                            : named(found->second.name, base + found->first, found->second.bytes);
+  };
+  switch (space) {
+    case Space::global: {
+      const std::size_t found = in(named_);
+      return found != kNoArray ? found : in(live_);
+    }
+    case Space::shared:
+      if (address >= block.shared_begin && address < block.shared_end) {
+        return named("dynamic shared memory", block.shared_begin,
+                     block.shared_end - block.shared_begin);
+      }
+      return variable(variables_.thread_local_ones, block.static_base);
+    case Space::constant: return variable(variables_.others, library_begin_);
+  }
+  return kNoArray;
+}
+
+void State::allocated(const void* memory, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  live_[begin] = arrays_.size();
+  arrays_.push_back({"allocation " + std::to_string(++unnamed_), begin, bytes, 4, Space::global});
+  shadow_.forget(begin, bytes);
+}
+
+void State::freed(const void* memory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == live_.end()) return;
+  const Array& allocation = arrays_[found->second];
+  const std::uintptr_t begin = allocation.begin, end = begin + allocation.bytes;
+  arrays_[found->second].footprint = touched_bytes(allocation);
+  while (true) {
+    const auto inside = named_.lower_bound(begin);
+    if (inside == named_.end() || inside->first >= end) break;
+    arrays_[inside->second].footprint = touched_bytes(arrays_[inside->second]);
+    named_.erase(inside);
+  }
+  live_.erase(found);
+}
+
+void State::host_wrote(const void* memory, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  auto next = live_.upper_bound(begin);
+  if (next == live_.begin()) return;
+  const Array& allocation = arrays_[std::prev(next)->second];
+  if (begin < allocation.begin + allocation.bytes) shadow_.set_written(begin, bytes);
+}
+
+std::uint64_t State::touched_bytes(const Array& array) {
+  std::uint64_t bytes = 0;
+  shadow_.for_each_word(array.begin, array.bytes,
+                        [&](const Shadow::Page& page, std::size_t index, std::uint8_t mask) {
+                          bytes += static_cast<unsigned>(
+                              std::popcount(static_cast<unsigned>(page.touched[index] & mask)));
+                        });
+  return bytes;
+}
+
+}  // namespace cuda_on_cpu::microscope

@@ -1,0 +1,149 @@
+// What each word of memory tells: races, and reads of what nobody wrote.
+#include <algorithm>
+#include <cstring>
+
+#include "state.hpp"
+
+namespace cuda_on_cpu::microscope {
+
+void State::check_order(Block& block, unsigned thread, const Access& access) {
+  const bool shared = access.space == Space::shared;
+  const bool atomic = access.operation == Operation::atomic;
+  // An asynchronous copy is two accesses: of its source, a load; of its destination, a store.
+  const bool writes = access.operation == Operation::store || atomic || access.pending;
+  const auto stale = [&](const Stamp& stamp) {
+    return stamp.block == 0 || (shared && stamp.block < block.birth);
+  };
+  /// Whether the stamp's access is ordered before this one.
+  const auto before = [&](const Stamp& stamp) {
+    if (stamp.block == block.number) {
+      return stamp.thread == thread || block.order.is_before(stamp.thread, stamp.clock, thread);
+    }
+    return blocks_[stamp.block].phase < blocks_[block.number].phase;
+  };
+  const auto report = [&](const Stamp& stamp, std::uintptr_t word, Race::Kind kind) {
+    const bool other_block = stamp.block != block.number;
+    // A plain load of what others change by atomics only sees an old value or a new one.
+    const bool loads_beside = !shared && stamp.atomic != atomic && kind != Race::Kind::waw &&
+                              access.operation != Operation::store;
+    const bool perhaps =
+        loads_beside ||
+        (other_block && (stamp.atomic || atomic ||
+                         (blocks_[stamp.block].atomics && blocks_[block.number].atomics)));
+    race(block, thread, access, word, stamp, kind,
+         perhaps ? "an atomic operation may order them" : "", !perhaps);
+  };
+  shadow_.for_each_word(
+      access.address, access.bytes, [&](Shadow::Page& page, std::size_t index, std::uint8_t mask) {
+        Word& word = page.words[index];
+        page.touched[index] |= mask;
+        const std::uintptr_t address =
+            (access.address & ~(Shadow::kPageBytes - 1)) + index * 4;  // for reports: in this page
+        if (!stale(word.write) && (word.write.bytes & mask) != 0 &&
+            !(atomic && word.write.atomic)) {
+          if (word.write.pending) {
+            race(block, thread, access, address, word.write,
+                 writes ? Race::Kind::waw : Race::Kind::raw,
+                 "the first is an asynchronous copy that was not waited for", true);
+          } else if (!before(word.write)) {
+            report(word.write, address, writes ? Race::Kind::waw : Race::Kind::raw);
+          }
+        }
+        const Stamp mine{block.number,  block.order.clock(thread),
+                         access.place,  static_cast<std::uint16_t>(thread),
+                         mask,          atomic,
+                         access.pending};
+        if (writes) {
+          for (const Stamp& read : word.reads) {
+            if (stale(read) || (read.bytes & mask) == 0 || before(read)) continue;
+            report(read, address, Race::Kind::war);
+          }
+          word.write = mine;
+          return;
+        }
+        // Where there is no room, the reader that the others know of goes.
+        std::size_t slot = 1;
+        for (std::size_t i = 0; i < word.reads.size(); ++i) {
+          const Stamp& read = word.reads[i];
+          if (stale(read) || before(read)) {
+            slot = i;
+            break;
+          }
+        }
+        word.reads[slot] = mine;
+      });
+}
+
+void State::race(Block& block, unsigned thread, const Access& access, std::uintptr_t word,
+                 const Stamp& other, Race::Kind kind, const char* why, bool is_error) {
+  const std::size_t array = array_of(block, access.space, access.address);
+  const auto [found, is_new] =
+      race_numbers_.try_emplace({kind, other.place, access.place, array}, races_.size());
+  if (!is_new) return;
+  const std::uintptr_t address = std::max(word, access.address);
+  FoundRace race;
+  race.race.kind = kind;
+  race.race.is_error = is_error;
+  race.race.space = access.space;
+  race.race.array = array == kNoArray ? "" : arrays_[array].name;
+  race.race.element = array == kNoArray ? 0 : element_of(arrays_[array], address);
+  race.race.first = {"", 0, blocks_[other.block].index, other.thread};
+  race.race.second = {"", 0, block.index, thread};
+  race.race.why = why;
+  race.first = other.place;
+  race.second = access.place;
+  races_.push_back(std::move(race));
+  if (kind == Race::Kind::waw && access.operation == Operation::store && is_error &&
+      access.bytes <= sizeof OpenStore::before) {
+    OpenStore open{access.address, access.bytes, {}, races_.size() - 1};
+    std::memcpy(open.before, reinterpret_cast<const void*>(access.address), access.bytes);
+    block.open_stores.push_back(open);
+  }
+}
+
+/// Many threads may store one value in one place.
+void State::settle(Block& block) {
+  if (block.open_stores.empty()) [[likely]]
+    return;
+  for (const OpenStore& open : block.open_stores) {
+    if (std::memcmp(open.before, reinterpret_cast<const void*>(open.address), open.bytes) != 0) {
+      continue;
+    }
+    races_[open.race].race.is_error = false;
+    races_[open.race].race.why = "both store the same value";
+  }
+  block.open_stores.clear();
+}
+
+void State::check_written(Block& block, unsigned thread, const Access& access) {
+  const bool shared = access.space == Space::shared;
+  if (!shared) {
+    // Of other memory it is not known who wrote it before.
+    auto next = live_.upper_bound(access.address);
+    if (next == live_.begin()) return;
+    const Array& allocation = arrays_[std::prev(next)->second];
+    if (access.address >= allocation.begin + allocation.bytes) return;
+  }
+  bool written = true;
+  std::uintptr_t first = 0;
+  std::uintptr_t at = access.address & ~std::uintptr_t{3};
+  shadow_.for_each_word(access.address, access.bytes,
+                        [&](Shadow::Page& page, std::size_t index, std::uint8_t mask) {
+                          if ((page.written[index] & mask) != mask && written) {
+                            written = false;
+                            first = at;
+                          }
+                          at += 4;
+                        });
+  if (written) return;
+  const std::size_t array = array_of(block, access.space, access.address);
+  if (!unwritten_places_.insert({access.place, array}).second) return;
+  const std::uintptr_t address = std::max(first, access.address);
+  unwritten_.push_back({{{"", 0, block.index, thread},
+                         access.space,
+                         array == kNoArray ? "" : arrays_[array].name,
+                         array == kNoArray ? 0 : element_of(arrays_[array], address)},
+                        access.place});
+}
+
+}  // namespace cuda_on_cpu::microscope

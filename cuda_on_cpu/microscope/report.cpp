@@ -1,0 +1,163 @@
+// From what was seen to a report: places become lines, lines are summed up.
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "state.hpp"
+
+namespace cuda_on_cpu::microscope {
+
+std::vector<State::Resolved> State::resolve(const std::set<Node>& places) const {
+  // All return addresses on the way up, looked up together.
+  std::vector<std::uintptr_t> pcs;
+  std::map<std::uintptr_t, std::size_t> number;
+  for (const Node place : places) {
+    for (Node node = place; node != 0; node = calls_[node].parent) {
+      const std::uintptr_t pc = calls_[node].pc;
+      if ((pc & kWhereBit) != 0 || pc < library_begin_ || pc >= library_end_) continue;
+      if (number.try_emplace(pc, pcs.size()).second) pcs.push_back(pc - library_begin_);
+    }
+  }
+  std::vector<std::vector<SourceLine>> lines;
+  if (!pcs.empty()) lines = source_lines(file(), pcs);
+  const auto is_own = [&](const std::string& file) {
+    return file.find("/cuda_on_cpu/include/") == std::string::npos && !file.starts_with("/usr/") &&
+           file != "??" && file != "<built-in>" &&
+           std::ranges::none_of(options_.helpers, [&](const std::string& helper) {
+             return file.find(helper) != std::string::npos;
+           });
+  };
+  std::vector<Resolved> result;
+  for (const Node place : places) {
+    // From the innermost line on; the first of the source, or else of what is no helper.
+    std::optional<Resolved> innermost, of_source;
+    const auto consider = [&](const Resolved& line) {
+      if (!innermost && is_own(line.file)) innermost = line;
+      if (!of_source && line.file == options_.source) of_source = line;
+    };
+    for (Node node = place; node != 0 && !of_source; node = calls_[node].parent) {
+      const std::uintptr_t pc = calls_[node].pc;
+      if ((pc & kWhereBit) != 0) {
+        const std::source_location& where = wheres_[pc & ~kWhereBit];
+        consider({where.file_name(), where.line(), short_name(where.function_name())});
+      } else if (const auto found = number.find(pc); found != number.end()) {
+        for (const SourceLine& line : lines[found->second]) {
+          consider({line.file, line.line, line.function});
+        }
+      }
+    }
+    result.push_back(of_source ? *of_source : innermost.value_or(Resolved{}));
+  }
+  return result;
+}
+
+Report State::report() {
+  const std::lock_guard lock(mutex_);
+  std::set<Node> places;
+  for (const auto& [key, seen] : counts_) places.insert(key.place);
+  for (const FoundRace& race : races_) {
+    places.insert(race.first);
+    places.insert(race.second);
+  }
+  for (const FoundUnwritten& read : unwritten_) places.insert(read.place);
+  const std::vector<Resolved> resolved = resolve(places);
+  std::map<Node, const Resolved*> line_of;
+  std::size_t next = 0;
+  for (const Node place : places) line_of[place] = &resolved[next++];
+
+  Report report;
+  report.kernels = kernels_;
+  using Key = std::tuple<std::size_t, std::string, unsigned, Space, Operation, unsigned,
+                         std::string, std::string>;
+  std::map<Key, Seen> merged;
+  for (const auto& [key, seen] : counts_) {
+    const Resolved& line = *line_of.at(key.place);
+    const std::string array = key.array == kNoArray ? "" : arrays_[key.array].name;
+    Seen& of_line = merged[{key.kernel, line.file, line.line, key.space, key.operation, key.width,
+                            array, line.function}];
+    of_line.counts += seen.counts;
+    if (of_line.samples.empty()) of_line.samples = seen.samples;
+  }
+  for (const auto& [key, seen] : merged) {
+    const auto& [kernel, file, line, space, operation, width, array, function] = key;
+    report.kernels[kernel].lines.push_back(
+        {file, line, function, space, operation, width, array, seen.counts, seen.samples});
+  }
+
+  // One of each pair of lines: template instances and callers are not told apart.
+  std::set<std::tuple<Race::Kind, bool, std::string, unsigned, std::string, unsigned, std::string>>
+      seen;
+  for (const FoundRace& found : races_) {
+    Race race = found.race;
+    const Resolved &first = *line_of.at(found.first), &second = *line_of.at(found.second);
+    race.first.file = first.file;
+    race.first.line = first.line;
+    race.second.file = second.file;
+    race.second.line = second.line;
+    if (seen.insert({race.kind, race.is_error, first.file, first.line, second.file, second.line,
+                     race.array})
+            .second) {
+      report.races.push_back(std::move(race));
+    }
+  }
+  std::ranges::stable_sort(report.races,
+                           [](const Race& a, const Race& b) { return a.is_error > b.is_error; });
+  std::set<std::tuple<std::string, unsigned, std::string>> seen_reads;
+  for (const FoundUnwritten& found : unwritten_) {
+    Unwritten read = found.read;
+    read.place.file = line_of.at(found.place)->file;
+    read.place.line = line_of.at(found.place)->line;
+    if (seen_reads.insert({read.place.file, read.place.line, read.array}).second) {
+      report.unwritten.push_back(std::move(read));
+    }
+  }
+  for (Array& array : arrays_) {
+    if (array.space != Space::global || array.has_names) continue;
+    if (array.loads != 0) report.loads[array.name] += array.loads;
+    const auto alive = [&](const std::map<std::uintptr_t, std::size_t>& ranges) {
+      const auto found = ranges.find(array.begin);
+      return found != ranges.end() && &arrays_[found->second] == &array;
+    };
+    if (alive(named_) || alive(live_)) array.footprint = touched_bytes(array);
+    if (array.footprint != 0) report.footprint[array.name] += array.footprint;
+  }
+  report.blocks_run = blocks_run_;
+  report.blocks_counted = blocks_counted_;
+  report.events = events_;
+  report.overflowed = overflowed_;
+  return report;
+}
+
+// --- The public face
+
+Counts& Counts::operator+=(const Counts& other) {
+  requests += other.requests;
+  lanes += other.lanes;
+  bytes += other.bytes;
+  sectors += other.sectors;
+  sectors_ideal += other.sectors_ideal;
+  wavefronts += other.wavefronts;
+  excess += other.excess;
+  contention += other.contention;
+  return *this;
+}
+
+const char* name_of(Space space) {
+  constexpr const char* kNames[] = {"global", "shared", "constant"};
+  return kNames[static_cast<std::size_t>(space)];
+}
+
+const char* name_of(Operation operation) {
+  constexpr const char* kNames[] = {"load", "store", "atomic", "async"};
+  return kNames[static_cast<std::size_t>(operation)];
+}
+
+Microscope::Microscope(const Options& options) : state_(std::make_unique<State>(options)) {}
+Microscope::~Microscope() = default;
+void Microscope::name_array(const void* memory, std::size_t bytes, std::size_t element_bytes,
+                            const std::string& name) {
+  state_->name_array(memory, bytes, element_bytes, name);
+}
+Report Microscope::report() { return state_->report(); }
+
+}  // namespace cuda_on_cpu::microscope
