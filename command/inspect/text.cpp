@@ -21,8 +21,8 @@ std::string instruction_of(const microscope::Line& line) {
 
 std::string margin_of(const microscope::Line& line) {
   const std::string array = line.array == "dynamic shared memory" ? "shared"
-                            : line.array.empty() ? microscope::name_of(line.space)
-                                                 : line.array;
+                            : line.array.empty()                  ? microscope::name_of(line.space)
+                                                                  : line.array;
   return text(right(std::to_string(line.counts.requests), 8), " ", left(array, 9).substr(0, 9), " ",
               left(instruction_of(line), 7), " ", short_cost_of(line));
 }
@@ -71,10 +71,11 @@ std::string inspect_text(const Inspection& inspection) {
       }
     }
   }
-  out += styled(Style::dim,
-                "\ncosts: what a request takes / what would do; sectors of 32 bytes of global memory, "
-                "turns of the banks of shared memory") +
-         "\n\n";
+  out +=
+      styled(Style::dim,
+             "\ncosts: what a request takes / what would do; sectors of 32 bytes of global memory, "
+             "turns of the banks of shared memory") +
+      "\n\n";
   for (const std::string& finding : findings(inspection)) out += finding + "\n";
   for (const microscope::Race& race : seen.races)
     out += styled(race.is_error ? Style::bad : Style::dim, sentence_of(race)) + "\n";

@@ -49,14 +49,22 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
             report(word.write, address, writes ? Race::Kind::waw : Race::Kind::raw);
           }
         }
-        const Stamp mine{block.number,  block.order.clock(thread),
-                         access.place,  static_cast<std::uint16_t>(thread),
-                         mask,          atomic,
-                         access.pending};
+        const Stamp mine{block.number,
+                         block.order.clock(thread),
+                         access.place,
+                         static_cast<std::uint16_t>(thread),
+                         mask,
+                         atomic,
+                         access.pending || access.goes_on};
         if (writes) {
           for (const Stamp& read : word.reads) {
-            if (stale(read) || (read.bytes & mask) == 0 || before(read)) continue;
-            report(read, address, Race::Kind::war);
+            if (stale(read) || (read.bytes & mask) == 0) continue;
+            if (read.pending) {
+              race(block, thread, access, address, read, Race::Kind::war,
+                   "the first is a tensor core's, which nobody has waited for", true);
+            } else if (!before(read)) {
+              report(read, address, Race::Kind::war);
+            }
           }
           word.write = mine;
           return;
@@ -65,7 +73,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
         std::size_t slot = 1;
         for (std::size_t i = 0; i < word.reads.size(); ++i) {
           const Stamp& read = word.reads[i];
-          if (stale(read) || before(read)) {
+          if (stale(read) || (before(read) && !read.pending)) {
             slot = i;
             break;
           }

@@ -20,7 +20,7 @@ struct Stamp {
   std::uint16_t thread = 0;
   std::uint8_t bytes = 0;  ///< of the word, a mask
   bool atomic : 1 = false;
-  bool pending : 1 = false;  ///< an asynchronous copy that nobody has waited for
+  bool pending : 1 = false;  ///< an asynchronous copy or product that nobody has waited for
 };
 
 /// A word of 4 bytes. Two readers are enough to find most races; none is ever made up.

@@ -278,7 +278,22 @@ void State::copy_issued(const void* to, const void* from, std::size_t bytes,
        {Operation::async, Space::shared, reinterpret_cast<std::uintptr_t>(to), bytes, place, true});
 }
 
-void State::read_by_unit(const void* from, std::size_t bytes, const std::source_location& where) {
+void State::unit_read_ended(const void* from, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const Block& block = *block_of_this_thread;
+  shadow_.for_each_word(reinterpret_cast<std::uintptr_t>(from), bytes,
+                        [&](Shadow::Page& page, std::size_t index, std::uint8_t) {
+                          for (Stamp& read : page.words[index].reads) {
+                            if (!read.pending) continue;
+                            // It was read up to now: who was told before does not know of it.
+                            read.pending = false;
+                            read.clock = block.order.clock(read.thread);
+                          }
+                        });
+}
+
+void State::read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
+                         bool goes_on) {
   const std::lock_guard lock(mutex_);
   Block& block = *block_of_this_thread;
   if (overflowed_ || !block.counted) return;
@@ -287,7 +302,12 @@ void State::read_by_unit(const void* from, std::size_t bytes, const std::source_
   bool is_memory = false;
   const Space space = space_of(block, begin, &is_memory);
   if (!is_memory) return;
-  const Access access{Operation::load, space, begin, bytes, place_of(block, thread, where)};
+  const Access access{.operation = Operation::load,
+                      .space = space,
+                      .address = begin,
+                      .bytes = bytes,
+                      .place = place_of(block, thread, where),
+                      .goes_on = goes_on};
   check_written(block, thread, access);
   check_order(block, thread, access);
 }

@@ -98,8 +98,9 @@ class State final : public inspect::Watcher {
                const std::source_location& where) override;
   void copy_issued(const void* to, const void* from, std::size_t bytes,
                    const std::source_location& where) override;
-  void read_by_unit(const void* from, std::size_t bytes,
-                    const std::source_location& where) override;
+  void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
+                    bool goes_on) override;
+  void unit_read_ended(const void* from, std::size_t bytes) override;
   void copy_landed(const void* to, std::size_t bytes) override;
   void allocated(const void* memory, std::size_t bytes) override;
   void freed(const void* memory) override;
@@ -136,7 +137,8 @@ class State final : public inspect::Watcher {
     std::uintptr_t address;
     std::size_t bytes;
     Node place;
-    bool pending = false;
+    bool pending = false;  ///< a store that has not landed
+    bool goes_on = false;  ///< a load that a tensor core has not finished
   };
   static constexpr std::size_t kNoArray = ~std::size_t{0};
 

@@ -83,7 +83,7 @@ void TensorLoad::load_row(const std::int64_t* position, std::uint32_t* elements)
     const auto* const from = reinterpret_cast<const void*>(address);
     const std::size_t bytes = static_cast<std::size_t>(end - begin) * 4;
     detail::tell_watcher(
-        [&](inspect::Watcher& watcher) { watcher.read_by_unit(from, bytes, site); });
+        [&](inspect::Watcher& watcher) { watcher.read_by_unit(from, bytes, site, false); });
     std::memcpy(elements + begin, from, bytes);
   }
   std::fill(elements + end, elements + count, outside);

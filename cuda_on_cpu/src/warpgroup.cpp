@@ -76,7 +76,7 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
 }
 
 std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
-                            bool is_told) const {
+                            bool is_issued) const {
   operands->resize(std::size_t{kRows + call.n} * kWords);
   std::uint32_t* to = operands->data();
   SharedRange range;
@@ -95,7 +95,8 @@ std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* o
         }
         const unsigned char* const from = range.begin + (address - range.address);
         detail::tell_watcher([&](inspect::Watcher& watcher) {
-          if (is_told) watcher.read_by_unit(from, 16, call.site);
+          is_issued ? watcher.read_by_unit(from, 16, call.site, true)
+                    : watcher.unit_read_ended(from, 16);
         });
         std::memcpy(to, from, 16);
       }

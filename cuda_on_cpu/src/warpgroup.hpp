@@ -97,8 +97,9 @@ class Warpgroup {
     bool fenced = false;
   };
 
-  /// @param is_told whether the watcher hears of it
-  std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands, bool is_told) const;
+  /// @param is_issued it is now; else somebody has waited for it
+  std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
+                   bool is_issued) const;
   std::size_t accumulators_of(unsigned thread, const float* registers) const;
   static void take(Accumulators& accumulators, unsigned thread, float* registers, bool with_values);
   void multiply(const Product& product);

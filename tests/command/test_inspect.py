@@ -44,6 +44,11 @@ SYNCHRONISATION = {
     "sums_added_without_atomics": SPARSE, "gathered_rows_not_waited_for": SPARSE,
     "inputs_of_other_lanes_not_waited_for": SPARSE, "chunk_read_before_it_is_there": SPARSE,
     "tile_turned_before_it_is_complete": "--shape 5,6,7 --sites 20 --cin 4",
+    "patch_rounded_before_it_has_landed": "--n 1 --c 64 --h 20 --w 20 --k 64 --r 3 --s 3 --pad 1 --dtype tf32",
+    "rows_of_pairs_not_waited_for": "--shape 9,10,11 --sites 600 --cin 64 --cout 64",
+    "staged_pairs_read_too_early": "--shape 20,20,20 --sites 3000",
+    # Here the result is right, whatever the order of the threads: a race is all that there is to see.
+    "stage_given_back_while_it_is_read": "--shape 9,10,11 --sites 500 --cin 128 --cout 128 --dtype tf32",
 }
 
 

@@ -99,7 +99,11 @@ class Watcher {
   virtual void copy_issued(const void* to, const void* from, std::size_t bytes,
                            const std::source_location& where);
   /// The copy engine or a tensor core reads memory for the calling thread.
-  virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where);
+  /// @param goes_on until unit_read_ended()
+  virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
+                            bool goes_on);
+  /// Somebody has waited for what reads here.
+  virtual void unit_read_ended(const void* from, std::size_t bytes);
   /// Somebody has waited for an asynchronous copy to here.
   virtual void copy_landed(const void* to, std::size_t bytes);
   /// Fresh device memory.
