@@ -56,10 +56,12 @@ function(cuda_on_cpu_add_kernels target)
   if(arg_INSPECT)
     # Unoptimised, as it is written. Lanes are aligned by the order of code, so none may be moved.
     target_compile_options(${target} PRIVATE
-      -O0 -g1 -fsanitize=thread -fsanitize-coverage=trace-pc -fno-inline)
+      -O0 -g1 -fsanitize=thread -fsanitize-coverage=trace-pc
+      -Wno-deprecated-copy)  # of vectors, whose assignment is their own then (vector_types.hpp)
     target_compile_definitions(${target} PRIVATE CUDA_ON_CPU_INSPECT)
-    # The markers hold no code, and nothing is instrumented in them.
     target_link_libraries(${target} PUBLIC cuda_on_cpu_microscope)
+    # Copies within the kernels' files pass through it, too.
+    target_link_options(${target} INTERFACE -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset)
   endif()
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD OFF

@@ -12,18 +12,15 @@ void State::name_array(const void* memory, std::size_t bytes, std::size_t elemen
                        const std::string& name) {
   const std::lock_guard lock(mutex_);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  const auto next = live_.upper_bound(begin);
-  if (next != live_.begin()) arrays_[std::prev(next)->second].has_names = true;
+  if (const std::size_t around = array_in(live_, begin); around != kNoArray)
+    arrays_[around].has_names = true;
   named_[begin] = arrays_.size();
   arrays_.push_back({name, begin, bytes, element_bytes, Space::global});
 }
 
-Space State::space_of(Block& block, std::uintptr_t address, bool* is_memory) const {
-  *is_memory = true;
+std::optional<Space> State::space_of(Block& block, std::uintptr_t address) const {
   if (address >= block.shared_begin && address < block.shared_end) return Space::shared;
-  if (address >= library_begin_ && address < library_end_) {
-    return Space::constant;
-  }
+  if (address >= library_begin_ && address < library_end_) return Space::constant;
   const inspect::MemoryPlace found = inspect::find_memory(reinterpret_cast<const void*>(address));
   switch (found.space) {
     case inspect::MemorySpace::device: return Space::global;
@@ -36,26 +33,30 @@ Space State::space_of(Block& block, std::uintptr_t address, bool* is_memory) con
         });
       }
       // What lies between the variables is the emulator's.
-      *is_memory =
-          variable_at(variables_.thread_local_ones, address - block.static_base) != nullptr;
+      if (variable_at(variables_.thread_local_ones, address - block.static_base) == nullptr)
+        return {};
       return Space::shared;
-    case inspect::MemorySpace::host: break;
+    case inspect::MemorySpace::host: break;  // a thread's own, or the program's
   }
-  *is_memory = false;  // a thread's own, or the program's
-  return Space::global;
+  return {};
 }
 
-std::uint64_t State::element_of(const Array& array, std::uintptr_t address) const {
-  return (address - array.begin) / array.element_bytes;
+std::pair<std::string, std::uint64_t> State::element_at(std::size_t array,
+                                                        std::uintptr_t address) const {
+  if (array == kNoArray) return {"", 0};
+  const Array& of = arrays_[array];
+  return {of.name, (address - of.begin) / of.element_bytes};
+}
+
+std::size_t State::array_in(const std::map<std::uintptr_t, std::size_t>& ranges,
+                            std::uintptr_t address) const {
+  const auto next = ranges.upper_bound(address);
+  if (next == ranges.begin()) return kNoArray;
+  const std::size_t found = std::prev(next)->second;
+  return address < arrays_[found].begin + arrays_[found].bytes ? found : kNoArray;
 }
 
 std::size_t State::array_of(const Block& block, Space space, std::uintptr_t address) {
-  const auto in = [&](const std::map<std::uintptr_t, std::size_t>& ranges) {
-    const auto next = ranges.upper_bound(address);
-    if (next == ranges.begin()) return kNoArray;
-    const std::size_t found = std::prev(next)->second;
-    return address < arrays_[found].begin + arrays_[found].bytes ? found : kNoArray;
-  };
   const auto named = [&](const std::string& name, std::uintptr_t begin, std::size_t bytes) {
     const auto [found, is_new] = by_name_.try_emplace(name, arrays_.size());
     if (is_new) arrays_.push_back({name, begin, bytes, 4, space});
@@ -70,8 +71,8 @@ std::size_t State::array_of(const Block& block, Space space, std::uintptr_t addr
   };
   switch (space) {
     case Space::global: {
-      const std::size_t found = in(named_);
-      return found != kNoArray ? found : in(live_);
+      const std::size_t found = array_in(named_, address);
+      return found != kNoArray ? found : array_in(live_, address);
     }
     case Space::shared:
       if (address >= block.shared_begin && address < block.shared_end) {
@@ -111,19 +112,17 @@ void State::freed(const void* memory) {
 void State::host_wrote(const void* memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  auto next = live_.upper_bound(begin);
-  if (next == live_.begin()) return;
-  const Array& allocation = arrays_[std::prev(next)->second];
-  if (begin < allocation.begin + allocation.bytes) shadow_.set_written(begin, bytes);
+  if (array_in(live_, begin) != kNoArray) shadow_.set_written(begin, bytes);
 }
 
 std::uint64_t State::touched_bytes(const Array& array) {
   std::uint64_t bytes = 0;
-  shadow_.for_each_word(array.begin, array.bytes,
-                        [&](const Shadow::Page& page, std::size_t index, std::uint8_t mask) {
-                          bytes += static_cast<unsigned>(
-                              std::popcount(static_cast<unsigned>(page.touched[index] & mask)));
-                        });
+  shadow_.for_each_word(
+      array.begin, array.bytes,
+      [&](const Shadow::Page& page, std::size_t index, std::uint8_t mask, std::uintptr_t) {
+        bytes +=
+            static_cast<unsigned>(std::popcount(static_cast<unsigned>(page.touched[index] & mask)));
+      });
   return bytes;
 }
 

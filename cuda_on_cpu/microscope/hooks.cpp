@@ -60,17 +60,15 @@ void __sanitizer_cov_trace_pc() {
       [&](State&, Block& block) { State::entered(block, reinterpret_cast<std::uintptr_t>(pc)); });
 }
 
-#define PLAIN_ACCESS(bytes)                                                                        \
-  void __tsan_read##bytes(void* address) { access(Operation::load, address, bytes, PC); }          \
-  void __tsan_write##bytes(void* address) { access(Operation::store, address, bytes, PC); }        \
-  void __tsan_unaligned_read##bytes(void* address) {                                               \
-    access(Operation::load, address, bytes, PC);                                                   \
-  }                                                                                                \
-  void __tsan_unaligned_write##bytes(void* address) {                                              \
-    access(Operation::store, address, bytes, PC);                                                  \
-  }                                                                                                \
-  void __tsan_volatile_read##bytes(void* address) { access(Operation::load, address, bytes, PC); } \
-  void __tsan_volatile_write##bytes(void* address) { access(Operation::store, address, bytes, PC); }
+#define PLAIN_ACCESS(bytes)                                                                 \
+  void __tsan_read##bytes(void* address) { access(Operation::load, address, bytes, PC); }   \
+  void __tsan_write##bytes(void* address) { access(Operation::store, address, bytes, PC); } \
+  void __tsan_unaligned_read##bytes(void* address) {                                        \
+    access(Operation::load, address, bytes, PC);                                            \
+  }                                                                                         \
+  void __tsan_unaligned_write##bytes(void* address) {                                       \
+    access(Operation::store, address, bytes, PC);                                           \
+  }
 PLAIN_ACCESS(1)
 PLAIN_ACCESS(2)
 PLAIN_ACCESS(4)

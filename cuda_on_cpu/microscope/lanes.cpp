@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "requests.hpp"
+
 namespace cuda_on_cpu::microscope {
 
 const Event& WarpAccess::first() const {
@@ -23,13 +25,12 @@ void align_lanes(const CallTree& calls, const std::array<const std::vector<Event
     const Event* next = nullptr;
     std::uint32_t depth = 0;
     std::uint32_t together = 0;
-    for (std::uint32_t rest = active; rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+    for_each_lane(active, [&](unsigned lane) {
       const Event& event = *at[lane];
-      if (event.kind == Event::Kind::meeting) continue;  // waits for others
+      if (event.kind == Event::Kind::meeting) return;  // waits for others
       if (next != nullptr && event.pc == next->pc && event.call == next->call) {
         together |= 1u << lane;
-        continue;
+        return;
       }
       const std::uint32_t own = calls[event.call].depth;
       if (next == nullptr || own > depth || (own == depth && event.pc < next->pc)) {
@@ -37,21 +38,19 @@ void align_lanes(const CallTree& calls, const std::array<const std::vector<Event
         depth = own;
         together = 1u << lane;
       }
-    }
+    });
     if (next == nullptr) {
       // All wait: those of one meeting go on.
       const Event& meeting = *at[static_cast<unsigned>(std::countr_zero(active))];
-      for (std::uint32_t rest = active; rest != 0; rest &= rest - 1) {
-        const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+      for_each_lane(active, [&](unsigned lane) {
         if (at[lane]->pc == meeting.pc) together |= 1u << lane;
-      }
+      });
     } else if (next->kind == Event::Kind::access) {
       access({together, &at});
     }
-    for (std::uint32_t rest = together; rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+    for_each_lane(together, [&](unsigned lane) {
       if (++at[lane] == end[lane]) active &= ~(1u << lane);
-    }
+    });
   }
 }
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "requests.hpp"
+
 namespace cuda_on_cpu::microscope {
 
 /// The order that barriers, meetings of lanes and objects in shared memory make between the threads
@@ -40,19 +42,15 @@ class BlockOrder {
     const unsigned first = warp * 32;
     std::uint32_t all[32] = {};
     std::vector<std::uint32_t> known;
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      if (!(lanes >> lane & 1u)) continue;
+    for_each_lane(lanes, [&](unsigned lane) {
       for (unsigned i = 0; i < 32; ++i) all[i] = std::max(all[i], row(first + lane)[i]);
       join(known, known_[first + lane]);
-    }
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      if (lanes >> lane & 1u) all[lane] = clock_[first + lane]++;
-    }
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      if (!(lanes >> lane & 1u)) continue;
+    });
+    for_each_lane(lanes, [&](unsigned lane) { all[lane] = clock_[first + lane]++; });
+    for_each_lane(lanes, [&](unsigned lane) {
       std::copy_n(all, 32, row(first + lane));
       known_[first + lane] = known;
-    }
+    });
   }
 
   void release(const void* object, unsigned thread) {

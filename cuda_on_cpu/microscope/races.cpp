@@ -1,6 +1,7 @@
 // What each word of memory tells: races, and reads of what nobody wrote.
-#include <algorithm>
 #include <cstring>
+#include <optional>
+#include <tuple>
 
 #include "state.hpp"
 
@@ -21,7 +22,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
     }
     return blocks_[stamp.block].phase < blocks_[block.number].phase;
   };
-  const auto report = [&](const Stamp& stamp, std::uintptr_t word, Race::Kind kind) {
+  const auto report = [&](const Stamp& stamp, std::uintptr_t address, Race::Kind kind) {
     const bool other_block = stamp.block != block.number;
     // A plain load of what others change by atomics only sees an old value or a new one.
     const bool loads_beside = !shared && stamp.atomic != atomic && kind != Race::Kind::waw &&
@@ -30,15 +31,14 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
         loads_beside ||
         (other_block && (stamp.atomic || atomic ||
                          (blocks_[stamp.block].atomics && blocks_[block.number].atomics)));
-    race(block, thread, access, word, stamp, kind,
+    race(block, thread, access, address, stamp, kind,
          perhaps ? "an atomic operation may order them" : "", !perhaps);
   };
   shadow_.for_each_word(
-      access.address, access.bytes, [&](Shadow::Page& page, std::size_t index, std::uint8_t mask) {
+      access.address, access.bytes,
+      [&](Shadow::Page& page, std::size_t index, std::uint8_t mask, std::uintptr_t address) {
         Word& word = page.words[index];
         page.touched[index] |= mask;
-        const std::uintptr_t address =
-            (access.address & ~(Shadow::kPageBytes - 1)) + index * 4;  // for reports: in this page
         if (!stale(word.write) && (word.write.bytes & mask) != 0 &&
             !(atomic && word.write.atomic)) {
           if (word.write.pending) {
@@ -82,19 +82,15 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
       });
 }
 
-void State::race(Block& block, unsigned thread, const Access& access, std::uintptr_t word,
+void State::race(Block& block, unsigned thread, const Access& access, std::uintptr_t address,
                  const Stamp& other, Race::Kind kind, const char* why, bool is_error) {
   const std::size_t array = array_of(block, access.space, access.address);
-  const auto [found, is_new] =
-      race_numbers_.try_emplace({kind, other.place, access.place, array}, races_.size());
-  if (!is_new) return;
-  const std::uintptr_t address = std::max(word, access.address);
+  if (!race_places_.insert({kind, other.place, access.place, array}).second) return;
   FoundRace race;
   race.race.kind = kind;
   race.race.is_error = is_error;
   race.race.space = access.space;
-  race.race.array = array == kNoArray ? "" : arrays_[array].name;
-  race.race.element = array == kNoArray ? 0 : element_of(arrays_[array], address);
+  std::tie(race.race.array, race.race.element) = element_at(array, address);
   race.race.first = {"", 0, blocks_[other.block].index, other.thread};
   race.race.second = {"", 0, block.index, thread};
   race.race.why = why;
@@ -124,34 +120,19 @@ void State::settle(Block& block) {
 }
 
 void State::check_written(Block& block, unsigned thread, const Access& access) {
-  const bool shared = access.space == Space::shared;
-  if (!shared) {
-    // Of other memory it is not known who wrote it before.
-    auto next = live_.upper_bound(access.address);
-    if (next == live_.begin()) return;
-    const Array& allocation = arrays_[std::prev(next)->second];
-    if (access.address >= allocation.begin + allocation.bytes) return;
-  }
-  bool written = true;
-  std::uintptr_t first = 0;
-  std::uintptr_t at = access.address & ~std::uintptr_t{3};
-  shadow_.for_each_word(access.address, access.bytes,
-                        [&](Shadow::Page& page, std::size_t index, std::uint8_t mask) {
-                          if ((page.written[index] & mask) != mask && written) {
-                            written = false;
-                            first = at;
-                          }
-                          at += 4;
-                        });
-  if (written) return;
+  // Of memory that was there before, it is not known who wrote it.
+  if (access.space != Space::shared && array_in(live_, access.address) == kNoArray) return;
+  std::optional<std::uintptr_t> first;
+  shadow_.for_each_word(
+      access.address, access.bytes,
+      [&](Shadow::Page& page, std::size_t index, std::uint8_t mask, std::uintptr_t address) {
+        if ((page.written[index] & mask) != mask && !first) first = address;
+      });
+  if (!first) return;
   const std::size_t array = array_of(block, access.space, access.address);
   if (!unwritten_places_.insert({access.place, array}).second) return;
-  const std::uintptr_t address = std::max(first, access.address);
-  unwritten_.push_back({{{"", 0, block.index, thread},
-                         access.space,
-                         array == kNoArray ? "" : arrays_[array].name,
-                         array == kNoArray ? 0 : element_of(arrays_[array], address)},
-                        access.place});
+  const auto [name, element] = element_at(array, *first);
+  unwritten_.push_back({{{"", 0, block.index, thread}, access.space, name, element}, access.place});
 }
 
 }  // namespace cuda_on_cpu::microscope

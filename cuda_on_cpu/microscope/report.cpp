@@ -152,6 +152,11 @@ const char* name_of(Operation operation) {
   return kNames[static_cast<std::size_t>(operation)];
 }
 
+const char* name_of(Race::Kind kind) {
+  constexpr const char* kNames[] = {"RAW", "WAR", "WAW"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 Microscope::Microscope(const Options& options) : state_(std::make_unique<State>(options)) {}
 Microscope::~Microscope() = default;
 void Microscope::name_array(const void* memory, std::size_t bytes, std::size_t element_bytes,

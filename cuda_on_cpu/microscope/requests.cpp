@@ -10,11 +10,6 @@ namespace {
 
 constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4;
 
-template <class Body>
-void for_each_lane(std::uint32_t lanes, Body body) {
-  for (; lanes != 0; lanes &= lanes - 1) body(static_cast<std::size_t>(std::countr_zero(lanes)));
-}
-
 /// How many different values there are.
 std::size_t distinct(std::vector<std::uintptr_t>& values) {
   std::ranges::sort(values);
@@ -24,7 +19,7 @@ std::size_t distinct(std::vector<std::uintptr_t>& values) {
 /// Distinct bytes that are asked for.
 std::size_t distinct_bytes(const Request& request) {
   std::vector<std::uintptr_t> begins;
-  for_each_lane(request.lanes, [&](std::size_t lane) { begins.push_back(request.address[lane]); });
+  for_each_lane(request.lanes, [&](unsigned lane) { begins.push_back(request.address[lane]); });
   std::ranges::sort(begins);
   std::size_t bytes = 0;
   std::uintptr_t end = 0;
@@ -37,9 +32,19 @@ std::size_t distinct_bytes(const Request& request) {
   return bytes;
 }
 
+/// True if lanes 2 i and 2 i + 1 ask for the same bytes, or neither asks, for each i.
+bool pairs_are_alike(const Request& request) {
+  for (unsigned lane = 0; lane < 32; lane += 2) {
+    const std::uint32_t asking = request.lanes >> lane & 3u;
+    if (asking == 0) continue;
+    if (asking != 3 || request.address[lane] != request.address[lane + 1]) return false;
+  }
+  return true;
+}
+
 std::uint64_t most_at_one_address(const Request& request) {
   std::vector<std::uintptr_t> all;
-  for_each_lane(request.lanes, [&](std::size_t lane) { all.push_back(request.address[lane]); });
+  for_each_lane(request.lanes, [&](unsigned lane) { all.push_back(request.address[lane]); });
   std::ranges::sort(all);
   std::uint64_t most = 0, run = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -59,10 +64,10 @@ Counts count_plain(const Request& request) {
   return counts;
 }
 
-Counts count_global(const Request& request, bool atomic) {
+Counts count_global(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
   std::vector<std::uintptr_t> sectors;
-  for_each_lane(request.lanes, [&](std::size_t lane) {
+  for_each_lane(request.lanes, [&](unsigned lane) {
     const std::uintptr_t begin = request.address[lane], end = begin + request.width;
     for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector) {
       sectors.push_back(sector);
@@ -70,14 +75,14 @@ Counts count_global(const Request& request, bool atomic) {
   });
   counts.sectors = distinct(sectors);
   counts.sectors_ideal = (distinct_bytes(request) + kSector - 1) / kSector;
-  if (atomic) counts.contention = most_at_one_address(request);
+  if (operation == Operation::atomic) counts.contention = most_at_one_address(request);
   return counts;
 }
 
-Counts count_shared(const Request& request, bool atomic) {
+Counts count_shared(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
-  // Lanes that are served at a time: 128 bytes of them.
-  const unsigned group = request.width <= kBankBytes ? 32 : request.width <= 8 ? 16 : 8;
+  unsigned group = request.width <= kBankBytes ? 32 : request.width <= 8 ? 16 : 8;
+  if (group < 32 && operation == Operation::load && pairs_are_alike(request)) group *= 2;
   const unsigned most_bytes = std::min(request.width, 16u);
   for (unsigned from = 0; from < 32; from += group) {
     const std::uint32_t of_group = group == 32 ? ~0u : ((1u << group) - 1) << from;
@@ -85,7 +90,7 @@ Counts count_shared(const Request& request, bool atomic) {
     // Wider ones, copies of a struct, are pieces of 16 bytes one after another.
     for (unsigned piece = 0; piece < request.width; piece += most_bytes) {
       std::vector<std::uintptr_t> words;
-      for_each_lane(request.lanes & of_group, [&](std::size_t lane) {
+      for_each_lane(request.lanes & of_group, [&](unsigned lane) {
         const std::uintptr_t begin = request.address[lane] + piece;
         const std::uintptr_t end = begin + std::min(most_bytes, request.width - piece);
         for (std::uintptr_t word = begin / kBankBytes; word * kBankBytes < end; ++word) {
@@ -100,7 +105,7 @@ Counts count_shared(const Request& request, bool atomic) {
       counts.excess += std::ranges::max(of_bank) - 1;
     }
   }
-  if (atomic) counts.contention = most_at_one_address(request);
+  if (operation == Operation::atomic) counts.contention = most_at_one_address(request);
   return counts;
 }
 

@@ -3,10 +3,17 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cuda_on_cpu/microscope.hpp>
 
 namespace cuda_on_cpu::microscope {
+
+/// Calls `body(lane)` for each lane of a mask.
+template <class Body>
+void for_each_lane(std::uint32_t lanes, Body body) {
+  for (; lanes != 0; lanes &= lanes - 1) body(static_cast<unsigned>(std::countr_zero(lanes)));
+}
 
 /// What each active lane asks for.
 struct Request {
@@ -16,9 +23,11 @@ struct Request {
 };
 
 /// Of global memory: sectors. Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX.
-Counts count_global(const Request& request, bool atomic);
-/// Of shared memory: wavefronts.
-Counts count_shared(const Request& request, bool atomic);
+Counts count_global(const Request& request, Operation operation);
+/// Of shared memory: wavefronts. 128 bytes of lanes are served at a time, so of 8 bytes a lane half
+/// a warp, of 16 a quarter; twice as many if they load, and the lanes of each pair the same place.
+/// Source: measured on an NVIDIA H200 (ConvLadder's benchmarks/counters).
+Counts count_shared(const Request& request, Operation operation);
 /// Of others: lanes and bytes.
 Counts count_plain(const Request& request);
 

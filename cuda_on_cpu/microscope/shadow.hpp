@@ -51,7 +51,8 @@ class Shadow {
     return *last_;
   }
 
-  /// Calls `visit(page, word in page, mask of its bytes)` for each word of a range.
+  /// Calls `visit(page, word in page, mask of its bytes, address)` for each word of a range. The
+  /// address is that of the range's first byte in the word.
   template <class Visit>
   void for_each_word(std::uintptr_t begin, std::size_t bytes, Visit visit) {
     const std::uintptr_t end = begin + bytes;
@@ -59,23 +60,25 @@ class Shadow {
       const std::uintptr_t word = at & ~std::uintptr_t{3};
       const std::uintptr_t stop = word + 4 < end ? word + 4 : end;
       const auto mask = static_cast<std::uint8_t>(((1u << (stop - at)) - 1) << (at - word));
-      visit(page(word), word % kPageBytes / 4, mask);
+      visit(page(word), word % kPageBytes / 4, mask, at);
       at = stop;
     }
   }
 
   void set_written(std::uintptr_t begin, std::size_t bytes) {
-    for_each_word(begin, bytes, [](Page& page, std::size_t word, std::uint8_t mask) {
-      page.written[word] |= mask;
-    });
+    for_each_word(begin, bytes,
+                  [](Page& page, std::size_t word, std::uint8_t mask, std::uintptr_t) {
+                    page.written[word] |= mask;
+                  });
   }
   /// Fresh memory.
   void forget(std::uintptr_t begin, std::size_t bytes) {
-    for_each_word(begin, bytes, [](Page& page, std::size_t word, std::uint8_t mask) {
-      page.written[word] &= static_cast<std::uint8_t>(~mask);
-      page.touched[word] &= static_cast<std::uint8_t>(~mask);
-      page.words[word] = {};
-    });
+    for_each_word(begin, bytes,
+                  [](Page& page, std::size_t word, std::uint8_t mask, std::uintptr_t) {
+                    page.written[word] &= static_cast<std::uint8_t>(~mask);
+                    page.touched[word] &= static_cast<std::uint8_t>(~mask);
+                    page.words[word] = {};
+                  });
   }
 
  private:

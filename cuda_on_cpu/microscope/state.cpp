@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <stdexcept>
 
 namespace cuda_on_cpu::microscope {
@@ -73,8 +71,9 @@ void State::called(Block& block, std::uintptr_t pc) {
   thread.call = calls_.child(thread.call, pc);
 }
 
-void State::returned(Block& block) const {
+void State::returned(Block& block) {
   if (!block.counted) return;
+  const std::lock_guard lock(mutex_);
   Block::Thread& thread = block.threads[State::thread()];
   thread.call = calls_[thread.call].parent;
 }
@@ -91,18 +90,16 @@ void State::access(Block& block, Operation operation, std::uintptr_t address, st
   const unsigned number = State::thread();
   if (block.threads[number].suspended != 0) return;
   const std::lock_guard lock(mutex_);
-  bool is_memory = false;
-  const Space space = space_of(block, address, &is_memory);
-  if (!is_memory) return;
+  const std::optional<Space> space = space_of(block, address);
+  if (!space) return;
   const Node place = calls_.child(block.threads[number].call, pc);
-  note(block, number, {operation, space, address, bytes, place});
+  note(block, number, {operation, *space, address, bytes, place});
 }
 
 void State::wrote(Block& block, std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  bool is_memory = false;
-  const Space space = space_of(block, address, &is_memory);
-  if (!is_memory || (space != Space::global && space != Space::shared)) return;
+  const std::optional<Space> space = space_of(block, address);
+  if (space != Space::global && space != Space::shared) return;
   if (space == Space::shared) begin_pages(block, address, bytes);
   shadow_.set_written(address, bytes);
 }
@@ -161,8 +158,7 @@ void State::begin_pages(const Block& block, std::uintptr_t begin, std::size_t by
 void State::launch_begins(const inspect::LaunchShape& launch) {
   const std::lock_guard lock(mutex_);
   phase_ = ((phase_ >> 32) + 1) << 32;
-  const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-  stride_blocks_ = blocks;
+  launch_blocks_ = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const auto same = std::ranges::find_if(kernels_, [&](const Kernel& kernel) {
     return kernel.name == launch.kernel && std::ranges::equal(kernel.grid, launch.grid) &&
            std::ranges::equal(kernel.block, launch.block) &&
@@ -187,7 +183,7 @@ void State::block_begins(std::uint64_t index, unsigned threads,
   block->kernel = kernel_;
   block->shared_begin = reinterpret_cast<std::uintptr_t>(shared.base);
   block->shared_end = block->shared_begin + shared.bytes;
-  const std::uint64_t wanted = options_.blocks_a_launch, of = stride_blocks_;
+  const std::uint64_t wanted = options_.blocks_a_launch, of = launch_blocks_;
   // Evenly: those where the count of wanted blocks goes up.
   block->counted = wanted == 0 || wanted >= of || (index + 1) * wanted / of != index * wanted / of;
   ++blocks_run_;
@@ -218,11 +214,10 @@ void State::lanes_met(unsigned warp, unsigned lanes) {
   block.order.meeting(warp, lanes);
   if (!block.counted || overflowed_) return;
   ++block.meetings;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    if (!(lanes >> lane & 1u)) continue;
+  for_each_lane(lanes, [&](unsigned lane) {
     block.threads[warp * 32 + lane].events.push_back(
         {.pc = block.meetings, .address = lanes, .kind = Event::Kind::meeting});
-  }
+  });
 }
 
 void State::released(const void* object) {
@@ -258,10 +253,8 @@ void State::touched(Operation operation, const void* address, std::size_t bytes,
   Block& block = *block_of_this_thread;
   const unsigned thread = State::thread();
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  bool is_memory = false;
-  const Space space = space_of(block, begin, &is_memory);
-  if (is_memory)
-    note(block, thread, {operation, space, begin, bytes, place_of(block, thread, where)});
+  if (const std::optional<Space> space = space_of(block, begin))
+    note(block, thread, {operation, *space, begin, bytes, place_of(block, thread, where)});
 }
 
 void State::copy_issued(const void* to, const void* from, std::size_t bytes,
@@ -282,7 +275,7 @@ void State::unit_read_ended(const void* from, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const Block& block = *block_of_this_thread;
   shadow_.for_each_word(reinterpret_cast<std::uintptr_t>(from), bytes,
-                        [&](Shadow::Page& page, std::size_t index, std::uint8_t) {
+                        [&](Shadow::Page& page, std::size_t index, std::uint8_t, std::uintptr_t) {
                           for (Stamp& read : page.words[index].reads) {
                             if (!read.pending) continue;
                             // It was read up to now: who was told before does not know of it.
@@ -299,11 +292,10 @@ void State::read_by_unit(const void* from, std::size_t bytes, const std::source_
   if (overflowed_ || !block.counted) return;
   const unsigned thread = State::thread();
   const auto begin = reinterpret_cast<std::uintptr_t>(from);
-  bool is_memory = false;
-  const Space space = space_of(block, begin, &is_memory);
-  if (!is_memory) return;
+  const std::optional<Space> space = space_of(block, begin);
+  if (!space) return;
   const Access access{.operation = Operation::load,
-                      .space = space,
+                      .space = *space,
                       .address = begin,
                       .bytes = bytes,
                       .place = place_of(block, thread, where),
@@ -318,11 +310,11 @@ void State::copy_landed(const void* to, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(to);
   Block& block = *block_of_this_thread;
   begin_pages(block, begin, bytes);
-  shadow_.for_each_word(begin, bytes,
-                        [&](Shadow::Page& page, std::size_t index, std::uint8_t mask) {
-                          page.written[index] |= mask;
-                          page.words[index].write.pending = false;
-                        });
+  shadow_.for_each_word(
+      begin, bytes, [&](Shadow::Page& page, std::size_t index, std::uint8_t mask, std::uintptr_t) {
+        page.written[index] |= mask;
+        page.words[index].write.pending = false;
+      });
 }
 
 // --- Counting
@@ -345,15 +337,12 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
   Request request;
   request.lanes = access.lanes;
   request.width = first.width;
-  for (std::uint32_t rest = access.lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
-    request.address[lane] = (*access.event)[lane]->address;
-  }
+  for_each_lane(access.lanes,
+                [&](unsigned lane) { request.address[lane] = (*access.event)[lane]->address; });
   const auto space = first.space;
   const auto operation = first.operation;
-  const bool atomic = operation == Operation::atomic;
-  const Counts counts = space == Space::global   ? count_global(request, atomic)
-                        : space == Space::shared ? count_shared(request, atomic)
+  const Counts counts = space == Space::global   ? count_global(request, operation)
+                        : space == Space::shared ? count_shared(request, operation)
                                                  : count_plain(request);
   const std::size_t array = array_of(block, space, first.address);
   Seen& seen = counts_[{block.kernel, first.place, space, operation, first.width, array}];
@@ -361,10 +350,8 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
   if (seen.samples.size() < kSamples) {
     const std::uintptr_t begin = array == kNoArray ? 0 : arrays_[array].begin;
     Sample sample{block.index, warp, access.lanes, {}, begin % 128};
-    for (std::uint32_t rest = access.lanes; rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
-      sample.byte[lane] = request.address[lane] - begin;
-    }
+    for_each_lane(access.lanes,
+                  [&](unsigned lane) { sample.byte[lane] = request.address[lane] - begin; });
     seen.samples.push_back(sample);
   }
   if (array != kNoArray && space == Space::global && operation != Operation::store)

@@ -10,10 +10,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <source_location>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "call_tree.hpp"
@@ -78,7 +79,7 @@ class State final : public inspect::Watcher {
               std::uintptr_t pc);
   void wrote(Block& block, std::uintptr_t address, std::size_t bytes);
   void called(Block& block, std::uintptr_t pc);
-  void returned(Block& block) const;
+  void returned(Block& block);
   static void entered(Block& block, std::uintptr_t pc);
   void atomic_begins(Block& block, std::uintptr_t address, std::size_t bytes, std::uintptr_t pc);
   static void atomic_ended(Block& block);
@@ -142,22 +143,27 @@ class State final : public inspect::Watcher {
   };
   static constexpr std::size_t kNoArray = ~std::size_t{0};
 
-  Space space_of(Block& block, std::uintptr_t address, bool* is_memory) const;
+  /// Empty for what is not looked at: a thread's own memory, or the program's.
+  std::optional<Space> space_of(Block& block, std::uintptr_t address) const;
   /// Calls `visit` for the library; false if it is not open.
   bool find_library(const std::function<void(const dl_phdr_info&)>& visit) const;
   std::size_t array_of(const Block& block, Space space, std::uintptr_t address);
+  /// Of `live_` or `named_`, the array that holds this address; kNoArray if none does.
+  std::size_t array_in(const std::map<std::uintptr_t, std::size_t>& ranges,
+                       std::uintptr_t address) const;
+  /// An array's name, and the element at this address; neither for kNoArray.
+  std::pair<std::string, std::uint64_t> element_at(std::size_t array, std::uintptr_t address) const;
   Node place_of(Block& block, unsigned thread, const std::source_location& where);
   void note(Block& block, unsigned thread, const Access& access);
   void begin_pages(const Block& block, std::uintptr_t begin, std::size_t bytes);
   void check_order(Block& block, unsigned thread, const Access& access);
-  void race(Block& block, unsigned thread, const Access& access, std::uintptr_t word,
+  void race(Block& block, unsigned thread, const Access& access, std::uintptr_t address,
             const Stamp& other, Race::Kind kind, const char* why, bool is_error);
   void check_written(Block& block, unsigned thread, const Access& access);
   void settle(Block& block);
   void flush(Block& block);
   void count(const Block& block, unsigned warp, const WarpAccess& access);
   std::uint64_t touched_bytes(const Array& array);
-  std::uint64_t element_of(const Array& array, std::uintptr_t address) const;
 
   /// Of a place, the innermost line that is not this library's.
   struct Resolved {
@@ -192,7 +198,7 @@ class State final : public inspect::Watcher {
   Shadow shadow_;
   std::vector<BlockInfo> blocks_;
   std::uint64_t phase_ = 0;
-  std::uint64_t stride_blocks_ = 0;  ///< of the launch
+  std::uint64_t launch_blocks_ = 0;
   std::vector<Kernel> kernels_;
   std::size_t kernel_ = 0;
   struct Seen {
@@ -205,10 +211,9 @@ class State final : public inspect::Watcher {
   struct FoundRace {
     Race race;
     Node first, second;
-    bool settled = true;
   };
   std::vector<FoundRace> races_;
-  std::map<std::tuple<Race::Kind, Node, Node, std::size_t>, std::size_t> race_numbers_;
+  std::set<std::tuple<Race::Kind, Node, Node, std::size_t>> race_places_;
   struct FoundUnwritten {
     Unwritten read;
     Node place;

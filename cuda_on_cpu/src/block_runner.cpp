@@ -6,19 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda_on_cpu/static_shared.hpp>
-#include <functional>
 #include <memory>
-#include <numeric>
-#include <thread>
 
-#include "device_arena.hpp"
 #include "memory_fault.hpp"
 #include "model_device.hpp"
-#include "report_text.hpp"
 #include "static_shared_registry.hpp"
-#include "symbol_name.hpp"
 #include "watching.hpp"
-#include "worker_pool.hpp"
 
 namespace cuda_on_cpu {
 
@@ -32,18 +25,10 @@ constinit thread_local std::uint64_t block_number = 0;
 
 namespace {
 
-/// Thrown through a kernel to end one of its threads. Not an std::exception: no kernel shall catch
-/// it.
-struct ThreadEnded {};
-
 /// BuiltinIndex has constant members, so that a kernel cannot assign them: a new one takes its
 /// place.
 void set(BuiltinIndex& index, const uint3& value) {
   std::construct_at(&index, BuiltinIndex{value.x, value.y, value.z});
-}
-
-bool same_call(const WarpCall& a, const WarpCall& b) {
-  return a.function == b.function && a.mask == b.mask;
 }
 
 bool same_place(const detail::Site& a, const detail::Site& b) {
@@ -210,30 +195,6 @@ void BlockRunner::end_block() {
   detail::tell_watcher([](inspect::Watcher& watcher) { watcher.block_ended(); });
 }
 
-void BlockRunner::check_nothing_under_way() {
-  for (const Mbarrier& barrier : mbarriers_) {
-    if (barrier.has_copies()) {
-      fail(cudaErrorLaunchFailure, describe_block() +
-                                       " ended without a wait for the copies that arrive at " +
-                                       barrier.describe() + ".");
-      return;
-    }
-    if (!barrier.has_loads()) continue;
-    fail(cudaErrorLaunchFailure, describe_block() + " ended without a wait for the load that " +
-                                     describe_thread_index(barrier.first_load().thread) +
-                                     " issued at " + describe_site(barrier.first_load().site) +
-                                     ".");
-    return;
-  }
-  for (const auto& warpgroup : warpgroups_) {
-    if (warpgroup == nullptr || warpgroup->unfinished() == nullptr) continue;
-    fail(cudaErrorLaunchFailure,
-         describe_block() + " ended without a commit of, or a wait for, the wgmma issued at " +
-             describe_site(*warpgroup->unfinished()) + ".");
-    return;
-  }
-}
-
 void BlockRunner::schedule() {
   make_all_ready();
   for (;;) {
@@ -249,6 +210,14 @@ void BlockRunner::schedule() {
     }
   }
   unwind_suspended_threads();
+}
+
+void BlockRunner::unwind_suspended_threads() {
+  waiting_.clear();
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].fiber == nullptr) continue;
+    resume(*threads_[i].fiber);  // suspend() throws there
+  }
 }
 
 void BlockRunner::make_all_ready() {
@@ -316,20 +285,6 @@ bool BlockRunner::take_next_if_fresh() {
   return true;
 }
 
-void BlockRunner::abandon_faulted_thread() {
-  running_->threads_[running_->current_].fiber->leave_for(running_->scheduler_);
-}
-
-void BlockRunner::handle_fault() {
-  faulted_ = false;
-  Thread& thread = threads_[current_];
-  const Fiber* const fiber = thread.fiber;
-  fail(cudaErrorIllegalAddress, describe_thread(current_) + " " + describe_fault(*fiber));
-  thread.state = State::finished;
-  thread.fiber = nullptr;
-  std::erase_if(fibers_, [fiber](const auto& owned) { return owned.get() == fiber; });
-}
-
 // --- Waiting within the block
 
 [[gnu::always_inline]] inline int BlockRunner::block_barrier(detail::BarrierKind kind,
@@ -350,15 +305,6 @@ void BlockRunner::handle_fault() {
     case detail::BarrierKind::any: return barrier_result_ != 0;
     default: return barrier_result_;
   }
-}
-
-void BlockRunner::fail_at_other_barrier(const detail::Site& site) {
-  threads_[current_].state = State::at_barrier;
-  threads_[current_].site = site;
-  fail(cudaErrorLaunchFailure,
-       describe_block() + ": threads are at different barriers: " + describe_state(first_at_) +
-           ", but " + describe_state(current_) + ".");
-  throw ThreadEnded{};
 }
 
 int detail::block_barrier(BarrierKind kind, bool predicate, const Site& site) {
@@ -388,11 +334,6 @@ void BlockRunner::release_barrier() {
     suspend(State::in_warp, site);
   }
   return warp.values_for(me);
-}
-
-void BlockRunner::fail_without_own_lane(const detail::Site& site) {
-  fail_thread(cudaErrorLaunchFailure, "calls a warp function at " + describe_site(site) +
-                                          " with a mask that does not name its own lane.");
 }
 
 detail::WarpValues& detail::warp_meeting(WarpFunction function, unsigned mask, std::uint64_t value,
@@ -427,7 +368,7 @@ void BlockRunner::complete_meetings(Warp& warp, unsigned first_thread, unsigned 
   }
 }
 
-// --- Asynchronous instructions
+// --- Waiting for another thread, or for other blocks
 
 void BlockRunner::sleep(Sleep what, const detail::Site& site) {
   threads_[current_].sleep = what;
@@ -445,258 +386,9 @@ void BlockRunner::wake(std::vector<unsigned>& threads) {
   progressed_ = true;
 }
 
-Mbarrier* BlockRunner::find_mbarrier(const std::uint64_t* object) {
-  for (Mbarrier& barrier : mbarriers_) {
-    if (barrier.object() == object) return &barrier;
-  }
-  return nullptr;
-}
-
-BlockRunner::NamedBarrier& BlockRunner::named_barrier(unsigned id) {
-  constexpr std::size_t kNamedBarriers = 16;
-  named_barriers_.resize(kNamedBarriers);
-  return named_barriers_[id];
-}
-
-Warpgroup* BlockRunner::warpgroup() {
-  const std::size_t number = current_ / kWarpgroup;
-  if ((number + 1) * kWarpgroup > launch_->threads) return nullptr;
-  if (warpgroups_.empty()) {
-    warpgroups_.resize(launch_->threads / kWarpgroup);
-    sleepers_.resize(warpgroups_.size());
-  }
-  if (!warpgroups_[number]) {
-    warpgroups_[number] = std::make_unique<Warpgroup>(
-        [](void* runner, std::uint32_t address) {
-          return static_cast<BlockRunner*>(runner)->shared_range(address);
-        },
-        this);
-  }
-  return warpgroups_[number].get();
-}
-
-namespace {
-
-// Dynamic shared memory comes first, behind what the system reserves; static shared memory last.
-// Both keep their addresses modulo kSharedUnit, which swizzles depend on.
-constexpr std::size_t kSharedUnit = 1024;
-constexpr std::size_t kDynamicAt = model::kSharedReserved;
-constexpr std::size_t kStaticAt = kDynamicAt + model::kSharedPerBlockOptin + kSharedUnit;
-constexpr std::size_t kSharedEnd = std::size_t{1} << 18;
-static_assert(kDynamicAt % kSharedUnit == 0 && kStaticAt % kSharedUnit == 0);
-
-std::size_t distance(const void* from, const void* to) {
-  return static_cast<std::size_t>(static_cast<const unsigned char*>(to) -
-                                  static_cast<const unsigned char*>(from));
-}
-
-}  // namespace
-
-bool BlockRunner::in_shared(const void* pointer, std::size_t bytes) const {
-  const auto holds = [=](const void* begin, std::size_t size) {
-    const std::less_equal<> is_not_above;
-    const auto* const first = static_cast<const unsigned char*>(pointer);
-    const auto* const from = static_cast<const unsigned char*>(begin);
-    return is_not_above(from, first) && is_not_above(first, from + size) &&
-           bytes <= distance(first, from + size);
-  };
-  if (holds(shared_.data(), shared_.bytes())) return true;
-  const StaticSharedPlace place = find_static_shared(pointer);
-  return place.begin != nullptr && holds(place.begin, place.bytes);
-}
-
-unsigned BlockRunner::shared_address(const void* pointer) {
-  if (!in_shared(pointer, 0)) return ~0u;
-  const StaticSharedPlace place = find_static_shared(pointer);
-  if (place.begin == nullptr) {
-    return static_cast<unsigned>(kDynamicAt + distance(shared_.data(), pointer));
-  }
-  static_shared_ = place.begin - reinterpret_cast<std::uintptr_t>(place.begin) % kSharedUnit;
-  const std::size_t address = kStaticAt + distance(static_shared_, pointer);
-  return address < kSharedEnd ? static_cast<unsigned>(address) : ~0u;
-}
-
-SharedRange BlockRunner::shared_range(unsigned address) const {
-  if (address < kStaticAt) {
-    return {static_cast<const unsigned char*>(shared_.data()), kDynamicAt,
-            static_cast<std::uint32_t>(shared_.bytes())};
-  }
-  const StaticSharedPlace place = find_static_shared(static_shared_ + (address - kStaticAt));
-  if (place.begin == nullptr) return {};
-  return {place.begin,
-          static_cast<std::uint32_t>(kStaticAt + distance(static_shared_, place.begin)),
-          static_cast<std::uint32_t>(place.bytes)};
-}
-
-// --- Waiting for other blocks
-
 void BlockRunner::yield(const detail::Site& site) {
   waiting_.push_back(current_);
   suspend(State::waiting, site);
-}
-
-void BlockRunner::wait_for_other_blocks() {
-  if (progressed_) {
-    // Perhaps it was a thread of this very block that the others wait for.
-    stop_waiting();
-  } else if (!is_waiting_) {
-    is_waiting_ = true;
-    idle_polls_ = 0;
-    progress_seen_ = launch_->progress();
-    waiting_since_ = std::chrono::steady_clock::now();
-    if (!WorkerPool::instance().block_waits()) {
-      fail(cudaErrorLaunchFailure, describe_block() + ": " + describe_state(waiting_.front()) +
-                                       ", and so many blocks wait that no more can be started.");
-    }
-  } else {
-    let_time_pass();
-  }
-  if (launch_->failed()) failed_ = true;
-  if (failed()) return;
-  progressed_ = false;
-  for (const unsigned thread : waiting_) ready_.push(thread);
-  waiting_.clear();
-}
-
-void BlockRunner::let_time_pass() {
-  using namespace std::chrono_literals;
-  if (launch_->progress() != progress_seen_) {
-    progress_seen_ = launch_->progress();
-    waiting_since_ = std::chrono::steady_clock::now();
-  } else if (WorkerPool::instance().all_wait() && launch_->exhausted() &&
-             std::chrono::steady_clock::now() - waiting_since_ >
-                 launch_->settings.deadlock_timeout) {
-    fail(cudaErrorLaunchTimeout, describe_block() +
-                                     ": deadlock: " + describe_state(waiting_.front()) +
-                                     ", and every other block that has not finished waits too.");
-    return;
-  }
-  constexpr unsigned kPollsBeforeSleep = 16;
-  if (++idle_polls_ < kPollsBeforeSleep) {
-    std::this_thread::yield();
-  } else {
-    std::this_thread::sleep_for(50us);
-  }
-}
-
-void BlockRunner::stop_waiting() {
-  if (!is_waiting_) return;
-  is_waiting_ = false;
-  launch_->note_progress();
-  WorkerPool::instance().block_goes_on();
-}
-
-// --- Failing
-
-void BlockRunner::fail(cudaError_t error, const std::string& report) {
-  launch_->fail(error, report);
-  failed_ = true;
-}
-
-void BlockRunner::fail_thread(cudaError_t error, const std::string& what) {
-  fail(error, describe_thread(current_) + " " + what);
-  throw ThreadEnded{};
-}
-
-void BlockRunner::unwind_suspended_threads() {
-  waiting_.clear();
-  for (unsigned i = 0; i < threads_.size(); ++i) {
-    if (threads_[i].fiber == nullptr) continue;
-    resume(*threads_[i].fiber);  // suspend() throws there
-  }
-}
-
-// --- Sentences
-
-std::string BlockRunner::describe_block() const {
-  return "Kernel " + function_name(launch_->kernel.function) + ", block " +
-         describe_index(blockIdx);
-}
-
-std::string BlockRunner::describe_thread_index(unsigned thread) const {
-  return "thread " + describe_index(threads_[thread].index);
-}
-
-std::string BlockRunner::describe_thread(unsigned thread) const {
-  return describe_block() + ", thread " + describe_index(threads_[thread].index);
-}
-
-std::string BlockRunner::describe_state(unsigned thread) const {
-  const Thread& t = threads_[thread];
-  const std::string who = describe_thread_index(thread) + " ";
-  switch (t.state) {
-    case State::at_barrier: return who + "waits at the barrier at " + describe_site(t.site);
-    case State::in_warp: return who + "waits for other lanes at " + describe_site(t.site);
-    case State::asleep: {
-      const char* const what[] = {"waits at the mbarrier_wait at ",
-                                  "waits at the named barrier at ",
-                                  "waits for its warpgroup's other threads at "};
-      return who + what[static_cast<int>(t.sleep)] + describe_site(t.site);
-    }
-    case State::waiting: return who + "waits for other blocks at " + describe_site(t.site);
-    case State::finished: return who + "has returned from the kernel";
-    default: return who + "runs";
-  }
-}
-
-std::string BlockRunner::describe_fault(const Fiber& fiber) const {
-  if (fiber.guards(fault_)) return "overflowed its stack.";
-  if (DeviceArena::instance().contains(fault_)) {
-    return "touched " + DeviceArena::instance().describe(fault_) + ".";
-  }
-  char address[32];
-  std::snprintf(address, sizeof address, "%p", fault_);
-  return std::string("touched address ") + address + ", which is no memory.";
-}
-
-std::string BlockRunner::describe_sleeper(unsigned thread) const {
-  if (threads_[thread].sleep == Sleep::mbarrier) {
-    for (const Mbarrier& barrier : mbarriers_) {
-      if (std::ranges::count(barrier.waiting(), thread) > 0) {
-        return describe_state(thread) + ": " + barrier.describe() + ".";
-      }
-    }
-  }
-  for (unsigned i = 0; i < threads_.size(); ++i) {
-    if (threads_[i].state != State::asleep || threads_[i].sleep != threads_[thread].sleep) {
-      return describe_state(thread) + ", but " + describe_state(i) + ".";
-    }
-  }
-  return describe_state(thread) + " for ever.";
-}
-
-std::string BlockRunner::describe_stuck_block() const {
-  // Who waits at an mbarrier may keep others from their barrier: it explains more.
-  for (const Sleep what : {Sleep::mbarrier, Sleep::warpgroup, Sleep::named_barrier}) {
-    for (unsigned i = 0; i < threads_.size(); ++i) {
-      if (threads_[i].state == State::asleep && threads_[i].sleep == what) {
-        return "deadlock: " + describe_sleeper(i);
-      }
-    }
-  }
-  // Some thread waits in vain; another one, in a different state, is the reason.
-  unsigned waits = 0;
-  while (threads_[waits].state == State::finished) ++waits;
-  for (unsigned i = 0; i < threads_.size(); ++i) {
-    if (threads_[i].state == State::in_warp) waits = i;  // the narrower wait explains more
-  }
-  const Warp& warp = warps_[waits / kLanes];
-  const bool in_warp = threads_[waits].state == State::in_warp;
-  const unsigned mask = in_warp ? warp.call_of(waits % kLanes).mask : 0;
-  for (unsigned i = 0; i < threads_.size(); ++i) {
-    const bool other_lane = i / kLanes == waits / kLanes && i != waits && (mask >> i % kLanes & 1u);
-    if (in_warp ? other_lane && threads_[i].state != State::finished &&
-                      (threads_[i].state != State::in_warp ||
-                       !same_call(warp.call_of(i % kLanes), warp.call_of(waits % kLanes)))
-                : threads_[i].state != State::at_barrier) {
-      return (in_warp ? "a warp function that some lanes of its mask never reach: "
-                      : "a barrier that some threads never reach: ") +
-             describe_state(waits) + ", but " + describe_state(i) +
-             (in_warp && threads_[i].state == State::in_warp ? " with another function or mask."
-                                                             : ".");
-    }
-  }
-  return describe_state(waits) + " for ever.";
 }
 
 }  // namespace cuda_on_cpu

@@ -21,6 +21,10 @@
 
 namespace cuda_on_cpu {
 
+/// Thrown through a kernel to end one of its threads. Not an std::exception: no kernel shall catch
+/// it.
+struct ThreadEnded {};
+
 /// The scheduler of a block's threads.
 ///
 /// Threads run on fibers, and a fiber runs thread after thread without a switch for as long as the

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "memory_fault.hpp"
+#include "page.hpp"
 #include "sanitizer.hpp"
 
 namespace cuda_on_cpu {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kGuard = 1024;  ///< at least, on each side; keeps payloads aligned to 1 KiB
 constexpr std::size_t kReserved = std::size_t{1} << 44;

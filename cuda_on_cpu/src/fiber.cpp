@@ -7,6 +7,7 @@
 #include <iterator>
 #include <new>
 
+#include "page.hpp"
 #include "sanitizer.hpp"
 
 namespace cuda_on_cpu {
@@ -14,7 +15,6 @@ namespace {
 
 namespace context = boost::context::detail;
 
-constexpr std::size_t kPage = 4096;
 /// Were all stacks to start at the same offset in a page, their live ends would share few cache
 /// sets.
 constexpr std::size_t kColors = 32;

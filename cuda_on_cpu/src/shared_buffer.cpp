@@ -6,12 +6,12 @@
 #include <new>
 
 #include "model_device.hpp"
+#include "page.hpp"
 #include "sanitizer.hpp"
 
 namespace cuda_on_cpu {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGuard = 1024;
 constexpr std::size_t kCapacity = model::kSharedPerBlockOptin;
 static_assert(kCapacity % kPage + kGuard <= kPage, "the last page has room for the guard band");

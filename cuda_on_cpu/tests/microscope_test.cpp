@@ -122,6 +122,22 @@ TEST_CASE("a stride in shared memory takes as many turns as lanes share a bank")
   }
 }
 
+TEST_CASE("8 and 16 bytes a lane: more lanes at a time if pairs of them load one place") {
+  for (const int bytes : {8, 16}) {
+    for (const int together : {1, 2, 32}) {
+      CAPTURE(bytes);
+      CAPTURE(together);
+      Bench bench;
+      run_shared_wide(bench.to, bytes, together);
+      const Counts loads = bench.counts("line", Operation::load);
+      CHECK(loads.requests == 1);
+      CHECK(loads.wavefronts == bytes / 4 / (together == 1 ? 1 : 2));
+      CHECK(loads.excess == 0);
+      CHECK(bench.counts("line", Operation::store).wavefronts == bytes / 4);
+    }
+  }
+}
+
 TEST_CASE("a transpose: 32 turns without padding, one with it") {
   for (const bool padded : {false, true}) {
     CAPTURE(padded);

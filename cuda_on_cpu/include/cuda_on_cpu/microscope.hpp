@@ -98,6 +98,9 @@ struct Race {
   std::string why;  ///< of a note, or of an asynchronous copy; else empty
 };
 
+/// "RAW", "WAR" or "WAW".
+const char* name_of(Race::Kind kind);
+
 /// A read of memory that nobody wrote.
 struct Unwritten {
   Place place;

@@ -16,6 +16,14 @@
 
 #include <cstdint>
 
+// g++ looks at a guard before each use of a variable of a class that has an assignment of its own
+// (see vector_types.hpp), though nothing constructs it. The microscope would count that.
+#if defined(CUDA_ON_CPU_INSPECT) && !defined(__clang__)
+#define CUDA_ON_CPU_UNGUARDED constinit
+#else
+#define CUDA_ON_CPU_UNGUARDED
+#endif
+
 /// Must come first in its declaration, inside a function: `__shared__ float tile[16][17];`.
 /// Alignment is asked for with `__align__(n)` behind it.
 #define __shared__                                                                           \
@@ -24,7 +32,7 @@
     ::cuda_on_cpu::detail::static_shared_declaration_passed(cuda_on_cpu_probe, __FILE__,     \
                                                             __LINE__);                       \
   }                                                                                          \
-  static thread_local
+  static CUDA_ON_CPU_UNGUARDED thread_local
 
 namespace cuda_on_cpu::detail {
 

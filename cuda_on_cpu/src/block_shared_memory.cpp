@@ -1,0 +1,66 @@
+/// @file
+/// @brief A block's shared memory as instructions know it: by addresses of 18 bits.
+#include <cstdint>
+#include <cuda_on_cpu/static_shared.hpp>
+#include <functional>
+
+#include "block_runner.hpp"
+#include "model_device.hpp"
+#include "static_shared_registry.hpp"
+
+namespace cuda_on_cpu {
+
+namespace {
+
+// Dynamic shared memory comes first, behind what the system reserves; static shared memory last.
+// Both keep their addresses modulo kSharedUnit, which swizzles depend on.
+constexpr std::size_t kSharedUnit = 1024;
+constexpr std::size_t kDynamicAt = model::kSharedReserved;
+constexpr std::size_t kStaticAt = kDynamicAt + model::kSharedPerBlockOptin + kSharedUnit;
+constexpr std::size_t kSharedEnd = std::size_t{1} << 18;
+static_assert(kDynamicAt % kSharedUnit == 0 && kStaticAt % kSharedUnit == 0);
+
+std::size_t distance(const void* from, const void* to) {
+  return static_cast<std::size_t>(static_cast<const unsigned char*>(to) -
+                                  static_cast<const unsigned char*>(from));
+}
+
+}  // namespace
+
+bool BlockRunner::in_shared(const void* pointer, std::size_t bytes) const {
+  const auto holds = [=](const void* begin, std::size_t size) {
+    const std::less_equal<> is_not_above;
+    const auto* const first = static_cast<const unsigned char*>(pointer);
+    const auto* const from = static_cast<const unsigned char*>(begin);
+    return is_not_above(from, first) && is_not_above(first, from + size) &&
+           bytes <= distance(first, from + size);
+  };
+  if (holds(shared_.data(), shared_.bytes())) return true;
+  const StaticSharedPlace place = find_static_shared(pointer);
+  return place.begin != nullptr && holds(place.begin, place.bytes);
+}
+
+unsigned BlockRunner::shared_address(const void* pointer) {
+  if (!in_shared(pointer, 0)) return ~0u;
+  const StaticSharedPlace place = find_static_shared(pointer);
+  if (place.begin == nullptr) {
+    return static_cast<unsigned>(kDynamicAt + distance(shared_.data(), pointer));
+  }
+  static_shared_ = place.begin - reinterpret_cast<std::uintptr_t>(place.begin) % kSharedUnit;
+  const std::size_t address = kStaticAt + distance(static_shared_, pointer);
+  return address < kSharedEnd ? static_cast<unsigned>(address) : ~0u;
+}
+
+SharedRange BlockRunner::shared_range(unsigned address) const {
+  if (address < kStaticAt) {
+    return {static_cast<const unsigned char*>(shared_.data()), kDynamicAt,
+            static_cast<std::uint32_t>(shared_.bytes())};
+  }
+  const StaticSharedPlace place = find_static_shared(static_shared_ + (address - kStaticAt));
+  if (place.begin == nullptr) return {};
+  return {place.begin,
+          static_cast<std::uint32_t>(kStaticAt + distance(static_shared_, place.begin)),
+          static_cast<std::uint32_t>(place.bytes)};
+}
+
+}  // namespace cuda_on_cpu
