@@ -16,6 +16,10 @@
 /// lines, its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an
 /// SM issues one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the
 /// arithmetic peak.
+/// @expect loads_per_output.x 4 * 5 * 5 = 100, one for each multiply-add
+/// @expect loads_per_output.weights 4 * 5 * 5 = 100, another one
+/// @expect sectors_per_request.weights.load 1, a single address for the warp
+/// @expect sectors_per_request.x.load (4 + 4 * 5) / 5 = 4.8, of 5 taps 1 begins a sector
 /// **Costs.** Every input is loaded again for each output that reads it. Declines other layouts
 /// than NCHW and other types than float32.
 /// **Try.** Make the block 8 x 32 threads instead of 32 x 8 (kBlockQ = 8, kBlockP = 32). How many

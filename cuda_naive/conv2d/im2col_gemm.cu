@@ -23,6 +23,11 @@
 /// written once and read K/G times. Two launches an image. ReLU reads y and writes it once more: at
 /// B4, 2 x 26 MB, 13 us at 4 TB/s, less where y is still in the L2 cache. Fused into the kernel
 /// that has the sums, as in implicit_gemm_cp_async.cu, ReLU costs an instruction an output.
+/// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
+/// @expect lanes_per_output.workspace.store 144 * 256 / (64 * 256) = 2.25, columns, once
+/// @expect loads_per_output.workspace 16 * 3 * 3 = 144, and read once a filter
+/// @expect loads_per_output.weights 16 * 3 * 3 = 144
+/// @expect launches 2, for an image
 /// **Costs.** Workspace for the columns of one image. Declines P * Q or C/groups * R * S of 2^31
 /// and more, other layouts than NCHW and other types than float32.
 /// **Try.** Let the product apply the activation and leave out the third kernel. By how much do the

@@ -24,6 +24,11 @@
 /// starts 128 multiply-adds or other instructions a cycle: at most 1/60 of the peak, about 1.2
 /// TFLOP/s on an H200, 200 ms for B10 (64x512x28x28, 512 filters 3x3), some three times slower than
 /// direct.cu, which does the same sums by counting up.
+/// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
+/// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) = 132.25, of 16 * 3 rows of taps 46 are in x
+/// @expect loads_per_output.weights 16 * 46 * 46 / (16 * 16) = 132.25, as in direct.cu
+/// @expect launches 1, no columns are made
+/// @expect barriers_per_block 0
 /// **Costs.** No workspace. Declines other layouts than NCHW, other types than float32, and filters
 /// of 2^31 weights and more.
 /// **Try.** Replace the two divisions by counters for c, r and s that the loop moves on. What is

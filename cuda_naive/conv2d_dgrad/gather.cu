@@ -19,6 +19,10 @@
 /// **Expect.** Two loads (dy, w) for each multiply-add, as in cuda_naive/conv2d/direct.cu. With
 /// stride 2 (B3), a pixel has an output for every second tap along each axis only, and its
 /// neighbour along w has one for the other taps: half of the warp waits at any tap.
+/// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) = 529, one for each multiply-add
+/// @expect loads_per_output.weights 64 * 46 * 46 / (16 * 16) = 529, another one; 46 of 48 taps
+/// @expect lanes_per_output.dx.store 1, no atomics
+/// @expect barriers_per_block 0
 /// **Costs.** A division and a remainder for each tap and axis, outside of the loop over k.
 /// Declined: other layouts than NCHW, other types than float32.
 /// **Try.** Give the lanes of a warp pixels with the same remainder, w = residue + stride * lane.

@@ -14,6 +14,9 @@
 /// **Expect.** Two loads for each multiply-add, and too few threads: B1's 6 filters of 6 x 6 on 6
 /// channels are 1296 weights, six blocks on a GPU of 132 SMs, each thread with a chain of N * P * Q
 /// additions. Forward has the opposite shape; parallelism that suits one does not suit the other.
+/// @expect loads_per_output.x 64 * 16 * 46 * 46 / 9280 = 233.49, one for each multiply-add
+/// @expect loads_per_output.dy 64 * (16 * 46 * 46 + 16 * 16) / 9280 = 235.26, and for db
+/// @expect blocks 64 * 16 * 9 / 256 + 1 = 37, too few for a GPU
 /// **Costs.** The threads of db read different planes, so none of their loads is coalesced.
 /// Declined: other layouts than NCHW, other types than float32.
 /// **Try.** Let the 32 lanes of a warp share a weight: each adds up every 32nd output, then

@@ -16,6 +16,10 @@
 /// load of a reads one address. Each row of a is read N / 32 times and each column of b M times,
 /// mostly from the caches. In a cycle, an SM serves one warp's load and could start four warps'
 /// multiply-adds: at most 1/8 of the arithmetic peak.
+/// @expect loads_per_output.a 64, one for each multiply-add
+/// @expect loads_per_output.b 64, another one
+/// @expect sectors_per_request.a.load 1, a single address for the warp
+/// @expect sectors_per_request.b.load 32 * 4 / 32 = 4, a cache line
 /// **Costs.** Nothing is declined.
 /// **Try.** Set kBlockN to 8 and kBlockM to 32. How many addresses does a warp's load of a touch
 /// now, and how many bytes does its load of b bring?
@@ -28,10 +32,13 @@ namespace {
 
 constexpr int kBlockN = 32;  ///< Threads along n: one warp, 128 bytes of a row of c.
 constexpr int kBlockM = 8;   ///< Threads along m.
+/// Of 256 threads on an SM: up to 48 registers, so that loads need not wait for one another.
+[[maybe_unused]] constexpr int kBlocks = 5;
 
 /// a [M][K], b [K][N], c [M][N]: one thread an element of c.
 /// Grid (ceil(N/32), <= ceil(M/8)), block (32, 8).
-__global__ void gemm_direct(GemmProblem gemm, const float* a, const float* b, float* c) {
+__global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
+    gemm_direct(GemmProblem gemm, const float* a, const float* b, float* c) {
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
   const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
   if (n >= N) return;

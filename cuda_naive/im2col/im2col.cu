@@ -21,6 +21,10 @@
 /// **Expect.** One load and one store for each element of col. Stores are coalesced; loads are too
 /// where the stride is 1. The 64-bit divisions that decode an item take some hundred instructions,
 /// but only once a window.
+/// @expect loads_per_output.x 1
+/// @expect lanes_per_output.col.store 1
+/// @expect sectors_per_request.col.store 4, coalesced
+/// @expect launches 2, one an image
 /// **Costs.** A launch takes some microseconds, there are N of them, and a small image does not
 /// fill the GPU. Declines layouts other than NCHW, and types other than float32.
 /// **Try.** Let neighbouring threads take neighbouring channels of one window. Which bytes does a

@@ -23,6 +23,9 @@
 /// **Expect.** KV * N loads and as many stores of single cells, each a memory transaction of
 /// 32 bytes: 3.4 million in a sweep (sweep-subm3-pairs). And an atomic addition a pair,
 /// 0.79 million, on 27 counters that all threads share.
+/// @expect lanes.workspace.atomic 512 + 3838 = 4350, one a site, one a pair
+/// @expect lanes.coords.load 4 * (2 * 27 + 3) * 512 = 116736, two passes over taps, 3 over sites
+/// @expect lanes.pairs.store 3 * 3838 = 11514, tap and two rows of 3838 pairs
 /// **Costs.** 4 bytes a cell, present or not: 0.8 GB for 1600 x 1600 x 80. Lists of 8 * KV * N
 /// bytes, mostly empty. The order of a tap's pairs is that of the atomics, another in each run.
 /// Declined: other forms than pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.

@@ -22,6 +22,10 @@
 /// once for each 8 bits of a key. A sweep (sweep-k3s2-pairs) has 3.4 million keys of 25 bits,
 /// 0.2 GB in four passes, and 0.42 million pairs. Each pair is an atomic addition to one of KV
 /// counters in phase 1 (to count), and another one in phase 2 (for its place).
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
+/// @expect lanes.coords.load 4 * (27 + 2) * 512 = 59392, one pass over taps, two over sites
+/// @expect lanes.global.atomic 2 * 1470 = 2940, two for each of 1470 pairs
+/// @expect lanes.pairs.store 3 * 1470 = 4410
 /// **Costs.** Temporary memory of 24 * KV * N bytes or more, most of it for fillers; a grid of
 /// 4 bytes for each cell of the outputs' extents. The inputs are sorted, too, to find duplicates.
 /// The order of a tap's pairs is another in each run. Declined: other forms than pairs, mode subm,

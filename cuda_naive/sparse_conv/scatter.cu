@@ -20,6 +20,11 @@
 /// of one address. The L2 cache does pairs * Cout atomics, at most KV for an address, so they
 /// hardly ever meet. Before, y is filled with the bias or with zeros; an activation is another pass
 /// over y.
+/// @expect loads_per_output.features 3838 * 32 / 512 = 239.875, of 3838 pairs, for all products
+/// @expect loads_per_output.weights 3838 * 32 / 512 = 239.875, another one
+/// @expect lanes_per_output.y.atomic 3838 / 512 = 7.496, one for 32 multiply-adds
+/// @expect sectors_per_request.weights.load 4, coalesced
+/// @expect sectors_per_request.features.load 1, one address
 /// **Costs.** Not deterministic. Where Cout is no multiple of 32, a warp spans two pairs or more.
 /// Declines other types than float32.
 /// **Try.** Give a thread four neighbouring output channels of its pair. How many loads of features

@@ -18,6 +18,10 @@
 /// threads, which have neighbouring ci, read addresses that lie Cout floats apart. Each of these 32
 /// cache lines is used again in the next steps, if it is still there. pairs * Cin atomics, at most
 /// KV for an address. dx is zeroed first.
+/// @expect sectors_per_request.weights.load 32, not coalesced
+/// @expect sectors_per_request.dy.load 1, one address
+/// @expect loads_per_output.weights 3838 * 32 / 512 = 239.875, of 3838 pairs, for all products
+/// @expect lanes_per_output.dx.atomic 3838 / 512 = 7.496
 /// **Costs.** Not deterministic. Declines other types than float32.
 /// **Try.** Transpose the weights of all taps in a kernel before, and read them so. Which loads are
 /// coalesced now, and what does the transposition cost beside the rest?

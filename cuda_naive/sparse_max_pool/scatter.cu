@@ -22,6 +22,9 @@
 /// **Expect.** pairs * C atomics of 8 bytes, done by the L2 cache; at most KV of them meet at an
 /// address. Unlike a sum, a maximum does not depend on the order: the rung is deterministic, in
 /// spite of its atomics.
+/// @expect lanes.workspace.atomic 3838 * 32 = 122816, of 3838 pairs
+/// @expect bytes_per_lane.workspace.atomic 8
+/// @expect launches 2, offers; then winners
 /// **Costs.** Workspace: 8 bytes for each element of y, zeroed, changed and read again. A thread
 /// divides by C to find its pair.
 /// **Try.** Leave the line for NaN out of rank_of(). Which NaN still wins, and which one loses to

@@ -17,6 +17,9 @@
 /// **Expect.** M * C atomics, fewer than any scatter over pairs, and 8 bytes read for each. Loads
 /// are coalesced; neighbouring channels often have the same winner, and then so are the atomics. dx
 /// is zeroed first.
+/// @expect lanes_per_output.dx.atomic 1, of as many inputs as outputs
+/// @expect loads_per_output.argmax 1
+/// @expect loads_per_output.dy 1
 /// **Costs.** Not deterministic: where three or more gradients meet, their order decides the last
 /// bits.
 /// **Try.** Put a plain addition in the place of atomicAdd(). Which tests still pass, and why?

@@ -16,6 +16,9 @@
 /// **Expect.** Zeroing runs at the speed of memory. Of every sector of 32 bytes that the scatter
 /// writes it fills 4: its traffic is at least eight times its useful bytes. No two threads write
 /// the same element: the sites are distinct.
+/// @expect sectors_per_request.x.store 32, 4 bytes of each
+/// @expect lanes_per_output.x.store 512 / 1728 = 0.296, sites of cells
+/// @expect loads_per_output.coords 4 * 512 / 1728 = 1.185, each thread decodes its site
 /// **Costs.** Each thread decodes the site of its row again. Where most cells are empty the zeroing
 /// is nearly all there is to do, and this rung is hard to beat.
 /// **Try.** Let neighbouring threads have neighbouring rows instead of channels. Which of the two

@@ -15,6 +15,9 @@
 /// **Expect.** A few dozen instructions a block, nothing beside the thousands of a tile's product.
 /// The map itself is a poor one: P blocks that run at once span P / tiles_n tile rows but all tile
 /// columns.
+/// @expect blocks 16 * 16 = 256, a tile each
+/// @expect lanes_per_output.units.store 1
+/// @expect launches 1
 /// **Costs.** Knows row_major alone; the other maps are declined.
 /// **Try.** Exchange the roles of m and n, so that neighbouring blocks go down a column. For which
 /// shapes do the blocks that run at once then need fewer tile rows and columns together?

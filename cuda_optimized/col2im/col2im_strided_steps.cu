@@ -24,6 +24,9 @@
 /// axis. The divisions are by numbers that the host knows, hence multiplications, and a fixed
 /// number of them a pixel. A copy of the bytes of B3 or B4 takes 61 us; this takes several times as
 /// long, as loads have 4 bytes, and each sum waits for its load.
+/// @expect loads_per_output.col 9 * 32 * 64 / (34 * 66) = 8.214, as before: the terms
+/// @expect bytes_per_lane.col.load 4
+/// @expect lanes_per_output.x.store 1
 /// **Costs.** A dozen constants. Declines NHWC, other types, and 2^31 or more pixels in a channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
 #include "core/im2col_problem.hpp"

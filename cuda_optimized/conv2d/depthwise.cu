@@ -21,6 +21,11 @@
 /// **Expect.** B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads of pairs
 /// and 126 multiply-adds for 14 outputs. With so little arithmetic the *instructions* count, not
 /// the bytes: so a thread takes a whole row, and finds its place by multiplications (FastDivision).
+/// @expect on --n 1 --c 8 --h 14 --w 14 --k 8 --r 3 --s 3 --pad 1 --groups 8
+/// @expect loads_per_output.x 49 / 196 = 0.25, each plane once, in vectors
+/// @expect bytes_per_lane.x.async 16
+/// @expect lanes_per_output.y.store 49 / 196 = 0.25
+/// @expect loads_per_output.shared (21 - 1 + 49 / 14) / 14 = 1.679, less padding; outputs
 /// **Costs.** The outputs pass through shared memory as well. Only 3 x 3 and 5 x 5 with stride 1 or
 /// 2 are compiled in; all others load R * S values an output. Declined: more than one input channel
 /// a group, more than 8 filters a channel, rows too long for shared memory.

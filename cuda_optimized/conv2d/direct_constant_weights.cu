@@ -20,6 +20,10 @@
 /// **Expect.** One load from shared memory for each multiply-add instead of two loads: about twice
 /// the speed of direct_tiled, and at most a quarter of the arithmetic peak, because an SM issues
 /// one warp-wide load a cycle, but four warp-wide multiply-adds.
+/// @expect loads_per_output.global 4 * (7 + 5) * (31 + 5) / 256 = 6.75, of x alone
+/// @expect loads_per_output.shared 4 * 5 * 5 = 100, one for each multiply-add
+/// @expect loads_per_output.constant 4 * 5 * 5 = 100, which come another way
+/// @expect launches 1, for 800 weights
 /// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. All launches
 /// of this rung in the process share the one constant memory: runs must follow one another in one
 /// stream. Declined: filters of more than 16384 taps and windows larger than shared memory; also

@@ -22,6 +22,10 @@
 /// choice of how much is fetched ahead: all vectors and weights of a tile, also of a large one, and
 /// two channels early. B1 (1x6x768x512, 6 filters 6x6) has 6 channels of 7 KB each: three stages
 /// of three blocks are 63 KB of an SM's shared memory.
+/// @expect lanes.global.load 0, nothing passes through registers
+/// @expect bytes_per_lane.x.async 16
+/// @expect requests_per_block.x.async 4 * 12 = 48, of 32 vectors each
+/// @expect barriers_per_block 4 + 1 = 5, one a channel and one behind a tile
 /// **Costs.** A third stage in shared memory, or a smaller tile where three do not fit. Where W is
 /// not a multiple of 4, a copy for each float. Before compute capability 8.0 there is no
 /// `cp.async`, and the same code loads and stores. All else as in direct_double_buffered.

@@ -18,6 +18,10 @@
 ///
 /// **Expect.** At 67 TFLOP/s the arithmetic of B11 (16x1x161x700, 32 filters 5x20, stride 2) takes
 /// 41 us, that of B3 (32x3x224x224, 64 filters 7x7, stride 2) 113.
+/// @expect on --n 1 --c 4 --h 67 --w 132 --k 8 --r 5 --s 5 --stride 2
+/// @expect loads_per_output.shared 4 * (2 * 5 * 4 + 5 * 5 * 2) / 64 + 1 = 6.625, 2 vectors a plane
+/// @expect excess.shared.load 0, also with a stride
+/// @expect bytes_per_lane.x.async 4, sorting takes single floats
 /// **Costs.** Columns that are sorted are copied as single floats. A row of the window does not
 /// move up to the next pixel row: it is loaded for each. Compiled in are 3 x 3, 5 x 5, 7 x 7 and 5
 /// x 20 with stride 2; all else is left to direct_row_tile.cu, which also has stride 1.

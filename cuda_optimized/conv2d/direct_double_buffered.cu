@@ -18,6 +18,10 @@
 /// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the block's own
 /// arithmetic; before, only the other blocks of the SM hid a part of it. Three blocks an SM still
 /// fit, with at most 168 registers a thread (B1). The three channels of B2 leave little to overlap.
+/// @expect barriers_per_block 4, one a channel
+/// @expect loads_per_output.x 4 * 36 * (10 + 9) / 2 / (8 * 32 * 32) = 0.167, no more than before
+/// @expect loads_per_output.shared 4 * (5 * 12 + 5 * 5 * 2) / 64 = 6.875, as before
+/// @expect races 0, two tiles are enough
 /// **Costs.** 30 registers: four vectors, their places, two weights. A second tile in shared
 /// memory. With one channel a group (depthwise) there is no next channel, and direct_float4 is the
 /// better rung. A thread fetches at most 4 vectors and 2 weights ahead; what larger tiles (strides

@@ -22,6 +22,10 @@
 /// weights, beside 1728 multiply-adds. B2 (1x3x1920x2400, 3 filters 3x3) has an eighth of these
 /// multiply-adds for almost as many loads, and gains more. Counting vectors instead of rows and
 /// columns also leaves no lane idle at the end of a row.
+/// @expect bytes_per_lane.x.load 16, vectors alone
+/// @expect requests_per_block.x.load 4 * 12 = 48, of 32 vectors; of rows 4 * 72
+/// @expect loads_per_output.x 4 * 36 * (10 + 9) / 2 / (8 * 32 * 32) = 0.167, 10 or 9 vectors a row
+/// @expect barriers_per_block 2 * 4 = 8, two a channel as before
 /// **Costs.** Three to six columns of the tile are not used. The rest as in direct_register_tile.
 /// **Try.** Time a problem with W = 510 instead of 512. Which loads does the rung use then, and how
 /// much of its gain over direct_register_tile is left?

@@ -23,6 +23,11 @@
 /// TFLOP/s 49 us; each 16 of them need 26 cycles of shared memory (8 loads of x, 4 of weights, one
 /// of taps): 29 us; y's 103 MB take 26 us. All at once, 60 to 70 us. B11 (16x1x161x700, 32 filters
 /// 5x20, stride 2): 30 us.
+/// @expect on --n 1 --c 3 --h 34 --w 66 --k 64 --r 3 --s 3 --dtype tf32
+/// @expect loads_per_output.x 3 * 4 * 66 / (2 * 64 * 64) = 0.097, the patch of 2 x 64 pixels, once
+/// @expect bytes_per_lane.y.store 16, four neighbours
+/// @expect sectors_per_request.y.store 16
+/// @expect launches 1, nothing is prepared
 /// **Costs.** Filters come 16 at a time: with 3 or 6 (B2, B1) direct_row_tile.cu is faster.
 /// Declined: fp32, NHWC, compute capability below 8.0, what is too large for shared memory.
 /// **Try.** Give the patch the pitch of a plain array. How many cycles does the load of x then take

@@ -22,6 +22,10 @@
 /// **Expect.** At 6 x 6 and 6 output channels (B1), 13 loads of x from shared memory and 12 of
 /// weights for 288 multiply-adds: these loads are no longer the limit. What is left is the wait for
 /// the copy, 22 loads a thread and channel. B7 needs one launch instead of 171.
+/// @expect loads_per_output.shared 4 * (5 * 12 + 5 * 5 * 2) / 64 = 6.875, for 64 sums
+/// @expect loads_per_output.x 4 * 36 * 36 / (8 * 32 * 32) = 0.633, once for 8 filters
+/// @expect loads_per_output.weights 4 * 5 * 5 * 8 / (8 * 32 * 32) = 0.098, once a block
+/// @expect excess.shared.load 0
 /// **Costs.** 7 x 7 outputs are a block of only 8 threads. x is read again for each 8 output
 /// channels. Only square filters of 1, 3, 5, 6, 7 and 11 share values along the column. A
 /// horizontal stride makes bank conflicts. Declined: over 64 KB for the inputs of 8 outputs and a

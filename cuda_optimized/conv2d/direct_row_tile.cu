@@ -20,6 +20,10 @@
 /// **Expect.** B1 (1x6x768x512, 6 filters 6x6): 21 loads of x and at least 54 of weights from
 /// shared memory for 1728 multiply-adds a channel; 384 blocks, three an SM, all at once. At 67
 /// TFLOP/s its arithmetic takes 15 us; B2's 110 MB take 28 us at 4 TB/s.
+/// @expect loads_per_output.shared 4 * (6 * 2 + 5 * 5 * 2) / 64 + 1 = 4.875, vectors; and sums
+/// @expect lanes_per_output.shared.store 1, a warp passes its sums on
+/// @expect sectors_per_request.y.store 4, 32 neighbours
+/// @expect excess.shared.load 0
 /// **Costs.** With many channels and filters x is read K / 32 times, and implicit_gemm_cp_async.cu
 /// is faster. Compiled in are 3 x 3 to 11 x 11 with stride 1; all else is left to
 /// direct_cp_async.cu and direct_tiled.cu. Declined: NHWC, other types, what those decline.

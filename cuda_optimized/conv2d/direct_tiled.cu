@@ -22,6 +22,10 @@
 /// multiply-add, x from shared memory and the weight through the L1 cache, and an SM issues one
 /// warp-wide load a cycle of either kind. Only the bounds checks are saved. Shared memory alone
 /// does not pay.
+/// @expect loads_per_output.x 4 * (7 + 5) * (31 + 5) / 256 = 6.75, the tile with its halo
+/// @expect loads_per_output.shared 4 * 5 * 5 = 100, one for each multiply-add
+/// @expect loads_per_output.weights 4 * 5 * 5 = 100, the other one
+/// @expect barriers_per_block 2 * 4 = 8, two a channel
 /// **Costs.** Two barriers a channel. The tile is halved until its inputs fit into 64 KB; declined
 /// is only a window that does not fit alone. Declines other layouts than NCHW and other types than
 /// float32.

@@ -23,6 +23,12 @@
 /// multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x, and an SM
 /// has only two blocks to take turns: with 65 % of the issue slots used, 33 TFLOP/s, 7.2 ms for B10
 /// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
+/// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
+/// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, of the table, for each of x
+/// @expect sectors_per_request.workspace.load 1, the same entry for the whole warp
+/// @expect bytes_per_lane.workspace.load 16
+/// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, as before; 46 of 48 taps in x
+/// @expect launches 2
 /// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
 /// Declines filters with R + S over 63, and what implicit_gemm_tiled.cu declines.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it

@@ -22,6 +22,11 @@
 /// mma.sync can reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220, 1.1
 /// ms for B10. Where tiles are too few, blocks share the sums of a tile: the model that chooses
 /// tile and parts expects 56 us for B6, and 52 for B7, with five parts.
+/// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
+/// @expect loads_per_output.x 32 * 3 * 3 / 64 / 4 = 1.125, a tile has 64 filters, a copy 4 channels
+/// @expect bytes_per_lane.x.async 16
+/// @expect loads_per_output.workspace 32 * 3 * 3 / 64 / 4 = 1.125, rounded weights
+/// @expect excess.shared.load 0, of ldmatrix
 /// **Costs.** Workspace for rounded weights and parts of y. A tile has at least 64 filters (or 16):
 /// groups with fewer leave it partly empty. Unless C / groups is a multiple of 4, copies have 4
 /// bytes. Declined: fp32, NCHW, other maps, GPUs before compute capability 8.0.

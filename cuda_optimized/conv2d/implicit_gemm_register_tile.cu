@@ -22,6 +22,11 @@
 /// 440 instructions. With all else there are 1050 for 512 multiply-adds, 32 TFLOP/s at best on an
 /// H200. A division is one long chain; if 70 % of the issue slots are used, 22 TFLOP/s: 11 ms for
 /// B10 (64x512x28x28, 512 filters 3x3). B4, with 64 filters, decodes twice as much for each.
+/// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
+/// @expect loads_per_output.shared 16 * 3 * 3 * (4 + 4) / (4 * 4) = 72, in a small tile 4 x 4 sums
+/// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, 32 filters; 46 of 48 taps
+/// @expect barriers_per_block 2 * 144 / 8 = 36, two a step of 8
+/// @expect excess.shared.load 0
 /// **Costs.** 64 registers for the sums. Tiles are 64 x 128 where half of a large tile would be
 /// empty or large tiles are few, and 32 x 32 for small problems; those decode more for each
 /// multiply-add. B7 (32x512x7x7) has only 104 tiles of 64 x 128. Declines what

@@ -21,6 +21,11 @@
 /// which a single one cannot. The model expects 182 us for B7 with five parts, 284 without; 170 for
 /// B6 (32x256x14x14, 256 filters 3x3) with two, 284 without. All others of B3 to B11 have more
 /// tiles than the SMs hold at a time, and are best left whole.
+/// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --map split_k
+/// @expect lanes_per_output.workspace.store 9 / 4 + 9 / 16 = 2.8125, nine parts in vectors; packing
+/// @expect lanes_per_output.workspace.load 9, one of each part
+/// @expect loads_per_output.x 16 * 3 * 3 / 64 = 2.25, parts allow tiles of 64 x 128
+/// @expect launches 3, packing, parts, their sum
 /// **Costs.** A workspace of as many copies of y as there are parts. Takes the map row_major, where
 /// it chooses the number of parts itself, and split_k, where there are at least two. Declines all
 /// other maps, and else what implicit_gemm_cp_async.cu declines.
@@ -30,13 +35,13 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "core/tile_map_problem.hpp"
 #include "cuda_optimized/conv2d/gather_taps.cuh"
 #include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d/product_sizes.cuh"
 #include "cuda_optimized/conv2d/split_model.cuh"
 #include "cuda_optimized/conv2d/store_images.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -44,26 +49,28 @@ namespace {
 [[maybe_unused]] constexpr int kThreads = 256;  ///< Threads of a block that adds parts.
 
 /// x [N][C][H][W], packed [groups][k_rows][padded_m].
-/// Grid walk.plane * splits * groups, block T::kThreads.
+/// Grid m_tiles * n_tiles * groups * splits, block T::kThreads.
 /// @tparam Gather GatherTapByTap or GatherByTable
 /// @tparam Store StoreImages, or StoreParts where there are several splits
 template <class T, template <class> class Gather, class Store>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
-    conv2d_implicit_gemm_split_k(GatheredProduct product, tile_map::Walk walk, int splits,
-                                 Store store, const float* x, const float* packed) {
+    conv2d_implicit_gemm_split_k(GatheredProduct product, int splits, Store store, const float* x,
+                                 const float* packed) {
   float* const w_tiles = dynamic_shared<float>();             // [stage][k][m]
   float* const x_tiles = w_tiles + T::kStages * T::kFloatsA;  // [stage][k][n]
   auto* const table = reinterpret_cast<TapOffset*>(w_tiles + T::kFloats);
 
   const int thread = static_cast<int>(threadIdx.x);
-  tile_map::Tile at;                                            // pixels down, channels across
-  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;      // the whole block, at once
-  const int plane = static_cast<int>(blockIdx.x / walk.plane);  // of a split of a group
-  const BlockPlace place{at.n * T::kBlockM, at.m * T::kBlockN, plane / splits, plane % splits};
-  const auto step_of = [&](int split) {
-    return static_cast<int>(std::int64_t{product.steps} * split / splits);
-  };
-  const int begin = step_of(place.split), end = step_of(place.split + 1);
+  // The digits of the block's number, the channels first: blocks with the same pixels are
+  // neighbours, so that what they gather is still in the L2 cache.
+  const Divided m = divided(static_cast<int>(blockIdx.x), product.m_tiles);
+  const Divided n = divided(m.quotient, product.n_tiles);
+  const Divided group = divided(n.quotient, product.groups);
+  const BlockPlace place{m.remainder * T::kBlockM, n.remainder * T::kBlockN, group.remainder,
+                         group.quotient};
+  const Divided share = divided(product.steps, splits);  // the first splits take one step more
+  const int begin = place.split * share.quotient + min(place.split, share.remainder);
+  const int end = begin + share.quotient + (place.split < share.remainder ? 1 : 0);
   if constexpr (Gather<T>::kTable) {
     Gather<T>::fill(product, table);
     __syncthreads();  // separates these stores from all loads of the table
@@ -113,17 +120,6 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   }
   __syncthreads();  // separates the last loads from the stores of store()
   store.store(product, place, tile, sums, w_tiles);
-}
-
-/// The tiles of a product, as maps count them: pixels down, channels across. By the map row_major,
-/// blocks with the same pixels are neighbours, so that what they gather is still in the L2 cache.
-TileMapProblem tiles_of(const GatheredProduct& product, int splits, TileMap map) {
-  return {.map = map,
-          .tiles_m = product.n_tiles,
-          .tiles_n = product.m_tiles,
-          .k_steps = product.steps,
-          .splits = splits,
-          .batch = product.groups};
 }
 
 /// Writes the sums of a part to parts [splits][channels][pitch(): pixels, rounded up to 4].
@@ -200,15 +196,15 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 
 /// Launches the product with blocks of T.
 template <class T, class Store>
-void launch_with(const GatheredProduct& product, int splits, TileMap map, const Store& store,
-                 const float* x, const float* packed) {
-  const tile_map::Walk walk(tiles_of(product, splits, map));
-  const std::int64_t blocks = std::int64_t{walk.plane} * splits * product.groups;
+void launch_with(const GatheredProduct& product, int splits, const Store& store, const float* x,
+                 const float* packed) {
+  const std::int64_t blocks =
+      std::int64_t{product.m_tiles} * product.n_tiles * product.groups * splits;
   const std::size_t shared = T::kFloats * sizeof(float) + table_bytes(product);
   launch(product.table ? conv2d_implicit_gemm_split_k<T, GatherByTable, Store>
                        : conv2d_implicit_gemm_split_k<T, GatherTapByTap, Store>,
-         {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), shared}, product, walk, splits,
-         store, x, packed);
+         {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), shared}, product, splits, store,
+         x, packed);
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
@@ -220,11 +216,11 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
     float* y = arrays.y;
     if (splits == 1) {
       const StoreImages store(product, y, bias, conv.activation);
-      launch_with<T>(product, splits, conv.map, store, arrays.x, packed);
+      launch_with<T>(product, splits, store, arrays.x, packed);
       return std::size_t{0};
     }
     float* const parts = packed + product.packed_floats();  // whole tiles: aligned as well
-    launch_with<T>(product, splits, conv.map, StoreParts{parts}, arrays.x, packed);
+    launch_with<T>(product, splits, StoreParts{parts}, arrays.x, packed);
     const std::int64_t count = product.channels() * StoreParts::pitch(product);
     launch(conv2d_add_parts, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)},
            product, splits, static_cast<const float*>(parts), bias, conv.activation, y);

@@ -23,6 +23,11 @@
 /// and the copies there are 6.5 instructions for a multiply-add. Of the 65 TFLOP/s of an H200, 10
 /// are left; if four fifths of the issue slots are used, 8: 30 ms for B10 (64x512x28x28, 512
 /// filters 3x3), 0.93 ms for B4 (32x64x56x56, 64 filters 3x3).
+/// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
+/// @expect loads_per_output.weights 16 * 3 * 3 / 32 = 4.5, for 32 pixels each
+/// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, 32 filters; 46 of 48 taps
+/// @expect loads_per_output.shared 5 * 32 * (4 + 1) / 4 = 200, 5 values for 4 sums, as written
+/// @expect barriers_per_block 2 * 5 = 10, two a step of 32
 /// **Costs.** Two barriers a step, and 8 KB of shared memory. Edges are computed as whole tiles.
 /// Declines layouts other than NCHW, types other than float32, maps other than row_major, and
 /// products whose sizes do not fit 31 bits.

@@ -20,6 +20,11 @@
 /// 64 multiply-adds, and shared memory's 128 bytes a cycle are the limit; with 512 (B10) it is the
 /// tensor cores: 330 to 390 TFLOP/s, 0.6 to 0.7 ms. 1 x 1 filters (B5, B8) wait for memory. B6 and
 /// B7 have fewer large tiles than the GPU has SMs: smaller tiles, or sums in parts.
+/// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
+/// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
+/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288, 128 pixels or 64 filters
+/// @expect lanes.global.load 0
 /// **Costs.** nchw arrays are transposed first. What the engine cannot take (stride over 8, padding
 /// over 128, channels of a group not in fours) the producer warp gathers: right, and slow. Loads
 /// always bring 32 channels: a depthwise convolution wastes 31. Declined: fp32 problems, filters of

@@ -22,6 +22,10 @@
 /// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB moved once, 4.4 us from and to L2; im2col and
 /// col2im would move nine times as much. As in the forward pass, the instructions that find a place
 /// count for more than the bytes: twice the time of a copy.
+/// @expect on --n 1 --c 8 --h 14 --w 14 --k 8 --r 3 --s 3 --pad 1 --groups 8
+/// @expect loads_per_output.dy 49 / 196 = 0.25, each plane once, in vectors
+/// @expect bytes_per_lane.dy.async 16
+/// @expect lanes_per_output.dx.store 49 / 196 = 0.25
 /// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
 /// and element. Declined: more than one input channel a group, more than 8 filters a channel, and
 /// rows too long for shared memory to hold one of dx and those of dy that read it.

@@ -18,6 +18,10 @@
 /// **Expect.** Two launches for as many images as the workspace holds. Each element of col is
 /// written and read once, 8 bytes for K/G multiply-adds: with few output channels a group that
 /// dominates.
+/// @expect lanes_per_output.workspace.store 9, an element of col is written once
+/// @expect loads_per_output.workspace 9 * 46 * 46 / (48 * 48) = 8.266, and read once
+/// @expect loads_per_output.weights 9 * 64 / 32 = 18, tiles of 32 pixels
+/// @expect launches 2
 /// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: other layouts
 /// than NCHW, other types than float32, 2^31 and more rows or columns.
 /// **Try.** Set kColumnBudget (column_budget.cuh) to 4 MB, then to 1 GB. Which of the two kernels

@@ -23,6 +23,10 @@
 /// instructions for 1024 multiply-adds: on an H200 52 of 65 TFLOP/s at best, and about 40 with four
 /// fifths of the issue slots used. That makes 5.9 ms for B10 (237 GFLOP) and, with 1.5 waves of
 /// blocks, 200 us for B4.
+/// @expect loads_per_output.weights 9 * 64 / 32 = 18, small tiles of 32 pixels
+/// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) / 16 = 33.0625, for all 16 channels
+/// @expect barriers_per_block 2 * 9 * 64 / 8 = 144, two a step of 8
+/// @expect launches 1, no columns
 /// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declined:
 /// other layouts than NCHW, other types than float32, 2^31 pixels, and filters so large that nearly
 /// all products would be by the padding of dy.

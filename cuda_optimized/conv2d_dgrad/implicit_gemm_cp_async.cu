@@ -18,6 +18,10 @@
 /// **Expect.** The forward pass's times for the same sizes, as for B4 and B10. B8 (1 x 1, stride 2)
 /// has 103 MB of dx to write, three quarters of it zeros, and every second float at a time: each
 /// sector is written twice.
+/// @expect lanes.dy.load 0, copies alone
+/// @expect loads_per_output.dy 9 * 64 / 16 = 36, also of the padding: copies of 0 bytes
+/// @expect bytes_per_lane.workspace.async 16, packed weights
+/// @expect barriers_per_block 9 * 64 / 8 + 1 = 73, one a step of 8
 /// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. With few channels
 /// most rows of a tile are empty: B3 fills 3 of 32. Declined: what implicit_gemm.cu declines, and a
 /// dy of some 2^29 elements an image.

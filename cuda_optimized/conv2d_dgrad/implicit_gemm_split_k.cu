@@ -21,6 +21,10 @@
 /// **Expect.** B7 (32x512x7x7, 512 filters 3x3), in five parts: the model expects 180 us instead of
 /// 280, of which writing and adding the parts take 13. B6 (32x256x14x14), in two parts: 170 instead
 /// of 280. All others of B4 to B10 stay whole.
+/// @expect lanes_per_output.workspace.load 24, one of each part
+/// @expect lanes_per_output.workspace.store 24 / 4 + 9 * 64 * 32 / 4096 = 10.5, vectors; packing
+/// @expect launches 3
+/// @expect blocks 24 + 8 + 16 = 48, one tile in 24 parts; packing; sums
 /// **Costs.** A workspace of as many copies of dx as there are parts. A class without taps stores
 /// zeros in each part. Declined: what implicit_gemm_cp_async.cu declines.
 /// **Try.** Let the blocks add their parts to dx with atomics, in the order in which they finish.

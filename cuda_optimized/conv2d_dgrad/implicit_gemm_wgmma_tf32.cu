@@ -20,6 +20,11 @@
 /// **Expect.** The forward pass's times, and 3 to 8 us for the weights: B4 45 us, B10 590 us. The
 /// limits are the forward pass's, too: shared memory for B4 and B9, the tensor cores for B10,
 /// memory for B5 and B8, and few tiles for B6 and B7.
+/// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
+/// @expect requests.shared.async 2 * 18 * 2 = 72, two tiles, 18 steps, two boxes
+/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect loads_per_output.weights 9 * 64 * 32 / 8192 = 2.25, transposed once
+/// @expect loads_per_output.global 2.25, nothing else is loaded by threads
 /// **Costs.** As the forward pass; two launches for each pair of residues that has taps. Pixels
 /// that no tap reaches (B8: three of four) are zeroed by a memset of all of dx. Declined: fp32
 /// problems, filters of over 1024 taps, and GPUs other than compute capability 9.0.

@@ -24,6 +24,10 @@
 /// element some ten instructions to find it, a fifth of all. And few blocks: B10's dw has 144 tiles
 /// for 132 SMs, B4's nine of 64 x 64, B3's three. So B10 takes some 10 ms, B4 longer than with
 /// im2col_gemm.
+/// @expect loads_per_output.x 16 * 46 * 46 / 9280 = 3.648, once for 64 filters
+/// @expect loads_per_output.dy 3 * 64 * 256 / 9280 = 5.297, once for 48 taps
+/// @expect blocks 3, few tiles
+/// @expect launches 1, db comes with dw
 /// **Costs.** Whole tiles are computed. Declined: other layouts than NCHW, other types than
 /// float32, 2^31 pixels, columns or inputs of a group.
 /// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared

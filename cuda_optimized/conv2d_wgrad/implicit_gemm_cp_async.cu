@@ -22,6 +22,9 @@
 /// **Expect.** Of some 1300 instructions for 1024 multiply-adds of a thread, 64 load operands, 16
 /// to 32 copy and 150 find addresses: at most 51 of 65 TFLOP/s. The model expects, in us: B3 313,
 /// B4 207, B5 103, B6 202, B8 178, B9 1470; B7 220 and B10 5300, whose 144 tiles are shared evenly.
+/// @expect lanes.x.load 0, copies alone
+/// @expect loads_per_output.workspace 16, parts of 16 pixels each
+/// @expect bytes_per_lane.x.async 4, turned on the way
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. GPUs before compute
 /// capability 8.0 wait for each copy. Declined: R + S over 31, and as by implicit_gemm.cu.
 /// **Try.** Order the columns [c][r][s] again: more loads hit the L1 cache, as neighbouring taps

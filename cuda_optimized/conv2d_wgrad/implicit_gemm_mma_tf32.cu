@@ -23,6 +23,10 @@
 /// **Expect.** A warp has 32 products, 8 loads and 32 roundings for 8 pixels. A product takes a
 /// quarter of an SM 6 cycles, so 322 TFLOP/s at most: B4 23 us, B9 184, B10 735; but B10's 7.4 GB
 /// from L2 take 1200 at 6 TB/s, and B5's 128 MB 31. B6, B7, B8 add 6 to 10 us for their parts.
+/// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
+/// @expect bytes_per_lane.dy.async 16
+/// @expect loads_per_output.dy 2 * 64 * 256 / 4 / 18496 = 0.443, two tiles, in vectors
+/// @expect launches 2
 /// **Costs.** 107 KB of shared memory a block. C/G or K/G not a multiple of 4: copies of 4 bytes.
 /// Declined: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
 /// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What becomes of the

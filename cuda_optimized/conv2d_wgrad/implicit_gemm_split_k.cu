@@ -22,6 +22,10 @@
 /// **Expect.** B4 has nine tiles, six blocks an SM and 88 parts: 792 blocks, all at once. The
 /// products take 230 us at 32 TFLOP/s. The parts are 13 MB, written and read once in L2: 7 us; with
 /// the launch and the first loads the model expects 250 us. B3: three tiles, 263 parts, 330 us.
+/// @expect lanes_per_output.workspace.store 32, parts of 8 pixels each
+/// @expect loads_per_output.workspace 32, each once
+/// @expect blocks 3 * 32 + 290 = 386, the tiles' parts; then sums
+/// @expect launches 2
 /// **Costs.** Workspace for the parts, and a second launch. Declined as by implicit_gemm.cu.
 /// **Try.** Let the parts meet in dw by atomicAdd, without a second kernel. Is it faster? Run
 /// `./ladder compare conv2d_wgrad --data real` twice and look at the bits.

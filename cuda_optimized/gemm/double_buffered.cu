@@ -18,6 +18,9 @@
 ///
 /// **Expect.** No waiting for global memory, and half of the barriers: one for 8 steps along k.
 /// Predicted on an H200: 43 TFLOP/s at 4096 (3.2 ms).
+/// @expect barriers_per_block 64 / 8 = 8, one a step
+/// @expect loads_per_output.a 64 / 32 / 4 = 0.5, no more than before
+/// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8
 /// **Costs.** 8 more registers a thread, for the float4 of a and of b on their way, and twice the
 /// shared memory (16.6 KB). Declines what register_tile declines.
 /// **Try.** Store the fetched tiles before the arithmetic. What does the warp wait for now?

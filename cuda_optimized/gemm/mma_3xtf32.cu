@@ -23,6 +23,9 @@
 /// **Expect.** About a third of mma_tf32's speed, 55 to 60 TFLOP/s: the tensor cores are the limit
 /// now, while the loads are the same. More than FMA reaches in practice, less than its peak
 /// promises.
+/// @expect loads_per_output.shared 8 * (2 + 2 * 4) / 32 = 2.5, as in mma_tf32
+/// @expect loads_per_output.a 64 / 64 / 4 = 0.25, likewise
+/// @expect barriers_per_block 64 / 32 + 1 = 3, likewise: what is more is arithmetic
 /// **Costs.** 128 registers for sums and totals of 64 x 32 elements a warp, so one block of 256
 /// threads an SM. Numbers below 2^-115 or so lose their small part, and infinities become NaN.
 /// Declined: GPUs before compute capability 8.0, the maps that hand out less than whole tiles.

@@ -23,6 +23,11 @@
 /// **Expect.** For 32 mma, 20 loads and 32 cvt: about 40 % of the issue slots go to mma. A block of
 /// 128 x 128 reads 1 KB of L2 for each k, for 16384 multiply-adds: 250 TFLOP/s would take 7.8 TB/s,
 /// more than the L2 cache delivers. Predicted on an H200: 200 TFLOP/s at 4096.
+/// @expect on --m 128 --n 128 --k 64 --dtype tf32
+/// @expect loads_per_output.shared 8 * (2 + 2 * 4) / 32 = 2.5, 2 ldmatrix, 4 fragments of b
+/// @expect loads_per_output.a 64 / 64 / 4 = 0.25, tiles of 64 x 64
+/// @expect bytes_per_lane.a.async 16
+/// @expect barriers_per_block 64 / 32 + 1 = 3, one a stage
 /// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
 /// Rows that do not begin at multiples of 16 bytes are copied 4 bytes at a time. Declined: fp32
 /// problems, GPUs before compute capability 8.0, the maps that hand out less than whole tiles.

@@ -23,6 +23,10 @@
 /// of the arithmetic and of shared memory would both be full, if nothing ever waited. With two
 /// barriers a step, and no load on its way during the arithmetic, predicted on an H200: 25 TFLOP/s
 /// at 4096 (5.5 ms).
+/// @expect loads_per_output.shared 64 * (2 + 2) / (2 * 2) = 64, in a small tile 2 x 2 sums a thread
+/// @expect loads_per_output.a 64 / 32 = 2, small tiles have 32 x 32
+/// @expect barriers_per_block 2 * 64 / 8 = 16, two a step of 8
+/// @expect excess.shared.load 0
 /// **Costs.** Up to 128 registers a thread: two blocks of 256 threads an SM. Small products get
 /// smaller tiles, down to 2 x 2 elements a thread. Declines what tiled declines.
 /// **Try.** Give each thread eight neighbouring rows and columns instead of every sixteenth one.

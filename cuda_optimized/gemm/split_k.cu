@@ -23,6 +23,11 @@
 /// ones instead, which load four times as much. Here 16 x 16 blocks compute with the large tile.
 /// Predicted on an H200: 220 us, of which 6 for the second kernel (16 MB to and from the L2 cache);
 /// cp_async: 400.
+/// @expect on --m 64 --n 64 --k 512
+/// @expect lanes_per_output.workspace.store 8 / 4 = 2, eight parts of 4 steps of 16, in vectors
+/// @expect lanes_per_output.workspace.load 8, one of each part
+/// @expect launches 2
+/// @expect blocks 4 * 8 + 64 * 64 / 256 = 48, four tiles in eight parts; then sums
 /// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. With enough
 /// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Takes the maps
 /// row_major and split_k, which asks for two parts even if they are shorter; declines all others.

@@ -20,6 +20,11 @@
 /// **Expect.** No idle second round: for m 2304, n 2304, k 2304 (324 tiles), predicted on an H200
 /// 530 us, and 650 for cp_async. With 4096 and more there are enough rounds for the last one not to
 /// matter: then it is slower, as neighbouring blocks no longer walk along k together.
+/// @expect on --m 128 --n 128 --k 512
+/// @expect blocks 32 / 4 + 16 = 24, a tile's 32 steps in shares of 4; then its sums
+/// @expect lanes_per_output.workspace.store 8 / 4 = 2, eight pieces
+/// @expect lanes_per_output.workspace.load 8 / 4 = 2
+/// @expect launches 2
 /// **Costs.** Two tiles of workspace a block (35 MB on an H200), written and read once where there
 /// are pieces, and a launch. Takes the maps row_major and stream_k; declines all others.
 /// **Try.** Give the tiles of all full rounds to blocks as cp_async does, and only the rest, and

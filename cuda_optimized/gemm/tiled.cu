@@ -23,6 +23,10 @@
 /// memory take their place, two for each multiply-add; nvcc joins those of four neighbours in a row
 /// of a, which leaves 1.25. An SM serves one warp's load a cycle: at most 1/5 of the arithmetic
 /// peak, but the caches are no longer the limit.
+/// @expect loads_per_output.a 64 / 32 = 2, once for 32 columns
+/// @expect loads_per_output.b 64 / 32 = 2, once for 32 rows
+/// @expect loads_per_output.shared 2 * 64 = 128, as written
+/// @expect barriers_per_block 2 * 64 / 32 = 4, two a step of 32
 /// **Costs.** Two barriers a step; 8192 bytes of shared memory and 1024 threads a block. Edges are
 /// computed as whole tiles: with M = 1, one thread in 32 has an element. Declines the maps that
 /// hand out less than whole tiles.

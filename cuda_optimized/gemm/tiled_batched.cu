@@ -36,17 +36,18 @@ __global__ void __launch_bounds__(kTile* kTile)
   for (std::int64_t z = blockIdx.z; z < products; z += gridDim.z) {
     const int image = static_cast<int>(z / product.groups);
     const int group = static_cast<int>(z % product.groups);
+    // Where what this thread loads next lies. Beyond the edges these are numbers that nobody uses.
+    std::int64_t a_at = image * product.a.image_stride + group * product.a.group_stride +
+                        (m0 + a_m) * product.a.row_stride + a_k * product.a.column_stride;
+    std::int64_t b_at = image * product.b.image_stride + group * product.b.group_stride +
+                        b_k * product.b.row_stride + (n0 + b_n) * product.b.column_stride;
     float sum = 0.0f;
     for (std::int64_t k0 = 0; k0 < product.K; k0 += kTile) {
       // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
-      a_tile[a_m][a_k] =
-          m0 + a_m < product.M && k0 + a_k < product.K
-              ? product.a.at(image, group, static_cast<int>(m0 + a_m), static_cast<int>(k0 + a_k))
-              : 0.0f;
-      b_tile[b_k][b_n] =
-          k0 + b_k < product.K && n0 + b_n < product.N
-              ? product.b.at(image, group, static_cast<int>(k0 + b_k), static_cast<int>(n0 + b_n))
-              : 0.0f;
+      a_tile[a_m][a_k] = m0 + a_m < product.M && k0 + a_k < product.K ? product.a.data[a_at] : 0.0f;
+      b_tile[b_k][b_n] = k0 + b_k < product.K && n0 + b_n < product.N ? product.b.data[b_at] : 0.0f;
+      a_at += kTile * product.a.column_stride;
+      b_at += kTile * product.b.row_stride;
       __syncthreads();  // separates these stores from the loads below
       for (int k = 0; k < kTile; ++k) sum += a_tile[ty][k] * b_tile[k][tx];
       __syncthreads();  // separates these loads from the next step's stores

@@ -24,6 +24,10 @@
 /// stay: 4 loads of 32 lanes x 16 bytes bring 2 KB to registers, at 128 bytes a cycle in 16 cycles,
 /// as long as an SM takes for those 64 multiply-adds. So the limit is register_tile's, but the
 /// loads take only a quarter of the issue slots. Predicted on an H200: 33 TFLOP/s at 4096 (4.2 ms).
+/// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8, vectors; in a small tile 4 x 4 sums
+/// @expect loads_per_output.a 64 / 32 / 4 = 0.5
+/// @expect bytes_per_lane.c.store 16
+/// @expect excess.shared.store 0, thanks to the 4 floats
 /// **Costs.** Vectors need arrays at multiples of 16 bytes, and K and N in multiples of 4;
 /// otherwise a second kernel loads one by one. 128 registers. Declines what register_tile declines.
 /// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.

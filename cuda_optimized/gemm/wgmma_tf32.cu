@@ -22,6 +22,11 @@
 /// **Expect.** A tile of 128 x 256 loads 48 KB a step, for 1024 cycles of the tensor cores.
 /// Predicted on an H200: 330 to 390 TFLOP/s at 4096 without the transpose, which weighs half as
 /// much at 8192.
+/// @expect on --m 128 --n 128 --k 64 --dtype tf32
+/// @expect requests.shared.async 2 * 2 * 2 = 8, two tiles, two steps, a box of a and one of b
+/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288
+/// @expect loads_per_output.b 64 * 128 / (128 * 128) = 0.5, transposed once
 /// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as b. Where rows of a do
 /// not begin at multiples of 16 bytes, a warp gathers elements: right, and slow. Declined: fp32
 /// problems, all but compute capability 9.0, maps that hand out less than whole tiles.

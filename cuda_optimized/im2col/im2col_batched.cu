@@ -15,6 +15,9 @@
 /// **Expect.** Loads and stores as before, but 1 launch instead of N. That pays where one image is
 /// too small for the GPU: an image of 64 x 14 x 14 has 12544 items, 49 blocks for 132 SMs; 32 of
 /// them have 1568.
+/// @expect launches 1, of all images
+/// @expect blocks 2 * 4 * 32 * 64 / 256 = 64, a thread a window of a channel
+/// @expect loads_per_output.x 1, as before
 /// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats. Declines
 /// layouts other than NCHW, and types other than float32.
 /// **Try.** Time images of 64 x 14 x 14, one at first, then twice as many each time. From how many

@@ -21,6 +21,9 @@
 ///
 /// **Expect.** The bytes decide: B4 reads 26 MB and writes 231 MB, 61 us at the 4.2 TB/s that a
 /// copy reaches on an H200. Likewise B3 61 us, B10 245 and B9 490.
+/// @expect bytes_per_lane.col.store 16
+/// @expect lanes_per_output.col.store 1 / 4 = 0.25
+/// @expect loads_per_output.x (4 + 2) / (3 * 4) = 0.5, of a row of 6 for 4 windows and 3 taps
 /// **Costs.** Vectors need Q % 4 = 0 and col at a multiple of 16 bytes; otherwise a thread makes
 /// one column. Declines NHWC, types other than float32, and 2^30 or more windows of a channel.
 /// **Try.** Take the streaming mark away, and time B3 and B4. Which has more to keep in the caches?

@@ -20,6 +20,10 @@
 /// at the 4.2 TB/s of a copy on an H200; B10 245 us, B9 490. R * S threads read the same pixel soon
 /// after one another, and the caches give it to all but the first. All loads are aligned: 0.92 of a
 /// copy's speed. B3 has 3 channels: a thread has single floats, and decodes for 8 of them.
+/// @expect on --c 4 --size 34,66 --kernel 3,3 --layout nhwc
+/// @expect bytes_per_lane.x.load 16, four channels
+/// @expect loads_per_output.x 1 / 4 = 0.25
+/// @expect lanes_per_output.col.store 1 / 4 = 0.25
 /// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes. Declined: layouts
 /// other than NHWC, types other than float32, 2^30 or more threads an image.
 /// **Try.** Number the threads window by window instead, each with all taps of four channels. What

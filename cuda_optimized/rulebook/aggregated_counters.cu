@@ -21,6 +21,9 @@
 /// tap and 256 sites: in a LiDAR sweep of 125,562 sites (sweep-subm3-pairs) 6,383 instead of
 /// 0.33 million. Two more barriers a tap and 256 sites. The hits of a block are also stored side by
 /// side now.
+/// @expect lanes.workspace.atomic 512 + 13 * 2 = 538, one a site, one for a tap and 256 sites
+/// @expect lanes.coords.load 4 * (14 + 13 + 3) * 512 = 61440, as before
+/// @expect lanes.pairs.store 3 * 3838 = 11514, as before
 /// **Costs.** As symmetric.cu: 4 bytes a cell, lists with room for all. Within a block the order is
 /// that of the sites, but blocks come in any order: not deterministic. Declined: other forms than
 /// pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.

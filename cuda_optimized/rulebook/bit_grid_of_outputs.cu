@@ -25,6 +25,11 @@
 /// of bits for the outputs and 25.6 MB for the inputs, filled with zeros first. 126 thousand
 /// atomics on the inputs' words, at most 300 thousand on the outputs', as neighbouring taps share
 /// one. The table, 14.8 MB, is filled with -1 and then scattered to, 423 thousand times.
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
+/// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
+/// @expect lanes.nbr.store 1470, of pairs alone
+/// @expect lanes.mask.atomic 1470, one a pair
+/// @expect launches 8, nothing is sorted
 /// **Costs.** Memory and time grow with the grid. The host waits once. Declined: mode subm, grids
 /// of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
 /// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?

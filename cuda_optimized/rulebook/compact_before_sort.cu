@@ -25,6 +25,10 @@
 /// **Expect.** In a LiDAR sweep, kernel 3, stride 2 (sweep-k3s2-pairs): 0.42 million keys to sort
 /// instead of 3.4 million. Asking twice costs KV * N divisions more, and little traffic:
 /// coordinates stay in the cache.
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
+/// @expect lanes.coords.load 4 * (2 * 27 + 2) * 512 = 114688, two passes over taps and sites
+/// @expect lanes.global.atomic 2 * 1470 = 2940, two for each of 1470 pairs
+/// @expect launches 12, two_phases has eleven
 /// **Costs.** The host waits once more, for the number of candidates. Some 32 bytes a pair. The
 /// grid, the sort of the inputs, the atomics and what is declined: as two_phases.cu.
 /// **Try.** Give each thread all taps of a site: how many divisions does a candidate then cost?

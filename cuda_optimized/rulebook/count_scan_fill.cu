@@ -22,6 +22,9 @@
 /// **Expect.** The 25 us that filtered_hash.cu expects for 125,562 sites (sweep-subm3-pairs), less
 /// the stores of nbr; 2 us for the sums, 5 us to move 0.79 million pairs: 30 us in five launches on
 /// an H200, and 170 us for 913,903 sites (large-subm3-pairs). The host takes 15 us more to learn P.
+/// @expect lanes.nbr.store 0, there is no table
+/// @expect lanes.pairs.store 3 * 3838 = 11514, tap and two rows of 3838 pairs
+/// @expect launches 5
 /// **Costs.** The chunks' lists have room for all: 8 * KV * N bytes of workspace, most of it never
 /// touched. The host waits once, for P. Declined: other forms than pairs, other modes than subm,
 /// keys and rows of more than 63 bits together.

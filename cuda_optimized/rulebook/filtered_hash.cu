@@ -24,6 +24,10 @@
 /// there, 6.3 a site, and for a few more. One more atomic operation a site when the table is
 /// filled. On an H200 25 us for 125,562 sites (sweep-subm3-table), and 120 us for 913,903
 /// (large-subm3-table).
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect footprint.workspace 1024 * 16 + 16 + 4 * 512 = 18448, and 32 bits a site
+/// @expect lanes.workspace.atomic 607 + 512 = 1119, hash_table has 607 here; and one bit a site
+/// @expect lanes.nbr.store 27 * 512 = 13824, as before
 /// **Costs.** 4 to 8 bytes more for each site; otherwise those of hash_table.cu. In a scene without
 /// empty cells the words are read in vain.
 /// **Try.** Give each word a brick of 4 x 8 cells of the last two axes: how many words does a site

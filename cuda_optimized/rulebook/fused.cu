@@ -23,6 +23,10 @@
 /// **Expect.** As hash_of_runs.cu, less the chains and three launches, each of which takes the host
 /// some 2 us and the device 1 us. On an H200 17 us for 125,562 sites (sweep-subm3-table), of which
 /// two barriers take 3 us, and 65 us for 913,903 sites (large-subm3-table).
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect launches 1, hash_of_runs has three
+/// @expect lanes.nbr.store 27 * 512 = 13824
+/// @expect lanes.mask.store 512
 /// **Costs.** A barrier waits for the slowest block. Other work must leave the device before a
 /// cooperative grid starts. Declined: other modes than subm, more than 2^32 runs.
 /// **Try.** Give the kernel a grid of one block more than fits. What reports it, and when? Then

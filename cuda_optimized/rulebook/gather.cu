@@ -23,6 +23,11 @@
 /// 28.8 MB and four kernels, 14.8 MB of nbr: on an H200 28 us of GPU time, 43 us from call to
 /// result. With stride 1 (sweep-k3s1-table) 118 MB of nbr, and 29 million questions in 10 million
 /// lines.
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form table
+/// @expect launches 4
+/// @expect lanes.nbr.store 27 * 216 = 5832, each output looks all taps up
+/// @expect lanes.mask.atomic 0
+/// @expect lanes.mask.store 216
 /// **Costs.** A bit for each cell of both grids; 4 bytes for each word of one, few of them touched.
 /// Other kernels than 2 x 2 x 2 and 3 x 3 x 3 ask tap by tap. Declined: as bit_grid_of_outputs.cu.
 /// **Try.** Most bits are cleared in vain. Keep a bit for each 128 bytes of them: the thread that

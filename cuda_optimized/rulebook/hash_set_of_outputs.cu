@@ -23,6 +23,11 @@
 /// **Expect.** In a sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table):
 /// 423 thousand candidates, but 137 thousand keys to sort. 16 MB of slots are filled with "empty"
 /// twice. A look-up takes some 1.5 loads if half of the slots are empty, and less in emptier ones.
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
+/// @expect lanes.coords.load 4 * 4 * 512 = 8192, each site once in four kernels
+/// @expect lanes.nbr.store 1470, of pairs alone
+/// @expect lanes.mask.atomic 1470, one a pair
+/// @expect launches 9
 /// **Costs.** 8 bytes a slot, with room for twice all keys that *could* be found: 8 outputs a site
 /// here, 27 with stride 1. Rows and list take as much again. The host waits three times. Declined:
 /// mode subm, 2^31 candidates and more, windows that end beyond 2^31.

@@ -24,6 +24,11 @@
 /// 4 MB. A site reads 27 sectors, 109 MB in all, from the L2 cache, and nbr takes 13.6 MB of
 /// stores. At 5 TB/s these are 25 us on an H200, and with the other kernels 40 us; 913,903 sites
 /// (large-subm3-table) take 230 us.
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect footprint.workspace 1024 * 16 + 16 = 16400, two slots a site; and four numbers
+/// @expect lanes.coords.load 3 * 4 * 512 = 6144, each site once in three kernels
+/// @expect lanes.nbr.store 27 * 512 = 13824, a look-up each
+/// @expect launches 3
 /// **Costs.** Probes jump through memory. Declined: other modes than subm, whose sites must be
 /// found first; keys and rows of more than 63 bits together.
 /// **Try.** Let the home be the key's last bits, unmixed, and count the buckets of each search for

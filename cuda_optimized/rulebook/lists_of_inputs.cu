@@ -23,6 +23,10 @@
 ///
 /// **Expect.** On an H200 95 us for a sweep, stride 1 (sweep-k3s1-pairs): 1.09 million outputs,
 /// 3.4 million pairs, 51 MB of bits cleared and read. 54 us with stride 2 (sweep-k3s2-pairs).
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
+/// @expect lanes.nbr.store 0, there is no table
+/// @expect lanes.pairs.store 3 * 1470 = 4410, tap and two rows of 1470 pairs
+/// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
 /// **Costs.** A bit for each cell of both grids, 4 bytes for each word, of which few are touched.
 /// The host waits once. Declined: other forms than pairs, and as bit_grid_of_outputs.cu.
 /// **Try.** Most tiles of bits are empty, yet all are read. The answers of atomicOr say how many

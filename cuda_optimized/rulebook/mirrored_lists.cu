@@ -24,6 +24,9 @@
 /// **Expect.** 37 us on an H200 for 125,562 sites and 0.79 million pairs (sweep-subm3-pairs): the
 /// look-ups of fused.cu, for two planes of taps instead of three, and 9 MB kept and read. 160 us
 /// for 913,903 sites and 11.8 million pairs (large-subm3-pairs).
+/// @expect launches 3
+/// @expect lanes.nbr.store 0
+/// @expect lanes.pairs.store 3 * 3838 = 11514, of 3838 pairs
 /// **Costs.** As fused.cu, and 4 bytes for each tap of a row. The host waits once. Form pairs only.
 /// **Try.** Let a thread count for a whole run, by the bits that its word and its neighbour's,
 /// shifted by one, have in common. What does it cost to find out which rows begin a run?

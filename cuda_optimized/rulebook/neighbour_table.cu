@@ -22,6 +22,11 @@
 /// loads in a sweep (sweep-subm3-table) where a grid takes one. Stores of nbr are coalesced, as
 /// neighbouring threads have neighbouring outputs; 4 * KV * M bytes are written once, and read
 /// twice for pairs.
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect lanes.workspace.atomic 0
+/// @expect lanes.nbr.store 27 * 512 = 13824, a look-up each
+/// @expect lanes.mask.store 512
+/// @expect launches 5
 /// **Costs.** Room for every (tap, output), four of five of them holes in a sweep. Declined: 2^31
 /// candidates (taps times sites) and more, but in mode subm, which has none.
 /// **Try.** Cells along a line have neighbouring keys: let a search begin where that of the tap

@@ -23,6 +23,9 @@
 /// **Expect.** (KV-1)/2 look-ups a site and a centre that costs none: 13 of 27. Fewer than half of
 /// the atomics of dense_grid.cu, half of its lists, and 14 cells to clear for each site instead of
 /// 27.
+/// @expect lanes.workspace.atomic 512 + (3838 - 512) / 2 = 2175, one a site, one for two pairs
+/// @expect lanes.coords.load 4 * (14 + 13 + 3) * 512 = 61440, 14 cells to clear, 13 to look up
+/// @expect lanes.pairs.store 3 * 3838 = 11514, as before
 /// **Costs.** As dense_grid.cu: 4 bytes a cell, lists with room for all, an order that depends on
 /// the atomics. Declined: other forms than pairs, other modes than subm, grids of 2^30 cells and
 /// more.

@@ -22,6 +22,10 @@
 /// pair's row is read once for every 128 output channels, mostly from L2: sweep-64-subm3 with its
 /// 870,810 pairs reads the 32 MB of features seven times. P * Cout additions, 56 million, in 14
 /// million instructions. Predicted on an H200: 220 us, of which the arithmetic is 115.
+/// @expect launches 2, with the fill
+/// @expect loads_per_output.features 3838 / 512 = 7.496, once for 32 output channels; single floats
+/// @expect lanes_per_output.y.atomic 3838 / 512 = 7.496
+/// @expect loads_per_output.weights 132 * 32 * 8 / 16384 = 2.0625, for 132 tiles of 32 pairs
 /// **Costs.** Not deterministic: the order of the addends is that of the atomics. The registers are
 /// full: an SM holds two blocks of 256 threads, or four of 128. Declines other types than float32.
 /// **Try.** Under `subm` let the centre's product be stored, by a launch before, instead of zeros.

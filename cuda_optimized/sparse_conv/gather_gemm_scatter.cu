@@ -24,6 +24,9 @@
 /// again; its product is written, read, and added to y, which is read and written. The 745,248
 /// pairs that are not the centre's move 1.3 GB, mostly in L2, because a tap's buffers are 15 MB.
 /// Predicted on an H200: 450 us.
+/// @expect launches 3 * 26 + 1 = 79, the centre needs no buffers
+/// @expect lanes_per_output.workspace.store 2 * 3326 / 512 / 4 = 3.248, rows and products of pairs
+/// @expect lanes.y.atomic 0
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Most products are
 /// too small for a large GPU. Declines other types than float32.
 /// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read

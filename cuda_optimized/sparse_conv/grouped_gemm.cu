@@ -24,6 +24,9 @@
 /// 2 Cout fewer than tap by tap, but the buffers of all pairs do not stay in L2: 223 MB each for
 /// the 870,810 pairs of sweep-64-subm3. Of the rows of its tiles 99.8 % are pairs. Predicted on an
 /// H200: gather 60 us, product 190, collect 60.
+/// @expect launches 3
+/// @expect loads_per_output.features 3838 / 512 / 4 = 1.874, gathered once, in vectors
+/// @expect lanes_per_output.y.store 1 / 4 = 0.25, once, in vectors
 /// **Costs.** Workspace for all pairs, P * (Cin + Cout) floats, and KV * M places: 459 MB there,
 /// where gather_gemm_scatter has 64. Declines other types than float32.
 /// **Try.** Do the taps in a few groups, of so many pairs that the buffers of a group stay in L2.

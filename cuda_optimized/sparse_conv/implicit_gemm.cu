@@ -24,6 +24,9 @@
 /// 32 rows in the order of their coordinates, 3.9 in no order. With 4 x 4 sums a thread, 8 loads of
 /// 16 bytes for 64 multiply-adds, the kernel may do 20 TFLOP/s on an H200, a third of its peak:
 /// 0.95 ms. output_stationary takes two loads for each multiply-add.
+/// @expect loads_per_output.weights 27 * 32 / 32 = 27, tiles of 32 rows; here each has all taps
+/// @expect loads_per_output.features 3838 / 512 = 7.496, those that exist, for 32 channels
+/// @expect barriers_per_block 27 * 2 * 2 + 3 = 111, two a step of 16 channels; and three
 /// **Costs.** The zeros. Needs masks beside nbr. Declines other types than float32.
 /// **Try.** Count the zeros: let a kernel add up, with atomicAdd, how many rows of each executed
 /// tap are -1. Does benchmarks/tile_waste.cpp say the same?

@@ -22,6 +22,9 @@
 /// gives 1.15 times the ideal time for the order of the masks, largest first, and 1.03 for this.
 /// The queue costs a fill and a launch, 5 us. But the second half begins early, and its blocks fill
 /// the same gaps: less is left to gain.
+/// @expect launches 3, with the queue's
+/// @expect lanes.workspace.atomic 16, one for each tile of each half
+/// @expect loads_per_output.features 592 * 16 * 8 / 16384 = 4.625, as before
 /// **Costs.** 256 bytes of workspace a tile. From 307,200 rows on there is no queue: the last tiles
 /// hardly count, and tiles with like masks share weights in the cache. Declines what
 /// implicit_gemm_cp_async declines.

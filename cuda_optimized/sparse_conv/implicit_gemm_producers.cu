@@ -21,6 +21,11 @@
 /// **Expect.** The bytes from L2 decide. In 16 bits, for sweep-16-subm3, sweep-32-subm3,
 /// sweep-64-subm3, sweep-128-subm3: 67, 119, 263 and 713 MB of rows, weights, indices and y. At 4
 /// TB/s these are 17, 30, 66 and 178 us; wgmma alone would take 2, 5, 17 and 64 us on an H200.
+/// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
+/// @expect barriers_per_block 1, all else waits at mbarriers
+/// @expect loads_per_output.features 1 / 4 = 0.25, rounded once, in vectors
+/// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone
+/// @expect launches 2, with the rounding
 /// **Costs.** 256 threads and 64 to 100 KB of shared memory a block. Workspace for weights, and for
 /// features that are float32 or unaligned. A tap that one row needs is multiplied for all 128.
 /// Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.

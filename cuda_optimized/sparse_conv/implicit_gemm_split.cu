@@ -18,6 +18,10 @@
 /// 0.40 ms on an H200. The price is one more reading and writing of y, 64 MB or some 15 us, and one
 /// more launch. With fewer taps a tile, its beginning and end, in which nothing is multiplied,
 /// count more.
+/// @expect loads_per_output.weights 328 / 16 = 20.5, 328 taps are left
+/// @expect launches 2, two halves of the taps
+/// @expect lanes_per_output.y.store 2
+/// @expect loads_per_output.y 1, by the second half
 /// **Costs.** A second sort in the rulebook. Each row's sum is rounded in two parts, but these do
 /// not depend on the order of the rows: the bits are still the same in every run. Declines what
 /// implicit_gemm declines.

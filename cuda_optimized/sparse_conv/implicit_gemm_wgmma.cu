@@ -24,6 +24,11 @@
 ///
 /// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
 /// Predicted on an H200 in float16: 70 us for sweep-64-subm3, 160 us for sweep-128-subm3.
+/// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
+/// @expect loads_per_output.workspace 98 * (128 + 64) * 8 / 16384 = 9.1875, 98 taps of tiles
+/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed once
+/// @expect loads_per_output.features 1, rounded once
+/// @expect launches 3
 /// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Stages are 128
 /// bytes deep: with 32 halves, half of each is zeros. Workspace for the weights and, in float32,
 /// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.

@@ -18,6 +18,10 @@
 ///
 /// **Expect.** The times of the forward pass, or a little less, for sweep-32-subm3, sweep-64-subm3
 /// and sweep-128-subm3: the same rows, the same products, and weights that are loaded in order.
+/// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
+/// @expect launches 2
+/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, packed once
+/// @expect loads_per_output.dy 1 / 4 = 0.25, rounded once, in vectors
 /// **Costs.** As the forward pass: a workspace for the weights and, in float32 or where rows do not
 /// consist of 16-byte pieces, for a copy of dy. Declined: float32 with precision fp32; GPUs other
 /// than compute capability 9.0; over 1024 taps.

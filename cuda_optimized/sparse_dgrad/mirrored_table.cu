@@ -23,6 +23,9 @@
 /// **Expect.** The time of implicit_gemm: the same tiles, in the mirrored order of taps. The sums
 /// are added up in another order, so real data may give other last bits. What it saves is not in
 /// this launch: nbr_back is 13.6 MB for sweep-64-subm3, and it has to be made and sorted.
+/// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone; nbr_back is not there
+/// @expect loads_per_output.dy 328 * 32 * 8 / 16384 = 5.125, as in implicit_gemm
+/// @expect loads_per_output.weights 328 / 16 = 20.5, likewise
 /// **Costs.** Declines all modes but `subm`, and other types than float32.
 /// **Try.** Reverse the bits of the masks and walk through k instead of j, as spconv does. For
 /// which KV does a reversal within 32 bits need a shift, and what about KV > 32?

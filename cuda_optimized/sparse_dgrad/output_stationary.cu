@@ -19,6 +19,10 @@
 /// **Expect.** Two launches; no atomics; deterministic. The transposition reads each weight once,
 /// the main kernel once for each pair of its tap, thousands of times: it hardly matters that the
 /// former's loads are not coalesced.
+/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed once
+/// @expect sectors_per_request.workspace.load 4, coalesced
+/// @expect lanes.dx.atomic 0
+/// @expect launches 2
 /// **Costs.** Workspace for the transposed weights: KV * Cin * Cout floats. Declines other types
 /// than float32.
 /// **Try.** Leave the transposition out, and let the main kernel read `weights[(k * Cin + ci) *

@@ -17,6 +17,11 @@
 /// **Expect.** No atomics, no workspace, one launch. y and argmax are written once: 8 bytes an
 /// element, where scatter moves 24 for the keys alone. A warp's threads have neighbouring channels
 /// of one row: loads of features are coalesced, loads of nbr are of one address.
+/// @expect lanes.workspace.atomic 0
+/// @expect loads_per_output.nbr 27 / 2 = 13.5, KV for an element of y and one of argmax
+/// @expect sectors_per_request.nbr.load 1, one address
+/// @expect sectors_per_request.features.load 4, coalesced
+/// @expect launches 1
 /// **Costs.** Reads all of nbr, KV * M entries, of which about seven in ten are -1 in the layers of
 /// a LiDAR sweep (half-32-k3s2, sweep-16-k2s2). Each entry must be there before its features can be
 /// asked for. With fewer than 32 channels a warp spans several rows, and waits for each tap that

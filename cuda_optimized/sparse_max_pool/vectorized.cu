@@ -16,6 +16,9 @@
 ///
 /// **Expect.** A quarter of the loads of nbr, and of all instructions that are not comparisons. The
 /// bytes stay, but more of them are on their way at a time.
+/// @expect loads_per_output.nbr 27 / 2 / 4 = 3.375, a quarter
+/// @expect bytes_per_lane.features.load 16
+/// @expect loads_per_output.features 3838 / (2 * 512) / 4 = 0.937, of 3838 pairs and 512 rows
 /// **Costs.** Where the number of channels is odd, or rows do not begin at multiples of 16 bytes, a
 /// thread can have only two channels or one. More rows share a warp, and wait for each other's
 /// taps.

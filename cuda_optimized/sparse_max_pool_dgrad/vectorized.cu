@@ -14,6 +14,9 @@
 /// read 16 bytes at a time, some of them for nothing: a warp reads whole sectors of 32 bytes
 /// anyway. argmax is still read for each pair, about 8 times for each output in half-32-k3s2, where
 /// scatter reads it once.
+/// @expect loads_per_output.nbr_back 27 / 4 = 6.75, a quarter
+/// @expect loads_per_output.argmax 3838 / 512 / 4 = 1.874, a quarter
+/// @expect bytes_per_lane.dy.load 16
 /// **Costs.** As forward: the width falls to two channels or one where C or the arrays' beginnings
 /// are no multiples of four.
 /// **Try.** Load dy always, before it is known whether the input has won. A thread waits less, but

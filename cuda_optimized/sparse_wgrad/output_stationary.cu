@@ -20,6 +20,10 @@
 /// bits. A chunk of 64 pairs costs a thread 8 loads from global memory (and the 8 row numbers that
 /// say where from) and 2 barriers for 64 multiply-adds. Two loads from shared memory for each
 /// multiply-add: at most 1/8 of the arithmetic peak.
+/// @expect lanes.dw.atomic 0
+/// @expect loads_per_output.shared 2 * 3838 / 27 = 284.296, two for each multiply-add
+/// @expect loads_per_output.features 3838 / 27 / 16 = 8.884, tiles of 16 x 16
+/// @expect blocks 27 * 2 * 2 = 108
 /// **Costs.** Few blocks: KV * ceil(Cin / 16) * ceil(Cout / 16), and under `subm` those of the
 /// centre tap have several times the pairs of the others and finish last. The rows of a tap are
 /// gathered again for each tile. With fewer than 16 channels threads idle. Declines other types

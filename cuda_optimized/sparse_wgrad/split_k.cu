@@ -23,6 +23,10 @@
 /// **Expect.** sweep-64-subm3, 870 thousand pairs: about 1040 parts of 850 pairs. Their blocks of
 /// 64 threads all run at once on an H200. Predicted: 165 us for 7.1 GFLOP (110 at the peak), of
 /// which 8 for the second launch, which reads 17 MB.
+/// @expect lanes_per_output.workspace.store 252 / 27 / 4 = 2.333, 252 parts, in vectors
+/// @expect loads_per_output.workspace 252 / 27 = 9.333, each once
+/// @expect loads_per_output.features 252 * 16 * 8 / 27648 = 1.167, once, in vectors
+/// @expect launches 2
 /// **Costs.** Workspace for one [Cin][Cout] a part. Declines other types than float32.
 /// **Try.** Sum up the parts in a tree, two by two. Which sums become shorter, and what does that
 /// do to the error on real data?

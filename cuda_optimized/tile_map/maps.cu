@@ -24,6 +24,9 @@
 /// its real grid, one thread a block: once to count units, once to write them.
 ///
 /// **Expect.** Three launches. A map takes a kernel tens of instructions (hilbert: ten a level).
+/// @expect launches 3
+/// @expect blocks 2 * 16 * 16 + 1 = 513, counted, summed up, written
+/// @expect footprint.workspace 8 * 16 * 16 = 2048, 8 bytes a block
 /// **Costs.** 8 bytes of workspace a block; the host waits for the number of units.
 /// **Try.** Let every other super-column of identity<N> run upwards. Which formula changes, and
 /// what do the blocks at a turn then share that they did not share before?
