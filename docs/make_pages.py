@@ -6,9 +6,10 @@
 LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung, see rung_page.py;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
-  `<!-- ladders -->` the table of all ladders, `<!-- file: PATH -->` a Markdown file without its title,
+  `<!-- ladders -->` the table of all ladders, `<!-- counted: LADDER -->` what the ladder's rungs load,
+  `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
-  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`,
+  `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
@@ -20,8 +21,13 @@ import json
 import pathlib
 import re
 
+import benchmark_contests
+import benchmark_pictures
+import benchmark_run
 import benchmark_tables
+import counted_tables
 import coverage_tables
+import profile_tables
 import traffic_tables
 import waste_tables
 from draw_pictures import Picture
@@ -34,7 +40,8 @@ COLOURS = {"cpu_reference": "#9aa5b1", "cuda_naive": "#e0a34a", "cuda_optimized"
 class Pages:
     def __init__(self, rows, hashes, root, out):
         self.hashes = hashes
-        self.benchmarks = benchmark_tables.newest_run(root)
+        self.benchmarks = benchmark_run.newest_run(root)
+        self.counts = counted_tables.expect.read_record()
         self.coverage = coverage_tables.newest_report(root)
         self.root = root
         self.out = out
@@ -52,7 +59,7 @@ class Pages:
         return f'\\ref {page_id(rung)} "{text or rung}"'
 
     def is_stale(self, row):
-        return self.hashes.get(row["rung"]) != row["source_hash"]
+        return self.hashes.get(row["rung"]) != row.get("source_hash")
 
     def stale_rows(self, rung):
         return [row for row in self.benchmarks["rows"] if row["rung"] == rung and self.is_stale(row)]
@@ -70,7 +77,7 @@ class Pages:
         if self.benchmarks is None:
             return []
         orders = {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
-        drawn = benchmark_tables.pictures(Picture, self.benchmarks, orders)
+        drawn = benchmark_pictures.pictures(Picture, self.benchmarks, orders)
         for name, picture in drawn.items():
             write(self.out / "pictures" / f"{name}.svg", picture.svg())
         return list(drawn)
@@ -78,8 +85,8 @@ class Pages:
     def climbs(self, ladder):
         """The pictures of a ladder's times."""
         lines = []
-        for problem in benchmark_tables.CLIMBS.get(ladder, []):
-            name = benchmark_tables.climb_name(ladder, problem)
+        for problem in benchmark_pictures.CLIMBS.get(ladder, []):
+            name = benchmark_pictures.climb_name(ladder, problem)
             if name in self.drawn:
                 lines += [f"![{ladder}, {problem}: the time of each rung]({name}.svg)", ""]
         return lines
@@ -90,8 +97,8 @@ class Pages:
         if run is None:
             return ["No run has been committed yet."]
         stale = sorted({row["rung"] for row in run["rows"] if self.is_stale(row)})
-        lines = ["# The run {#benchmark_run}", "", benchmark_tables.machine(run) + ".", ""]
-        lines += [f"Ceilings: {benchmark_tables.ceilings(run)}.", ""]
+        lines = ["# The run {#benchmark_run}", "", benchmark_run.machine(run) + ".", ""]
+        lines += [f"Ceilings: {benchmark_run.ceilings(run)}.", ""]
         if stale:
             names = ", ".join(self.link(rung) if rung in self.rows else rung for rung in stale)
             lines += [f"**Stale**: changed since they were timed: {names}.", ""]
@@ -110,7 +117,7 @@ class Pages:
             " rung in fp32 may be the fastest, too.",
             "",
         ]
-        lines += [*benchmark_tables.contests(run, link), ""]
+        lines += [*benchmark_contests.contests(run, link), ""]
 
         waste = waste_tables.newest_run(self.root)
         if waste is not None:
@@ -239,6 +246,12 @@ class Pages:
         write(self.out / "pictures" / "tile_waste.svg", waste_tables.picture(run).svg())
         return waste_tables.tables(run)
 
+    def counted(self, match):
+        """What the microscope has counted of a ladder's rungs."""
+        ladder = match.group(1)
+        rungs = [row["rung"] for row in self.ladders[ladder]]
+        return "\n".join(counted_tables.of_ladder(ladder, rungs, self.counts, lambda rung: self.link(rung, short_name(rung))))
+
     def output(self, match):
         """What a program of docs/examples printed, as a block of code."""
         return f"```\n{(self.out / (match.group(1) + '.txt')).read_text().rstrip()}\n```"
@@ -254,6 +267,7 @@ class Pages:
             return (self.root / match.group(1)).read_text().split("\n", 1)[1]
 
         page = re.sub(r"<!-- rungs: (\w+) -->", rungs, page)
+        page = re.sub(r"<!-- counted: (\w+) -->", self.counted, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)
         page = re.sub(r"<!-- output: (\w+) -->", self.output, page)
         tables = {
@@ -262,6 +276,8 @@ class Pages:
             "verified": self.verified,
             "non finite": self.non_finite,
             "traffic": self.traffic,
+            "ladders' problems": counted_tables.problems,
+            "microscope and profiler": lambda: profile_tables.beside_profile(self.root),
             "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,
         }

@@ -6,7 +6,10 @@ import html
 import pathlib
 import re
 
+import benchmark_run
 import benchmark_tables
+import counted_tables
+from counted_tables import expect
 
 # Below this likeness a diff shows two files, not a change; longer ones are folded, too.
 LEAST_LIKENESS = 0.35
@@ -43,8 +46,8 @@ class Header:
         self.parts = {"": []}
         part = ""
         for line in lines[end:]:
-            if re.match(r"- (Before|After):", line):
-                continue  # the page has the map of its ladder
+            if re.match(r"- (Before|After):", line) or expect.STARTS.match(line):
+                continue  # the page has the map of its ladder, and a table of what is counted
             if found := re.match(r"\*\*(\w[\w ]*)\.\*\*", line):
                 part = found.group(1)
                 self.parts[part] = []
@@ -187,7 +190,8 @@ class RungPages:
             lines += folded(f"{name}, with the kernel", [f"\\include{{lineno}} programs/{name}"])
         if row.get("previous"):
             lines += self.change(row["beside"] or row["previous"], rung)
-        lines += ["## Prediction and measurement", "", *expected, "", *self.measured(row, expected), *costs, ""]
+        lines += ["## Prediction and measurement", "", *expected, "", *self.counted(row), *self.measured(row, expected), *costs,
+                  ""]
         if exercise:
             lines += ["## Try", "", re.sub(r"^\*\*Try\.\*\* *", "", exercise[0]), *exercise[1:], ""]
         lines += self.all_times(rung) + self.notebook(rung, folder) + self.guards(rung)
@@ -224,13 +228,22 @@ class RungPages:
             line if line.startswith("    ") else re.sub(r"[\w/]+\.(?:cuh?|[ch]pp)\b", replace, line) for line in prose
         ]
 
+    def counted(self, row):
+        """What the header predicts line by line, beside what the microscope has counted."""
+        entry = self.pages.counts.get(row["rung"])
+        table = counted_tables.of_rung(self.pages.root, row, entry)
+        if not table:
+            return []
+        stale = ["**Stale**: the rung has changed since it was counted.", ""] if entry and self.pages.is_stale(entry | row) else []
+        return ["**Counted** by the \\ref microscope \"microscope\":", "", *table, *stale]
+
     def measured(self, row, expected):
         """What was measured on one problem, to stand beside what was `expected`."""
         rung, ladder = row["rung"], row["ladder"]
         run = self.pages.benchmarks
         if run is None or not rung.startswith("cuda_"):
             return []
-        problems = benchmark_tables.problems_of(run, ladder)
+        problems = benchmark_run.problems_of(run, ladder)
         if not problems:
             return [f"**Measured.** The benchmarks have no problems of this ladder; what its rungs cost stands on"
                     f" \\ref ladder_{ladder}.", ""]
@@ -253,8 +266,8 @@ class RungPages:
         if not table:
             return []
         stale = " **Stale**: the rung has changed since it was timed." if self.pages.stale_rows(rung) else ""
-        lines = [f"{benchmark_tables.machine(run)}; see \\ref benchmarks for how.{stale}", "", *table]
-        problems = benchmark_tables.problems_of(run, self.pages.rows[rung]["ladder"])
+        lines = [f"{benchmark_run.machine(run)}; see \\ref benchmarks for how.{stale}", "", *table]
+        problems = benchmark_run.problems_of(run, self.pages.rows[rung]["ladder"])
         timed = {row["problem"] for row in run["rows"] if row["rung"] == rung}
         missing = [problem for problem in problems if problem not in timed]
         if missing:

@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-import benchmark_tables
+import benchmark_run
 
 
 def newest_run(root):
@@ -56,7 +56,7 @@ def tables(run, link, hashes):
                     f"| `{row['map']}`{own} | {megabytes(then['dram_read_bytes'])} MB"
                     f" | {megabytes(now.get('dram_read_bytes'))} MB | {megabytes(now.get('dram_write_bytes'))} MB"
                     f" | {megabytes(then['l2_read_bytes'])} MB | {megabytes(read)} MB | {share}"
-                    f" | {mark}{benchmark_tables.time_text(now['time_us'])}{mark} |"
+                    f" | {mark}{benchmark_run.time_text(now['time_us'])}{mark} |"
                 )
             lines.append("")
     return lines
