@@ -1,0 +1,348 @@
+"""Tests of ./ladder handout: the matcher of functions, what the command refuses, and the proof of an assignment.
+
+    python3 test_handout.py
+
+With CONVLADDER_HANDOUT_ALL=1 every assignment is proven, each in a minute; otherwise one.
+"""
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/handout"))
+sys.dont_write_bytecode = True
+try:
+    import assignment as assignments
+except ModuleNotFoundError:
+    print("SKIPPED: Python 3.11 or newer is needed (tomllib)")
+    sys.exit(77)
+import functions  # noqa: E402
+import handout  # noqa: E402
+import proof  # noqa: E402
+import tree  # noqa: E402
+
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+PROVEN = assignments.names() if os.environ.get("CONVLADDER_HANDOUT_ALL") == "1" else ["a3_tile_and_halo"]
+
+
+def body(text, declarator):
+    begin, end = functions.body_of(text, declarator)
+    return text[begin:end]
+
+
+class Matcher(unittest.TestCase):
+    def test_the_body_of_one_definition(self):
+        text = "void f(int a);\nvoid f(int a) {\n  g();\n}\nvoid g() { f(1); }\n"
+        self.assertEqual(body(text, "void f("), "\n  g();\n")
+        self.assertEqual(body(text, "g("), " f(1); ")
+
+    def test_braces_that_are_no_code(self):
+        for inside in ('"}"', '"\\"}"', "'}'", "'\\''", 'R"(})"', 'R"x()" } )x"', "// }\n", "/* } */", "20'000 + '}'",
+                       "// it's\n", 'u8"}"', "L'}'", "// goes on \\\n }\n"):
+            text = f"int f() {{ {inside} ; }}\nint g() {{ }}\n"
+            self.assertEqual(body(text, "int f("), f" {inside} ; ", inside)
+
+    def test_branches_of_the_preprocessor(self):
+        text = "void f() {\n#if A\n  if (a) {\n#elif B\n  if (b) {\n#else\n  if (c) {\n#endif\n  }\n}\nvoid g() {}\n"
+        self.assertTrue(body(text, "void f(").endswith("  }\n"))
+        text = "#ifdef A\nvoid f() { 1; }\n#else\nvoid f() { 2; }\n#endif\n"
+        self.assertEqual(body(text, "void f("), " 1; ")
+
+    def test_between_parameters_and_body(self):
+        for between in ("", " const", " noexcept", " const noexcept", " -> std::vector<int>", "\n   "):
+            self.assertEqual(body(f"auto f(int a = g(1)){between} {{ x }}", "auto f("), " x ")
+
+    def test_what_is_no_definition(self):
+        for text in ("", "void f(int);", "void g() { f(1); }", "void other_f() { }", "// void f() { }", '"void f() { }"',
+                     "launch(f, {1, 2});"):
+            with self.assertRaises(functions.Mismatch, msg=text):
+                functions.body_of(text, "f(")
+
+    def test_two_definitions(self):
+        with self.assertRaisesRegex(functions.Mismatch, "matches 2 definitions"):
+            functions.body_of("void f(int) {}\nvoid f(float) {}\n", "void f(")
+
+    def test_brackets_that_do_not_match(self):
+        for text in ("void f() {", "void f() { ( } )", "void f( {}"):
+            with self.assertRaises(functions.Mismatch):
+                functions.body_of(text, "void f(")
+
+    def test_every_function_of_every_rung_is_found_again(self):
+        # What stands between the braces of a kernel, put into its place, changes nothing.
+        for path in sorted((ROOT / "cuda_naive").rglob("*.cu")):
+            text = path.read_text()
+            self.assertEqual(len(functions.code_of(text)), len(text))
+            if "\nDeclined supports(" not in text:
+                continue
+            begin, end = functions.body_of(text, "Declined supports(")
+            self.assertEqual((text[begin - 1], text[end]), ("{", "}"), path)
+
+
+class Paragraphs(unittest.TestCase):
+    TEXT = "/// @file a.cu\n///\n/// **Idea.** One.\n/// **Expect.** Two\n/// and a **word.**\n/// **Try.** Three.\nint a;\n"
+
+    def test_one_is_taken_out(self):
+        self.assertEqual(tree.without_paragraphs(self.TEXT, ["Expect"]),
+                         "/// @file a.cu\n///\n/// **Idea.** One.\n/// **Try.** Three.\nint a;\n")
+
+    def test_one_that_is_not_there(self):
+        with self.assertRaises(functions.Mismatch):
+            tree.without_paragraphs(self.TEXT, ["Costs"])
+
+
+class Composition(unittest.TestCase):
+    """Handouts as they are composed, without a build."""
+
+    def test_the_same_bytes_twice(self):
+        for name in assignments.names():
+            assignment = assignments.read(name)
+            self.assertEqual(tree.Handout(assignment).files, tree.Handout(assignment).files)
+
+    def test_sizes_bodies_and_leaks(self):
+        for name in assignments.names():
+            made = tree.Handout(assignments.read(name))
+            self.assertLessEqual(len(made.files), proof.MOST_FILES)
+            self.assertLessEqual(sum(map(len, made.files.values())), proof.MOST_BYTES)
+            self.assertTrue(proof.roundtrip(made))
+            self.assertEqual(proof.leaks_of(made), [])
+
+    def test_a_leak_is_found(self):
+        made = tree.Handout(assignments.read("a3_tile_and_halo"))
+        title, text = next(iter(made.bodies.items()))
+        made.add("notes.md", "here it is:\n" + "\n// between\n".join(text.split("\n")))
+        self.assertEqual({(leak["file"], leak["of"]) for leak in proof.leaks_of(made)}, {("notes.md", title)})
+
+    def test_a_student_gets_problems_of_their_own(self):
+        assignment = assignments.read("a3_tile_and_halo")
+        key = b"k" * 32
+        drawn = {student: tree.Handout(assignment, key, student).files for student in map(str, range(12))}
+        self.assertGreater(len({files["predictions.json"] for files in drawn.values()}), 4)
+        self.assertGreater(len({files["hunt/direct.cu"] for files in drawn.values()}), 2)
+        self.assertEqual(drawn["3"], tree.Handout(assignment, key, "3").files)
+        for files in drawn.values():
+            self.assertTrue(all(entry["value"] is None for entry in json.loads(files["predictions.json"]).values()))
+            right = (ROOT / "cuda_naive/conv2d/direct.cu").read_bytes()
+            self.assertNotIn(right, files.values())
+
+    def test_a_rung_that_has_changed(self):
+        assignment = assignments.read("a3_tile_and_halo")
+        assignment.blanks[0].function = "void load_tiles("
+        with self.assertRaisesRegex(functions.Mismatch, "direct_tiled.cu: function = void load_tiles.: matches no"):
+            tree.Handout(assignment)
+
+    def test_every_bug_of_a_hunt_can_be_planted(self):
+        for name in assignments.names():
+            assignment = assignments.read(name)
+            right = (ROOT / assignments.source_of(assignment.hunt_rung)).read_text()
+            for bug in assignment.hunt_bugs:
+                self.assertNotEqual(tree.with_bug(assignment.hunt_rung, bug), right)
+
+    def test_each_family_has_three_cases_and_each_budget_a_ramp(self):
+        for name in assignments.names():
+            assignment = assignments.read(name)
+            families = [case.split(".")[0] for case, _, _ in assignment.cases if case.startswith("F")]
+            for number in range(1, 11):
+                self.assertGreaterEqual(families.count(f"F{number}"), 3, f"{name}: F{number}")
+            for mark in assignment.marks:
+                self.assertTrue(mark.kind != "counter" or mark.full < mark.zero, f"{name}: {mark.id}")
+
+    def test_the_manifest(self):
+        for name in assignments.names():
+            made = tree.Handout(assignments.read(name))
+            manifest = json.loads(made.files["handout.json"])
+            self.assertEqual(manifest["schema"], "convladder-handout-1")
+            self.assertEqual(manifest["files"], {path: tree.digest(content) for path, content in made.files.items()
+                                                 if path != "handout.json"})
+            for blank in manifest["blanks"]:
+                line = made.files[blank["file"]].decode().split("\n")[blank["line"] - 1]
+                self.assertIn(f'NOT_WRITTEN("{blank["exercise"]} {blank["function"]}");', line)
+
+    def test_nothing_points_to_this_machine(self):
+        for name in assignments.names():
+            for path, content in tree.Handout(assignments.read(name)).files.items():
+                self.assertNotIn(str(ROOT).encode(), content, path)
+
+
+class Command(unittest.TestCase):
+    """The command, without its build."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="convladder-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.dir = self.folder / "dir"
+        self.key = self.folder / "key"
+        self.key.write_bytes(bytes(range(32)))
+
+    def run_with(self, *arguments, failure=None):
+        """Exit status and standard error; the proof finds nothing, or `failure`."""
+        def prove(made, say):
+            if failure:
+                raise proof.Failure(failure)
+            return {"files": len(made.files), "bytes": sum(map(len, made.files.values()))}
+        words = ["handout.py", *map(str, arguments)]
+        err = io.StringIO()
+        with mock.patch.object(proof, "prove", prove), mock.patch.object(sys, "argv", words), \
+                contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+            status = handout.main()
+        return status, err.getvalue()
+
+    def content(self, folder):
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def refused(self, says, *arguments):
+        before = self.content(self.folder)
+        status, err = self.run_with(*arguments)
+        self.assertEqual((status, err.count("\n")), (BAD_INPUT, 1), err)
+        self.assertIn(says, err)
+        self.assertEqual(self.content(self.folder), before)
+
+    def test_the_same_tree_twice(self):
+        for name in ("dir", "again"):
+            status, err = self.run_with("a3_tile_and_halo", self.folder / name, "--key", self.key, "--student", "ada")
+            self.assertEqual(status, DONE, err)
+        self.assertEqual(self.content(self.dir), self.content(self.folder / "again"))
+        self.assertTrue(os.access(self.dir / "ladder", os.X_OK))
+
+    def test_a_folder_that_is_not_empty(self):
+        self.dir.mkdir()
+        (self.dir / "mine").write_text("mine")
+        self.refused("is not empty", "a3_tile_and_halo", self.dir)
+        self.refused("is not empty", "a3_tile_and_halo", self.dir / "mine")
+
+    def test_an_empty_folder(self):
+        self.dir.mkdir()
+        self.assertEqual(self.run_with("a3_tile_and_halo", self.dir)[0], DONE)
+        self.assertTrue((self.dir / "handout.md").is_file())
+
+    def test_the_folder_that_one_stands_in(self):
+        self.dir.mkdir()
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.dir)
+        self.assertEqual(self.run_with("a3_tile_and_halo", ".")[0], DONE)
+        self.assertTrue(os.path.isfile("handout.md"))
+
+    def test_bad_input(self):
+        self.refused("nearest: a3_tile_and_halo", "a3_tile_and_hallo", self.dir)
+        self.refused("../a3", "../a3", self.dir)
+        self.refused("the folder above it", "a3_tile_and_halo", self.dir / "a/b")
+        self.refused("there is no such file", "a3_tile_and_halo", self.dir, "--key", self.folder / "none")
+        self.refused("json =", "a3_tile_and_halo", self.dir, "--json", self.folder)
+        self.refused("json =", "a3_tile_and_halo", self.dir, "--json", self.folder / "a/b.json")
+        short = self.folder / "short"
+        short.write_bytes(b"x" * 31)
+        self.refused("31 bytes", "a3_tile_and_halo", self.dir, "--key", short)
+        for student in ("", "a b", "../a", "x" * 65, "-a"):
+            self.refused("student", "a3_tile_and_halo", self.dir, f"--student={student}")
+        self.refused("not allowed with", "a3_tile_and_halo", self.dir, "--student", "a", "--roster", "b")
+        self.refused("--gradescope", "a3_tile_and_halo", self.dir, "--gradescope", "x.zip")
+        self.refused("required", "a3_tile_and_halo")
+
+    def test_a_roster(self):
+        roster = self.folder / "class.csv"
+        roster.write_text("name,id\nAda,ada\nGrace,grace\n")
+        self.assertEqual(self.run_with("a3_tile_and_halo", self.dir, "--key", self.key, "--roster", roster)[0], DONE)
+        self.assertEqual({path.name for path in self.dir.iterdir()}, {"ada", "grace"})
+        alone = self.folder / "alone"
+        self.run_with("a3_tile_and_halo", alone, "--key", self.key, "--student", "grace")
+        self.assertEqual(self.content(self.dir / "grace"), self.content(alone))
+
+    def test_a_roster_that_is_none(self):
+        for text, says in (("name\nAda\n", "column id"), ("id\n", "at least one"), ("id\na\na\n", "each once"),
+                           ("id\n../a\n", "roster = ../a"), ("", "column id")):
+            roster = self.folder / "class.csv"
+            roster.write_text(text)
+            self.refused(says, "a3_tile_and_halo", self.dir, "--key", self.key, "--roster", roster)
+
+    def test_a_proof_that_fails_leaves_nothing(self):
+        status, err = self.run_with("a3_tile_and_halo", self.dir, "--json", self.folder / "proof.json",
+                                    failure="a line of the solution")
+        self.assertEqual(status, FAILED)
+        self.assertIn("a line of the solution", err)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["key"])
+
+    def test_an_update_keeps_what_the_student_wrote(self):
+        old = self.folder / "old"
+        self.run_with("a3_tile_and_halo", old, "--key", self.key, "--student", "ada")
+        kernel = "cuda_optimized/conv2d/direct_tiled.cu"
+        (old / kernel).write_text("// solved\n")
+        (old / "predictions.json").write_text("{}")
+        manifest = json.loads((old / "handout.json").read_text())
+        manifest["files"]["README.md"] = "0" * 64  # as if it had been another one
+        (old / "handout.json").write_text(json.dumps(manifest))
+        status, err = self.run_with("a3_tile_and_halo", self.dir, "--key", self.key, "--student", "ada", "--update", old)
+        self.assertEqual(status, DONE, err)
+        self.assertEqual((self.dir / kernel).read_text(), "// solved\n")
+        self.assertEqual((self.dir / "predictions.json").read_text(), "{}")
+        self.assertIn("- README.md: changed", (self.dir / "CHANGES.md").read_text())
+        self.assertNotIn("handout.md", (self.dir / "CHANGES.md").read_text())
+
+    def test_an_update_that_would_change_a_blank(self):
+        old = self.folder / "old"
+        self.run_with("a3_tile_and_halo", old, "--key", self.key, "--student", "ada")
+        manifest = json.loads((old / "handout.json").read_text())
+        manifest["files"]["cuda_optimized/conv2d/direct_tiled.cu"] = "0" * 64
+        (old / "handout.json").write_text(json.dumps(manifest))
+        status, err = self.run_with("a3_tile_and_halo", self.dir, "--key", self.key, "--student", "ada", "--update", old)
+        self.assertEqual(status, FAILED)
+        self.assertIn("direct_tiled.cu", err)
+        self.assertFalse(self.dir.exists())
+        self.refused("is no handout", "a3_tile_and_halo", self.dir, "--update", self.key.parent)
+        self.refused("a handout of a3_tile_and_halo", "a2_first_kernel", self.dir, "--update", old)
+
+
+class Proofs(unittest.TestCase):
+    """The command as it is, with its builds; then the student's commands in what it wrote."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="convladder-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def student(self, *words):
+        return subprocess.run(["./ladder", *words], cwd=proof.STAGE, capture_output=True, text=True, timeout=300)
+
+    def test_assignments(self):
+        for name in PROVEN:
+            with self.subTest(name):
+                done = subprocess.run([sys.executable, "-B", ROOT / "tools/handout/handout.py", name, self.folder / name,
+                                       "--json", self.folder / "proof.json"], capture_output=True, text=True)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                proven = json.loads((self.folder / "proof.json").read_text())
+                made = tree.Handout(assignments.read(name))
+                self.assertEqual(proven["leaks"], [])
+                self.assertIs(proven["roundtrip"], True)
+                self.assertEqual(proven["skeleton"]["crashes"], 0)
+                self.assertEqual(proven["solution"]["score"], proven["solution"]["max_score"])
+                self.assertLess(proven["skeleton"]["score"], 0.05 * proven["skeleton"]["max_score"])
+                written = {path.relative_to(self.folder / name).as_posix() for path in (self.folder / name).rglob("*")
+                           if path.is_file()}
+                self.assertEqual(written, set(made.files))
+        self.with_the_solution_of_the_last()
+
+    def with_the_solution_of_the_last(self):
+        """The proof has left the solution in its build."""
+        tested = self.student("test")
+        self.assertEqual(tested.returncode, DONE, tested.stdout + tested.stderr)
+        self.assertRegex(tested.stdout, r"(\d+) of \1 public cases agree")
+        self.assertIn("at most", tested.stdout)
+        inspected = self.student("inspect", "--c", "2", "--h", "10", "--w", "34", "--k", "1")
+        self.assertEqual(inspected.returncode, DONE, inspected.stdout + inspected.stderr)
+        self.assertIn("no race", inspected.stdout)
+        for words, says in ((("test", "9.9"), "must be one of 3.1, 3.2"), (("inspect", "--x", "1"), "--x"),
+                            (("inspect", "--c", "two"), "c = two"), (("grade",), "no command 'grade'")):
+            refused = self.student(*words)
+            self.assertEqual(refused.returncode, BAD_INPUT, refused.stderr)
+            self.assertIn(says, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

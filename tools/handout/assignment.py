@@ -1,0 +1,136 @@
+"""Reads course/<assignment>/assignment.toml."""
+import dataclasses
+import difflib
+import pathlib
+import re
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COURSE = ROOT / "course"
+MARK_KINDS = ("exact", "robust", "counter", "predict", "hunt", "manual")
+
+
+class BadInput(Exception):
+    """One line that names the parameter, its value and the rule."""
+
+
+@dataclasses.dataclass
+class Blank:
+    """A function that the student writes."""
+    file: str
+    function: str  # the beginning of its definition, up to the bracket of its parameters
+    exercise: str
+    hint: str
+    stub: str = ""  # what follows NOT_WRITTEN, where nvcc needs a value
+
+    @property
+    def name(self):
+        """load_tile"""
+        return re.search(r"(\w+)\s*\($", self.function).group(1)
+
+    @property
+    def title(self):
+        """What NOT_WRITTEN says: "3.1 load_tile"."""
+        return f"{self.exercise} {self.name}"
+
+
+@dataclasses.dataclass
+class Mark:
+    """Points for one thing. `full` and `zero` bound a counter: between them the points fall in a line."""
+    id: str
+    points: int
+    kind: str
+    rung: str = ""
+    case: str = ""
+    counter: str = ""
+    full: float = 0
+    zero: float = 0
+
+
+@dataclasses.dataclass
+class Prediction:
+    """A number that the student predicts for a problem of their own."""
+    id: str
+    question: str
+    rung: str
+    counter: str
+    problem: str  # with {names}, each drawn from the list of that name
+    draw: dict
+
+
+@dataclasses.dataclass
+class Assignment:
+    name: str
+    title: str
+    rungs: list
+    given: list
+    submit: list
+    strip_header: list
+    blanks: list
+    marks: list
+    cases: list  # (name, rung, words)
+    predictions: list
+    hunt_rung: str = ""
+    hunt_bugs: list = dataclasses.field(default_factory=list)
+
+    @property
+    def folder(self):
+        return COURSE / self.name
+
+    def rung_of(self, blank):
+        return blank.file.rsplit(".", 1)[0]
+
+
+def names():
+    """The assignments that there are."""
+    return sorted(path.parent.name for path in COURSE.glob("*/assignment.toml"))
+
+
+def read(name):
+    if name not in names():
+        nearest = difflib.get_close_matches(name, names(), 1, 0)
+        raise BadInput(f"assignment = {name}: there is none of that name (nearest: {', '.join(nearest) or 'none'})")
+    file = COURSE / name / "assignment.toml"
+    try:
+        tables = tomllib.loads(file.read_text())
+        about = tables["assignment"]
+        hunt = tables.get("hunt", {"rung": "", "bugs": []})
+        cases = [(case, rung, words) for rung, of in tables["cases"].items() for case, words in of.items()]
+        assignment = Assignment(
+            name, about["title"], about["rungs"], about["given"], about["submit"], about.get("strip_header", []),
+            [Blank(**table) for table in tables["blank"]], [Mark(**table) for table in tables["mark"]], cases,
+            [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"])
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise BadInput(f"{file.relative_to(ROOT)}: {error}") from None
+    check(assignment)
+    return assignment
+
+
+def check(assignment):
+    """That the parts agree with one another."""
+    def require(holds, what, value, rule):
+        if not holds:
+            raise BadInput(f"course/{assignment.name}/assignment.toml: {what} = {value}: {rule}")
+
+    for rung in (*assignment.rungs, *assignment.given, *filter(None, [assignment.hunt_rung])):
+        require(source_of(rung) is not None, "rung", rung, "has no source file")
+    for blank in assignment.blanks:
+        require(blank.file in assignment.submit, "file", blank.file, "is not in submit")
+    case_names = [name for name, _, _ in assignment.cases]
+    require(len(set(case_names)) == len(case_names), "cases", case_names, "two have one name")
+    for name, rung, _ in assignment.cases:
+        require(re.fullmatch(r"F([1-9]|10)\.p[1-9]\d*|c[1-9]\d*", name), "case", name, "must be as F3.p2 or c1")
+        require(rung in assignment.rungs, "case", name, f"{rung} is not in rungs")
+    for mark in assignment.marks:
+        require(mark.kind in MARK_KINDS, "kind", mark.kind, f"must be one of {', '.join(MARK_KINDS)}")
+        require(mark.kind != "counter" or mark.case in case_names, "case", mark.case, "there is no such case")
+    total = sum(mark.points for mark in assignment.marks)
+    require(total == 100, "points", total, "all marks together must be 100")
+
+
+def source_of(rung):
+    """The path of a rung's file from the root; None if there is none."""
+    for suffix in (".cu", ".cpp"):
+        if (ROOT / (rung + suffix)).is_file():
+            return rung + suffix
+    return None

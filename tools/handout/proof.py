@@ -1,0 +1,193 @@
+"""Proves a handout: its skeleton builds without a warning and says what is not written; its solution is right; nothing
+of it is given away.
+
+The build is the student's own, in build/handout/student, where it is kept: the next one compiles what has changed.
+"""
+import fcntl
+import re
+import shutil
+import subprocess
+import time
+
+from assignment import ROOT, source_of
+
+STAGE = ROOT / "build/handout/student"
+TOGETHER = 4  # so many lines of a body one after the other give it away
+MOST_BYTES, MOST_FILES = 2560 * 1024, 220
+MOST_SECONDS = 120  # of a test, once it is built
+
+
+class Failure(Exception):
+    """A proof that fails: why, in a line or more."""
+
+
+def telling(line):
+    """The line without blanks and comments; empty where it tells nothing: brackets, a single word."""
+    line = re.sub(r"//.*", "", line)
+    return re.sub(r"\s+", "", line) if len(re.findall(r"\w+", line)) > 2 else ""
+
+
+def telling_lines(text):
+    """(number, line) of those that tell something."""
+    lines = ((number, telling(line)) for number, line in enumerate(text.split("\n"), 1))
+    return [(number, line) for number, line in lines if line]
+
+
+def leaks_of(handout):
+    """Where the handout has as many lines of a body together."""
+    runs = {}
+    for title, body in handout.bodies.items():
+        lines = [line for _, line in telling_lines(body)]
+        for i in range(len(lines) - TOGETHER + 1):
+            runs[tuple(lines[i:i + TOGETHER])] = title
+    leaks = []
+    for path, content in sorted(handout.files.items()):
+        lines = telling_lines(content.decode(errors="replace"))
+        for i in range(len(lines) - TOGETHER + 1):
+            title = runs.get(tuple(line for _, line in lines[i:i + TOGETHER]))
+            if title:
+                leaks.append({"file": path, "line": lines[i][0], "of": title})
+    return leaks
+
+
+def roundtrip(handout):
+    """Whether the bodies, put back, give the rungs, but for stripped paragraphs."""
+    return all(text == handout.stripped[path] for path, text in handout.solution().items())
+
+
+class Build:
+    """The student's build of a handout."""
+
+    def __init__(self, handout):
+        self.builds, self.seconds = 0, 0.0
+        STAGE.mkdir(parents=True, exist_ok=True)
+        self.lock = (STAGE.parent / "lock").open("w")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)  # one proof at a time; given back when the program ends
+        self.write(handout.files)
+        for path in sorted(STAGE.rglob("*"), reverse=True):  # of another handout
+            name = path.relative_to(STAGE).as_posix()
+            if path.is_file() and name.split("/")[0] != "build" and name not in handout.files:
+                path.unlink()
+
+    def write(self, files):
+        """Files that have changed, so that no others are compiled."""
+        for name, content in files.items():
+            path, content = STAGE / name, content.encode() if isinstance(content, str) else content
+            if not path.is_file() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+                path.chmod(0o755 if name == "ladder" else 0o644)
+
+    def test(self, *words):
+        """`./ladder test WORD...` as a student runs it, and its build."""
+        begin = time.monotonic()
+        if not (STAGE / "build/build.ninja").is_file():
+            self.run(["cmake", "-S", STAGE, "-B", STAGE / "build", "-G", "Ninja"])
+        built = self.run(["ninja", "-C", STAGE / "build", "check"])
+        self.builds, self.seconds = self.builds + 1, self.seconds + time.monotonic() - begin
+        if "warning:" in built.stdout:
+            shutil.rmtree(STAGE)  # or the next build would not compile the file, and not warn
+            raise Failure("the handout builds with a warning:\n" + "\n".join(
+                line for line in built.stdout.split("\n") if "warning:" in line))
+        return self.run_within(["./ladder", "test", *words])
+
+    def budgets(self):
+        """Lines about counters."""
+        begin = time.monotonic()
+        self.run(["ninja", "-C", STAGE / "build", "microscope"])
+        self.builds, self.seconds = self.builds + 1, self.seconds + time.monotonic() - begin
+        return self.run_within(["build/microscope", "budgets"])
+
+    def run_within(self, command):
+        try:
+            return subprocess.run(command, cwd=STAGE, capture_output=True, text=True, timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{' '.join(command)} in {STAGE} takes more than {MOST_SECONDS} s") from None
+
+    def run(self, command):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if done.returncode != 0:
+            lines = (done.stdout + done.stderr).split("\n")
+            first = next((i for i, line in enumerate(lines) if re.search("error:|Error|undefined reference", line)), max(0, len(lines) - 20))
+            raise Failure("the handout does not build:\n" + "\n".join(lines[first:first + 15]))
+        return done
+
+
+def endings(result):
+    """Of each case, how it ended."""
+    return dict(re.findall(r"^(F\d+\.p\d+): (.*)$", result.stdout, re.MULTILINE))
+
+
+def prove(handout, say):
+    """The proof as it is written to --json. @raises Failure"""
+    assignment = handout.assignment
+    bytes_of_all = sum(map(len, handout.files.values()))
+    proof = {"schema": "convladder-handout-proof-1", "assignment": assignment.name, "files": len(handout.files),
+             "bytes": bytes_of_all,
+             "blanks": [{"file": blank.file, "function": blank.name,
+                         "removed_lines": len(handout.bodies[blank.title].strip("\n").split("\n"))}
+                        for blank in assignment.blanks],
+             "roundtrip": roundtrip(handout), "leaks": leaks_of(handout)}
+    if not proof["roundtrip"]:
+        raise Failure("the bodies, put back, do not give the rungs")
+    if proof["leaks"]:
+        leak = proof["leaks"][0]
+        raise Failure(f"{leak['file']}:{leak['line']}: {TOGETHER} lines of {leak['of']}")
+    if len(handout.files) > MOST_FILES or bytes_of_all > MOST_BYTES:
+        raise Failure(f"{len(handout.files)} files of {bytes_of_all} bytes: at most {MOST_FILES} of {MOST_BYTES}")
+
+    say("Building the student's copy")
+    build = Build(handout)
+    budgets = sum(mark.kind == "counter" for mark in assignment.marks)
+    cases = sum(name.startswith("F") for name, _, _ in assignment.cases)
+    proof["skeleton"] = prove_skeleton(handout, build, cases + budgets)
+    for blank in assignment.blanks:
+        say(f"Without {blank.title} alone")
+        build.write(handout.solution(without=blank))
+        result = build.test("--each")
+        if result.returncode != 1 or f"{blank.title} is not written yet" not in result.stdout:
+            raise Failure(f"without {blank.title} alone the test must say so, and said:\n{result.stdout}{result.stderr}")
+    say("With the solution")
+    build.write(handout.solution())
+    result = build.test("--each")
+    wrong = [name for name, ending in endings(result).items() if ending != "agrees"]
+    if result.returncode != 0 or wrong or len(endings(result)) != cases:
+        raise Failure(f"the solution fails:\n{result.stdout}{result.stderr}")
+    if budgets:
+        result = build.budgets()
+        if result.returncode != 0:
+            raise Failure(f"the solution breaks a budget:\n{result.stdout}{result.stderr}")
+    if assignment.hunt_rung:
+        say("With the hunt's bug mended")
+        prove_hunt(handout, build)
+    proof["solution"] = {"score": cases + budgets, "max_score": cases + budgets}
+    proof["builds"], proof["build_seconds"] = build.builds, round(build.seconds, 1)
+    return proof
+
+
+def prove_skeleton(handout, build, most):
+    result = build.test("--each")
+    ended = endings(result)
+    crashes = sum(ending not in ("agrees", "differs", "declined", "not written") for ending in ended.values())
+    crashes += "the program was ended" in result.stderr
+    # A problem without a single output launches nothing, and agrees in any case.
+    for blank in handout.assignment.blanks:
+        if f"{blank.title} is not written yet" not in result.stdout:
+            raise Failure(f"the skeleton does not say that {blank.title} is not written:\n{result.stdout}{result.stderr}")
+    wrong = [name for name, ending in ended.items() if ending not in ("agrees", "not written")]
+    if result.returncode != 1 or crashes or wrong:
+        raise Failure(f"the skeleton must end at what is not written, and nothing else:\n{result.stdout}{result.stderr}")
+    return {"score": sum(ending == "agrees" for ending in ended.values()), "max_score": most, "crashes": crashes}
+
+
+def prove_hunt(handout, build):
+    """With the right file in the bug's place, one of the public problems shows the bug."""
+    rung = handout.assignment.hunt_rung
+    file = source_of(rung)
+    build.write({f"hunt/{file.rsplit('/', 1)[1]}": (ROOT / file).read_bytes()})
+    for _, judged, words in handout.assignment.cases:
+        if judged.split("/")[1] == rung.split("/")[1]:
+            build.write({"hunt/problem.txt": words + "\n"})
+            if build.test("hunt").returncode == 0:
+                return
+    raise Failure("no public problem shows the hunt's bug, or the right file does not agree")
