@@ -45,7 +45,7 @@ else()
     list(APPEND cpu_objects $<TARGET_OBJECTS:${target}_objects>)
   endforeach()
   add_library(rungs_cpu STATIC ${cpu_objects})
-  set_target_properties(rungs_cpu PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(rungs_cpu PUBLIC core)  # and so comes before it where a program is linked
   convladder_component(cpu rungs_cpu)
   if(CONVLADDER_HAVE_NVCC)
     convladder_component(cuda kernels_gpu)

@@ -14,26 +14,15 @@
 #include "command/options.hpp"
 #include "command/program.hpp"
 #include "command/report.hpp"
+#include "command/selection.hpp"
 #include "command/task.hpp"
 #include "core/error.hpp"
-#include "ladders/ladders.hpp"
 #include "oracle/memory_order.hpp"
 
 namespace convladder::command {
 namespace {
 
 constexpr std::int64_t kMostNumbers = 50'000;  ///< Of all arrays: an editor has to open the file.
-
-const Rung& rung_of(const std::string& name, const Ladder** ladder) {
-  for (const Ladder& candidate : ladders()) {
-    for (const Rung& rung : candidate.rungs) {
-      if (rung.name != name) continue;
-      *ladder = &candidate;
-      return rung;
-    }
-  }
-  throw BadInput(text("rung = ", name, ": there is no such rung (./ladder list)"));
-}
 
 const char* element_type(DType dtype) {
   constexpr const char* kNames[] = {"float", "std::int32_t", "Half", "BFloat16"};
@@ -97,21 +86,20 @@ void print_main(const Rung& rung, const Ladder& ladder, const Problem& problem,
 
 int print_example(std::vector<std::string> arguments) {
   require(!arguments.empty(), "rung", "", "example RUNG [PROBLEM OPTION...]");
-  const Ladder* ladder = nullptr;
-  const Rung& rung = rung_of(arguments.front(), &ladder);
+  const auto [ladder, rung] = rung_named(arguments.front());
   arguments.front() = ladder->name;
   arguments.insert(arguments.begin(), "compare");
   const Options options = parse_options(arguments);
   Prepared prepared = prepare(read_tasks(options).front(), Data::integer, options.seed);
   const Problem problem = prepared.task.problem;
   const Arrays inputs = prepared.inputs;
-  const Where where = rung.is_cuda() ? Where::emulated : Where::cpu;
-  const Report report = run(std::move(prepared), {{&rung, where}}, /*keep_outputs=*/true, {});
+  const Where where = rung->is_cuda() ? Where::emulated : Where::cpu;
+  const Report report = run(std::move(prepared), {{rung, where}}, /*keep_outputs=*/true, {});
   const Outcome& outcome = report.rows.front().outcome;
   if (outcome.status == Status::declined)
-    throw BadInput(text("rung = ", rung.name, ": ", outcome.reason));
+    throw BadInput(text("rung = ", rung->name, ": ", outcome.reason));
   if (outcome.status != Status::agrees) throw std::runtime_error(outcome.reason);
-  print_main(rung, *ladder, problem, inputs, outcome.outputs);
+  print_main(*rung, *ladder, problem, inputs, outcome.outputs);
   return kAllAgree;
 }
 

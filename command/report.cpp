@@ -48,12 +48,17 @@ nlohmann::ordered_json row_json(const Row& row) {
 
 }  // namespace
 
+Comparison comparison_of(const Task& task, Data data, Arrays inputs) {
+  Comparison comparison(*task.ladder, task.problem, data, std::move(inputs));
+  require_float_range(comparison);
+  return comparison;
+}
+
 Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
            const Observer& observer, RunOptions run_options) {
   if (observer.start) observer.start(prepared);
-  const Comparison comparison(*prepared.task.ladder, prepared.task.problem, prepared.data,
-                              std::move(prepared.inputs));
-  require_float_range(comparison);
+  const Comparison comparison =
+      comparison_of(prepared.task, prepared.data, std::move(prepared.inputs));
   Report report{std::move(prepared.task), prepared.data, {}, {}};
   if (command_of(report.task.ladder->name).below_table)
     report.units = comparison.expected().front().integers;

@@ -35,6 +35,10 @@ struct Observer {
   std::function<void(const Row&, const std::vector<Row>& before)> end;
 };
 
+/// The problem with its right answer.
+/// @throws BadInput if the problem does not fit into the memory, or its sums exceed float's range
+Comparison comparison_of(const Task& task, Data data, Arrays inputs);
+
 /// Runs all seats on the problem. @param keep_outputs for saving them
 /// @param run_options how their arrays lie in memory
 /// @throws BadInput if the problem does not fit into the memory, or its sums exceed float's range

@@ -6,6 +6,7 @@
 
 #include "core/device.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "ladders/ladders.hpp"
 
 namespace convladder::command {
@@ -30,6 +31,25 @@ std::string nearest_rung(const std::string& glob, const std::vector<const Ladder
 }
 
 }  // namespace
+
+std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
+  std::pair<const Ladder*, const Rung*> found{};
+  std::vector<const Ladder*> all;
+  for (const Ladder& ladder : ladders()) {
+    all.push_back(&ladder);
+    for (const Rung& rung : ladder.rungs) {
+      if (rung.name != name && !rung.name.ends_with("/" + name)) continue;
+      require(found.second == nullptr, "rung", name,
+              text("several rungs are called so, also ", rung.name));
+      found = {&ladder, &rung};
+    }
+  }
+  if (found.second == nullptr) {
+    throw BadInput(
+        text("rung = ", name, ": unknown (./ladder list)\nnearest: ", nearest_rung(name, all)));
+  }
+  return found;
+}
 
 bool can_run(const Seat& seat) {
   return seat.rung->code_at(seat.where).has_value() && device_at(seat.where) != nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command/options.hpp"
@@ -18,6 +19,10 @@ struct Seat {
 
 /// True if the rung has code for that place, and the place is there.
 bool can_run(const Seat& seat);
+
+/// The rung that is called so, or whose name ends so, and its ladder.
+/// @throws BadInput if there is none, with the nearest name, or more than one
+std::pair<const Ladder*, const Rung*> rung_named(const std::string& name);
 
 /// What --rung and --backend choose from some ladders.
 class Selection {

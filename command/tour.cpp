@@ -10,6 +10,7 @@
 #include "command/pictures.hpp"
 #include "command/save.hpp"
 #include "command/table.hpp"
+#include "command/task.hpp"
 #include "command/terminal.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
@@ -156,6 +157,16 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     std::vector<Task> tasks;
     tasks.push_back(coarse_sweep_task(options.seed));
     add("sparse_to_dense", 0.5, std::move(tasks), Data::integer);
+  }
+  // A ladder that has no problem here shows its example.
+  for (const Ladder& other : ladders()) {
+    const auto is_here = [&](const Stop& stop) {
+      return stop.problems.front().task.ladder->name == other.name;
+    };
+    if (selection.seats(other).empty() || std::ranges::any_of(stops, is_here)) continue;
+    Options example;
+    example.ladder = other.name;
+    add(other.name.c_str(), 0.5, read_tasks(example), Data::integer);
   }
   return stops;
 }

@@ -28,20 +28,22 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }  // namespace
 
 const std::vector<Ladder>& ladders() {
-  static const std::vector<Ladder> all = {conv2d_ladder(),
-                                          conv2d_dgrad_ladder(),
-                                          conv2d_wgrad_ladder(),
-                                          im2col_ladder(),
-                                          col2im_ladder(),
-                                          gemm_ladder(),
-                                          tile_map_ladder(),
-                                          rulebook_ladder(),
-                                          sparse_conv_ladder(),
-                                          sparse_dgrad_ladder(),
-                                          sparse_wgrad_ladder(),
-                                          sparse_max_pool_ladder(),
-                                          sparse_max_pool_dgrad_ladder(),
-                                          sparse_to_dense_ladder()};
+  static const std::vector<Ladder> all = {
+      conv2d_ladder(),
+      conv2d_dgrad_ladder(),
+      conv2d_wgrad_ladder(),
+      im2col_ladder(),
+      col2im_ladder(),
+      gemm_ladder(),
+      tile_map_ladder(),
+      rulebook_ladder(),
+      sparse_conv_ladder(),
+      sparse_dgrad_ladder(),
+      sparse_wgrad_ladder(),
+      sparse_max_pool_ladder(),
+      sparse_max_pool_dgrad_ladder(),
+      sparse_to_dense_ladder(),
+  };
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "core/text.hpp"
@@ -69,25 +70,20 @@ void* open_library(const std::string& name, const std::string& what, fs::path fi
 }
 
 /// The libraries that are open, by folder.
-class OpenLibraries {
- public:
-  OpenLibraries() : lock_(mutex()) {}
-  void*& operator[](const std::string& folder) {
-    static std::map<std::string, void*> opened;
-    return opened[folder];
-  }
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-  std::lock_guard<std::mutex> lock_;
+struct OpenLibraries {
+  std::mutex mutex;
+  std::map<std::string, void*> by_folder;
 };
 
+OpenLibraries& open_libraries() {
+  static OpenLibraries opened;
+  return opened;
+}
+
 void* open_rungs(const std::string& folder) {
-  OpenLibraries opened;
-  void*& library = opened[folder];
+  OpenLibraries& opened = open_libraries();
+  const std::lock_guard lock(opened.mutex);
+  void*& library = opened.by_folder[folder];
   if (library != nullptr) return library;
   wait_until_built(folder);
   return library = open_library(library_name(folder), "the rungs of " + folder);
@@ -123,7 +119,9 @@ const void* constant_in_library(const std::string& folder, const std::string& na
 }
 
 void take_rungs_from(const std::string& folder, const std::string& file) {
-  OpenLibraries()[folder] = open_library(library_name(folder), "the rungs of " + folder, file);
+  OpenLibraries& opened = open_libraries();
+  const std::lock_guard lock(opened.mutex);
+  opened.by_folder[folder] = open_library(library_name(folder), "the rungs of " + folder, file);
 }
 
 void* function_in_program(const std::string& library, const std::string& what, const char* symbol) {

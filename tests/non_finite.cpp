@@ -14,7 +14,7 @@
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/reference.hpp"
-#include "tests/sparse_problems.hpp"
+#include "tests/ladders/ladder_tests.hpp"
 #include "tests/taken.hpp"
 
 namespace convladder::testing {
@@ -24,68 +24,6 @@ constexpr const char* kHowToRecordReach =
     "if that is meant, record it: build/cpu/tests/suite --record-non-finite tests/non_finite.json";
 
 constexpr std::uint64_t kSeed = 3;  ///< Always the same, as the record is.
-
-std::vector<TestProblem> conv_problems(const std::string& ladder) {
-  using P = Conv2dProblem;
-  std::vector<P> convs = {
-      {.N = 2, .C = 3, .H = 7, .W = 9, .K = 5, .R = 3, .S = 3, .pad = {1, 1, 1, 1}, .bias = true},
-      {.C = 8, .H = 9, .W = 12, .K = 8, .R = 3, .S = 2, .pad = {2, 0, 0, 1}, .stride = {2, 1}},
-      {.C = 6, .H = 8, .W = 8, .K = 6, .R = 3, .S = 3, .pad = {1, 1, 1, 1}, .groups = 6},
-      {.C = 6, .H = 9, .W = 9, .K = 6, .R = 3, .S = 3, .pad = {1, 1, 1, 1}, .groups = 6},
-      {.N = 2, .C = 5, .H = 6, .W = 5, .K = 4, .R = 2, .S = 2},
-      {.C = 33, .H = 6, .W = 6, .K = 3, .pad = {0, 1, 0, 0}}};
-  if (ladder == "conv2d") {
-    // -inf is below zero, NaN is not.
-    for (P relu : {convs[0], convs[2]}) {
-      relu.activation = Activation::relu;
-      convs.push_back(relu);
-    }
-  }
-  std::vector<TestProblem> list;
-  for (P conv : convs) {
-    if (ladder == "im2col" || ladder == "col2im") {
-      for (const Request request : {Request::write, Request::add}) {
-        Im2colProblem columns = columns_of(validated(conv));
-        columns.request = request;
-        list.push_back({.name = "", .problem = validated(columns)});
-      }
-      continue;
-    }
-    if (ladder != "conv2d") conv.bias = false;
-    list.push_back({.name = "", .problem = validated(conv)});
-  }
-  return list;
-}
-
-std::vector<TestProblem> sparse_cases(const std::string& ladder) {
-  std::vector<TestProblem> list;
-  Dice dice(3);
-  for (const SparseMode mode : {SparseMode::subm, SparseMode::strided}) {
-    for (const auto& [Cin, Cout] : {std::array{3, 5}, {16, 16}, {33, 17}}) {
-      RulebookProblem book{.mode = mode, .ndim = 2, .shape = {{7, 8}}, .kernel = {{3, 3}}};
-      if (mode == SparseMode::strided) book.stride = {{2, 2}}, book.pad = {{1, 1}};
-      SparseConvProblem layer{.Cin = Cin, .Cout = Cout};
-      if (ladder == "sparse_conv") {
-        layer.bias = Cin == 3;
-        if (Cin == 16) layer.activation = Activation::relu;
-      }
-      list.push_back(sparse_problem(ladder, "", random_case(book, 20, dice), layer));
-    }
-  }
-  return list;
-}
-
-std::vector<TestProblem> small_problems(const std::string& ladder) {
-  if (is_sparse(ladder)) return sparse_cases(ladder);
-  if (ladder != "gemm") return conv_problems(ladder);
-  std::vector<TestProblem> list;
-  for (const auto& [m, n, k] : {std::array{5, 7, 11}, {33, 36, 20}, {16, 16, 40}})
-    list.push_back({.name = "", .problem = validated(GemmProblem{.M = m, .N = n, .K = k})});
-  for (const TileMap map : {TileMap::split_k, TileMap::stream_k})
-    list.push_back(
-        {.name = "", .problem = validated(GemmProblem{.M = 33, .N = 36, .K = 120, .map = map})});
-  return list;
-}
 
 /// Which element of an array it is, from the outermost axis on.
 std::array<int, 4> indices4(const ArraySpec& spec, std::int64_t element) {
@@ -219,10 +157,11 @@ NonFiniteReport check_non_finite(const Ladder& ladder, const Rung& rung, Where w
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   NonFiniteReport report;
-  if (ladder.name == "rulebook" || ladder.name == "tile_map") return report;  // no floats
+  const LadderTests& tests = tests_of(ladder.name);
+  if (!tests.non_finite) return report;
   const AnyImplementation& code = *rung.code_at(where);
   std::size_t turn = 0;
-  for (const TestProblem& test : small_problems(ladder.name)) {
+  for (const TestProblem& test : tests.non_finite()) {
     for (const std::vector<Problem>& forms : forms_of(test.problem)) {
       const auto form = std::ranges::find_if(
           forms, [&](const Problem& candidate) { return !code.supports(candidate); });

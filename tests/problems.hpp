@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "oracle/data.hpp"
 
 namespace convladder::testing {
+
+/// What sizes end at.
+inline constexpr int kLargestInt = std::numeric_limits<int>::max();
 
 /// How much a problem asks for.
 enum class Size {

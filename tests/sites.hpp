@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/array.hpp"
 #include "core/rulebook_problem.hpp"
 #include "tests/dice.hpp"
 

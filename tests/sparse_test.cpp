@@ -12,6 +12,7 @@
 #include "oracle/rulebook.hpp"
 #include "tests/check.hpp"
 #include "tests/dice.hpp"
+#include "tests/golden.hpp"
 #include "tests/identities.hpp"
 #include "tests/refusal.hpp"
 #include "tests/settings.hpp"

@@ -4,12 +4,15 @@
     check_files.py [--fix] CONVLADDER      CONVLADDER is the program, which knows the rung table
 
 - text files end with a newline and have no tabs, trailing blanks or carriage returns;
+- no source and no page of a ladder says TODO, as skeletons do;
 - links in Markdown files lead somewhere;
 - notebooks are committed without outputs;
 - every rung's file stands in the table, and its header has the agreed parts, is short, names files that exist, and
   says what comes before and after as the table does (--fix writes that);
 - a step keeps most lines of the rung before it (tools/likeness.py, which is printed); one that does not is a branch;
 - a rung's file and a rung's header are short, and the simplest kernel needs little of core;
+- a CUDA rung's header predicts numbers (`@expect`), and they are those that were counted of its present source,
+  and not all of them as true of the rung before it (tools/inspect/expect.py);
 - no time that was measured is typed into a rung's file or into its notebook (docs/ladders/LADDER/RUNG.md), whose
   numbers come from the newest committed run;
 - README.md's table of ladders is the rung table's, and its chart of times the newest committed run's (--fix
@@ -27,18 +30,20 @@ import tempfile
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "tools/inspect")]
 sys.dont_write_bytecode = True
-import benchmark_tables  # noqa: E402
+import benchmark_pictures  # noqa: E402
+import benchmark_run  # noqa: E402
+import expect  # noqa: E402
 import likeness  # noqa: E402
 from draw_pictures import Picture  # noqa: E402
 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
 NOT_OURS = {"build", "out", "__pycache__"}
-LONGEST_HEADER = 30  # lines of a rung's header
+LONGEST_HEADER = 30  # lines of a rung's header, without @expect
 LONGEST_LINE = 100
-LONGEST_RUNG = 300  # lines of a rung's file, without #include
+LONGEST_RUNG = 300  # lines of a rung's file, without #include and @expect
 LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
 LEAST_LIKENESS = 0.5  # of a step to the rung before it
 LARGE_STEPS = ROOT / "tools/large_steps.txt"
@@ -77,6 +82,14 @@ def check_text(path, text):
             problem(path, number, "blanks or a carriage return at the end of the line")
         if "\t" in line:
             problem(path, number, "a tab")
+
+
+def check_todo(path, text):
+    """Skeletons of rungs and ladders say TODO where somebody has to write."""
+    if path.suffix in (".cpp", ".hpp", ".cu", ".cuh") or path.parent == ROOT / "docs" / "ladders":
+        for number, line in enumerate(text.split("\n"), 1):
+            if re.search(r"\bTODO\b", line):
+                problem(path, number, "still says TODO")
 
 
 def check_links(path, text):
@@ -121,8 +134,6 @@ def check_rungs(rows, fix):
                 problem(path, 0, "defines a rung that is in no ladder's table")
     for row in rows:
         path = ROOT / row["source"]
-        if "TODO" in row["idea"]:
-            problem(path, 0, "its row in the table still says TODO")
         check_neighbours(path, row, rows, fix)
         check_rung_header(path)
     names = {(row["ladder"], row["rung"].rsplit("/", 1)[1]) for row in rows}
@@ -213,7 +224,8 @@ def check_lengths(rows):
     allowed = entries_of(ROOT / "tools/long_files.txt")
     shared = [str(path.relative_to(ROOT)) for top in IMPLEMENTATIONS for path in ROOT.glob(f"{top}/*/*.cuh")]
     for path in sorted(set(row["source"] for row in rows) | set(shared)):
-        lines = sum(not line.startswith("#include") for line in (ROOT / path).read_text().split("\n")[:-1])
+        lines = sum(not line.startswith("#include") and not expect.STARTS.match(line)
+                    for line in (ROOT / path).read_text().split("\n")[:-1])
         most = LONGEST_SHARED_HEADER if path.endswith(".cuh") else LONGEST_RUNG
         if lines > most and path not in allowed:
             problem(ROOT / path, 0, f"has {lines} lines; there may be {most}, unless tools/long_files.txt says why")
@@ -254,11 +266,10 @@ def check_rung_header(path):
     header = [line.strip() for line in header_of(path)]
     if f"@file {path.name}" not in header:
         problem(path, 0, f"the header does not begin with @file {path.name}")
-    if len(header) > LONGEST_HEADER:
-        problem(path, 0, f"the header has {len(header)} lines; there may be {LONGEST_HEADER}")
+    prose = sum(not expect.STARTS.match(line) for line in header)
+    if prose > LONGEST_HEADER:
+        problem(path, 0, f"the header has {prose} lines; there may be {LONGEST_HEADER}")
     text = "\n".join(header)
-    if "TODO" in text:
-        problem(path, 0, "the header still says TODO")
     for part in ("@brief", "**The idea.**", "**Expect.**", *(("**Costs.**", "**Try.**") if path.suffix == ".cu" else ())):
         if part not in text:
             problem(path, 0, f"the header has no {part}")
@@ -294,9 +305,9 @@ def check_readme(rows, fix):
         return
     fresh = marked.sub(lambda found: found.group(1) + ladder_table(rows) + "\n" + found.group(2), text)
     check_made(path, fresh, fix)
-    run = benchmark_tables.newest_run(ROOT)
+    run = benchmark_run.newest_run(ROOT)
     if run:
-        chart = benchmark_tables.readme_chart(Picture, run).svg()
+        chart = benchmark_pictures.readme_chart(Picture, run).svg()
         check_made(ROOT / "docs" / "pictures" / "times.svg", chart, fix)
     for row in rows:
         if not (ROOT / "docs" / "ladders" / f"{row['ladder']}.md").exists():
@@ -337,6 +348,7 @@ def main(arguments):
             continue
         text = path.read_text()
         check_text(path, text)
+        check_todo(path, text)
         if path.suffix == ".md":
             check_links(path, text)
         if path.suffix == ".ipynb":
@@ -345,6 +357,7 @@ def main(arguments):
     check_rungs(rows, fix)
     check_steps(rows)
     check_lengths(rows)
+    problems.extend(expect.problems_of(rows, expect.hashes_of(pathlib.Path(program).resolve().parents[1])))
     check_readme(rows, fix)
     check_versions()
     for line in problems:

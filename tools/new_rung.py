@@ -102,6 +102,7 @@ def write_rung(root, ladder, name, after):
     table = with_row(table, ladder, old, new, source.suffix == ".cu")
     header = path.with_suffix(".hpp")
     declarations = with_declaration(header.read_text(), ladder, old, new, source.suffix == ".cu")
+    file.parent.mkdir(exist_ok=True)  # of a ladder's first optimised rung
     file.write_text(text)
     path.write_text(table)
     header.write_text(declarations)

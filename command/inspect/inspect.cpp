@@ -8,39 +8,17 @@
 #include "command/files.hpp"
 #include "command/program.hpp"
 #include "command/report.hpp"
+#include "command/selection.hpp"
 #include "command/task.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "cuda_on_cpu/control.hpp"
-#include "ladders/ladders.hpp"
 #include "ladders/rung_libraries.hpp"
 
 namespace convladder::command {
 namespace {
 
 namespace microscope = cuda_on_cpu::microscope;
-
-/// The CUDA rung that is called so, or whose name ends so.
-std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
-  std::pair<const Ladder*, const Rung*> found{};
-  std::vector<std::string> names;
-  for (const Ladder& ladder : ladders()) {
-    for (const Rung& rung : ladder.rungs) {
-      names.push_back(rung.name);
-      if (rung.name != name && !rung.name.ends_with("/" + name)) continue;
-      require(found.second == nullptr, "rung", name,
-              text("several rungs are called so, also ", rung.name));
-      found = {&ladder, &rung};
-    }
-  }
-  if (found.second == nullptr) {
-    throw BadInput(
-        text("rung = ", name, ": unknown (./ladder list)", "\nnearest: ", nearest(name, names)));
-  }
-  require(found.second->is_cuda(), "rung", name,
-          "runs on the CPU: the microscope looks at kernels");
-  return found;
-}
 
 std::uint64_t elements_of(const Arrays& outputs) {
   std::uint64_t elements = 0;
@@ -65,39 +43,32 @@ void shorten_paths(microscope::Report& seen) {
 }
 
 /// Runs the rung once; `blocks` of each launch count, or all.
-Inspection look(const Options& options, const Ladder& ladder, const Rung& rung,
-                const std::string& library, std::uint64_t blocks) {
-  std::vector<Task> tasks = read_tasks(options);
-  require(tasks.size() == 1, "map", "", "inspect looks at one map: choose it with --map");
-  Prepared prepared = prepare(std::move(tasks.front()), options.data, options.seed);
+Inspection look(const Options& options, const std::string& problem, const Comparison& comparison,
+                const Rung& rung, const std::string& library, std::uint64_t blocks) {
   Inspection inspection;
   inspection.rung = rung.name;
   inspection.source =
       options.source.empty() ? rung.source : std::filesystem::canonical(options.source).string();
-  inspection.problem = prepared.task.title;
+  inspection.problem = problem;
   inspection.compiler = text("g++ ", __VERSION__);
 #ifdef __clang__
   inspection.compiler = __VERSION__;
 #endif
-  inspection.blocks_asked = blocks;
-  const InForce conditions(options.conditions, ladder.signature(prepared.task.problem),
+  const InForce conditions(options.conditions, comparison.ladder().signature(comparison.problem()),
                            options.seed);
   RunOptions run_options = conditions.run_options();
-  microscope::Microscope lens({.library = library,
-                               .source = inspection.source.starts_with("/")
-                                             ? inspection.source
-                                             : CONVLADDER_SOURCE_DIR "/" + inspection.source,
-                               .helpers = {"/core/"},
-                               .blocks_a_launch = blocks});
+  microscope::Microscope lens(
+      {.library = library,
+       .source = std::filesystem::path(CONVLADDER_SOURCE_DIR) / inspection.source,
+       .helpers = {"/core/"},
+       .blocks_a_launch = blocks});
   run_options.poison = false;  // a fill would hide what nobody wrote
   run_options.placed = [&](const std::string& name, const void* data, std::size_t bytes,
                            DType dtype) {
     lens.name_array(data, bytes, size_of(dtype), name == "the workspace" ? "workspace" : name);
   };
   cuda_on_cpu::control::set_worker_threads(1);  // so that each run counts the same
-  const command::Report report =
-      run(std::move(prepared), {{&rung, Where::emulated}}, /*keep_outputs=*/true, {}, run_options);
-  const Outcome& outcome = report.rows.front().outcome;
+  const Outcome outcome = comparison.run(rung, Where::emulated, run_options);
   if (outcome.status == Status::declined)
     throw BadInput(text("rung = ", rung.name, ": ", outcome.reason));
   inspection.agrees = outcome.status == Status::agrees;
@@ -109,18 +80,13 @@ Inspection look(const Options& options, const Ladder& ladder, const Rung& rung,
   return inspection;
 }
 
-bool is_in_order(const Inspection& inspection) {
-  return inspection.agrees && inspection.seen.unwritten.empty() &&
-         std::ranges::none_of(inspection.seen.races,
-                              [](const microscope::Race& race) { return race.is_error; });
-}
-
 }  // namespace
 
 int convladder_inspect(const Options& given) {
   Options options = given;
   require(!options.rungs.empty(), "rung", "", "inspect needs a rung (./ladder list)");
   const auto [ladder, rung] = rung_named(options.rungs.front());
+  require(rung->is_cuda(), "rung", rung->name, "runs on the CPU: the microscope looks at kernels");
   options.ladder = ladder->name;
   options.rungs.clear();
   if (!options.source.empty()) {
@@ -137,7 +103,13 @@ int convladder_inspect(const Options& given) {
   take_rungs_from(rung->name.substr(0, rung->name.rfind('/')), library);
 
   auto blocks = static_cast<std::uint64_t>(options.blocks);
-  Inspection inspection = look(options, *ladder, *rung, library, blocks);
+  std::vector<Task> tasks = read_tasks(options);
+  require(tasks.size() == 1, "map", "", "inspect looks at one map: choose it with --map");
+  Prepared prepared = prepare(std::move(tasks.front()), options.data, options.seed);
+  const std::string& problem = prepared.task.title;
+  const Comparison comparison =
+      comparison_of(prepared.task, prepared.data, std::move(prepared.inputs));
+  Inspection inspection = look(options, problem, comparison, *rung, library, blocks);
   // Too much to look at all of it: as many blocks as there was room for, and fewer if need be.
   while (inspection.seen.overflowed) {
     std::uint64_t launches = 0;
@@ -149,12 +121,12 @@ int convladder_inspect(const Options& given) {
     require(next != blocks, "blocks", next,
             "one block alone makes too many events: take a smaller problem");
     blocks = next;
-    inspection = look(options, *ladder, *rung, library, blocks);
+    inspection = look(options, problem, comparison, *rung, library, blocks);
   }
   if (json) json->write(inspect_json(inspection));
   if (html) html->write(inspect_page(inspection));
   std::fputs(inspect_text(inspection).c_str(), stdout);
-  return is_in_order(inspection) ? kAllAgree : kSomeDiffer;
+  return inspection.is_in_order() ? kAllAgree : kSomeDiffer;
 }
 
 }  // namespace convladder::command

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "command/options.hpp"
 #include "cuda_on_cpu/microscope.hpp"
@@ -17,13 +19,18 @@ struct Inspection {
   std::string problem;  ///< in words
   std::string compiler;
   bool agrees = false;
-  std::string reason;              ///< why it does not agree
-  std::uint64_t outputs = 0;       ///< elements of all outputs
-  std::uint64_t blocks_asked = 0;  ///< of each launch; 0: all
+  std::string reason;         ///< why it does not agree
+  std::uint64_t outputs = 0;  ///< elements of all outputs
   cuda_on_cpu::microscope::Report seen;
   /// Reads of unwritten memory that the result does not depend on: such memory holds NaNs, and the
   /// rung agrees nevertheless. (seen.unwritten has those that it may depend on.)
   std::vector<cuda_on_cpu::microscope::Unwritten> unused;
+
+  /// True if it agrees, and nothing was found that may be wrong in another order of the threads.
+  bool is_in_order() const;
+  /// Loads of each array by all blocks, as far as those that were counted tell, for an element of
+  /// the outputs (for all, where there is none).
+  std::map<std::string, double> loads_per_output() const;
 };
 
 /// As `inspect --json` writes it: schema convladder-inspect-1 (docs/microscope.md).

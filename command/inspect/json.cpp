@@ -86,17 +86,11 @@ std::string inspect_json(const Inspection& inspection) {
     barriers += kernel.barriers;
   }
   Json loads = Json::object(), footprint = Json::object();
-  for (const auto& [array, lanes] : seen.loads) {
-    // Of all blocks, as far as those that were counted tell.
-    const double all = static_cast<double>(lanes) * static_cast<double>(seen.blocks_run) /
-                       static_cast<double>(seen.blocks_counted);
-    loads[array] = inspection.outputs == 0 ? Json(nullptr)
-                                           : Json(all / static_cast<double>(inspection.outputs));
-  }
+  for (const auto& [array, number] : inspection.loads_per_output())
+    loads[array] = inspection.outputs == 0 ? Json(nullptr) : Json(number);
   for (const auto& [array, bytes] : seen.footprint) footprint[array] = bytes;
-  constexpr const char* kKinds[] = {"RAW", "WAR", "WAW"};
   for (const microscope::Race& race : seen.races) {
-    races.push_back({{"kind", kKinds[static_cast<std::size_t>(race.kind)]},
+    races.push_back({{"kind", microscope::name_of(race.kind)},
                      {"severity", race.is_error ? "error" : "note"},
                      {"space", microscope::name_of(race.space)},
                      {"array", json_of(race.array)},
@@ -115,6 +109,7 @@ std::string inspect_json(const Inspection& inspection) {
                      {"agrees", inspection.agrees},
                      {"blocks", {{"run", seen.blocks_run}, {"counted", seen.blocks_counted}}},
                      {"kernels", kernels},
+                     {"outputs", inspection.outputs},
                      {"per_output", {{"loads", loads}}},
                      {"barriers", barriers},
                      {"footprint", footprint},

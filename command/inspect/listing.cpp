@@ -19,8 +19,8 @@ using microscope::Space;
 constexpr unsigned kAround = 3;
 
 std::vector<std::string> lines_of(const std::string& path) {
-  const std::filesystem::path file = path;
-  std::ifstream in(file.is_absolute() ? file : CONVLADDER_SOURCE_DIR / file);
+  // An absolute path replaces the folder before it.
+  std::ifstream in(std::filesystem::path(CONVLADDER_SOURCE_DIR) / path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
@@ -105,19 +105,30 @@ std::string about_banks(const Inspection& inspection) {
 
 std::string about_loads(const Inspection& inspection) {
   std::string words;
-  for (const auto& [array, lanes] : inspection.seen.loads) {
-    const double all = static_cast<double>(lanes) *
-                       static_cast<double>(inspection.seen.blocks_run) /
-                       static_cast<double>(inspection.seen.blocks_counted);
-    words +=
-        text(words.empty() ? "" : ", ", array, " ",
-             decimal(all / static_cast<double>(std::max<std::uint64_t>(inspection.outputs, 1)), 2));
-  }
+  for (const auto& [array, number] : inspection.loads_per_output())
+    words += text(words.empty() ? "" : ", ", array, " ", decimal(number, 2));
   return words.empty() ? "nothing is loaded from global memory."
                        : "loads for an element of the output: " + words + ".";
 }
 
 }  // namespace
+
+bool Inspection::is_in_order() const {
+  return agrees && seen.unwritten.empty() &&
+         std::ranges::none_of(seen.races,
+                              [](const microscope::Race& race) { return race.is_error; });
+}
+
+std::map<std::string, double> Inspection::loads_per_output() const {
+  const double counted =
+      static_cast<double>(seen.blocks_counted) / static_cast<double>(seen.blocks_run);
+  std::map<std::string, double> loads;
+  for (const auto& [array, lanes] : seen.loads) {
+    loads[array] = static_cast<double>(lanes) / counted /
+                   static_cast<double>(std::max<std::uint64_t>(outputs, 1));
+  }
+  return loads;
+}
 
 std::vector<ListedFile> listing(const Inspection& inspection, const microscope::Kernel& kernel) {
   // Stretches by file and function: from the first access to the last.
@@ -200,17 +211,28 @@ std::string sentence_of(const microscope::Race& race) {
   constexpr const char* kWords[] = {"reads what the other has written",
                                     "writes what the other has read",
                                     "writes what the other has written"};
-  constexpr const char* kKinds[] = {"RAW", "WAR", "WAW"};
-  const auto kind = static_cast<std::size_t>(race.kind);
-  return text(race.is_error ? "race, " : "note, ", kKinds[kind], " in ",
+  return text(race.is_error ? "race, " : "note, ", microscope::name_of(race.kind), " in ",
               array_of(race.array, race.element, race.space), ": ", place_of(race.second), " ",
-              kWords[kind], ", ", place_of(race.first), ", and ",
+              kWords[static_cast<std::size_t>(race.kind)], ", ", place_of(race.first), ", and ",
               race.why.empty() ? "nothing orders them" : race.why);
 }
 
-std::string sentence_of(const microscope::Unwritten& read) {
+std::string title_of(const microscope::Kernel& kernel) {
+  const auto shape = [](const unsigned(&size)[3]) {
+    return text(size[0], " x ", size[1], " x ", size[2]);
+  };
+  const std::size_t colon = kernel.name.rfind("::");
+  return text(colon == std::string::npos ? kernel.name : kernel.name.substr(colon + 2), ": ",
+              kernel.launches, kernel.launches == 1 ? " launch of " : " launches of ",
+              shape(kernel.grid), " blocks of ", shape(kernel.block), " threads, ",
+              kernel.shared_bytes, " bytes of dynamic shared memory, ", kernel.barriers,
+              " barriers of warps");
+}
+
+std::string sentence_of(const microscope::Unwritten& read, bool is_used) {
   return text("unwritten: ", place_of(read.place), " reads ",
-              array_of(read.array, read.element, read.space), ", which nobody wrote");
+              array_of(read.array, read.element, read.space), ", which nobody wrote",
+              is_used ? "" : "; the result does not depend on it");
 }
 
 std::vector<std::string> findings(const Inspection& inspection) {

@@ -26,6 +26,8 @@ struct ListedFile {
 std::vector<ListedFile> listing(const Inspection& inspection,
                                 const cuda_on_cpu::microscope::Kernel& kernel);
 
+/// "conv2d_tiled: 1 launch of 3 x 8 x 4 blocks of 32 x 8 x 1 threads, ...".
+std::string title_of(const cuda_on_cpu::microscope::Kernel& kernel);
 /// "x: load, 16 bytes a lane".
 std::string name_of(const cuda_on_cpu::microscope::Line& line);
 /// What an access costs: "4.0 sectors, 4.0 would do", "1.0 turn of the banks".
@@ -36,6 +38,7 @@ std::string short_cost_of(const cuda_on_cpu::microscope::Line& line);
 std::vector<std::string> findings(const Inspection& inspection);
 /// "RAW", ...: "RAW in tile[36]: ...", in a sentence.
 std::string sentence_of(const cuda_on_cpu::microscope::Race& race);
-std::string sentence_of(const cuda_on_cpu::microscope::Unwritten& read);
+/// @param is_used whether the result may depend on it
+std::string sentence_of(const cuda_on_cpu::microscope::Unwritten& read, bool is_used);
 
 }  // namespace convladder::command

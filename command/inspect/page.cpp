@@ -131,19 +131,15 @@ std::string inspect_page(const Inspection& inspection) {
                  "</li>\n");
   }
   for (const microscope::Unwritten& read : seen.unwritten)
-    html += text("<li class=\"bad\">", escaped(sentence_of(read)), "</li>\n");
+    html += text("<li class=\"bad\">", escaped(sentence_of(read, true)), "</li>\n");
   for (const microscope::Unwritten& read : inspection.unused)
-    html += text("<li>", escaped(sentence_of(read)), "; the result does not depend on it</li>\n");
+    html += text("<li>", escaped(sentence_of(read, false)), "</li>\n");
   html += inspection.agrees
               ? "<li class=\"good\">agrees with the reference</li>\n"
               : text("<li class=\"bad\">differs: ", escaped(inspection.reason), "</li>\n");
   html += "</ul>\n<p>Open an access to see where the lanes of a warp go.</p>\n";
   for (const microscope::Kernel& kernel : seen.kernels) {
-    html += text("<h2>", escaped(kernel.name), "</h2>\n<p>", kernel.launches, " launches, ",
-                 kernel.grid[0], " x ", kernel.grid[1], " x ", kernel.grid[2], " blocks of ",
-                 kernel.block[0], " x ", kernel.block[1], " x ", kernel.block[2], " threads, ",
-                 kernel.shared_bytes, " bytes of dynamic shared memory, ", kernel.barriers,
-                 " barriers of warps.</p>\n");
+    html += text("<h2>", escaped(title_of(kernel)), "</h2>\n");
     for (const ListedFile& file : listing(inspection, kernel)) {
       html += text("<h3>", escaped(file.file), "</h3>\n<div class=\"source\"><table>\n");
       unsigned before = 0;

@@ -1,7 +1,5 @@
 #include "core/text.hpp"
 
-#include <algorithm>
-
 #include "command/inspect/inspect.hpp"
 #include "command/inspect/listing.hpp"
 #include "command/terminal.hpp"
@@ -27,18 +25,6 @@ std::string margin_of(const microscope::Line& line) {
               left(instruction_of(line), 7), " ", short_cost_of(line));
 }
 
-std::string title_of(const microscope::Kernel& kernel) {
-  const auto shape = [](const unsigned(&size)[3]) {
-    return text(size[0], " x ", size[1], " x ", size[2]);
-  };
-  const std::size_t colon = kernel.name.rfind("::");
-  return text(colon == std::string::npos ? kernel.name : kernel.name.substr(colon + 2), ": ",
-              kernel.launches, kernel.launches == 1 ? " launch of " : " launches of ",
-              shape(kernel.grid), " blocks of ", shape(kernel.block), " threads, ",
-              kernel.shared_bytes, " bytes of dynamic shared memory, ", kernel.barriers,
-              " barriers of warps");
-}
-
 }  // namespace
 
 std::string inspect_text(const Inspection& inspection) {
@@ -62,11 +48,11 @@ std::string inspect_text(const Inspection& inspection) {
         before = line.number;
         const std::string number = right(std::to_string(line.number), 5);
         if (line.accesses.empty()) {
-          out += left("", kMargin) + styled(Style::dim, number) + " " + line.text + "\n";
+          out += left("", kMargin) + styled(Style::dim, number) + " " + printable(line.text) + "\n";
         }
         for (std::size_t i = 0; i < line.accesses.size(); ++i) {
           out += left(margin_of(*line.accesses[i]), kMargin) +
-                 (i == 0 ? styled(Style::dim, number) + " " + line.text : "") + "\n";
+                 (i == 0 ? styled(Style::dim, number) + " " + printable(line.text) : "") + "\n";
         }
       }
     }
@@ -80,13 +66,12 @@ std::string inspect_text(const Inspection& inspection) {
   for (const microscope::Race& race : seen.races)
     out += styled(race.is_error ? Style::bad : Style::dim, sentence_of(race)) + "\n";
   for (const microscope::Unwritten& read : seen.unwritten)
-    out += styled(Style::bad, sentence_of(read)) + "\n";
+    out += styled(Style::bad, sentence_of(read, true)) + "\n";
   for (const microscope::Unwritten& read : inspection.unused)
-    out += styled(Style::dim, sentence_of(read) + "; the result does not depend on it") + "\n";
+    out += styled(Style::dim, sentence_of(read, false)) + "\n";
   if (!inspection.agrees)
     out += styled(Style::bad, text("differs: ", printable(inspection.reason))) + "\n";
-  if (inspection.agrees && seen.unwritten.empty() &&
-      std::ranges::none_of(seen.races, [](const microscope::Race& race) { return race.is_error; }))
+  if (inspection.is_in_order())
     out += styled(Style::good, "agrees with the reference; no race, no read of what nobody wrote") +
            "\n";
   return out;

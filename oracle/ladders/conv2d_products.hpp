@@ -14,9 +14,8 @@ namespace convladder::oracle {
 template <class Visit>
 void for_each_product(const Conv2dProblem& conv, int n, int k, const Visit& visit) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const Index4 x_at{conv.C, conv.H, conv.W};
+  const Index4 x_at{conv.C, conv.H, conv.W}, y_at{conv.K, conv.P, conv.Q};
   const Index4 w_at{group_c, conv.R, conv.S};
-  const Index4 y_at{conv.K, conv.P, conv.Q};
   for (int c = 0; c < group_c; ++c) {
     for (int r = 0; r < conv.R; ++r) {
       for (int p = 0; p < conv.P; ++p) {

@@ -15,9 +15,14 @@ HAS_GPU = shutil.which("nvidia-smi") is not None and subprocess.run(
 
 AGREE, DIFFER, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
-LADDERS = ["conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im", "gemm", "tile_map", "rulebook",
-           "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad",
-           "sparse_to_dense"]
+LADDERS = [
+    "conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im",
+    "gemm",
+    "tile_map",
+    "rulebook",
+    "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad",
+    "sparse_to_dense",
+]
 SMALL_GEMM = ["gemm", "--m", "5", "--n", "6", "--k", "7"]
 
 

@@ -112,7 +112,7 @@ class Inspect(unittest.TestCase):
                                      ((), {"CUDA_ON_CPU_THREADS": "8"})):
             self.assertEqual(self.run_it(TILED, *SMALL, *options, **environment)[2], expected)
 
-    def test_neighbours_along_h_instead_of_w_cost_a_sector_a_lane(self):
+    def test_neighbours_in_a_row_are_stored_in_four_sectors_a_request(self):
         rung = "cuda_naive/conv2d/direct"
         options = "--n 1 --c 1 --h 34 --w 34 --k 1 --r 3 --s 3".split()
         seen = self.run_it(rung, *options)[2]
@@ -126,7 +126,9 @@ class Inspect(unittest.TestCase):
     def test_a_dropped_barrier_is_a_race_beside_it(self):
         for comment in ("between these writes and the reads below",
                         "between the reads of the channel before and this channel's writes"):
-            source, line = self.changed(TILED, f"__syncthreads();  // {comment}", "")
+            source, _ = self.changed(TILED, f"__syncthreads();  // {comment}", "")
+            lines = source.read_text().splitlines()
+            ends = {next(i for i, line in enumerate(lines, 1) if part in line) for part in ("tile[i * columns", "sum += line[")}
             status, text, seen = self.run_it(TILED, *SMALL, source=source)
             self.assertEqual(status, 1)
             errors = [race for race in seen["races"] if race["severity"] == "error"]
@@ -136,6 +138,7 @@ class Inspect(unittest.TestCase):
             for race in errors:
                 self.assertEqual(race["space"], "shared")
                 self.assertIn(race["kind"], ("RAW", "WAR", "WAW"))
+                self.assertEqual({race["first"]["line"], race["second"]["line"]}, ends)
                 for end in ("first", "second"):
                     self.assertEqual(race[end]["file"], str(source))
 
@@ -218,8 +221,8 @@ class Inspect(unittest.TestCase):
                 continue
             with self.subTest(rung=name):
                 taken = 0
-                for problem in extract.EXAMPLES[rung["ladder"]]:
-                    status, text, seen = self.run_it(name, *problem.split())
+                for problem in extract.examples_of(rung["ladder"]):
+                    status, text, seen = self.run_it(name, *problem)
                     if status == 2:
                         continue
                     taken += 1

@@ -95,8 +95,8 @@ class CompareJson(ProgramTest):
                     "sparse_max_pool": ["--shape", "5,6,7", "--cin", 3],
                     "sparse_max_pool_dgrad": ["--shape", "5,6,7", "--cin", 3],
                     "sparse_to_dense": ["--shape", "5,6,7", "--cin", 3]}
-        self.assertEqual(sorted(problems), sorted(LADDERS))
-        for ladder, problem in problems.items():
+        for ladder in LADDERS:
+            problem = problems.get(ladder, [])  # else the ladder's example
             path = self.folder / f"{ladder}.json"
             self.agree("compare", ladder, *problem, "--json", path)
             found = self.check(self.load_json(path), ladder)

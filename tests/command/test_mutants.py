@@ -1,14 +1,18 @@
-"""Tests of tools/mutation.py and tools/mutants.py: which changes are made, and what is said of them."""
+"""Tests of tools/mutants: which changes are made, and what is said of them."""
 import pathlib
 import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/mutants"))
 sys.dont_write_bytecode = True
-import mutants  # noqa: E402
+import built_rungs  # noqa: E402
+import equivalents  # noqa: E402
 import mutation  # noqa: E402
+import report  # noqa: E402
+import sample  # noqa: E402
+import workplace  # noqa: E402
 
 
 def changed(operator, text):
@@ -110,7 +114,7 @@ class Mutants(unittest.TestCase):
             text = "for (int i = c0; i < n + 1; i += 2) sum += a[i] * b[i];\nif (a < b) f(1, 2, 3, 4, 5, 6);\n"
             of = {file: mutation.mutants_of(file, text) for file in ("a", "b", "shared")}
             rungs = [Rung("a", "a", "shared"), Rung("b", "b", "shared")]
-            return [(rung.name, mutant.key) for rung, mutant in mutants.sequence(rungs, of, seed)]
+            return [(rung.name, mutant.key) for rung, mutant in sample.sequence(rungs, of, seed)]
 
         pairs = draw(1)
         self.assertEqual(pairs, draw(1))
@@ -124,37 +128,42 @@ class Mutants(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "list.txt"
             path.write_text(text)
-            return mutants.read_equivalents(path)
+            return equivalents.read_equivalents(path)
 
     def test_the_list_of_equivalent_mutants(self):
         found = self.equivalents("# About.\n\na.cu: comparison moved\n- a  < b;\n+ a <= b;\n  Because\n  of c.\n\n"
                                  "a.cu: *\n- int c = 4;\n+ *\n  Speed.\n")
         self.assertEqual(found["a.cu", "comparison moved", "a < b;", "a <= b;"], "Because of c.")
-        self.assertEqual(mutants.reason_for(("a.cu", "constant + 1", "int c = 4;", "int c = 5;"), found), "Speed.")
-        self.assertEqual(mutants.reason_for(("a.cu", "comparison moved", "a < b;", "a > b;"), found), "")
+        self.assertEqual(equivalents.reason_for(("a.cu", "constant + 1", "int c = 4;", "int c = 5;"), found), "Speed.")
+        self.assertEqual(equivalents.reason_for(("a.cu", "comparison moved", "a < b;", "a > b;"), found), "")
         of = {"a.cu": mutation.mutants_of("a.cu", "int c = 4;\n")}
-        self.assertEqual(mutants.stale_entries(found, of), [("a.cu", "comparison moved", "a < b;", "a <= b;")])
-        with self.assertRaises(mutants.Trouble):
+        self.assertEqual(equivalents.stale_entries(found, of), [("a.cu", "comparison moved", "a < b;", "a <= b;")])
+        with self.assertRaises(built_rungs.Trouble):
             self.equivalents("- a line without a file\n")
+
+    def test_every_entry_of_ours_is_of_a_change_that_there_is(self):
+        ours = equivalents.read_equivalents(ROOT / "tests/equivalent_mutants.txt")
+        of = {file: mutation.mutants_of(file, (ROOT / file).read_text()) for file in {entry[0] for entry in ours}}
+        self.assertEqual(equivalents.stale_entries(ours, of), [])
 
     def test_how_a_run_ended(self):
         passed = "[doctest] test cases:  2 |  2 passed | 0 failed | 9 skipped\n"
-        self.assertIsNone(mutants.how_it_ended(0, passed))
-        with self.assertRaises(mutants.Trouble):
-            mutants.how_it_ended(0, passed.replace("2", "0"))
-        with self.assertRaises(mutants.Trouble):
-            mutants.how_it_ended(127, "")
+        self.assertIsNone(workplace.how_it_ended(0, passed))
+        with self.assertRaises(built_rungs.Trouble):
+            workplace.how_it_ended(0, passed.replace("2", "0"))
+        with self.assertRaises(built_rungs.Trouble):
+            workplace.how_it_ended(127, "")
         failed = "TEST CASE:  cuda_naive/gemm/direct.emulated{}\n\nx.cpp:63: ERROR: primes: differs\n"
-        self.assertEqual(mutants.how_it_ended(1, failed.format("")), ("problems", "primes: differs"))
-        self.assertEqual(mutants.how_it_ended(1, failed.format(".identities"))[0], "identities")
-        self.assertEqual(mutants.how_it_ended(1, failed.replace("cuda_naive/", "").format(""))[0], mutants.LAST_ONES)
-        self.assertEqual(mutants.how_it_ended(-11, "")[0], "crash")
-        self.assertEqual(mutants.how_it_ended(137, "")[0], "time")
+        self.assertEqual(workplace.how_it_ended(1, failed.format("")), ("problems", "primes: differs"))
+        self.assertEqual(workplace.how_it_ended(1, failed.format(".identities"))[0], "identities")
+        self.assertEqual(workplace.how_it_ended(1, failed.replace("cuda_naive/", "").format(""))[0], workplace.LAST_ONES)
+        self.assertEqual(workplace.how_it_ended(-11, "")[0], "crash")
+        self.assertEqual(workplace.how_it_ended(137, "")[0], "time")
 
     def test_the_score_leaves_equivalent_ones_out(self):
         row = {"drawn_for": "r", "operator": "o", "ladder": "l", "by": "problems", "file": "f", "line": 7, "rung": "r",
                "before": ["a"], "after": ["b"]}
-        text = mutants.report([{**row, "verdict": verdict} for verdict in
+        text = report.report([{**row, "verdict": verdict} for verdict in
                                ("caught", "caught", "caught", "survived", "equivalent", "GPU alone")])
         self.assertIn("| all | 3 | 5 | 60 % | 1 | 1 |", text)
         self.assertIn("SURVIVED f:7: o\n  (tests of r)\n- a\n+ b", text)

@@ -98,7 +98,9 @@ LadderTests col2im_tests() {
             return drawn(count, seed, [](Dice& dice, int) { return random_columns(dice); });
           },
           {},
-          checked<Im2colProblem>(col2im_identities, column_bases)};
+          checked<Im2colProblem>(col2im_identities, column_bases),
+          column_limits,
+          small_columns};
 }
 
 }  // namespace convladder::testing

@@ -139,4 +139,27 @@ Im2colProblem random_columns(Dice& dice) {
   }
 }
 
+std::vector<Problem> column_limits() {
+  using P = Im2colProblem;
+  std::vector<Problem> list;
+  for (const P& problem :
+       {P{.dtype = DType::f16}, P{.height = {1 << 16, 1}, .width = {1 << 16, 1}},  // windows
+        P{.C = 1 << 20, .height = {64, 64}, .width = {64, 64}},  // rows of columns
+        P{.N = kLargestInt, .C = kLargestInt, .height = {1, 1}, .width = {1, 1}}})  // channels
+    list.emplace_back(validated(problem));
+  return list;
+}
+
+std::vector<TestProblem> small_columns() {
+  std::vector<TestProblem> list;
+  for (const Conv2dProblem& conv : small_convolutions()) {
+    for (const Request request : {Request::write, Request::add}) {
+      Im2colProblem columns = columns_of(conv);
+      columns.request = request;
+      list.push_back({.name = "", .problem = validated(columns)});
+    }
+  }
+  return list;
+}
+
 }  // namespace convladder::testing

@@ -16,6 +16,10 @@ namespace convladder::testing {
 std::vector<TestProblem> column_problems();
 /// Any, with at most 300,000 numbers.
 Im2colProblem random_columns(Dice& dice);
+/// See LadderTests::non_finite.
+std::vector<TestProblem> small_columns();
+/// See LadderTests::limits.
+std::vector<Problem> column_limits();
 
 inline std::vector<Im2colProblem> column_bases() {
   const auto make = [](Im2colProblem p) { return validated(p); };

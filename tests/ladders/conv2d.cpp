@@ -217,10 +217,29 @@ Conv2dProblem random_conv2d(Dice& dice, int i) {
 
 }  // namespace
 
+namespace {
+
+/// Some of them with ReLU, too: -inf is below zero, NaN is not.
+std::vector<TestProblem> small_forward_problems() {
+  std::vector<Conv2dProblem> convs = small_convolutions();
+  for (Conv2dProblem relu : {convs[0], convs[2]}) {
+    relu.activation = Activation::relu;
+    convs.push_back(relu);
+  }
+  std::vector<TestProblem> list;
+  for (const Conv2dProblem& conv : convs) list.push_back({.name = "", .problem = conv});
+  return list;
+}
+
+}  // namespace
+
 LadderTests conv2d_tests() {
   return {conv2d_problems,
           [](int count, std::uint64_t seed) { return drawn(count, seed, random_conv2d); },
-          conv_rounding_problems, checked<Conv2dProblem>(conv2d_identities, conv_bases)};
+          conv_rounding_problems,
+          checked<Conv2dProblem>(conv2d_identities, conv_bases),
+          conv_limits,
+          small_forward_problems};
 }
 
 }  // namespace convladder::testing

@@ -146,7 +146,10 @@ LadderTests conv2d_dgrad_tests() {
           [](int count, std::uint64_t seed) {
             return drawn(count, seed, [](Dice& dice, int) { return random_conv(dice); });
           },
-          conv_rounding_problems, checked<Conv2dProblem>(dgrad_identities, conv_bases)};
+          conv_rounding_problems,
+          checked<Conv2dProblem>(dgrad_identities, conv_bases),
+          conv_limits,
+          small_gradients};
 }
 
 }  // namespace convladder::testing

@@ -304,4 +304,65 @@ std::vector<TestProblem> conv_rounding_problems() {
            .equal_sums = true}};
 }
 
+std::vector<Problem> conv_limits() {
+  std::vector<Problem> list;
+  using P = Conv2dProblem;
+  for (const P& problem : {
+           P{.dtype = DType::f16},
+           P{.C = 1 << 27, .H = 4, .W = 4, .R = 4, .S = 4},          // weights of a filter
+           P{.C = 1 << 15, .H = 256, .W = 256, .R = 256, .S = 256},  // likewise, in many taps
+           P{.R = 1 << 13, .S = 1 << 13, .pad = {1 << 13, 0, 1 << 13, 0}},  // likewise, padded
+           P{.C = 64, .R = 1 << 13, .S = 1 << 13, .pad = {1 << 13, 0, 1 << 13, 0}},
+           P{.N = 1 << 25, .H = 64, .W = 64},                              // pixels of all images
+           P{.N = kLargestInt, .H = 3, .W = 3, .R = 3, .S = 3},            // likewise, tiles
+           P{.H = 1 << 16, .W = 1 << 16},                                  // pixels of an image
+           P{.N = 1 << 23, .C = 4096, .H = 8, .W = 8, .K = 4096},          // steps of all tiles
+           P{.N = 1 << 24, .C = 256, .K = 256, .groups = 256},             // planes
+           P{.N = 1 << 24, .H = 256, .W = 1},                              // rows of planes
+           P{.C = 2, .H = 1, .W = 100'000, .K = 2, .groups = 2},           // a row of a plane
+           P{.H = 301, .W = 301, .R = 2, .S = 2, .dilation = {300, 300}},  // inputs of an output
+           P{.H = 100, .W = 100, .R = 100, .S = 100},               // nearly all of dy's padding
+           P{.C = 1 << 15, .H = 256, .W = 256},                     // an image of x
+           P{.H = 256, .W = 256, .K = 1 << 15},                     // likewise, of dy
+           P{.N = 2, .C = 64, .H = 256, .W = 256, .R = 3, .S = 3},  // columns of two images
+           // Classes of pixels that get different tiles.
+           P{.C = 64, .H = 63, .W = 63, .K = 64, .R = 2, .S = 2, .stride = {2, 2}},
+           P{.N = 16, .C = 256, .H = 63, .W = 63, .K = 512, .R = 3, .S = 3, .stride = {2, 2}},
+       }) {
+    list.emplace_back(validated(problem));
+  }
+  return list;
+}
+
+std::vector<Conv2dProblem> small_convolutions() {
+  using P = Conv2dProblem;
+  std::vector<P> convs;
+  for (const P& conv : std::vector<P>{
+           {.N = 2,
+ .C = 3,
+ .H = 7,
+ .W = 9,
+ .K = 5,
+ .R = 3,
+ .S = 3,
+ .pad = {1, 1, 1, 1},
+ .bias = true},
+           {.C = 8, .H = 9, .W = 12, .K = 8, .R = 3, .S = 2, .pad = {2, 0, 0, 1}, .stride = {2, 1}},
+           {.C = 6, .H = 8, .W = 8, .K = 6, .R = 3, .S = 3, .pad = {1, 1, 1, 1}, .groups = 6},
+           {.C = 6, .H = 9, .W = 9, .K = 6, .R = 3, .S = 3, .pad = {1, 1, 1, 1}, .groups = 6},
+           {.N = 2, .C = 5, .H = 6, .W = 5, .K = 4, .R = 2, .S = 2},
+           {.C = 33, .H = 6, .W = 6, .K = 3, .pad = {0, 1, 0, 0}}})
+    convs.push_back(validated(conv));
+  return convs;
+}
+
+std::vector<TestProblem> small_gradients() {
+  std::vector<TestProblem> list;
+  for (Conv2dProblem conv : small_convolutions()) {
+    conv.bias = false;
+    list.push_back({.name = "", .problem = conv});
+  }
+  return list;
+}
+
 }  // namespace convladder::testing

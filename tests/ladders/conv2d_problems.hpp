@@ -48,5 +48,11 @@ std::vector<TestProblem> conv_problems_for(const std::string& ladder,
 /// See rounding_problems(). Filters of one tap: at the border of dx, larger ones have fewer
 /// products.
 std::vector<TestProblem> conv_rounding_problems();
+/// Of each kind one; see LadderTests::non_finite.
+std::vector<Conv2dProblem> small_convolutions();
+/// The same without bias: the gradients'.
+std::vector<TestProblem> small_gradients();
+/// See LadderTests::limits.
+std::vector<Problem> conv_limits();
 
 }  // namespace convladder::testing

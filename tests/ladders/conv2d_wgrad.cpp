@@ -152,7 +152,10 @@ LadderTests conv2d_wgrad_tests() {
           [](int count, std::uint64_t seed) {
             return drawn(count, seed, [](Dice& dice, int) { return random_conv(dice); });
           },
-          conv_rounding_problems, checked<Conv2dProblem>(wgrad_identities, conv_bases)};
+          conv_rounding_problems,
+          checked<Conv2dProblem>(wgrad_identities, conv_bases),
+          conv_limits,
+          small_gradients};
 }
 
 }  // namespace convladder::testing

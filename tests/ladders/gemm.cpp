@@ -86,6 +86,27 @@ std::vector<TestProblem> gemm_rounding() {
            .equal_sums = true}};
 }
 
+std::vector<TestProblem> small_products() {
+  std::vector<TestProblem> list;
+  for (const auto& [m, n, k] : {std::array{5, 7, 11}, {33, 36, 20}, {16, 16, 40}})
+    list.push_back({.name = "", .problem = validated(GemmProblem{.M = m, .N = n, .K = k})});
+  for (const TileMap map : {TileMap::split_k, TileMap::stream_k})
+    list.push_back(
+        {.name = "", .problem = validated(GemmProblem{.M = 33, .N = 36, .K = 120, .map = map})});
+  return list;
+}
+
+std::vector<Problem> gemm_limits() {
+  std::vector<Problem> list;
+  for (const TileMapName& map : kTileMaps) {
+    for (const auto& [m, n, k] : {std::array{kLargestInt, kLargestInt, 1},
+                                  {1, 1, kLargestInt},
+                                  {kLargestInt, 1, kLargestInt}})
+      list.emplace_back(validated(GemmProblem{.M = m, .N = n, .K = k, .map = map.map}));
+  }
+  return list;
+}
+
 std::vector<GemmProblem> gemm_bases() {
   return {{.M = 37, .N = 29, .K = 41},
           {.M = 1, .N = 65, .K = 7},
@@ -203,7 +224,10 @@ LadderTests gemm_tests() {
           [](int count, std::uint64_t seed) {
             return drawn(count, seed, [](Dice& dice, int) { return random_gemm(dice); });
           },
-          gemm_rounding, checked<GemmProblem>(gemm_identities, gemm_bases)};
+          gemm_rounding,
+          checked<GemmProblem>(gemm_identities, gemm_bases),
+          gemm_limits,
+          small_products};
 }
 
 }  // namespace convladder::testing

@@ -87,7 +87,9 @@ LadderTests im2col_tests() {
             return drawn(count, seed, [](Dice& dice, int) { return random_columns(dice); });
           },
           {},
-          checked<Im2colProblem>(im2col_identities, column_bases)};
+          checked<Im2colProblem>(im2col_identities, column_bases),
+          column_limits,
+          small_columns};
 }
 
 }  // namespace convladder::testing

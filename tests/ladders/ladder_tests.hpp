@@ -22,6 +22,10 @@ struct LadderTests {
   std::function<std::vector<TestProblem>()> rounding;  ///< See rounding_problems(); may be empty.
   /// See check_identities().
   std::function<void(const Subject&, const CheckOptions&, CheckReport&)> identities;
+  /// Problems that no machine holds, and types that its arrays have not; see limits_test.cpp.
+  std::function<std::vector<Problem>()> limits;
+  /// Small problems, for infinities and NaNs in each input of floats; empty: it has none.
+  std::function<std::vector<TestProblem>()> non_finite = {};
 };
 
 /// The ladder's row. @throws std::logic_error if there is none

@@ -78,6 +78,13 @@ std::vector<TestProblem> tile_map_problems() {
   return list;
 }
 
+std::vector<Problem> tile_map_limits() {
+  std::vector<Problem> list;
+  for (const TileMapName& map : kTileMaps)
+    list.emplace_back(validated(TileMapProblem{.map = map.map, .tiles_m = 60'000, .tiles_n = 4}));
+  return list;
+}
+
 TileMapProblem random_tile_map(Dice& dice) {
   TileMapProblem p{.map = kTileMaps[static_cast<std::size_t>(dice(0, 10))].map,
                    .tiles_m = dice(1, 70),
@@ -165,7 +172,8 @@ LadderTests tile_map_tests() {
                 count, seed, [](Dice& dice, int) { return random_tile_map(dice); }, false);
           },
           {},
-          check_tile_map_identities};
+          check_tile_map_identities,
+          tile_map_limits};
 }
 
 }  // namespace convladder::testing

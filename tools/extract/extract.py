@@ -8,6 +8,7 @@ options are those of `./ladder compare`; without any, the first of a few small p
 files the rung needs beside its headers, the objects in BUILD tell: whoever defines what an object leaves undefined.
 """
 import argparse
+import functools
 import json
 import pathlib
 import re
@@ -18,14 +19,14 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
 
-# Small problems for each ladder: a rung gets the first that it takes.
+# Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
 DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
          "--n 1 --c 4 --h 8 --w 8 --k 4 --r 3 --s 3 --groups 4",
          "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --pad 1 --layout nhwc",
          "--n 1 --c 16 --h 6 --w 8 --k 16 --r 3 --s 3 --dtype tf32",
          "--n 1 --c 32 --h 6 --w 8 --k 64 --r 1 --s 1 --layout nhwc --dtype tf32"]
 SPARSE = ["--shape 5,6,7 --sites 20 --cin 4 --cout 5", "--shape 5,6,7 --sites 20 --cin 32 --cout 32",
-          "--shape 5,6,7 --sites 20 --cin 16 --cout 16 --dtype f16",
+          "--shape 5,6,7 --sites 20 --cin 16 --cout 16 --dtype fp16",
           "--shape 5,6,7 --sites 20 --cin 32 --cout 32 --dtype tf32"]
 EXAMPLES = {
     "conv2d": DENSE, "conv2d_dgrad": DENSE, "conv2d_wgrad": DENSE,
@@ -41,6 +42,12 @@ EXAMPLES = {
     "sparse_max_pool": ["--shape 5,6,7 --sites 20 --cin 4"], "sparse_max_pool_dgrad": ["--shape 5,6,7 --sites 20 --cin 4"],
     "sparse_to_dense": ["--shape 5,6,7 --sites 20 --cin 4"],
 }
+
+
+def examples_of(ladder):
+    """Options of `./ladder compare`, for one problem each."""
+    return [example.split() for example in EXAMPLES.get(ladder, [""])]
+
 
 ABOUT = """\
 // {rung}, a rung of ConvLadder, in one file.
@@ -98,6 +105,7 @@ def source_of(object_file):
     return None
 
 
+@functools.cache
 def sources_by_need(build):
     """Of each source, those that define what it needs."""
     objects = [str(path) for folder in (build / "CMakeFiles").glob("*.dir")
@@ -144,7 +152,7 @@ def inlined(path, done):
 def main_of(build, rung, options):
     """The text of main(): for the given options, or for the first example that the rung takes."""
     program = build / "command/example"
-    examples = [options] if options else [example.split() for example in EXAMPLES[rung["ladder"]]]
+    examples = [options] if options else examples_of(rung["ladder"])
     for example in examples:
         result = subprocess.run([program, rung["rung"], *example], capture_output=True, text=True)
         if result.returncode == 0:

@@ -1,3 +1,27 @@
+planted_bug(padding_added
+  RUNG cpu_reference/col2im/col2im
+  FIND [==[window * axis.stride - axis.pad_before]==]
+  REPLACE [==[window * axis.stride + axis.pad_before]==]
+  TEACHES "without padding either sign is right")
+
+planted_bug(last_term_wins
+  RUNG cpu_reference/col2im/col2im
+  FIND [==[image[pixel_at(c, d, h, w)] += *from;]==]
+  REPLACE [==[image[pixel_at(c, d, h, w)] = *from;]==]
+  TEACHES "where windows do not overlap, each pixel has one term, and `=` is as good as `+=`")
+
+planted_bug(taps_side_by_side
+  RUNG cpu_reference/col2im/col2im
+  FIND [==[axis.pad_before + tap * axis.dilation;]==]
+  REPLACE [==[axis.pad_before + tap;]==]
+  TEACHES "dilation needs problems of its own")
+
+planted_bug(add_begins_from_nothing
+  RUNG cpu_reference/col2im/col2im
+  FIND [==[if (problem.request == Request::write) {]==]
+  REPLACE [==[if (problem.request != Request::none) {]==]
+  TEACHES "a request to add keeps what was there")
+
 planted_bug(col2im_start_bound
   RUNG cuda_naive/col2im/col2im
   FIND [==[(at - extent) / axis.stride + 1, min]==]

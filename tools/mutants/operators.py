@@ -1,155 +1,14 @@
-"""The small changes that tools/mutants.py makes in a rung's source: operators over the tokens of the code.
+"""The small changes that mutants.py makes in a rung's source: operators over the tokens of the code.
 
 An operator is a function that takes a Source and yields pairs (range of characters, text in its place).
 Left alone are comments, strings, preprocessor lines and what has no effect when the program runs:
 static_assert, attributes, template headers, `using`, launch bounds, and the texts of messages.
 """
-import bisect
-import collections
 import re
 
-Token = collections.namedtuple("Token", "kind text begin end")
+from source import CLOSES
 
-_TOKENS = re.compile(
-    r"""
-    (?P<comment>//[^\n]*|/\*.*?\*/)
-  | (?P<directive>^[ ]*\#(?:[^\n]*\\\n)*[^\n]*)
-  | (?P<raw>R"(?P<quote>[^(\s]*)\(.*?\)(?P=quote)")
-  | (?P<string>"(?:[^"\\\n]|\\.)*")
-  | (?P<char>(?<![\w])'(?:[^'\\\n]|\\.)+')
-  | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
-  | (?P<word>[A-Za-z_]\w*)
-  | (?P<sign><<=|>>=|<=>|\.\.\.|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|[^\s\w])
-    """,
-    re.VERBOSE | re.DOTALL | re.MULTILINE)
-
-_CLOSES = {"(": ")", "[": "]", "{": "}"}
-# What is in their parentheses stays as it is.
-_LEFT_ALONE = {"static_assert", "assert", "text", "alignas", "__launch_bounds__", "decltype", "printf"}
 _INTEGER = re.compile(r"(0[xX][\da-fA-F']+|\d[\d']*)([uUlL]*)$")
-
-
-class Source:
-    """The text of a file, its tokens, and which of them may change."""
-
-    def __init__(self, text):
-        self.text = text
-        self.tokens = [Token("string" if found.lastgroup == "raw" else found.lastgroup, found.group(),
-                             found.start(), found.end())
-                       for found in _TOKENS.finditer(text) if found.lastgroup not in ("comment", "directive")]
-        self.words = [token.text for token in self.tokens] + [""] * 3  # so that the next ones exist
-        self.lines = text.split("\n")
-        self.line_begins = [0] + [at + 1 for at, letter in enumerate(text) if letter == "\n"]
-        self.match = self._brackets()
-        self.fixed = self._left_alone()
-
-    def _brackets(self):
-        """The index of each opening bracket's closing one, and the other way round."""
-        match, open_ones = {}, []
-        for i, token in enumerate(self.tokens):
-            if token.kind != "sign":
-                continue
-            if token.text in _CLOSES:
-                open_ones.append(i)
-            elif token.text in _CLOSES.values() and open_ones:
-                match[i] = open_ones.pop()
-                match[match[i]] = i
-        return match
-
-    def _left_alone(self):
-        """The indices of the tokens that stay as they are."""
-        fixed = set()
-        for i, word in enumerate(self.words):
-            end = None
-            if word in _LEFT_ALONE and self.words[i + 1] == "(":
-                end = self.match.get(i + 1)
-            elif word == "[" and self.words[i + 1] == "[":
-                end = self.match.get(i)
-            elif word == "template" and self.words[i + 1] == "<":
-                end = self.end_of_angles(i + 1)
-            elif word == "enum":
-                end = self.statement_end(i)
-            elif word in ("using", "namespace", "throw", "case", "typedef", "friend"):
-                end = next((j for j in range(i, len(self.tokens)) if self.words[j] in (";", "{", ":")), None)
-            if end is not None:
-                fixed.update(range(i, end + 1))
-        return fixed
-
-    def statement_end(self, i):
-        """The index of the `;` that ends what begins at token i, past all brackets in it."""
-        while i < len(self.tokens) and self.words[i] != ";":
-            i = self.match.get(i, i) if self.words[i] in _CLOSES else i
-            i += 1
-        return i
-
-    def end_of_angles(self, i):
-        """The index of the `>` that closes the `<` at token i; None if it is no bracket."""
-        depth = 0
-        for j in range(i, min(i + 200, len(self.tokens))):
-            word = self.words[j]
-            depth += (word == "<") - (word == ">") - 2 * (word == ">>")
-            if word in (";", "{") or depth < 0:
-                return None
-            if depth == 0:
-                return j
-        return None
-
-    def free(self):
-        """The indices of the tokens that may change."""
-        return [i for i in range(len(self.tokens)) if i not in self.fixed]
-
-    def span(self, first, last):
-        """The range of characters of the tokens first to last."""
-        return self.tokens[first].begin, self.tokens[last].end
-
-    def said(self, first, last):
-        """The text of the tokens first to last; empty if there are none."""
-        return self.text[slice(*self.span(first, last))] if first <= last else ""
-
-    def arguments(self, i):
-        """Pairs (first, last) of tokens, one for each part between the commas of the bracket at i."""
-        parts, begin, end = [], i + 1, self.match.get(i, i)
-        j = begin
-        while j < end:
-            if self.words[j] in _CLOSES:
-                j = self.match.get(j, j)
-            elif self.words[j] == "<" and not self.is_binary(j):
-                j = self.end_of_angles(j) or j
-            elif self.words[j] == ",":
-                parts.append((begin, j - 1))
-                begin = j + 1
-            j += 1
-        return parts + [(begin, end - 1)] if end > begin else parts
-
-    def is_binary(self, i):
-        """Whether the sign at i stands between two operands: the formatter puts blanks around it."""
-        token = self.tokens[i]
-        return (0 < i < len(self.tokens) - 1 and self.text[token.begin - 1].isspace()
-                and self.text[token.end].isspace() and self.words[i - 1] not in ("operator", "return")
-                and (self.tokens[i - 1].kind in ("word", "number") or self.words[i - 1] in (")", "]", "}")))
-
-    def operand_end(self, i):
-        """The last token of the operand that begins at token i: a name, a number, a call, brackets."""
-        if self.words[i] in ("-", "~", "!"):
-            i += 1
-        if self.words[i] == "(":
-            i = self.match.get(i, i)
-        while True:
-            after = self.words[i + 1]
-            if after in (".", "->", "::"):
-                i += 2
-            elif after in ("(", "[") or (after == "{" and self.tokens[i].kind == "word"):
-                i = self.match.get(i + 1, i)
-            else:
-                return i
-
-    def line_of(self, at):
-        """The number of the line that character `at` is on, from 1."""
-        return bisect.bisect_right(self.line_begins, at)
-
-
-# --- The operators ----------------------------------------------------------------------------------------
-
 OPERATORS = {}  # by name, in the order of the list
 
 
@@ -432,7 +291,7 @@ def _loop_parts(source):
     for begin, end in _loop_heads(source):
         ends, j = [], begin + 1
         while j < end:
-            if source.words[j] in _CLOSES:
+            if source.words[j] in CLOSES:
                 j = source.match.get(j, j)
             elif source.words[j] == ";":
                 ends.append(j)
@@ -539,61 +398,3 @@ def declines_more(source):
             for condition in _DECLINES.get(problem, []):
                 condition = condition.format(name)
                 yield source.span(body, body), "{" + f' if ({condition}) return "no {condition}";'
-
-
-# --- Mutants ----------------------------------------------------------------------------------------------
-
-
-class Mutant:
-    """One change of one file."""
-
-    def __init__(self, file, operator_name, source, span, text):
-        self.file, self.operator, self.ordinal = file, operator_name, 1
-        self.source, self.span, self.text = source, span, text
-        self.line_number = source.line_of(span[0])
-
-    @property
-    def mutated(self):
-        """The file's text with the change."""
-        return self.source.text[:self.span[0]] + self.text + self.source.text[self.span[1]:]
-
-    @property
-    def before(self):
-        """The lines of the file that change."""
-        return self.source.lines[self.line_number - 1:self.source.line_of(self.span[1])]
-
-    @property
-    def after(self):
-        """The same lines with the change."""
-        begin = self.source.line_begins[self.line_number - 1]
-        whole = "\n".join(self.before)
-        first, end = (at - begin for at in self.span)
-        return (whole[:first] + self.text + whole[end:]).split("\n")
-
-    @property
-    def change(self):
-        """File, operator, and the lines before and after: what it is known by while lines come and go
-        elsewhere in the file."""
-        return (self.file, self.operator, *(" ".join(" ".join(lines).split()) for lines in (self.before, self.after)))
-
-    @property
-    def key(self):
-        """The same, and of several such lines the how manyth."""
-        return "\n".join(self.change) + f"\n{self.ordinal}"
-
-
-def mutants_of(file, text):
-    """All mutants of a file. What two operators would make alike has the name of the one that is further down,
-    which says more."""
-    source = Source(text)
-    mutants, seen, alike = [], set(), collections.Counter()
-    for name, function in reversed(OPERATORS.items()):
-        for span, replacement in function(source):
-            mutant = Mutant(file, name, source, span, replacement)
-            if text[slice(*span)] == replacement or (span, replacement) in seen:
-                continue
-            seen.add((span, replacement))
-            alike[mutant.change] += 1
-            mutant.ordinal = alike[mutant.change]
-            mutants.append(mutant)
-    return mutants
