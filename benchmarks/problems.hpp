@@ -30,13 +30,7 @@ const std::vector<BenchmarkProblem>& benchmark_problems();
 /// One line, without rows and pairs of a rulebook that has not been made yet.
 std::string describe(const BenchmarkProblem& benchmark);
 
-/// The sites of a sparse problem, made when they are first asked for:
-/// - `sweep`, `large`: a simulated LiDAR sweep of 125,562 and of 913,903 voxels (lidar_sweep());
-/// - `half`, `quarter`, `eighth`: what one, two and three strided convolutions leave of `sweep`, as
-///   in the VoxelBackBone8x of OpenPCDet;
-/// - `shell-64` ...: a sphere's surface in a cube of so many cells along each axis;
-/// - `random-100k` ...: so many sites anywhere in the sweep's grid, which hardly ever meet;
-/// - `cube-100` ...: every cell of a cube.
+/// The sites of a sparse problem: sites_named().
 const Array& sites_of(const BenchmarkProblem& benchmark);
 
 /// The parameters of a sparse problem's rulebook, or the grid of a step to a dense tensor; null of
