@@ -1,0 +1,84 @@
+"""All rungs of a ladder on one call, beside one another."""
+import dataclasses
+import html
+import typing
+
+import numpy
+
+from . import _core
+from ._run import Call, candidates, full_name, run, _table
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What became of a rung."""
+
+    rung: str
+    where: str
+    status: str  # "ran" or "declined"
+    max_error: typing.Optional[float]  # the largest distance from the first rung's result, of any output
+    milliseconds: typing.Optional[float]  # on the host's clock
+    reason: str = ""  # why it declined
+
+
+class Table(list):
+    """Rows, the bottom of the ladder first. It prints as a table, and so it shows in a notebook."""
+
+    HEAD = ("rung", "where", "status", "max error", "ms")
+
+    def cells(self):
+        for row in self:
+            numbers = ("", "") if row.max_error is None else (f"{row.max_error:.2g}", f"{row.milliseconds:.3g}")
+            yield (row.rung, row.where, row.status + (f": {row.reason}" if row.reason else ""), *numbers)
+
+    def __str__(self):
+        lines = [self.HEAD, *self.cells()]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+    def _repr_html_(self):
+        def line(cells, tag):
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        return "<table>" + line(self.HEAD, "th") + "".join(line(cells, "td") for cells in self.cells()) + "</table>"
+
+
+def _error(outputs, first):
+    """The largest distance of any output; NaN is as far away as it gets."""
+    largest = 0.0
+    for name, right in first.items():
+        if name not in outputs:
+            continue  # some rungs leave out what others have on the way
+        distance = numpy.abs(numpy.asarray(outputs[name], float) - numpy.asarray(right, float))
+        largest = max(largest, float(numpy.nan_to_num(distance, nan=numpy.inf).max(initial=0)))
+    return largest
+
+
+def compare(function, *arguments, rungs=None, where=None, **options):
+    """Runs all rungs on the same arguments: compare(convladder.conv2d, x, w, pad=1).
+
+    rungs: names, if not all. where: a place, or several; all that are there without it.
+    Each result is compared with that of the first rung in the table, which is the definition.
+    """
+    call: Call = function.prepare(*arguments, **options)
+    wanted = None if rungs is None else {full_name(call.ladder, name) for name in rungs}
+    places = [where] if isinstance(where, str) else list(where or ("cpu", "emulated", "gpu"))
+    for place in places:
+        if place not in ("cpu", "emulated", "gpu"):
+            raise _core.BadInput(f"where = {place!r}: it must be one of cpu, emulated, gpu")
+    table, first = Table(), None
+    for row in _table():
+        if row["ladder"] != call.ladder or (wanted is not None and row["name"] not in wanted):
+            continue
+        for place in (place for place in row["where"] if place in places):
+            why = _core.declines(call.ladder, row["name"], place, call.problem)
+            if why is not None:
+                table.append(Row(row["name"], place, "declined", None, None, why))
+                continue
+            outputs = run(call, row["name"], place)
+            first = first or outputs
+            time = next(iter(outputs.values())).milliseconds
+            table.append(Row(row["name"], place, "ran", _error(outputs, first), time))
+    if not table:
+        raise _core.BadInput(f"rungs = {rungs}: {call.ladder} has none of that name in {', '.join(places)}; "
+                             f"there are {', '.join(candidates(call.ladder, 'cpu')[:3])} and others")
+    return table

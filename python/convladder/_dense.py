@@ -1,0 +1,91 @@
+"""Convolutions of images, their columns, and products of matrices."""
+import numpy
+
+from . import _core
+from ._run import Call, contiguous, each, operation, padding
+
+
+def _conv2d(x_shape, w_shape, pad, stride, dilation, groups, bias=False, activation=None, precision="fp32"):
+    """The problem of a convolution, from the shapes of x and w."""
+    (N, C, H, W), (K, group_C, R, S) = x_shape, w_shape
+    if group_C * groups != C:
+        raise _core.BadInput(f"w = {group_C} channels a filter: with {groups} group(s) and {C} channels, C / groups")
+    return _core.conv2d_problem(
+        N=N, C=C, H=H, W=W, K=K, R=R, S=S, pad=padding(pad, 2), stride=each("stride", stride, 2),
+        dilation=each("dilation", dilation, 2), groups=groups, bias=bias, activation=activation or "none",
+        precision=precision)
+
+
+@operation
+def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation=None, precision="fp32"):
+    """2-D convolution (cross-correlation, as in every deep learning library).
+
+    x [N][C][H][W], w [K][C / groups][R][S] and bias [K] or None, float32, to y [N][K][P][Q].
+    pad: one number, (vertical, horizontal) or (top, bottom, left, right); stride and dilation: one number or (h, w).
+    activation: None or "relu". precision: "fp32", or "tf32", which allows factors to be rounded to TF32.
+    """
+    x, w = contiguous("x", x, (4,)), contiguous("w", w, (4,))
+    problem = _conv2d(x.shape, w.shape, pad, stride, dilation, groups, bias is not None, activation, precision)
+    arrays = {"x": x, "weights": w}
+    if bias is not None:
+        arrays["bias"] = contiguous("bias", bias, (1,))
+    return Call("conv2d", problem, arrays, ("y",))
+
+
+@operation
+def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, precision="fp32"):
+    """The gradient of conv2d with respect to x: dy [N][K][P][Q] and w to dx, of `x_shape` (N, C, H, W)."""
+    dy, w = contiguous("dy", dy, (4,)), contiguous("w", w, (4,))
+    problem = _conv2d(each("x_shape", x_shape, 4), w.shape, pad, stride, dilation, groups, precision=precision)
+    return Call("conv2d_dgrad", problem, {"dy": dy, "weights": w}, ("dx",))
+
+
+@operation
+def conv2d_wgrad(x, dy, kernel, *, pad=0, stride=1, dilation=1, groups=1, precision="fp32"):
+    """The gradients of conv2d with respect to w and bias: x and dy, for filters of `kernel` (R, S), to (dw, db)."""
+    x, dy = contiguous("x", x, (4,)), contiguous("dy", dy, (4,))
+    groups_or_one = max(1, int(groups))  # the core refuses others
+    w_shape = (dy.shape[1], x.shape[1] // groups_or_one, *each("kernel", kernel, 2))
+    problem = _conv2d(x.shape, w_shape, pad, stride, dilation, groups, precision=precision)
+    return Call("conv2d_wgrad", problem, {"x": x, "dy": dy}, ("dw", "db"))
+
+
+def _columns(N, C, size, kernel, pad, stride, dilation):
+    axes = len(size)
+    return _core.im2col_problem(N=N, C=C, size=size, kernel=each("kernel", kernel, axes), pad=padding(pad, axes),
+                                stride=each("stride", stride, axes), dilation=each("dilation", dilation, axes))
+
+
+@operation
+def im2col(x, kernel, *, pad=0, stride=1, dilation=1):
+    """The windows of x [N][C] and one to three axes as columns: [N][C * taps][windows]."""
+    x = contiguous("x", x, (3, 4, 5))
+    problem = _columns(x.shape[0], x.shape[1], list(x.shape[2:]), kernel, pad, stride, dilation)
+    return Call("im2col", problem, {"x": x}, ("col",))
+
+
+@operation
+def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
+    """The adjoint of im2col: columns [N][C * taps][windows], summed back into the shape of x."""
+    col = contiguous("col", col, (3,))
+    shape = each("x_shape", x_shape, len(x_shape))
+    problem = _columns(shape[0], shape[1], shape[2:], kernel, pad, stride, dilation)
+    return Call("col2im", problem, {"col": col}, ("x",))
+
+
+@operation
+def gemm(a, b, *, map="row_major", precision="fp32"):  # `map`: as everywhere in the project
+    """c = a b of matrices [M][K] and [K][N]. `map`: which block computes which tile; the result is the same."""
+    a, b = contiguous("a", a, (2,)), contiguous("b", b, (2,))
+    if a.shape[1] != b.shape[0]:
+        raise _core.BadInput(f"b = {b.shape[0]} rows: a has {a.shape[1]} columns")
+    problem = _core.gemm_problem(M=a.shape[0], N=b.shape[1], K=a.shape[1], map=map, precision=precision)
+    return Call("gemm", problem, {"a": a, "b": b}, ("c",))
+
+
+@operation
+def tile_map(map, tiles_m, tiles_n, k_steps=1, *, splits=1, batch=1, blocks=132, group_rows=8):
+    """Which block computes which part of a product: rows (block, batch, tile m, tile n, first k-step, last + 1)."""
+    problem = _core.tile_map_problem(map=map, tiles_m=tiles_m, tiles_n=tiles_n, k_steps=k_steps, splits=splits,
+                                     batch=batch, blocks=blocks, group_rows=group_rows)
+    return Call("tile_map", problem, {}, ("units",))

@@ -1,0 +1,142 @@
+"""A call: the problem, its arrays, and the rung that computes it."""
+import dataclasses
+import functools
+import json
+import pathlib
+import typing
+
+import numpy
+
+from . import _core
+
+
+class Result(numpy.ndarray):
+    """An array that knows where it comes from.
+
+    Attributes: `rung` (its name), `where` ("cpu", "emulated" or "gpu"), and `milliseconds` (of the rung's own run, on the
+    host's clock). What is computed from it is an ordinary array.
+    """
+
+    rung: str
+    where: str
+    milliseconds: float
+
+    def __array_finalize__(self, source):
+        for name in ("rung", "where", "milliseconds"):
+            setattr(self, name, getattr(source, name, None))
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return array[()] if return_scalar or array.ndim == 0 else numpy.asarray(array)
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """What a rung is asked for."""
+
+    ladder: str
+    problem: _core.Problem
+    arrays: dict  # the inputs by name
+    outputs: tuple  # the names of what is returned, in its order
+    rulebook: typing.Optional[_core.Rulebook] = None
+
+
+@functools.cache
+def _table():
+    return _core.rungs()
+
+
+@functools.cache
+def _fastest():
+    return json.loads((pathlib.Path(__file__).parent / "fastest.json").read_text())
+
+
+def candidates(ladder, where):
+    """The ladder's rungs that run there, the best first."""
+    there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"]]
+    measured = [name for name in _fastest().get(ladder, []) if name in there]
+    return measured + [name for name in reversed(there) if name not in measured]
+
+
+def place(ladder, where):
+    """`where`, with "auto" made a place where the ladder has rungs."""
+    if where != "auto":
+        return where
+    return "gpu" if candidates(ladder, "gpu") else "cpu"
+
+
+def full_name(ladder, name):
+    """The rung that is meant: its last word is enough where it is the only one of that name."""
+    names = [row["name"] for row in _table() if row["ladder"] == ladder]
+    same = [full for full in names if full == name or full.endswith("/" + name)]
+    return same[0] if len(same) == 1 else name  # the core refuses it, and names the nearest
+
+
+def choose(call, rung, where):
+    """(rung, where) of a call."""
+    if rung is not None:
+        rung = full_name(call.ladder, rung)
+        if where == "auto":
+            places = next((row["where"] for row in _table() if row["name"] == rung), ["cpu"])
+            where = "gpu" if "gpu" in places else places[0] if places else "cpu"
+        return rung, where
+    where = place(call.ladder, where)
+    names = candidates(call.ladder, where)
+    if not names:
+        raise _core.BadInput(f"where = {where!r}: {call.ladder} has no rung there")
+    for name in names:
+        if _core.declines(call.ladder, name, where, call.problem) is None:
+            return name, where
+    why = _core.declines(call.ladder, names[-1], where, call.problem)
+    raise _core.UnsupportedProblem(f"no rung takes {call.problem}; {names[-1]}: {why}")
+
+
+def run(call, rung=None, where="auto"):
+    """The outputs by name."""
+    rung, where = choose(call, rung, where)
+    outputs, milliseconds = _core.run(call.ladder, rung, where, call.problem, call.arrays, call.rulebook)
+    for name, array in outputs.items():
+        outputs[name] = array = array.view(Result)
+        array.rung, array.where, array.milliseconds = rung, where, milliseconds
+    return outputs
+
+
+def operation(prepare):
+    """Makes a function of one that only says what is asked for: it takes `rung` and `where`, too, and runs."""
+
+    @functools.wraps(prepare)
+    def wrapped(*arguments, rung=None, where="auto", **options):
+        call = prepare(*arguments, **options)
+        outputs = run(call, rung, where)
+        values = tuple(outputs[name] for name in call.outputs)
+        return values[0] if len(values) == 1 else values
+
+    wrapped.prepare = prepare
+    return wrapped
+
+
+def contiguous(name, array, dimensions, dtype=numpy.float32):
+    """The array, its elements side by side, as the core wants it. @raises BadInput"""
+    array = numpy.asarray(array)
+    if dimensions and array.ndim not in dimensions:
+        raise _core.BadInput(f"{name} = an array of {array.ndim} axes: it must have {' or '.join(map(str, dimensions))}")
+    if array.dtype.kind not in ("f" if dtype == numpy.float32 else "iu"):
+        raise _core.BadInput(f"{name} = elements of type {array.dtype}: they must be {numpy.dtype(dtype).name}")
+    keep = dtype == numpy.float32 and array.dtype == numpy.float16
+    return numpy.ascontiguousarray(array, dtype=numpy.float16 if keep else dtype)
+
+
+def each(name, value, count):
+    """`count` numbers of one number, or of as many. @raises BadInput"""
+    if numpy.ndim(value) == 0:
+        value = [value] * count
+    numbers = list(value)
+    if len(numbers) != count or any(int(number) != number for number in numbers):
+        raise _core.BadInput(f"{name} = {value}: must be a whole number, or {count} of them")
+    return [int(number) for number in numbers]
+
+
+def padding(value, axes):
+    """Before and after for each axis: of one number, one an axis, or all. @raises BadInput"""
+    if numpy.ndim(value) == 1 and len(value) == 2 * axes:
+        return each("pad", value, 2 * axes)
+    return [number for number in each("pad", value, axes) for _ in range(2)]

@@ -1,0 +1,147 @@
+"""Sparse convolution and pooling over a rulebook."""
+import numpy
+
+from . import _core
+from ._run import Call, contiguous, each, operation
+
+
+class Rulebook:
+    """Which input site meets which output site, at which tap. Made by rulebook().
+
+    coords [outputs][1 + axes]: the sites of the output rows; pairs [P][3]: (tap, input row, output row).
+    rung, where, milliseconds: of the run that found them.
+    """
+
+    def __init__(self, core, coords, pairs):
+        self._core = core  # the same in all forms that convolutions read
+        self.coords, self.pairs = coords, pairs
+        self.rung, self.where, self.milliseconds = pairs.rung, pairs.where, pairs.milliseconds
+
+    @property
+    def inputs(self):
+        """Input rows."""
+        return self._core.inputs
+
+    @property
+    def outputs(self):
+        """Output rows."""
+        return self._core.outputs
+
+    def table(self):
+        """[taps][outputs]: the input row that an output meets at a tap, or -1."""
+        return self._core.table()
+
+    def __repr__(self):
+        return f"<Rulebook: {self._core.problem()}; {len(self.pairs)} pairs, {self.outputs} outputs>"
+
+
+def _sites(coords, shape):
+    coords = contiguous("coords", coords, (2,), numpy.int32)
+    axes = len(shape)
+    if coords.shape[1] != 1 + axes:
+        raise _core.BadInput(f"coords = {coords.shape[1]} columns: with {axes} axes there are {1 + axes}, batch first")
+    return coords
+
+
+@operation
+def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None):
+    shape = each("shape", shape, len(shape))
+    coords = _sites(coords, shape)
+    axes = len(shape)
+    if batch is None:
+        batch = int(coords[:, 0].max(initial=0)) + 1
+    problem = _core.rulebook_problem(
+        mode=mode, sites=len(coords), batch=batch, shape=shape, kernel=each("kernel", kernel, axes),
+        stride=each("stride", stride, axes), pad=each("pad", pad, axes), dilation=each("dilation", dilation, axes),
+        out_padding=each("out_padding", out_padding, axes))
+    return Call("rulebook", problem, {"coords": coords}, ("out_coords", "pairs"))
+
+
+def rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None,
+             rung=None, where="auto"):
+    """The rulebook of a sparse convolution.
+
+    coords [sites][1 + axes]: int32, batch first, distinct, inside of `shape`, which has one to four extents.
+    mode: "subm" (submanifold), "strided", "transposed" or "inverse" (back to the sites of "strided").
+    kernel, stride, pad, dilation, out_padding: one number, or one an axis. Under "subm" the padding follows from the kernel.
+    """
+    options = dict(mode=mode, kernel=kernel, stride=stride, pad=pad, dilation=dilation, out_padding=out_padding,
+                   batch=batch)
+    found, pairs = _rulebook(coords, shape, rung=rung, where=where, **options)
+    call = _rulebook.prepare(coords, shape, **options)
+    return Rulebook(_core.rulebook(call.problem, call.arrays["coords"]), found, pairs)
+
+
+rulebook.prepare = _rulebook.prepare
+
+
+def _core_of(book):
+    if not isinstance(book, Rulebook):
+        raise _core.BadInput(f"book = {type(book).__name__}: it must be what rulebook() returns")
+    return book._core
+
+
+def _conv(book, Cin, Cout, dtype="float32", bias=False, activation=None, precision="fp32"):
+    return _core.sparse_conv_problem(_core_of(book), Cin, Cout, dtype, bias, activation or "none", precision)
+
+
+def _weights(weights):
+    return contiguous("weights", weights, (3,))
+
+
+@operation
+def sparse_conv(features, weights, book, bias=None, *, activation=None, dtype="float32", precision="fp32"):
+    """features [inputs][Cin] and weights [taps][Cin][Cout] (and bias [Cout]) to y [outputs][Cout].
+
+    dtype: "float32", "float16" or "bfloat16": features and weights are rounded to it, and so is y; sums are float32.
+    """
+    features, weights = contiguous("features", features, (2,)), _weights(weights)
+    problem = _conv(book, features.shape[1], weights.shape[2], dtype, bias is not None, activation, precision)
+    arrays = {"features": features, "weights": weights}
+    if bias is not None:
+        arrays["bias"] = contiguous("bias", bias, (1,))
+    return Call("sparse_conv", problem, arrays, ("y",), _core_of(book))
+
+
+@operation
+def sparse_dgrad(dy, weights, book, *, dtype="float32", precision="fp32"):
+    """The gradient of sparse_conv with respect to its features: dy [outputs][Cout] to dx [inputs][Cin]."""
+    dy, weights = contiguous("dy", dy, (2,)), _weights(weights)
+    problem = _conv(book, weights.shape[1], dy.shape[1], dtype, precision=precision)
+    return Call("sparse_dgrad", problem, {"dy": dy, "weights": weights}, ("dx",), _core_of(book))
+
+
+@operation
+def sparse_wgrad(features, dy, book, *, dtype="float32", precision="fp32"):
+    """The gradient of sparse_conv with respect to its weights: dw [taps][Cin][Cout], float32 for every dtype."""
+    features, dy = contiguous("features", features, (2,)), contiguous("dy", dy, (2,))
+    problem = _conv(book, features.shape[1], dy.shape[1], dtype, precision=precision)
+    return Call("sparse_wgrad", problem, {"features": features, "dy": dy}, ("dw",), _core_of(book))
+
+
+@operation
+def sparse_max_pool(features, book):
+    """Max pooling over a rulebook: (y [outputs][C], argmax [outputs][C], the input rows that were the largest)."""
+    features = contiguous("features", features, (2,))
+    problem = _core.sparse_pool_problem(_core_of(book), features.shape[1])
+    return Call("sparse_max_pool", problem, {"features": features}, ("y", "argmax"), _core_of(book))
+
+
+@operation
+def sparse_max_pool_dgrad(dy, argmax, book):
+    """The gradient of sparse_max_pool with respect to its features: dy and argmax to dx [inputs][C]."""
+    dy, argmax = contiguous("dy", dy, (2,)), contiguous("argmax", argmax, (2,), numpy.int32)
+    problem = _core.sparse_pool_problem(_core_of(book), dy.shape[1])
+    return Call("sparse_max_pool_dgrad", problem, {"dy": dy, "argmax": argmax}, ("dx",), _core_of(book))
+
+
+@operation
+def sparse_to_dense(features, coords, shape, *, batch=None):
+    """Rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, zeros elsewhere."""
+    features = contiguous("features", features, (2,))
+    shape = each("shape", shape, len(shape))
+    coords = _sites(coords, shape)
+    if batch is None:
+        batch = int(coords[:, 0].max(initial=0)) + 1
+    problem = _core.sparse_to_dense_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1])
+    return Call("sparse_to_dense", problem, {"features": features, "coords": coords}, ("x",))

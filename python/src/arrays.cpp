@@ -1,0 +1,50 @@
+#include "arrays.hpp"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace convladder::python {
+namespace {
+
+DType dtype_of(const std::string& name, nb::dlpack::dtype dtype) {
+  using nb::dlpack::dtype_code;
+  const auto code = static_cast<dtype_code>(dtype.code);
+  if (code == dtype_code::Float && dtype.bits == 32) return DType::f32;
+  if (code == dtype_code::Float && dtype.bits == 16) return DType::f16;
+  if (code == dtype_code::Int && dtype.bits == 32) return DType::i32;
+  throw BadInput(
+      text(name, " = elements of ", dtype.bits, " bits: they must be float32, float16 or int32"));
+}
+
+nb::dlpack::dtype dlpack_of(DType dtype) {
+  using nb::dlpack::dtype_code;
+  const auto code = dtype == DType::i32 ? dtype_code::Int : dtype_code::Float;
+  return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+}
+
+}  // namespace
+
+Array copy_of(const std::string& name, const HostArray& array) {
+  Shape shape;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis)
+    shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
+  Array copy(dtype_of(name, array.dtype()), std::move(shape));
+  if (copy.size() > 0) std::memcpy(copy.data(), array.data(), copy.size_bytes());
+  return copy;
+}
+
+nb::object to_numpy(Array array) {
+  if (array.dtype() == DType::bf16) array = rounded_to(array, DType::f32);
+  auto kept = std::make_unique<Array>(std::move(array));
+  const std::vector<std::size_t> shape(kept->shape().begin(), kept->shape().end());
+  const nb::dlpack::dtype dtype = dlpack_of(kept->dtype());
+  void* const data = kept->data();
+  const nb::capsule owner(kept.release(),
+                          [](void* owned) noexcept { delete static_cast<Array*>(owned); });
+  return nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dtype));
+}
+
+}  // namespace convladder::python

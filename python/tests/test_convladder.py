@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""The module convladder beside NumPy and SciPy, on problems that Hypothesis draws.
+
+    ./ladder check python        installs the module, and runs this
+"""
+import concurrent.futures
+import unittest
+
+import convladder
+import numpy
+import scipy.signal
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+settings.register_profile("suite", max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("suite")
+
+
+def whole_numbers(shape, seed, largest=8):
+    """Small whole numbers as float32, so that all sums are exact, in any order."""
+    return numpy.random.default_rng(seed).integers(-largest, largest + 1, shape).astype(numpy.float32)
+
+
+def dilated(w, dilation):
+    """The filters with zeros between their taps."""
+    (dh, dw), (K, C, R, S) = dilation, w.shape
+    wide = numpy.zeros((K, C, (R - 1) * dh + 1, (S - 1) * dw + 1), w.dtype)
+    wide[:, :, ::dh, ::dw] = w
+    return wide
+
+
+def scipy_conv2d(x, w, bias, pad, stride, dilation, groups, relu):
+    """The same by scipy.signal.correlate."""
+    top, bottom, left, right = pad
+    x = numpy.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    w = dilated(w, dilation)
+    K, C = w.shape[:2]
+    y = []
+    for k in range(K):
+        first = k // (K // groups) * C
+        image = [scipy.signal.correlate(one[first:first + C], w[k], "valid", "direct")[0] for one in x]
+        y.append(numpy.stack(image) if image else numpy.zeros((0, x.shape[2] - w.shape[2] + 1, x.shape[3] - w.shape[3] + 1)))
+    y = numpy.stack(y, 1)[:, :, ::stride[0], ::stride[1]]
+    if bias is not None:
+        y = y + bias[:, None, None]
+    return numpy.maximum(y, 0) if relu else y
+
+
+@st.composite
+def convolutions(draw):
+    """(x, w, bias, options) of problems that are valid."""
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+    R, S = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    dilation = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    pad = [draw(st.integers(0, 3)) for _ in range(4)]
+    H = max(1, (R - 1) * dilation[0] + 1 - pad[0] - pad[1]) + draw(st.integers(0, 9))
+    W = max(1, (S - 1) * dilation[1] + 1 - pad[2] - pad[3]) + draw(st.integers(0, 40))
+    seed = draw(st.integers(0, 2**32))
+    x = whole_numbers((draw(st.integers(0, 2)), groups * draw(st.integers(1, 3)), H, W), seed)
+    w = whole_numbers((groups * draw(st.integers(1, 3)), x.shape[1] // groups, R, S), seed + 1)
+    bias = whole_numbers(len(w), seed + 2) if draw(st.booleans()) else None
+    stride = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    return x, w, bias, dict(pad=pad, stride=stride, dilation=dilation, groups=groups)
+
+
+class Dense(unittest.TestCase):
+    @given(convolutions(), st.booleans(), st.sampled_from(["cpu", "emulated"]))
+    def test_conv2d_is_scipys(self, problem, relu, where):
+        x, w, bias, options = problem
+        y = convladder.conv2d(x, w, bias, activation="relu" if relu else None, where=where, **options)
+        right = scipy_conv2d(x, w, bias, relu=relu, **options)
+        self.assertEqual(y.shape, right.shape)
+        numpy.testing.assert_array_equal(y, right)
+        self.assertEqual(y.where, where)
+
+    @given(convolutions(), st.sampled_from(["cpu", "emulated"]))
+    def test_gradients_are_adjoint(self, problem, where):
+        x, w, _, options = problem
+        y = convladder.conv2d(x, w, where=where, **options)
+        dy = whole_numbers(y.shape, 5)
+        dx = convladder.conv2d_dgrad(dy, w, x.shape, where=where, **options)
+        dw, db = convladder.conv2d_wgrad(x, dy, w.shape[2:], where=where, **options)
+        product = numpy.vdot(y, dy)  # exact: whole numbers
+        self.assertEqual(numpy.vdot(x, dx), product)
+        self.assertEqual(numpy.vdot(w, dw), product)
+        numpy.testing.assert_array_equal(db, dy.sum((0, 2, 3)))
+
+    @given(convolutions())
+    def test_columns_are_windows_and_their_adjoint(self, problem):
+        x, w, _, options = problem
+        del options["groups"]
+        col = convladder.im2col(x, w.shape[2:], **options)
+        taps = numpy.eye(x.shape[1] * w.shape[2] * w.shape[3], dtype=numpy.float32)
+        one_tap_each = taps.reshape(-1, x.shape[1], *w.shape[2:])
+        windows = scipy_conv2d(x, one_tap_each, None, groups=1, relu=False, **options)
+        numpy.testing.assert_array_equal(col, windows.reshape(col.shape))
+        other = whole_numbers(col.shape, 9)
+        back = convladder.col2im(other, x.shape, w.shape[2:], **options)
+        self.assertEqual(numpy.vdot(col, other), numpy.vdot(x, back))
+
+    @given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 70), st.sampled_from(["cpu", "emulated"]))
+    def test_gemm_is_numpys(self, M, N, K, where):
+        a, b = whole_numbers((M, K), 1), whole_numbers((K, N), 2)
+        numpy.testing.assert_array_equal(convladder.gemm(a, b, where=where), a @ b)
+
+    @given(st.sampled_from(["row_major", "identity8", "grouped", "hilbert", "stream_k"]), st.integers(1, 9),
+           st.integers(1, 9), st.integers(1, 4))
+    def test_a_map_hands_out_every_step_once(self, map, tiles_m, tiles_n, k_steps):
+        units = convladder.tile_map(map, tiles_m, tiles_n, k_steps)
+        seen = sorted((m, n, k) for _, _, m, n, first, last in units.tolist() for k in range(first, last))
+        self.assertEqual(seen, [(m, n, k) for m in range(tiles_m) for n in range(tiles_n) for k in range(k_steps)])
+
+    def test_layouts_in_memory_do_not_matter(self):
+        x, w = whole_numbers((2, 9, 8, 3), 1).transpose(0, 3, 1, 2), whole_numbers((4, 3, 3, 3), 2)
+        y = convladder.conv2d(x, w[::-1])
+        numpy.testing.assert_array_equal(y, convladder.conv2d(x.copy(), w[::-1].copy()))
+        numpy.testing.assert_array_equal(y, convladder.conv2d(x.astype(numpy.float64), w[::-1]))
+
+
+@st.composite
+def sites(draw):
+    """(coords, shape): distinct sites in a grid, in any order."""
+    shape = draw(st.lists(st.integers(3, 8), min_size=1, max_size=3))
+    cells = 2 * int(numpy.prod(shape))
+    chosen = draw(st.lists(st.integers(0, cells - 1), max_size=40, unique=True))
+    coords = numpy.stack(numpy.unravel_index(chosen, (2, *shape)), -1) if chosen else numpy.zeros((0, 1 + len(shape)))
+    return coords.astype(numpy.int32), shape
+
+
+class Sparse(unittest.TestCase):
+    @given(sites(), st.sampled_from(["cpu", "emulated"]))
+    def test_submanifold_convolution_is_the_dense_one_at_the_sites(self, drawn, where):
+        coords, shape = drawn
+        shape = (1,) * (2 - len(shape)) + tuple(shape) if len(shape) < 2 else tuple(shape)
+        if len(shape) > 2 or not len(coords):
+            return  # SciPy's convolution above has two axes
+        coords = numpy.concatenate([coords[:, :1], numpy.zeros((len(coords), 3 - coords.shape[1]), numpy.int32),
+                                    coords[:, 1:]], 1)
+        features, weights = whole_numbers((len(coords), 3), 1), whole_numbers((9, 3, 4), 2)
+        book = convladder.rulebook(coords, shape, where=where)
+        y = convladder.sparse_conv(features, weights, book, where=where)
+        x = convladder.sparse_to_dense(features, coords, shape, where=where)
+        filters = weights.reshape(3, 3, 3, 4).transpose(3, 2, 0, 1)
+        dense = scipy_conv2d(numpy.asarray(x), filters, None, (1, 1, 1, 1), (1, 1), (1, 1), 1, False)
+        numpy.testing.assert_array_equal(y, dense[coords[:, 0], :, coords[:, 1], coords[:, 2]])
+
+    @given(sites(), st.sampled_from(["subm", "strided", "transposed"]), st.sampled_from(["cpu", "emulated"]))
+    def test_gradients_are_adjoint(self, drawn, mode, where):
+        coords, shape = drawn
+        options = {} if mode == "subm" else dict(stride=2, pad=1)
+        book = convladder.rulebook(coords, shape, mode=mode, batch=2, where=where, **options)
+        taps = 3 ** len(shape)
+        features, weights = whole_numbers((book.inputs, 5), 1), whole_numbers((taps, 5, 6), 2)
+        y = convladder.sparse_conv(features, weights, book, where=where)
+        dy = whole_numbers(y.shape, 3)
+        dx = convladder.sparse_dgrad(dy, weights, book, where=where)
+        dw = convladder.sparse_wgrad(features, dy, book, where=where)
+        self.assertEqual(numpy.vdot(features, dx), numpy.vdot(y, dy))
+        self.assertEqual(numpy.vdot(weights, dw), numpy.vdot(y, dy))
+        self.assertEqual(len(book.coords), book.outputs)
+        self.assertEqual(len(book.pairs), int((book.table() >= 0).sum()))
+
+    @given(sites())
+    def test_pooling_takes_the_largest_of_each_window(self, drawn):
+        coords, shape = drawn
+        book = convladder.rulebook(coords, shape, mode="strided", kernel=2, stride=2, batch=2)
+        features = whole_numbers((len(coords), 3), 4)
+        y, argmax = convladder.sparse_max_pool(features, book)
+        for row, window in enumerate(book.table().T):
+            numpy.testing.assert_array_equal(y[row], features[window[window >= 0]].max(0))
+        numpy.testing.assert_array_equal(numpy.take_along_axis(features, argmax, 0) if len(argmax) else y, y)
+        dy = whole_numbers(y.shape, 5)
+        dx = convladder.sparse_max_pool_dgrad(dy, argmax, book)
+        self.assertEqual(numpy.vdot(features, dx), numpy.vdot(y, dy))
+
+    def test_half_precision_rounds_once(self):
+        coords = numpy.array([[0, 1], [0, 2]], numpy.int32)
+        book = convladder.rulebook(coords, (4,))
+        features, weights = whole_numbers((2, 16), 1), whole_numbers((3, 16, 16), 2)
+        y = convladder.sparse_conv(features, weights, book)
+        half = convladder.sparse_conv(features, weights, book, dtype="float16")
+        self.assertEqual(half.dtype, numpy.float16)
+        numpy.testing.assert_array_equal(half, y.astype(numpy.float16))
+        numpy.testing.assert_array_equal(convladder.sparse_conv(features, weights, book, dtype="bfloat16").shape, y.shape)
+
+
+class Calls(unittest.TestCase):
+    x, w = whole_numbers((1, 3, 12, 40), 1), whole_numbers((4, 3, 3, 3), 2)
+
+    def test_every_rung_has_a_row_and_runs_somewhere(self):
+        rungs = convladder.rungs()
+        self.assertGreater(len(rungs), 100)
+        self.assertEqual({row["ladder"] for row in rungs} & {"conv2d", "gemm", "rulebook"}, {"conv2d", "gemm", "rulebook"})
+        self.assertTrue(all(row["where"] for row in rungs))
+
+    def test_a_result_says_which_rung_it_is_of(self):
+        y = convladder.conv2d(self.x, self.w, rung="direct_tiled")
+        self.assertEqual((y.rung, y.where), ("cuda_optimized/conv2d/direct_tiled", "emulated"))
+        self.assertGreater(y.milliseconds, 0)
+        self.assertIs(type(y + 1), numpy.ndarray)
+
+    def test_compare_runs_all_that_take_it(self):
+        table = convladder.compare(convladder.conv2d, self.x, self.w, pad=1)
+        ran = [row for row in table if row.status == "ran"]
+        self.assertGreater(len(ran), 10)
+        self.assertEqual({row.max_error for row in ran}, {0.0})
+        self.assertTrue(all(row.reason for row in table if row.status == "declined"))
+        self.assertIn("direct_tiled", str(table))
+        self.assertIn("<table>", table._repr_html_())
+
+    def test_bad_input_names_the_parameter(self):
+        coords = numpy.array([[0, 1, 1], [0, 1, 1]], numpy.int32)
+        cases = {
+            "stride": lambda: convladder.conv2d(self.x, self.w, stride=0),
+            "pad": lambda: convladder.conv2d(self.x, self.w, pad=(1, 2, 3)),
+            "w": lambda: convladder.conv2d(self.x, self.w[:, :2]),
+            "x": lambda: convladder.conv2d(self.x[0], self.w),
+            "bias": lambda: convladder.conv2d(self.x, self.w, numpy.zeros(3, numpy.float32)),
+            "dy": lambda: convladder.conv2d_dgrad(self.x, self.w, self.x.shape),
+            "activation": lambda: convladder.conv2d(self.x, self.w, activation="tanh"),
+            "rung": lambda: convladder.conv2d(self.x, self.w, rung="direct_tilde"),
+            "where": lambda: convladder.conv2d(self.x, self.w, where="moon"),
+            "b": lambda: convladder.gemm(self.x[0, 0], self.x[0, 0]),
+            "map": lambda: convladder.tile_map("spiral", 2, 2),
+            "shape": lambda: convladder.rulebook(numpy.zeros((1, 6), numpy.int32), (2,) * 5),
+            "coords": lambda: convladder.rulebook(coords, (4, 4)),
+            "book": lambda: convladder.sparse_conv(self.x[0, 0], self.w[0], None),
+        }
+        for parameter, call in cases.items():
+            with self.subTest(parameter), self.assertRaises(convladder.BadInput) as caught:
+                call()
+            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+            self.assertNotIn("\n", str(caught.exception))
+
+    def test_a_rung_that_declines_says_why(self):
+        with self.assertRaisesRegex(convladder.UnsupportedProblem, "depthwise|groups"):
+            convladder.conv2d(self.x, self.w, rung="cuda_optimized/conv2d/depthwise")
+
+    def test_threads_do_not_meet(self):
+        right = convladder.conv2d(self.x, self.w)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for y in pool.map(lambda _: convladder.conv2d(self.x, self.w, rung="direct_tiled"), range(8)):
+                numpy.testing.assert_array_equal(y, right)
+
+
+if __name__ == "__main__":
+    unittest.main()
