@@ -10,7 +10,8 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
   `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
-  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left;
+  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->` and `<!-- map -->`
+  what reading_paths.py makes; a page on a path says where it stands there;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
@@ -31,6 +32,7 @@ import profile_tables
 import traffic_tables
 import waste_tables
 from draw_pictures import Picture
+from reading_paths import ReadingPaths
 from rung_page import RungPages, page_id, short_name
 
 FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
@@ -51,6 +53,7 @@ class Pages:
         for row in rows:
             self.ladders.setdefault(row["ladder"], []).append(row)
         self.drawn = self.draw_benchmarks()
+        self.paths = ReadingPaths(self)
 
     def source_text(self, rung):
         return (self.root / self.rows[rung]["source"]).read_text()
@@ -280,10 +283,15 @@ class Pages:
             "microscope and profiler": lambda: profile_tables.beside_profile(self.root),
             "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,
+            "reading paths": self.paths.overview,
+            "map": self.paths.map,
         }
         for name, make in tables.items():
             if f"<!-- {name} -->" in page:
                 page = page.replace(f"<!-- {name} -->", "\n".join(make()))
+        if name := re.match(r"# .* \{#(\w+)\}", page):
+            places = self.paths.places(f"page {name.group(1)}")
+            page += "\n---\n" * bool(places) + "".join(f"\n{path}: {place}.\n" for path, place in places)
         return benchmark_tables.filled(page, self.benchmarks, None, path)
 
 

@@ -210,6 +210,7 @@ class RungPages:
             rows += [("After it", ", ".join(self.pages.link(other) for other in after))]
         if not row.get("deterministic", True):
             rows += [("Deterministic", "no: the order of the result may differ from run to run")]
+        rows += self.pages.paths.places(rung)
         rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}`")]
         return ["| | |", "|---|---|", *(f"| {name} | {what} |" for name, what in rows), ""]
 

@@ -1,0 +1,111 @@
+"""Ways through the pages: which to read one after the other, how long it takes, and the map of all rungs.
+
+reading_paths.json names the stops of each path: a rung, or `page ID`, and which ladders each ladder builds on.
+"""
+
+import json
+import re
+
+from rung_page import folded
+
+WORDS_A_MINUTE = 150  # prose in a second language, with a look at its picture
+LINES_A_MINUTE = 10  # of code that is new
+
+
+class ReadingPaths:
+    def __init__(self, pages):
+        """@param pages make_pages.Pages"""
+        self.pages = pages
+        docs = pages.root / "docs"
+        data = json.loads((docs / "reading_paths.json").read_text())
+        self.paths, self.builds_on = data["paths"], data["builds on"]
+        # The first line of a page has its title and its name.
+        self.titles = {}
+        self.texts = {}
+        for path in docs.glob("*.md"):
+            text = path.read_text()
+            if found := re.match(r"# (.*) \{#(\w+)\}", text):
+                self.titles[found.group(2)], self.texts[found.group(2)] = found.group(1), text
+        for key, path in self.paths.items():
+            for stop in path["stops"]:
+                if stop not in pages.rows and stop.removeprefix("page ") not in self.titles:
+                    raise SystemExit(f"reading_paths.json: {key}: there is no page of {stop}")
+        if set(self.builds_on) != set(pages.ladders):
+            raise SystemExit("reading_paths.json: 'builds on' must name every ladder, and no other")
+
+    def minutes(self, stop):
+        """An estimate, from what there is to read."""
+        if stop in self.pages.rows:
+            lines = self.pages.source_text(stop).splitlines()
+            prose = " ".join(line for line in lines if line.startswith("///"))
+            code = sum(bool(line.strip()) and not line.startswith(("///", "#include")) for line in lines)
+        else:
+            prose, code = self.texts[stop.removeprefix("page ")], 0
+        return max(2, round(len(prose.split()) / WORDS_A_MINUTE + code / LINES_A_MINUTE))
+
+    def link(self, stop):
+        if stop in self.pages.rows:
+            return self.pages.link(stop, stop.replace("/", " / "))
+        name = stop.removeprefix("page ")
+        return f'\\ref {name} "{self.titles[name]}"'
+
+    def overview(self):
+        """Each path with its stops."""
+        lines = []
+        for key, path in self.paths.items():
+            total = sum(map(self.minutes, path["stops"]))
+            lines += [f"## {path['title']} {{#path_{key}}}", "", f"{path['what']} Some {round(total / 60)} hours of reading;"
+                      " trying takes longer.", ""]
+            table = ["| | page | minutes |", "|---:|---|---:|"]
+            table += [f"| {number} | {self.link(stop)} | {self.minutes(stop)} |" for number, stop in enumerate(path["stops"], 1)]
+            lines += folded(f"Its {len(path['stops'])} pages", table)
+        return lines
+
+    def marks(self, rung):
+        """The paths that a rung is on, as small letters."""
+        letters = [f'<span class="path {key}">{path["title"][0]}</span>' for key, path in self.paths.items() if rung in path["stops"]]
+        return "".join(letters)
+
+    def pill(self, row):
+        folder = row["rung"].split("/")[0]
+        name = row["rung"].rsplit("/", 1)[1]
+        return (f'<span class="pill {folder}">{self.pages.link(row["rung"], name)}</span>'
+                f'<span class="minutes">{self.minutes(row["rung"])} min {self.marks(row["rung"])}</span>')
+
+    def map(self):
+        """All rungs: a ladder's steps one below the other, what branches off beside the step where it leaves."""
+        lines = []
+        for ladder, rows in self.pages.ladders.items():
+            on = self.builds_on[ladder]
+            lines += [f'<div class="ladder-map"><div class="ladder-name">\\ref ladder_{ladder} "{ladder}"'
+                      + (f' <span class="minutes">builds on {", ".join(on)}</span>' if on else "") + "</div>"]
+            branches = {}
+            for row in rows:
+                if row["kind"] == "branch":
+                    branches.setdefault(self.step_below(rows, row), []).append(row)
+            for row in rows:
+                if row["kind"] == "branch":
+                    continue
+                beside = "".join(f'<div class="branch">{self.pill(branch)}</div>' for branch in branches.get(row["rung"], []))
+                lines += [f'<div class="step"><div class="main">{self.pill(row)}</div><div class="branches">{beside}</div></div>']
+            lines += ["</div>"]
+        return lines
+
+    @staticmethod
+    def step_below(rows, row):
+        """The step where a branch, or the branch that it grows on, leaves."""
+        by_name = {other["rung"]: other for other in rows}
+        while row["kind"] == "branch":
+            row = by_name[row["previous"]]
+        return row["rung"]
+
+    def places(self, stop):
+        """Where a page stands on each path, and what comes next there: lines of Markdown."""
+        places = []
+        for key, path in self.paths.items():
+            if stop not in path["stops"]:
+                continue
+            at = path["stops"].index(stop)
+            after = f"; next: {self.link(path['stops'][at + 1])}" if at + 1 < len(path["stops"]) else "; the end of it"
+            places.append((f"\\ref path_{key} \"{path['title']}\"", f"page {at + 1} of {len(path['stops'])}{after}"))
+        return places
