@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/device.hpp"
+#include "oracle/guarded_run.hpp"
 #include "oracle/memory_order.hpp"
-#include "oracle/runner.hpp"
 
 namespace convladder {
 

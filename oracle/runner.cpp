@@ -1,76 +1,13 @@
 #include "oracle/runner.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cuda_on_cpu/control.hpp>
-#include <new>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "oracle/canonical.hpp"
-#include "oracle/guarded_memory.hpp"
 
 namespace convladder {
 namespace {
-
-/// The device memory of cuda_on_cpu that is in use, to find out who leaves some behind. It knows of
-/// what cudaMalloc and its kin gave; other places do not tell.
-class AllocationsBefore {
- public:
-  /// @param alone nobody else allocates meanwhile; without, all is taken for somebody else's
-  AllocationsBefore(Where where, bool alone) : emulated_(where == Where::emulated && alone) {
-    if (!emulated_) return;
-    const auto alive = cuda_on_cpu::control::live_allocations();
-    if (!alive.empty()) last_ = alive.back().number;
-  }
-  /// Empty, or what has been allocated since then and is still there.
-  std::string left_behind() const {
-    if (!emulated_) return "";
-    std::size_t count = 0, bytes = 0;
-    for (const auto& allocation : cuda_on_cpu::control::live_allocations()) {
-      if (allocation.number <= last_) continue;
-      ++count;
-      bytes += allocation.bytes;
-    }
-    return count == 0 ? ""
-                      : text("left device memory behind: ", bytes, " bytes in ", count,
-                             count == 1 ? " allocation" : " allocations");
-  }
-
- private:
-  bool emulated_;
-  std::uint64_t last_ = 0;
-};
-
-double array_bytes(const Signature& signature) {
-  double bytes = 0;
-  for (const auto* specs : {&signature.inputs, &signature.outputs}) {
-    for (const ArraySpec& spec : *specs) {
-      bytes +=
-          static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
-    }
-  }
-  return bytes;
-}
-
-/// @throws BadInput if the place has less memory than the problem's arrays take.
-void require_memory(const Device& device, const Signature& signature) {
-  const double bytes = array_bytes(signature);
-  const auto free = static_cast<double>(device.free_bytes());
-  require(bytes <= free, "memory", gigabytes(bytes),
-          text("the problem needs more than the ", gigabytes(free), " that are free (",
-               name_of(device.where()), ")"));
-}
-
-/// @throws OutOfMemory if the arrays leave less memory than the workspace takes.
-void require_workspace(const Device& device, const Signature& signature,
-                       std::size_t workspace_bytes) {
-  const auto workspace = static_cast<double>(workspace_bytes);
-  const double free = static_cast<double>(device.free_bytes()) - array_bytes(signature);
-  if (workspace <= free) return;
-  throw OutOfMemory(text("needs a workspace of ", gigabytes(workspace), ", more than the ",
-                         gigabytes(free), " that the arrays leave free"));
-}
 
 Outcome differs(std::string reason) {
   return {.status = Status::differs, .reason = std::move(reason)};
@@ -94,50 +31,6 @@ Outcome refused(const Ladder& ladder, const Problem& problem, const Arrays& inpu
 }
 
 }  // namespace
-
-RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
-                    const AnyImplementation& code, Where where, const RunOptions& options) {
-  Device& device = *device_at(where);
-  const Signature signature = ladder.signature(problem);
-  const std::size_t workspace_bytes = code.workspace_bytes(problem);
-  require_memory(device, signature);
-  require_workspace(device, signature, workspace_bytes);
-  RungRun result;
-  const AllocationsBefore before(where, options.alone);
-  try {
-    // Around the run alone, a host that touches device memory is caught.
-    std::optional<cuda_on_cpu::control::KeepMemoryOpen> open(std::in_place);
-    RunMemory memory(device, signature, inputs, workspace_bytes, options);
-    const Arguments arguments = memory.arguments();
-    for (int run = 0; run <= options.warm_up_runs; ++run) {
-      memory.reset();
-      open.reset();
-      device.synchronize();
-      const auto start = std::chrono::steady_clock::now();
-      try {
-        code.run(problem, arguments);
-      } catch (const std::bad_alloc&) {
-        throw OutOfMemory("asks for more memory, while it runs, than is free");
-      }
-      device.synchronize();
-      code.finish(problem, arguments);
-      const std::chrono::duration<double, std::milli> time =
-          std::chrono::steady_clock::now() - start;
-      result.milliseconds = time.count();
-      open.emplace();
-    }
-    result.damage = memory.damage();
-    if (result.damage.empty()) result.outputs = memory.outputs();
-  } catch (const std::bad_alloc&) {
-    throw BadInput(text("memory: not enough of it (", name_of(where), ") for ", describe(problem)));
-  } catch (const BadInput& refusal) {
-    if (const std::string left = before.left_behind(); !left.empty())
-      throw DeviceError(text(left, ", as it refused its inputs: ", refusal.what()));
-    throw;
-  }
-  if (result.damage.empty()) result.damage = before.left_behind();
-  return result;
-}
 
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed,
                        Arrays given)

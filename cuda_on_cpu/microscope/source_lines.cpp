@@ -1,6 +1,5 @@
 #include "source_lines.hpp"
 
-#include <cxxabi.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,43 +56,7 @@ std::string output_of(const std::vector<std::string>& command, const std::string
   return text.str();
 }
 
-std::string demangled(const std::string& name) {
-  int status = 0;
-  char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 ? text : name;
-  std::free(text);
-  return result;
-}
-
 }  // namespace
-
-std::string short_name(const std::string& name) {
-  // From the end: a component ends at "::" that is in no brackets.
-  std::string kept;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const char c = name[i];
-    if (c == '<' || c == '(') ++depth;
-    if (depth == 0) {
-      if (c == ':' && i + 1 < name.size() && name[i + 1] == ':') {
-        kept.clear();
-        begin = ++i + 1;
-        continue;
-      }
-      if (c == ' ') {  // a return type, or "const" behind parameters
-        if (name.compare(i, 6, " const") == 0) break;
-        kept.clear();
-        begin = i + 1;
-        continue;
-      }
-      kept += c;
-    }
-    if (c == '>' || c == ')') --depth;
-  }
-  if (kept.empty()) kept = name.substr(begin);
-  return kept;
-}
 
 std::vector<std::vector<SourceLine>> source_lines(const std::string& library,
                                                   const std::vector<std::uintptr_t>& pcs) {
@@ -142,14 +105,6 @@ Variables variables_of(const std::string& library) {
     }
   }
   return variables;
-}
-
-const std::pair<const std::uint64_t, Variable>* variable_at(
-    const std::map<std::uint64_t, Variable>& variables, std::uint64_t offset) {
-  const auto next = variables.upper_bound(offset);
-  if (next == variables.begin()) return nullptr;
-  const auto& found = *std::prev(next);
-  return offset < found.first + found.second.bytes ? &found : nullptr;
 }
 
 }  // namespace cuda_on_cpu::microscope

@@ -35,6 +35,9 @@ Variables variables_of(const std::string& library);
 const std::pair<const std::uint64_t, Variable>* variable_at(
     const std::map<std::uint64_t, Variable>& variables, std::uint64_t offset);
 
+/// The name as it stands in the source; as it is, if it is none of C++.
+std::string demangled(const std::string& name);
+
 /// Its last component, without parameters and template arguments: "tile" of
 /// "a::f<3>(int)::tile".
 std::string short_name(const std::string& demangled);

@@ -177,8 +177,9 @@ class State final : public inspect::Watcher {
 
   /// What binutils call the library.
   std::string file() const {
-    return options_.library.empty() ? std::filesystem::read_symlink("/proc/self/exe").string()
-                                    : options_.library;
+    if (!options_.library.empty()) return options_.library;
+    std::error_code none;  // where a program may open nothing, it has its lines from elsewhere
+    return std::filesystem::read_symlink("/proc/self/exe", none).string();
   }
 
   Options options_;

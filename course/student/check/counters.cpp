@@ -42,7 +42,8 @@ double barriers_per_block(const microscope::Report& seen) {
 
 }  // namespace
 
-command::Inspection look(const Judged& judged, const Trial& trial) {
+command::Inspection watch(const Judged& judged, const Trial& trial,
+                          const std::function<Outcome(const RunOptions&)>& run) {
   require(judged.rung->is_cuda(), "rung", judged.rung->name,
           "runs on the CPU: the microscope looks at kernels");
   const std::string source = std::string(CONVLADDER_SOURCE_DIR "/") + judged.rung->source;
@@ -53,7 +54,7 @@ command::Inspection look(const Judged& judged, const Trial& trial) {
     lens.name_array(data, bytes, size_of(dtype), name == "the workspace" ? "workspace" : name);
   };
   cuda_on_cpu::control::set_worker_threads(1);  // so that each run counts the same
-  const Outcome outcome = run_once(judged, trial, options);
+  const Outcome outcome = run(options);
   if (const std::string blank = take_reached_blank(); !blank.empty())
     throw BadInput(blank + " is not written yet");
   require(outcome.status != Status::declined, "rung", judged.rung->name, outcome.reason);

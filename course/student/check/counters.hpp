@@ -2,7 +2,7 @@
 /// @brief Numbers of a run under the microscope, by name.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "check/run.hpp"
@@ -11,7 +11,12 @@
 namespace convladder::check {
 
 /// Runs the judged rung once, watched.
+/// @param run does so, with these options
 /// @throws BadInput if it declines the problem, or makes too many events to count
+command::Inspection watch(const Judged& judged, const Trial& trial,
+                          const std::function<Outcome(const RunOptions&)>& run);
+
+/// The same by run_once(), which compares the result, too. (It is the microscope's own.)
 command::Inspection look(const Judged& judged, const Trial& trial);
 
 /// One of

@@ -10,6 +10,12 @@
 #include "core/error.hpp"
 
 namespace convladder::check {
+
+command::Inspection look(const Judged& judged, const Trial& trial) {
+  return watch(judged, trial,
+               [&](const RunOptions& options) { return run_once(judged, trial, options); });
+}
+
 namespace {
 
 void print(const std::string& line) { std::printf("%s\n", line.c_str()); }

@@ -1,0 +1,43 @@
+"""The C++ tables that tell the judge and the workers of their rungs."""
+from assignment import source_of
+from tree import LADDERS
+
+
+def ladder_of(rung):
+    return rung.split("/")[1]
+
+
+def table(rungs, definitions):
+    """check::ladders() with these rungs, and oracle::definition_of() if there are `definitions`."""
+    ladders = list(dict.fromkeys(ladder_of(rung) for rung in rungs))
+    headers = sorted({LADDERS[ladder][0] for ladder in ladders})
+    text = ["// Written by ./ladder grade.", "#include <map>", "", '#include "check/assignment.hpp"',
+            *(f'#include "{header}"' for header in headers), '#include "ladders/declare.hpp"']
+    if definitions:
+        text.append('#include "oracle/ladders/definition.hpp"')
+    for rung in rungs:
+        top, ladder, name = rung.split("/")
+        kind = "CUDA_RUNG" if source_of(rung).endswith(".cu") else "CPU_RUNG"
+        text.append(f"{kind}({LADDERS[ladder][1]}, {top}, {ladder}, {name})")
+    text.append("namespace convladder {")
+    if definitions:
+        text += ["namespace oracle {", *(f"Definition {ladder}_definition();" for ladder in ladders),
+                 "const Definition& definition_of(const std::string& ladder) {",
+                 "  static const std::map<std::string, Definition> all = {",
+                 *(f'    {{"{ladder}", {ladder}_definition()}},' for ladder in ladders), "  };",
+                 "  return all.at(ladder);", "}", "}  // namespace oracle"]
+    text += ["namespace check {", "const std::vector<Ladder>& ladders() {", "  static const std::vector<Ladder> all = [] {",
+             "    std::vector<Ladder> made;"]
+    for ladder in ladders:
+        _, _, problem, signature = LADDERS[ladder]
+        text.append(f'    made.push_back({{"{ladder}", "", [](const Problem& problem) {{ return '
+                    f"{signature}(std::get<{problem}>(problem)); }}, {{}}}});")
+        for rung in (rung for rung in rungs if ladder_of(rung) == ladder):
+            top, _, name = rung.split("/")
+            source = source_of(rung)
+            space, where = ("emulated::", "emulated") if source.endswith(".cu") else ("", "cpu")
+            text += [f'    made.back().rungs.push_back({{"{rung}", "{source}", "", "", true, {{}}, {{}}}});',
+                     f"    made.back().rungs.back().code[static_cast<std::size_t>(Where::{where})] = "
+                     f"AnyImplementation({space}{top}::{ladder}::{name});"]
+    text += ["    return made;", "  }();", "  return all;", "}", "}  // namespace check", "}  // namespace convladder", ""]
+    return "\n".join(text)

@@ -1,0 +1,218 @@
+"""Tries a submission: builds it in a sandbox, runs it on cases drawn by a key, counts what it asks of memory.
+
+    class Trials:
+        def __init__(self, assignment, key, isolation="auto", say=print)
+            assignment   what tools/handout/assignment.py has read
+            isolation    limits, sealed, user, namespace, or auto: the highest that this machine has
+            Builds what all submissions share, once, in build/grade/<assignment>; several processes may.
+            Raises IsolationMissing before any student's code runs.
+        isolation    {level, landlock, seccomp, uid, chroot, namespaces}: what holds
+        def run(self, files, folder, cases=None, student=None)
+            files     {path: bytes} of the assignment's `submit` files that were handed in; the handout's own stand in
+                      for others
+            folder    an empty work folder of this submission
+            cases     names of the cases to run, hidden and counted ones among them; None: all
+            student   whose bug the hunt is about; None: any of the assignment's bugs will do
+            returns   {"rungs": {rung: {"build": ok|no_build|illegal_cuda|refused, "message",
+                                        "cases": {case: {"orders": [{"order", "outcome", "detail"}], "outcome", "detail",
+                                                         "public"}}}},
+                       "counters": {rung: {case: {"outcome", "counters": {name: number}, "races": [sentence],
+                                                  "unwritten": [sentence], "message"}}},
+                       "hunt": {"problem": {"outcome", "detail"}, "mended": {"outcome", "detail"}} or None,
+                       "seconds": {"build", "run", "count", "hunt", "cpu"}}
+
+An outcome is agrees, differs (detail: array, first wrong index, expected, found), declined, timeout, crashed, memory,
+ended_early, output_missing, not_written (detail: the blank's name), or that of the build: no_build, illegal_cuda,
+refused. Seconds are the only thing that depends on time or on what runs beside.
+"""
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+from assignment import COURSE, ROOT, source_of
+from tree import Handout, with_bug
+
+import draw
+import tables
+import workers
+
+LEVELS = ("limits", "sealed", "user", "namespace")
+ORDERS = ("forward", "reverse", "shuffled")
+MOST_TIMEOUTS = 2   # of a rung: what is behind them is not run
+FIRST_UID = 61000   # of workers at the level user; one a process that grades
+MOST_OUTPUTS = 4096  # of a hunt's problem
+
+
+class IsolationMissing(Exception):
+    """This machine does not have the level that is asked for."""
+
+
+class Judge:
+    """The judge's process: a line for a case, a line for its answer."""
+
+    def __init__(self, program, level, folder):
+        empty = folder / "empty"
+        empty.mkdir(exist_ok=True)
+        empty.chmod(0o755)
+        uid = FIRST_UID + os.getpid() % 4000
+        self.process = subprocess.Popen([program, level, str(uid), empty], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env={}, cwd="/")
+        self.cpu_seconds = 0.0
+
+    def ask(self, name, worker, rung, words, seed, order=0, counters=(), most_outputs=0):
+        program, symbols = worker
+        fields = (name, program, symbols, rung, words, seed, order, " ".join(counters), most_outputs)
+        self.process.stdin.write("\t".join(map(str, fields)) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the judge ended with status {self.process.wait()} in case {name}")
+        answer = json.loads(line)
+        self.cpu_seconds += answer["cpu_seconds"]
+        return answer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def write_tree(folder, files):
+    """These files, and no others, in the folder; those that have not changed stay untouched."""
+    for path, content in files.items():
+        file, content = folder / path, content if isinstance(content, bytes) else content.encode()
+        if not file.is_file() or file.read_bytes() != content:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    for file in folder.rglob("*"):
+        if file.is_file() and file.relative_to(folder).as_posix() not in files:
+            file.unlink()
+
+
+class Trials:
+    def __init__(self, assignment, key, isolation="auto", say=print):
+        self.assignment, self.key, self.say = assignment, key, say
+        self.folder = ROOT / "build/grade" / assignment.name / "trials"
+        self.tree, self.build = self.folder / "tree", self.folder / "build"
+        handout = Handout(assignment)
+        self.skeleton = handout.files
+        self.rungs = assignment.rungs + [rung for rung in [assignment.hunt_rung] if rung and rung not in assignment.rungs]
+        self._build(handout)
+        self.isolation = self._isolation(isolation)
+        jail = workers.Jail(self.build / "jail", "limits" if self.isolation["level"] == "limits" else "sealed", self.tree,
+                            self.build)
+        self.workers = workers.Workers(self.build, self.tree, jail, None)
+
+    # --- What all submissions share
+
+    def _build(self, handout):
+        right = {path: text for path, text in handout.solution().items()}
+        for rung in self.rungs:
+            right.setdefault(source_of(rung), (ROOT / source_of(rung)).read_text())
+        made = {"tree": handout.files, "right": right,
+                "tables": {"judge.cpp": tables.table(self.rungs, definitions=True)}
+                | {f"worker_{i}.cpp": tables.table([rung], definitions=False) for i, rung in enumerate(self.rungs)}}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for name, files in made.items():
+                write_tree(self.folder / name, files)
+            if not (self.build / "build.ninja").is_file():
+                self.say("Building what the submissions share; the first time takes a minute.")
+                self._tool(["cmake", "-S", COURSE / "grader", "-B", self.build, "-G", "Ninja", f"-DFOLDER={self.folder}"])
+            self._tool(["ninja", "-C", self.build])
+
+    @staticmethod
+    def _tool(command):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if done.returncode != 0:
+            raise workers.Failed(f"{command[0]}: {(done.stdout + done.stderr)[-3000:]}")
+        return done.stdout
+
+    def _isolation(self, wanted):
+        offers = json.loads(self._tool([self.build / "judge", "probe"]))
+        has = {"limits": True, "sealed": offers["landlock"] > 0 and offers["seccomp"],
+               "user": offers["root"] and offers["seccomp"], "namespace": offers["namespaces"] and offers["seccomp"]}
+        level = max((level for level in LEVELS if has[level]), key=LEVELS.index) if wanted == "auto" else wanted
+        if not has[level]:
+            raise IsolationMissing(f"isolation = {level}: this machine does not have it")
+        above = LEVELS.index(level)
+        other_user = above >= LEVELS.index("user") and offers["root"]
+        return {"level": level, "landlock": offers["landlock"] if above else 0, "seccomp": above > 0 and offers["seccomp"],
+                "uid": other_user, "chroot": other_user, "namespaces": level == "namespace"}
+
+    # --- One submission
+
+    def run(self, files, folder, cases=None, student=None):
+        begin = time.monotonic()
+        folder = pathlib.Path(folder).resolve()
+        own = {path: files.get(path, self.skeleton.get(path)) for path in self.assignment.submit
+               if path.endswith((".cu", ".cuh", ".cpp", ".hpp")) and not path.startswith("hunt/")}
+        source_folder = folder / "source"
+        write_tree(source_folder, own)
+        seconds = {"build": 0.0, "run": 0.0, "count": 0.0, "hunt": 0.0, "cpu": 0.0}
+        result = {"rungs": {}, "counters": {}, "hunt": None, "seconds": seconds}
+        with Judge(self.build / "judge", self.isolation["level"], self.folder) as judge:
+            for rung in self.assignment.rungs:
+                self._run_rung(rung, source_folder, own, judge, cases, result)
+        seconds["cpu"] = judge.cpu_seconds
+        seconds["all"] = time.monotonic() - begin
+        return result
+
+    def _run_rung(self, rung, folder, own, judge, wanted, result):
+        build, message, made = "ok", "", None
+        begin = time.monotonic()
+        try:
+            source = source_of(rung)
+            if source not in own:
+                own = own | {source: (self.tree / source).read_bytes()}
+                write_tree(folder, own)
+            made = self.workers.make(source, self.rungs.index(rung), folder, own)
+        except workers.NoBuild as failure:
+            build, message = failure.kind, failure.message
+        built = time.monotonic()
+        run_all = draw.hidden_cases(self.assignment, self.key) + draw.public_cases(self.assignment, self.key)
+        of_rung = [case for case in run_all if case[1] == rung and (wanted is None or case[0] in wanted)]
+        cases, timeouts = {}, 0
+        for case in of_rung:
+            if not case[0].startswith("c"):
+                cases[case[0]] = self._run_case(case, made, judge, build, message, timeouts)
+                timeouts += cases[case[0]]["outcome"] == "timeout"
+        run = time.monotonic()
+        counted = {case[0]: self._count(case, made, judge, build, message) for case in of_rung if case[0].startswith("c")}
+        result["rungs"][rung] = {"build": build, "message": message, "cases": cases}
+        result["counters"][rung] = counted
+        for name, spent in (("build", built - begin), ("run", run - built), ("count", time.monotonic() - run)):
+            result["seconds"][name] += spent
+
+    def _run_case(self, case, made, judge, build, message, timeouts):
+        name, rung, words, seed = case
+        orders = []
+        for number, order in enumerate(ORDERS if source_of(rung).endswith(".cu") else ORDERS[:1]):
+            if build != "ok":
+                outcome, detail = build, message
+            elif timeouts >= MOST_TIMEOUTS or any(of["outcome"] == "timeout" for of in orders):
+                outcome, detail = "timeout", "not run: others before it took too long"
+            else:
+                answer = judge.ask(name, made[0], rung, words, seed, number)
+                outcome, detail = answer["outcome"], answer["detail"]
+            orders.append({"order": order, "outcome": outcome, "detail": detail})
+        worst = next((of for of in orders if of["outcome"] != "agrees"), orders[0])
+        return {"orders": orders, "outcome": worst["outcome"], "detail": worst["detail"], "public": ".p" in name}
+
+    def _count(self, case, made, judge, build, message):
+        name, rung, words, seed = case
+        if build != "ok" or made[1] is None:
+            return {"outcome": build, "counters": {}, "races": [], "unwritten": [], "message": message}
+        wanted = list(dict.fromkeys(mark.counter for mark in self.assignment.marks
+                                    if mark.kind == "counter" and mark.case == name))
+        answer = judge.ask(name, made[1], rung, words, seed, 0, wanted or ["barriers_per_block"])
+        return {"outcome": answer["outcome"], "counters": answer["counters"], "races": answer["races"],
+                "unwritten": answer["unwritten"], "message": answer["detail"]}

@@ -1,0 +1,163 @@
+"""Builds a worker from a student's file, in a sandbox: what looks at the file, and what compiles it."""
+import json
+import pathlib
+import re
+import subprocess
+
+import audit
+
+COMPILER_SECONDS = 60
+WALL_SECONDS = 120
+READABLE = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/dev/null", "/dev/urandom")
+FLAGS = ("-std=c++20", "-w", "-fmax-errors=1", "-fdiagnostics-color=never", "-ftemplate-depth=256",
+         "-fconstexpr-ops-limit=10000000", "-fconstexpr-loop-limit=100000", "-DNDEBUG")
+# As cuda_on_cpu_add_kernels(... INSPECT) compiles.
+WATCHED_FLAGS = ("-O0", "-g1", "-fsanitize=thread", "-fsanitize-coverage=trace-pc", "-DCUDA_ON_CPU_INSPECT")
+# Only the student's own copies are told to the microscope.
+HOOKED = ("memcpy", "memmove", "memset")
+
+
+class NoBuild(Exception):
+    """The student's file does not become a worker."""
+
+    def __init__(self, kind, message):
+        super().__init__(message)
+        self.kind, self.message = kind, message
+
+
+class Failed(Exception):
+    """A tool does not work here."""
+
+
+class Jail:
+    """Runs the compiler and binutils on a student's files."""
+
+    def __init__(self, program, level, tree, objects):
+        self.program, self.level = program, level
+        self.readable = (*READABLE, tree, objects)
+
+    def run(self, command, folder, text=True):
+        """What it does in the folder, where it may write."""
+        words = [self.program, self.level, COMPILER_SECONDS]
+        for path in self.readable:
+            words += ["--read", path]
+        words += ["--write", folder, "--", *command]
+        try:
+            done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=text, timeout=WALL_SECONDS,
+                                  env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(folder)}, errors="replace" if text else None)
+        except subprocess.TimeoutExpired:
+            raise NoBuild("no_build", f"takes more than {WALL_SECONDS} s to compile") from None
+        if done.returncode == 125:
+            raise Failed(str(done.stderr))
+        return done
+
+
+def first_error(done):
+    """The compiler's first error, in its words."""
+    lines = [line for line in done.stderr.split("\n") if line]
+    first = next((i for i, line in enumerate(lines) if re.search(r"error|multiple definition|undefined reference", line)), 0)
+    if done.returncode < 0 or not lines:
+        return "it takes more time or memory than a file may take"
+    return "\n".join(lines[first:first + 3])[:600]
+
+
+class Workers:
+    """Makes workers of one assignment's rungs."""
+
+    def __init__(self, build, tree, jail, allowed):
+        self.build, self.tree, self.jail, self.allowed = build, tree, jail, allowed
+        self.compiler = (build / "objects/compiler").read_text().strip()
+        self.parts = {name: (build / "objects" / name).read_text().split() for name in (
+            "core", "core_kernels", "worker", "worker_plain", "worker_watching", "worker_tables", "markers", "libraries")}
+
+    def make(self, source, number, folder, own):
+        """The worker of a rung's file in the folder, and its watching twin (None of a CPU rung).
+
+        @param number of the rung's table
+        @param own the student's files that may be included
+        @raises NoBuild
+        """
+        audit.check_source_text(folder, own)
+        stem = folder / f"rung_{number}"
+        preprocessed = stem.with_suffix(".ii")
+        self.compile(source, folder, ["-O1", "-E"], preprocessed)
+        audit.check_tokens(preprocessed.read_text(errors="replace"), own, source)
+        plain = self.compile(preprocessed, folder, ["-O1", "-fpreprocessed"], stem.with_suffix(".o"))
+        audit.check_symbols(self.symbols_of(plain, folder), source, self.allowed)
+        workers = [self.link(plain, number, folder, stem.with_name(f"{stem.name}_worker"), "worker_plain")]
+        if not source.endswith(".cu"):
+            return workers[0], None
+        watched = self.compile(source, folder, WATCHED_FLAGS, stem.with_name(f"{stem.name}_watched.o"))
+        audit.check_calls(self.listing_of(watched, folder))
+        self.tool(["objcopy", *(f"--redefine-sym={name}=__wrap_{name}" for name in HOOKED), watched], folder)
+        workers.append(self.link(watched, number, folder, stem.with_name(f"{stem.name}_watching"), "worker_watching"))
+        return tuple(workers)
+
+    def compile(self, source, folder, flags, to):
+        tree = self.tree
+        language = ["-x", "c++"] if not str(source).endswith(".ii") else ["-x", "c++-cpp-output"]
+        done = self.jail.run(
+            [self.compiler, *FLAGS, *([] if "-E" in flags else ["-c"]), *flags, "-I", ".", "-I", tree, "-I",
+             tree / "cuda_on_cpu/include", "-include", tree / "check/not_written.hpp", f"-ffile-prefix-map={folder}=",
+             f"-ffile-prefix-map={tree}=", *language, source, "-o", to], folder)
+        if done.returncode != 0:
+            raise NoBuild("no_build", first_error(done).replace(f"{folder}/", "").replace(f"{tree}/", ""))
+        return to
+
+    def link(self, student, number, folder, to, kind):
+        tables = [path for path in self.parts["worker_tables"] if path.endswith(f"/worker_{number}.cpp.o")]
+        begin, end = self.parts["markers"]
+        done = self.jail.run([self.compiler, "-static", "-no-pie", *self.parts["worker"], *self.parts[kind], *tables,
+                              *self.parts["core"], *self.parts["core_kernels"], begin, student, end, "-Wl,--start-group",
+                              *self.parts["libraries"], "-Wl,--end-group", "-o", to], folder)
+        if done.returncode != 0:
+            raise NoBuild("no_build", re.sub(r"^.*/ld: ", "", first_error(done)).replace(f"{folder}/", ""))
+        symbols = to.with_suffix(".symbols")
+        symbols.write_text(self.symbol_table(student, to, folder, kind == "worker_watching"))
+        return to, symbols
+
+    def tool(self, command, folder):
+        done = self.jail.run([f"/usr/bin/{command[0]}", *command[1:]], folder)
+        if done.returncode != 0:
+            raise Failed(f"{command[0]}: {done.stderr[:300]}")
+        return done.stdout
+
+    def symbols_of(self, student, folder):
+        """[(kind, name, demangled)] of an object."""
+        def listed(*more):
+            return [line.split(maxsplit=1) for line in
+                    self.tool(["nm", "--format=just-symbols", *more, student], folder).split("\n") if line]
+        rows = [line.split() for line in self.tool(["nm", "--format=posix", student], folder).split("\n") if line]
+        names = [row[0] for row in rows]
+        demangled = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout.split("\n")
+        return [(row[1], row[0], name) for row, name in zip(rows, demangled)]
+
+    def listing_of(self, student, folder):
+        return self.tool(["objdump", "-dr", "--no-show-raw-insn", student], folder)
+
+    def symbol_table(self, student, worker, folder, lines):
+        """own_symbols.hpp: of what the student's object defines."""
+        names = {line.split()[0] for line in self.tool(["nm", "--format=posix", "--defined-only", student], folder).split("\n") if line}
+        rows = []
+        for line in self.tool(["readelf", "--syms", "--wide", worker], folder).split("\n"):
+            fields = line.split()
+            if len(fields) != 8 or fields[7] not in names or fields[6] == "UND":
+                continue
+            value, size, kind, name = int(fields[1], 16), int(fields[2], 0), fields[3], fields[7]
+            if kind == "FUNC":
+                rows.append(f"function {value:x} {name}")
+            elif kind in ("TLS", "OBJECT"):
+                rows.append(f"{'thread_local' if kind == 'TLS' else 'object'} {value:x} {size:x} {name}")
+        return "\n".join(rows + (self.lines_of(worker, folder) if lines else [])) + "\n"
+
+    def lines_of(self, worker, folder):
+        rows, file = [], ""
+        for line in self.tool(["objdump", "--dwarf=decodedline", "--wide", worker], folder).split("\n"):
+            named = re.fullmatch(r"(?:CU: )?(\S+):(?:\[\+\+\])?", line.strip())
+            if named:
+                file = "/" + named.group(1).removeprefix("./").lstrip("/")
+                continue
+            row = re.fullmatch(r"\S+\s+(\d+)\s+0x([0-9a-f]+)\b.*", line.strip())
+            if row and file:
+                rows.append(f"line {row.group(2)} {int(row.group(1)):x} {file}")
+        return rows
