@@ -29,7 +29,8 @@ import proof  # noqa: E402
 import tree  # noqa: E402
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
-PROVEN = assignments.names() if os.environ.get("CONVLADDER_HANDOUT_ALL") == "1" else ["a3_tile_and_halo"]
+ALL = os.environ.get("CONVLADDER_HANDOUT_ALL") == "1"
+PROVEN = assignments.names() if ALL else ["a3_tile_and_halo"]
 
 
 def body(text, declarator):
@@ -74,6 +75,14 @@ class Matcher(unittest.TestCase):
             with self.assertRaises(functions.Mismatch):
                 functions.body_of(text, "void f(")
 
+    def test_the_block_behind_a_statement(self):
+        text = "void f() {\n  for (int c = 0;  c < C; ++c) {\n    g({c});\n  }\n}\n"
+        begin, end = functions.block_behind(text, "for (int c = 0; c < C; ++c)")
+        self.assertEqual(text[begin:end], "\n    g({c});\n  ")
+        for statement in ("for (int d = 0; d < C; ++d)", "while (true)"):
+            with self.assertRaisesRegex(functions.Mismatch, "stands no times"):
+                functions.block_behind(text, statement)
+
     def test_every_function_of_every_rung_is_found_again(self):
         # What stands between the braces of a kernel, put into its place, changes nothing.
         for path in sorted((ROOT / "cuda_naive").rglob("*.cu")):
@@ -99,6 +108,13 @@ class Paragraphs(unittest.TestCase):
 
 class Composition(unittest.TestCase):
     """Handouts as they are composed, without a build."""
+
+    def setUp(self):
+        # The right answers of a1_loops come from a program that takes half a minute to compile.
+        if not ALL:
+            patch = mock.patch.object(tree.golden, "answers", lambda cases, closure: b"not computed here")
+            patch.start()
+            self.addCleanup(patch.stop)
 
     def test_the_same_bytes_twice(self):
         for name in assignments.names():
@@ -140,6 +156,8 @@ class Composition(unittest.TestCase):
     def test_every_bug_of_a_hunt_can_be_planted(self):
         for name in assignments.names():
             assignment = assignments.read(name)
+            if not assignment.hunt_rung:
+                continue
             right = (ROOT / assignments.source_of(assignment.hunt_rung)).read_text()
             for bug in assignment.hunt_bugs:
                 self.assertNotEqual(tree.with_bug(assignment.hunt_rung, bug), right)
@@ -148,8 +166,9 @@ class Composition(unittest.TestCase):
         for name in assignments.names():
             assignment = assignments.read(name)
             families = [case.split(".")[0] for case, _, _ in assignment.cases if case.startswith("F")]
-            for number in range(1, 11):
-                self.assertGreaterEqual(families.count(f"F{number}"), 3, f"{name}: F{number}")
+            self.assertGreaterEqual(len(set(families)), 6, name)
+            for family in set(families):
+                self.assertGreaterEqual(families.count(family), 3, f"{name}: {family}")
             for mark in assignment.marks:
                 self.assertTrue(mark.kind != "counter" or mark.full < mark.zero, f"{name}: {mark.id}")
 

@@ -5,6 +5,8 @@ import pathlib
 import re
 import tomllib
 
+import functions
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "course"
 MARK_KINDS = ("exact", "robust", "counter", "predict", "hunt", "manual")
@@ -16,17 +18,26 @@ class BadInput(Exception):
 
 @dataclasses.dataclass
 class Blank:
-    """A function that the student writes."""
+    """A function that the student writes, or the block of a statement."""
     file: str
-    function: str  # the beginning of its definition, up to the bracket of its parameters
     exercise: str
     hint: str
+    function: str = ""  # the beginning of its definition, up to the bracket of its parameters
+    block: str = ""  # or a statement with a block: all of it before the brace
+    called: str = ""  # what messages call that block
     stub: str = ""  # what follows NOT_WRITTEN, where nvcc needs a value
+    rung: str = ""  # whose cases try it; empty: that of the file
 
     @property
     def name(self):
         """load_tile"""
-        return re.search(r"(\w+)\s*\($", self.function).group(1)
+        return self.called or re.search(r"(\w+)\s*\($", self.function).group(1)
+
+    def place_in(self, text):
+        """Where what is taken out begins and ends."""
+        if self.function:
+            return functions.body_of(text, self.function)
+        return functions.block_behind(text, self.block)
 
     @property
     def title(self):
@@ -72,13 +83,16 @@ class Assignment:
     predictions: list
     hunt_rung: str = ""
     hunt_bugs: list = dataclasses.field(default_factory=list)
+    expected: bool = False  # right answers in files, because the reference would be the solution
+    properties: list = dataclasses.field(default_factory=list)  # functions of check/properties.hpp
 
     @property
     def folder(self):
         return COURSE / self.name
 
     def rung_of(self, blank):
-        return blank.file.rsplit(".", 1)[0]
+        """The rung whose cases try it."""
+        return blank.rung or blank.file.rsplit(".", 1)[0]
 
 
 def names():
@@ -99,7 +113,8 @@ def read(name):
         assignment = Assignment(
             name, about["title"], about["rungs"], about["given"], about["submit"], about.get("strip_header", []),
             [Blank(**table) for table in tables["blank"]], [Mark(**table) for table in tables["mark"]], cases,
-            [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"])
+            [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"],
+            about.get("expected", False), about.get("properties", []))
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise BadInput(f"{file.relative_to(ROOT)}: {error}") from None
     check(assignment)
@@ -115,7 +130,10 @@ def check(assignment):
     for rung in (*assignment.rungs, *assignment.given, *filter(None, [assignment.hunt_rung])):
         require(source_of(rung) is not None, "rung", rung, "has no source file")
     for blank in assignment.blanks:
+        require(assignment.rung_of(blank) in assignment.rungs, "rung", assignment.rung_of(blank), "is not in rungs")
         require(blank.file in assignment.submit, "file", blank.file, "is not in submit")
+        require(bool(blank.function) != bool(blank.block and blank.called), "blank", blank.exercise,
+                "must have a function, or a block and what it is called")
     case_names = [name for name, _, _ in assignment.cases]
     require(len(set(case_names)) == len(case_names), "cases", case_names, "two have one name")
     for name, rung, _ in assignment.cases:

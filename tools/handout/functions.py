@@ -84,3 +84,18 @@ def body_of(text, declarator):
     if len(found) != 1:
         raise Mismatch(f"function = {declarator}: matches {len(found) or 'no'} definitions, and must match one")
     return found[0]
+
+
+def block_behind(text, statement):
+    """Where the block of the one statement begins and ends, without its braces: "for (int c = 0; c < C; ++c)".
+
+    Blanks in it match any blanks.
+    """
+    code = code_of(text)
+    words = [re.escape(word) for word in statement.split()]
+    found = []
+    for match in re.finditer(r"\s+".join(words) + r"\s*\{", code):
+        found.append((match.end(), closing(code, match.end() - 1)))
+    if len(found) != 1:
+        raise Mismatch(f"block = {statement}: stands {len(found) or 'no'} times before a block, and must once")
+    return found[0]

@@ -19,6 +19,7 @@ import traceback
 
 import assignment as assignments
 import functions
+import golden
 import proof
 from assignment import BadInput
 from tree import EXECUTABLE, PUBLIC_KEY, Handout, digest
@@ -155,7 +156,7 @@ def main():
     except (BadInput, functions.Mismatch) as error:
         say(f"ladder: {error}")
         return 2
-    except proof.Failure as error:
+    except (proof.Failure, golden.Failure) as error:
         say(f"ladder: {error}")
         return 1
     except KeyboardInterrupt:

@@ -60,6 +60,7 @@ class Build:
 
     def __init__(self, handout):
         self.builds, self.seconds = 0, 0.0
+        self.hunt_rung = handout.assignment.hunt_rung
         STAGE.mkdir(parents=True, exist_ok=True)
         self.lock = (STAGE.parent / "lock").open("w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)  # one proof at a time; given back when the program ends
@@ -77,6 +78,11 @@ class Build:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
                 path.chmod(0o755 if name == "ladder" else 0o644)
+
+    def write_right_file(self):
+        """The hunt's rung as it is without a bug, as if the student had mended it."""
+        file = source_of(self.hunt_rung)
+        self.write({f"hunt/{file.rsplit('/', 1)[1]}": (ROOT / file).read_bytes()})
 
     def test(self, *words):
         """`./ladder test WORD...` as a student runs it, and its build."""
@@ -141,14 +147,13 @@ def prove(handout, say):
     budgets = sum(mark.kind == "counter" for mark in assignment.marks)
     cases = sum(name.startswith("F") for name, _, _ in assignment.cases)
     proof["skeleton"] = prove_skeleton(handout, build, cases + budgets)
-    for blank in assignment.blanks:
-        say(f"Without {blank.title} alone")
-        build.write(handout.solution(without=blank))
-        result = build.test("--each")
-        if result.returncode != 1 or f"{blank.title} is not written yet" not in result.stdout:
-            raise Failure(f"without {blank.title} alone the test must say so, and said:\n{result.stdout}{result.stderr}")
+    for blanks in rounds_of(assignment):
+        say("Without " + ", ".join(blank.title for blank in blanks))
+        prove_without(blanks, handout, build)
     say("With the solution")
     build.write(handout.solution())
+    if assignment.hunt_rung:
+        build.write_right_file()
     result = build.test("--each")
     wrong = [name for name, ending in endings(result).items() if ending != "agrees"]
     if result.returncode != 0 or wrong or len(endings(result)) != cases:
@@ -158,7 +163,6 @@ def prove(handout, say):
         if result.returncode != 0:
             raise Failure(f"the solution breaks a budget:\n{result.stdout}{result.stderr}")
     if assignment.hunt_rung:
-        say("With the hunt's bug mended")
         prove_hunt(handout, build)
     proof["solution"] = {"score": cases + budgets, "max_score": cases + budgets}
     proof["builds"], proof["build_seconds"] = build.builds, round(build.seconds, 1)
@@ -180,14 +184,44 @@ def prove_skeleton(handout, build, most):
     return {"score": sum(ending == "agrees" for ending in ended.values()), "max_score": most, "crashes": crashes}
 
 
+def rounds_of(assignment):
+    """The blanks, so that those of a round belong to different rungs: each is the only one of its rung."""
+    rounds = []
+    for blank in assignment.blanks:
+        rung = assignment.rung_of(blank)
+        place = sum(assignment.rung_of(other) == rung for blanks in rounds for other in blanks)
+        if place == len(rounds):
+            rounds.append([])
+        rounds[place].append(blank)
+    return rounds
+
+
+def prove_without(blanks, handout, build):
+    """With these blanks alone, the test names them and no others; all cases of other rungs agree.
+
+    What several rungs include is a blank of all of them.
+    """
+    build.write(handout.solution(without=blanks))
+    result = build.test("--each")
+    named = set(re.findall(r"^(.*) is not written yet$", result.stdout, re.MULTILINE))
+    rungs = {handout.assignment.rung_of(blank) for blank in blanks}
+    rung_of_case = {name: rung for name, rung, _ in handout.assignment.cases}
+    shared = any(blank.file.endswith(".cuh") for blank in blanks)
+    wrong = [name for name, ending in endings(result).items()
+             if ending not in ("agrees", "not written")
+             or ending != "agrees" and not shared and rung_of_case[name] not in rungs]
+    reached = {rung_of_case[name] for name, ending in endings(result).items() if ending == "not written"}
+    if result.returncode != 1 or named != {blank.title for blank in blanks} or wrong or not rungs <= reached:
+        raise Failure(f"without {', '.join(blank.title for blank in blanks)} alone the test must say so, and said:\n"
+                      f"{result.stdout}{result.stderr}")
+
+
 def prove_hunt(handout, build):
     """With the right file in the bug's place, one of the public problems shows the bug."""
     rung = handout.assignment.hunt_rung
-    file = source_of(rung)
-    build.write({f"hunt/{file.rsplit('/', 1)[1]}": (ROOT / file).read_bytes()})
     for _, judged, words in handout.assignment.cases:
         if judged.split("/")[1] == rung.split("/")[1]:
             build.write({"hunt/problem.txt": words + "\n"})
-            if build.test("hunt").returncode == 0:
+            if build.run_within(["build/check", "hunt"]).returncode == 0:
                 return
     raise Failure("no public problem shows the hunt's bug, or the right file does not agree")

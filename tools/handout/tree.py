@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import functions
+import golden
 from assignment import COURSE, ROOT, BadInput, source_of
 
 PUBLIC_KEY = b"ConvLadder: the public key, which everybody knows"
@@ -28,6 +29,10 @@ LADDERS = {
 }
 
 
+# The file of each property.
+PROPERTY_FILES = {"adjoint": "check/adjoint.cpp"}
+
+
 class Draw:
     """What differs from student to student, the same for the same key."""
 
@@ -46,12 +51,12 @@ class Draw:
         return hmac.new(self.key, f"{self.about}|variant".encode(), hashlib.sha256).hexdigest()[:16]
 
 
-def closure(roots):
-    """The files, what they include, and the sources of what they include in core/ and oracle/."""
+def closure(roots, without=()):
+    """The files, what they include, and the sources of what they include in core/ and oracle/; but for those `without`."""
     done, waiting = set(), list(roots)
     while waiting:
         path = waiting.pop()
-        if path in done:
+        if path in done or path in without:
             continue
         done.add(path)
         for header in INCLUDE.findall((ROOT / path).read_text()):
@@ -76,7 +81,7 @@ def without_paragraphs(text, titles):
 
 def emptied(text, blanks):
     """The source with stubs in the place of these bodies, and the bodies."""
-    places = sorted((*functions.body_of(text, blank.function), blank) for blank in blanks)
+    places = sorted((*blank.place_in(text), blank) for blank in blanks)
     bodies = {blank.title: text[begin:end] for begin, end, blank in places}
     for begin, end, blank in reversed(places):
         stub = f"\n  // {blank.exercise}. {blank.hint}\n  NOT_WRITTEN(\"{blank.title}\");\n"
@@ -87,7 +92,7 @@ def emptied(text, blanks):
 
 def filled(text, blanks, bodies):
     """The source with the bodies back in their places."""
-    places = sorted((*functions.body_of(text, blank.function), blank.title) for blank in blanks)
+    places = sorted((*blank.place_in(text), blank.title) for blank in blanks)
     for begin, end, title in reversed(places):
         text = text[:begin] + bodies[title] + text[end:]
     return text
@@ -112,10 +117,22 @@ def with_bug(rung, name):
     return text.replace(find, replace)
 
 
+def definitions_of(assignment, ladders):
+    """The references of these ladders, in C++."""
+    if assignment.expected:
+        return []
+    return ["namespace oracle {", "", *(f"Definition {ladder}_definition();" for ladder in ladders), "",
+            "const Definition& definition_of(const std::string& ladder) {",
+            "  static const std::map<std::string, Definition> definitions = {",
+            *(f'      {{"{ladder}", {ladder}_definition()}},' for ladder in ladders), "  };",
+            "  return definitions.at(ladder);", "}", "", "}  // namespace oracle", ""]
+
+
 def table_of(assignment):
     """check/assignment.cpp: the ladders, the rungs of this folder and the exercises."""
     hunted = assignment.hunt_rung
     ladders = list(dict.fromkeys(rung.split("/")[1] for rung in assignment.rungs + ([hunted] if hunted else [])))
+    definition = [] if assignment.expected else ['#include "oracle/ladders/definition.hpp"']
 
     def constant(rung, folder=None):
         top, ladder, name = rung.split("/")
@@ -138,15 +155,10 @@ def table_of(assignment):
     text = [f"// Written by `./ladder handout {assignment.name}`.", "#include <map>", "#include <stdexcept>", "",
             '#include "check/assignment.hpp"', *(f'#include "{header}"' for header in
                                                  sorted({LADDERS[ladder][0] for ladder in ladders})),
-            '#include "ladders/declare.hpp"', '#include "oracle/ladders/definition.hpp"', ""]
+            '#include "check/properties.hpp"', '#include "ladders/declare.hpp"', *definition, ""]
     text += [declaration(rung) for rung in assignment.rungs]
     text += [declaration(hunted, folder) for folder in ("hunted", "mended") if hunted]
-    text += ["", "namespace convladder {", "namespace oracle {", ""]
-    text += [f"Definition {ladder}_definition();" for ladder in ladders]
-    text += ["", "const Definition& definition_of(const std::string& ladder) {",
-             "  static const std::map<std::string, Definition> definitions = {",
-             *(f'      {{"{ladder}", {ladder}_definition()}},' for ladder in ladders), "  };",
-             "  return definitions.at(ladder);", "}", "", "}  // namespace oracle", "", "namespace check {",
+    text += ["", "namespace convladder {", *definitions_of(assignment, ladders), "namespace check {",
              "namespace {", "", "Rung row(std::string name, std::string source, AnyImplementation code) {",
              '  Rung rung{std::move(name), std::move(source), "", "", true};',
              "  const Where where = rung.is_cuda() ? Where::emulated : Where::cpu;",
@@ -169,6 +181,9 @@ def table_of(assignment):
              "  static const std::vector<Exercise> all = {",
              *(f'      {{"{blank.exercise}", "{blank.name}", "{assignment.rung_of(blank)}"}},'
                for blank in assignment.blanks),
+             "  };", "  return all;", "}", "", "const std::vector<Property>& properties() {",
+             "  static const std::vector<Property> all = {",
+             *(f'      {{"{name}", {name}}},' for name in assignment.properties),
              "  };", "  return all;", "}", "", "}  // namespace check", "}  // namespace convladder", ""]
     return "\n".join(text)
 
@@ -208,7 +223,7 @@ class Handout:
         self.assignment = assignment
         self.draw = Draw(key, assignment.name, student)
         self.bodies = {}   # by the blank's title
-        self.stripped = {}  # of each file with blanks: its text with bodies, without stripped paragraphs
+        self.stripped = {}  # of judged rungs and files with blanks: the text with bodies, without stripped paragraphs
         self.files = {}
         self._add_carried()
         self._add_rungs()
@@ -232,28 +247,45 @@ class Handout:
                 if path.is_file():
                     self.add(path.relative_to(ROOT).as_posix(), path.read_bytes())
         for path in sorted((COURSE / "student").rglob("*")):
+            name = path.relative_to(COURSE / "student").as_posix()
+            if path.is_file() and self.needs(name):
+                self.add(name, path.read_bytes())
+        for path in sorted((self.assignment.folder / "files").rglob("*")):
             if path.is_file():
-                self.add(path.relative_to(COURSE / "student").as_posix(), path.read_bytes())
+                self.add(path.relative_to(self.assignment.folder / "files").as_posix(), path.read_bytes())
         self.add("handout.md", (self.assignment.folder / "handout.md").read_bytes())
+
+    def needs(self, name):
+        """Whether a file of student/ is for this assignment, too."""
+        if name in PROPERTY_FILES.values():
+            return any(PROPERTY_FILES[property] == name for property in self.assignment.properties)
+        return self.assignment.expected or not name.startswith("check/golden")
 
     def _add_rungs(self):
         rungs = [source_of(rung) for rung in self.assignment.rungs + self.assignment.given]
         hunted = [self.assignment.hunt_rung] if self.assignment.hunt_rung else []
         ladders = {rung.split("/")[1] for rung in self.assignment.rungs + hunted}
         definitions = [f"oracle/ladders/{ladder}.cpp" for ladder in ladders]
+        if self.assignment.expected:
+            definitions.clear()
         # Of the hunt's rung only what it includes: right, it would tell the bug.
         beside = [path for rung in hunted for path in INCLUDE.findall((ROOT / source_of(rung)).read_text())]
-        for path in sorted(closure(ROOTS + rungs + definitions + beside) - {source_of(rung) for rung in hunted}):
+        for path in sorted(closure(ROOTS + rungs + definitions + beside, self.without()) - {source_of(rung) for rung in hunted}):
             blanks = self.blanks_of(path)
             text = (ROOT / path).read_text()
-            if blanks:
+            judged = path.rsplit(".", 1)[0] in self.assignment.rungs
+            if blanks or judged:
                 try:
-                    self.stripped[path] = without_paragraphs(text, self.assignment.strip_header)
+                    self.stripped[path] = without_paragraphs(text, self.assignment.strip_header if judged else [])
                     text, bodies = emptied(self.stripped[path], blanks)
                 except functions.Mismatch as error:
                     raise functions.Mismatch(f"{path}: {error}") from None
                 self.bodies |= bodies
             self.add(path, text)
+
+    def without(self):
+        """Files that would answer."""
+        return {"oracle/reference.cpp", "oracle/samples.cpp"} if self.assignment.expected else set()
 
     def blanks_of(self, path):
         return [blank for blank in self.assignment.blanks if blank.file == path]
@@ -262,7 +294,10 @@ class Handout:
         self.add("check/assignment.cpp", table_of(self.assignment))
         lines = ["# The cases: name, rung, problem. F3.p2 is the second public case of family 3; c1 is counted."]
         lines += [f"{name} {rung} {words}" for name, rung, words in self.assignment.cases]
-        self.add("check/cases.txt", "\n".join(lines) + "\n")
+        cases = "\n".join(lines) + "\n"
+        self.add("check/cases.txt", cases)
+        if self.assignment.expected:
+            self.add("expected/answers.txt", golden.answers(cases, closure))
         budgets = [f"{mark.id} {mark.case} {mark.counter} {mark.full}" for mark in self.assignment.marks
                    if mark.kind == "counter"]
         self.add("check/budgets.txt", "".join(line + "\n" for line in budgets))
@@ -296,10 +331,10 @@ class Handout:
         points = sum(mark.points for mark in self.assignment.marks if mark.kind == "exact")
         return round(points / len(self.assignment.blanks), 2)
 
-    def solution(self, without=None):
-        """The files with blanks, with their bodies back; but for the blank `without`, which stays empty."""
+    def solution(self, without=()):
+        """The files with blanks, with their bodies back; but for the blanks `without`, which stay empty."""
         files = {}
         for path in self.stripped:
-            blanks = [blank for blank in self.blanks_of(path) if blank is not without]
+            blanks = [blank for blank in self.blanks_of(path) if blank not in without]
             files[path] = filled(self.files[path].decode(), blanks, self.bodies)
         return files

@@ -1,7 +1,9 @@
 #include "check/counters.hpp"
 
 #include <cuda_on_cpu/control.hpp>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "check/blanks.hpp"
 #include "core/error.hpp"
@@ -10,34 +12,70 @@ namespace convladder::check {
 namespace {
 
 namespace microscope = cuda_on_cpu::microscope;
-using microscope::Operation;
-using microscope::Space;
 
-/// What all lines do that `matches` takes.
-template <class Matches>
-microscope::Counts sum_of(const microscope::Report& seen, const Matches& matches) {
+/// "sectors.x.load" as three words.
+std::vector<std::string> split_at_points(const std::string& name) {
+  std::vector<std::string> parts;
+  std::istringstream in(name);
+  for (std::string part; std::getline(in, part, '.');) parts.push_back(part);
+  return parts;
+}
+
+/// What all lines do with an array or a space. @param operation empty: all of them
+microscope::Counts counts_of(const microscope::Report& seen, const std::string& where,
+                             const std::string& operation) {
   microscope::Counts sum;
   for (const microscope::Kernel& kernel : seen.kernels) {
-    for (const microscope::Line& line : kernel.lines)
-      if (matches(line)) sum += line.counts;
+    for (const microscope::Line& line : kernel.lines) {
+      const bool there = line.array == where || microscope::name_of(line.space) == where;
+      if (there && (operation.empty() || microscope::name_of(line.operation) == operation))
+        sum += line.counts;
+    }
   }
   return sum;
+}
+
+/// One of the counts; negative: there is none of that name.
+double value_of(const microscope::Counts& counts, const std::string& what) {
+  if (what == "requests") return static_cast<double>(counts.requests);
+  if (what == "lanes") return static_cast<double>(counts.lanes);
+  if (what == "bytes") return static_cast<double>(counts.bytes);
+  if (what == "sectors") return static_cast<double>(counts.sectors);
+  if (what == "wavefronts") return static_cast<double>(counts.wavefronts);
+  if (what == "excess") return static_cast<double>(counts.excess);
+  return -1;
 }
 
 double ratio(std::uint64_t a, std::uint64_t b) {
   return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
 }
 
+double blocks_of(const microscope::Kernel& kernel) {
+  return static_cast<double>(kernel.launches) * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+}
+
+double blocks(const microscope::Report& seen) {
+  double sum = 0;
+  for (const microscope::Kernel& kernel : seen.kernels) sum += blocks_of(kernel);
+  return sum;
+}
+
+double launches(const microscope::Report& seen) {
+  std::uint64_t sum = 0;
+  for (const microscope::Kernel& kernel : seen.kernels) sum += kernel.launches;
+  return static_cast<double>(sum);
+}
+
+/// Of a block of each kernel that has barriers, together.
 double barriers_per_block(const microscope::Report& seen) {
-  double barriers = 0, blocks = 0;
+  double sum = 0;
   for (const microscope::Kernel& kernel : seen.kernels) {
+    if (kernel.barriers == 0) continue;
     const unsigned threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
     const unsigned warps = (threads + 31) / 32;
-    barriers += static_cast<double>(kernel.barriers) / warps;
-    blocks +=
-        static_cast<double>(kernel.launches) * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    sum += static_cast<double>(kernel.barriers) / (warps * blocks_of(kernel));
   }
-  return blocks == 0 ? 0 : barriers / blocks;
+  return sum;
 }
 
 }  // namespace
@@ -85,35 +123,27 @@ command::Inspection watch(const Judged& judged, const Trial& trial,
 
 double counter(const command::Inspection& inspection, const std::string& name) {
   const microscope::Report& seen = inspection.seen;
-  const std::string kind = name.substr(0, name.find('.'));
-  const std::string array = kind == name ? "" : name.substr(kind.size() + 1);
-  const auto of = [&](Operation operation) {
-    return sum_of(seen, [&](const microscope::Line& line) {
-      return line.space == Space::global && line.operation == operation && line.array == array;
-    });
-  };
-  if (kind == "loads_per_output") return ratio(of(Operation::load).lanes, inspection.outputs);
-  if (kind == "stores_per_element") return ratio(of(Operation::store).lanes, inspection.outputs);
-  if (kind == "sectors_per_load") {
-    const microscope::Counts loads = of(Operation::load);
-    return ratio(loads.sectors, loads.requests);
-  }
-  if (kind == "sectors_per_store") {
-    const microscope::Counts stores = of(Operation::store);
-    return ratio(stores.sectors, stores.requests);
-  }
-  if (kind == "barriers_per_block") return barriers_per_block(seen);
-  if (kind == "excess_wavefronts") {
-    return static_cast<double>(sum_of(seen, [](const microscope::Line& line) {
-                                 return line.space == Space::shared;
-                               }).excess);
-  }
-  if (kind == "atomics") {
-    return static_cast<double>(sum_of(seen, [](const microscope::Line& line) {
-                                 return line.operation == Operation::atomic;
-                               }).requests);
-  }
-  throw BadInput(text("counter = ", name, ": there is none of that name"));
+  if (name == "barriers_per_block") return barriers_per_block(seen);
+  if (name == "launches") return launches(seen);
+  const std::vector<std::string> parts = split_at_points(name);
+  if (parts.size() == 2 && parts[0] == "loads_per_output")
+    return ratio(counts_of(seen, parts[1], "load").lanes, inspection.outputs);
+  require(parts.size() == 2 || parts.size() == 3, "counter", name, "there is none of that name");
+  // As sectors_per_request.x.load, or without the unit, or without the operation.
+  const std::size_t unit_begins = parts[0].find("_per_");
+  const std::string what = parts[0].substr(0, unit_begins);
+  const std::string unit = unit_begins == std::string::npos ? "" : parts[0].substr(unit_begins + 5);
+  const microscope::Counts counts = counts_of(seen, parts[1], parts.size() == 3 ? parts[2] : "");
+  const double value = value_of(counts, what);
+  require(value >= 0, "counter", name, text("nothing is called ", what));
+  if (unit.empty()) return value;
+  const double units = unit == "request"  ? static_cast<double>(counts.requests)
+                       : unit == "lane"   ? static_cast<double>(counts.lanes)
+                       : unit == "output" ? static_cast<double>(inspection.outputs)
+                       : unit == "block"  ? blocks(seen)
+                                          : -1;
+  require(units >= 0, "counter", name, text("there is no unit ", unit));
+  return units == 0 ? 0 : value / units;
 }
 
 }  // namespace convladder::check

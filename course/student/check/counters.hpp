@@ -19,13 +19,16 @@ command::Inspection watch(const Judged& judged, const Trial& trial,
 /// The same by run_once(), which compares the result, too. (It is the microscope's own.)
 command::Inspection look(const Judged& judged, const Trial& trial);
 
-/// One of
-/// - loads_per_output.ARRAY: lanes that loaded from the array, for each element of the output
-/// - sectors_per_load.ARRAY, sectors_per_store.ARRAY: of 32 bytes, for each request
-/// - stores_per_element.ARRAY: lanes that stored to the array, for each element of the output
-/// - barriers_per_block: that a block passes, on average
-/// - excess_wavefronts: turns of the banks of shared memory beyond those without conflicts
-/// - atomics: requests
+/// As docs/microscope.md of the project names counters; one of
+/// - loads_per_output.WHERE: lanes that loaded from there, for each element of the outputs
+/// - WHAT.WHERE.OPERATION and WHAT_per_UNIT.WHERE.OPERATION, such as sectors_per_request.x.load.
+/// WHAT
+///   is one of requests, lanes, bytes, sectors, wavefronts, excess (turns of the banks of shared
+///   memory beyond those without conflicts); WHERE is an array or global, shared, constant;
+///   OPERATION is load, store, atomic or async, and may be left out for all; UNIT is request, lane,
+///   output or block
+/// - barriers_per_block: that a block passes, of each kernel that has barriers, together
+/// - launches
 /// @throws BadInput for another name
 double counter(const command::Inspection& inspection, const std::string& name);
 

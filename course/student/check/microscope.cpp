@@ -6,6 +6,7 @@
 
 #include "check/assignment.hpp"
 #include "check/counters.hpp"
+#include "check/problem_numbers.hpp"
 #include "command/inspect/listing.hpp"
 #include "core/error.hpp"
 
@@ -70,7 +71,9 @@ int count(const std::vector<std::string>& words) {
   require(words.size() >= 2, "count", words.size(), "must name a counter, a rung and a problem");
   const Judged judged = rung_named(words[1]);
   const std::vector<std::string> rest(words.begin() + 2, words.end());
-  print(text(counter(look(judged, read_trial(judged.ladder->name, rest)), words[0])));
+  const Trial trial = read_trial(judged.ladder->name, rest);
+  const std::optional<double> number = number_of(words[0], trial.problem);
+  print(text(number ? *number : counter(look(judged, trial), words[0])));
   return 0;
 }
 

@@ -8,8 +8,6 @@
 namespace convladder::check {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;  // the same data in every run
-
 /// Sets max_strided_blocks for as long as it lives.
 class FewBlocks {
  public:
@@ -40,8 +38,9 @@ Where place_of(const Rung& rung) { return rung.is_cuda() ? Where::emulated : Whe
 
 Outcome run_once(const Judged& judged, const Trial& trial, RunOptions options) {
   options.misalignment = trial.offset;
+  options.spoilt = trial.spoilt;
   const FewBlocks few(trial.most_blocks);
-  const Comparison comparison(*judged.ladder, trial.problem, Data::integer, kSeed);
+  const Comparison comparison(*judged.ladder, trial.problem, Data::integer, kSeed, trial.given);
   return comparison.run(*judged.rung, place_of(*judged.rung), options);
 }
 

@@ -2,6 +2,7 @@
 /// @brief Runs rungs on trials.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "oracle/runner.hpp"
 
 namespace convladder::check {
+
+inline constexpr std::uint64_t kSeed = 1;  ///< Of the data, the same in every run.
 
 /// How a case ended.
 enum class Ending { agrees, differs, declined, not_written };

@@ -6,6 +6,8 @@
 
 #include "check/assignment.hpp"
 #include "check/blanks.hpp"
+#include "check/problem_numbers.hpp"
+#include "check/properties.hpp"
 #include "check/run.hpp"
 #include "core/error.hpp"
 
@@ -74,6 +76,29 @@ int test(const std::string& exercise, bool each) {
   return agree == run ? kRight : kWrong;
 }
 
+/// The properties, which are worth a look once all cases agree.
+int test_properties() {
+  int status = kRight;
+  for (const Property& property : properties()) {
+    keep_name(property.name);
+    const std::string difference = property.difference();
+    print(property.name + (difference.empty() ? ": holds" : " does not hold " + difference));
+    if (!difference.empty()) status = kWrong;
+  }
+  return status;
+}
+
+/// `count COUNTER RUNG PROBLEM...`: a number that follows from a problem alone.
+int count(const std::vector<std::string>& words) {
+  require(words.size() >= 3, "count", words.size(), "must name a counter, a rung and a problem");
+  const Judged judged = rung_named(words[2]);
+  const Trial trial = read_trial(judged.ladder->name, {words.begin() + 3, words.end()});
+  const std::optional<double> number = number_of(words[1], trial.problem);
+  require(number.has_value(), "counter", words[1], "is counted under the microscope");
+  print(text(*number));
+  return kRight;
+}
+
 /// The hunt: the problem in hunt/problem.txt must show the bug, and the mended rung must be right.
 int test_hunt() {
   require(!hunt().rungs.empty(), "exercise", "hunt", "this assignment has no hunt");
@@ -102,6 +127,7 @@ int test_hunt() {
 }
 
 int main_with(const std::vector<std::string>& words) {
+  if (!words.empty() && words.front() == "count") return count(words);
   std::string exercise;
   bool each = false;
   for (const std::string& word : words) {
@@ -112,7 +138,9 @@ int main_with(const std::vector<std::string>& words) {
       exercise = word;
     }
   }
-  return exercise == "hunt" ? test_hunt() : test(exercise, each);
+  if (exercise == "hunt") return test_hunt();
+  const int status = test(exercise, each);
+  return status == kRight && exercise.empty() ? test_properties() : status;
 }
 
 }  // namespace

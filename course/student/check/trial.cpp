@@ -2,85 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
-#include <map>
 #include <sstream>
 
+#include "check/options.hpp"
 #include "core/error.hpp"
+// Where an assignment has sparse ladders.
+#if __has_include("oracle/made_up_sites.hpp") && !defined(CHECK_WITHOUT_SITES)
+#include "oracle/made_up_sites.hpp"
+#define CHECK_HAS_SITES
+#endif
 
 namespace convladder::check {
 namespace {
-
-std::int64_t whole(const std::string& option, const std::string& word) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  require(error == std::errc() && end == word.data() + word.size(), option, word,
-          "must be a whole number");
-  return value;
-}
-
-/// Options and their values; each is taken once.
-class Options {
- public:
-  explicit Options(const std::vector<std::string>& words) {
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      require(words[i].starts_with("--"), "option", words[i], "must begin with --");
-      const bool has_value = i + 1 < words.size() && !words[i + 1].starts_with("--");
-      values_[words[i].substr(2)] = has_value ? words[i + 1] : "";
-      if (has_value) ++i;
-    }
-  }
-
-  std::optional<std::string> take(const std::string& option) {
-    const auto found = values_.find(option);
-    if (found == values_.end()) return {};
-    std::string value = found->second;
-    values_.erase(found);
-    return value;
-  }
-
-  /// Numbers with commas between them; empty: the option is not there.
-  std::vector<int> take_numbers(const std::string& option) {
-    std::vector<int> numbers;
-    const auto given = take(option);
-    if (!given) return numbers;
-    std::istringstream parts(*given);
-    for (std::string part; std::getline(parts, part, ',');) {
-      const std::int64_t number = whole(option, part);
-      require(
-          number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max(),
-          option, part, "must fit in 32 bits");
-      numbers.push_back(static_cast<int>(number));
-    }
-    require(!numbers.empty(), option, *given, "must be a number");
-    return numbers;
-  }
-
-  int take_number(const std::string& option, int otherwise) {
-    const std::vector<int> numbers = take_numbers(option);
-    require(numbers.size() <= 1, option, joined(numbers, ","), "must be one number");
-    return numbers.empty() ? otherwise : numbers.front();
-  }
-
-  /// One number an axis; one alone is for all axes.
-  std::vector<int> take_for_each(const std::string& option, std::size_t axes, int otherwise) {
-    std::vector<int> numbers = take_numbers(option);
-    if (numbers.empty()) numbers = {otherwise};
-    if (numbers.size() == 1) numbers.assign(axes, numbers.front());
-    require(numbers.size() == axes, option, joined(numbers, ","),
-            text("must be one number, or ", axes));
-    return numbers;
-  }
-
-  void require_none_left() const {
-    require(values_.empty(), "option", values_.empty() ? "" : "--" + values_.begin()->first,
-            "means nothing here");
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
 
 Problem read_conv2d(Options& options) {
   Conv2dProblem conv;
@@ -103,10 +36,8 @@ Problem read_conv2d(Options& options) {
   conv.dilation = {dilation[0], dilation[1]};
   conv.groups = options.take_number("groups", 1);
   conv.bias = options.take("bias").has_value();
-  const std::string activation = options.take("activation").value_or("none");
-  require(activation == "none" || activation == "relu", "activation", activation,
-          "must be none or relu");
-  if (activation == "relu") conv.activation = Activation::relu;
+  constexpr std::array kActivations = {"none", "relu"};
+  if (options.take_word("activation", kActivations) == 1) conv.activation = Activation::relu;
   return validated(conv);
 }
 
@@ -137,14 +68,84 @@ Problem read_columns(Options& options) {
                            .stride = stride[i],
                            .dilation = dilation[i]};
   }
-  const std::string request = options.take("request").value_or("write");
-  require(request == "write" || request == "add" || request == "none", "request", request,
-          "must be write, add or none");
-  problem.request = request == "add"    ? Request::add
-                    : request == "none" ? Request::none
-                                        : Request::write;
+  constexpr std::array kWords = {"write", "add", "none"};
+  constexpr std::array kRequests = {Request::write, Request::add, Request::none};
+  problem.request = kRequests[options.take_word("request", kWords)];
   return validated(problem);
 }
+
+TileMap read_map(Options& options) {
+  std::vector<std::string> names;
+  for (const TileMapName& map : kTileMaps) names.emplace_back(map.name);
+  return kTileMaps[options.take_word("map", names)].map;
+}
+
+Problem read_gemm(Options& options) {
+  return validated(GemmProblem{.M = options.take_number("m", 200),
+                               .N = options.take_number("n", 168),
+                               .K = options.take_number("k", 128),
+                               .map = read_map(options)});
+}
+
+Problem read_tile_map(Options& options) {
+  TileMapProblem problem;
+  problem.map = read_map(options);
+  std::vector<int> tiles = options.take_numbers("tiles");
+  if (tiles.empty()) tiles = {12, 10, 8};
+  if (tiles.size() == 2) tiles.push_back(1);
+  require(tiles.size() == 3, "tiles", joined(tiles, ","), "must be TM,TN or TM,TN,STEPS");
+  problem.tiles_m = tiles[0];
+  problem.tiles_n = tiles[1];
+  problem.k_steps = tiles[2];
+  problem.batch = options.take_number("batch", 1);
+  problem.splits = options.take_number("splits", 1);
+  problem.blocks = options.take_number("blocks", problem.blocks);
+  problem.group_rows = options.take_number("group-rows", problem.group_rows);
+  return validated(problem);
+}
+
+#ifdef CHECK_HAS_SITES
+PerAxis per_axis(const std::vector<int>& numbers) {
+  PerAxis axes = every_axis(0);
+  for (std::size_t i = 0; i < numbers.size(); ++i) axes[static_cast<int>(i)] = numbers[i];
+  return axes;
+}
+
+/// A rulebook, and the sites that it is about.
+Problem read_rulebook(Options& options, Trial& trial) {
+  RulebookProblem book;
+  std::vector<int> shape = options.take_numbers("shape");
+  if (shape.empty()) shape = {10, 12, 14};
+  require(shape.size() <= kMaxAxes, "shape", joined(shape, ","), "has 1 to 4 axes");
+  const std::size_t axes = shape.size();
+  const auto each = [&](const char* option, int otherwise) {
+    return per_axis(options.take_for_each(option, axes, otherwise));
+  };
+  book.ndim = static_cast<int>(axes);
+  book.shape = per_axis(shape);
+  book.mode = static_cast<SparseMode>(options.take_word("mode", kSparseModes));
+  book.form = static_cast<RulebookForm>(options.take_word("form", kRulebookForms));
+  book.batch = options.take_number("batch", 1);
+  book.kernel = each("kernel", 3);
+  book.stride = each("stride", 1);
+  book.pad = each("pad", 0);
+  book.dilation = each("dilation", 1);
+  book.out_padding = each("out-padding", 0);
+  const auto places = static_cast<Places>(options.take_word("places", kPlaces));
+  const auto order = static_cast<SiteOrder>(options.take_word("order", kSiteOrders));
+  const int count = options.take_number("sites", 100);
+  constexpr std::array kBad = {"none", "repeated", "outside"};
+  if (const std::size_t bad = options.take_word("bad-sites", kBad); bad != 0) {
+    const BadSite kind = bad == 1 ? BadSite::repeated : BadSite::outside;
+    trial.spoilt = {.kind = kind, .count = 3, .seed = 1};
+  }
+  book = validated(book);  // before sites are drawn in it
+  Array coords = made_up_sites(book, count, places, order, 1);
+  book.sites = static_cast<int>(coords.shape()[0]);
+  trial.given.emplace("coords", std::move(coords));
+  return validated(book);
+}
+#endif
 
 }  // namespace
 
@@ -165,9 +166,24 @@ Trial read_trial(const std::string& ladder, const std::vector<std::string>& word
     most_blocks = whole("most-blocks", *given);
     require(*most_blocks >= 1, "most-blocks", *given, "must be at least 1");
   }
-  Problem problem = ladder == "conv2d" ? read_conv2d(options) : read_columns(options);
+  Trial trial;
+  trial.offset = static_cast<std::size_t>(offset);
+  trial.most_blocks = most_blocks;
+  if (ladder == "conv2d" || ladder == "conv2d_wgrad") {
+    trial.problem = read_conv2d(options);
+  } else if (ladder == "gemm") {
+    trial.problem = read_gemm(options);
+  } else if (ladder == "tile_map") {
+    trial.problem = read_tile_map(options);
+#ifdef CHECK_HAS_SITES
+  } else if (ladder == "rulebook") {
+    trial.problem = read_rulebook(options, trial);
+#endif
+  } else {
+    trial.problem = read_columns(options);
+  }
   options.require_none_left();
-  return {problem, static_cast<std::size_t>(offset), most_blocks};
+  return trial;
 }
 
 }  // namespace convladder::check

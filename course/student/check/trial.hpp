@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "oracle/runner.hpp"
 
 namespace convladder::check {
 
@@ -16,14 +17,23 @@ struct Trial {
   Problem problem;
   std::size_t offset = 0;  ///< --offset: bytes between a boundary of 256 and each array
   std::optional<std::int64_t> most_blocks = {};  ///< --most-blocks: of an axis that is strided
+  Arrays given = {};                             ///< Inputs that the words tell: sites.
+  /// --bad-sites: some rows of `coords` that must be refused.
+  std::optional<RunOptions::Spoilt> spoilt = {};
 };
 
 /// The words between blanks.
 std::vector<std::string> split(const std::string& words);
 
-/// conv2d: --n --c --h --w --k --r --s --pad --stride --dilation --groups --bias --activation;
-/// im2col and col2im: --n --c --size --kernel --pad --stride --dilation --request; and for all
-/// --offset and --most-blocks. The values are those of the project's `./ladder compare`.
+/// - conv2d and conv2d_wgrad: --n --c --h --w --k --r --s --pad --stride --dilation --groups --bias
+///   --activation;
+/// - im2col and col2im: --n --c --size --kernel --pad --stride --dilation --request;
+/// - gemm: --m --n --k --map; tile_map: --map --tiles --batch --splits --blocks --group-rows;
+/// - rulebook: --mode --form --shape --sites --places --order --batch --kernel --stride --pad
+///   --dilation --out-padding, and --bad-sites repeated or outside;
+/// - all: --offset and --most-blocks.
+///
+/// The values are those of the project's `./ladder compare`.
 /// @throws BadInput for a word that means nothing, and for an invalid problem
 Trial read_trial(const std::string& ladder, const std::vector<std::string>& words);
 

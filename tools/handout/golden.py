@@ -1,0 +1,44 @@
+"""Right answers of cases, computed by the project's reference, for a handout in which it would be the solution."""
+import hashlib
+import os
+import subprocess
+
+from assignment import COURSE, ROOT
+
+KEPT = ROOT / "build/handout/golden"  # the program, by the digest of what it is made of
+SOURCES = ["tools/handout/write_golden.cpp", "oracle/reference.cpp", "oracle/data.cpp",
+           *(f"oracle/ladders/{ladder}.cpp" for ladder in ("conv2d", "im2col", "col2im"))]
+STUDENT_SOURCES = ["check/golden.cpp", "check/options.cpp", "check/trial.cpp"]
+
+
+class Failure(Exception):
+    """The answers could not be made."""
+
+
+def program(closure):
+    """The program, compiled anew if one of its files has changed. `closure`: tree.closure."""
+    student = COURSE / "student"
+    files = sorted(closure(SOURCES)) + sorted(path.relative_to(ROOT).as_posix() for path in (student / "check").iterdir())
+    key = hashlib.sha256(b"".join(path.encode() + (ROOT / path).read_bytes() for path in files)).hexdigest()[:16]
+    made = KEPT / key
+    if made.is_file():
+        return made
+    KEPT.mkdir(parents=True, exist_ok=True)
+    sources = [path for path in files if path.startswith(("oracle/", "core/", "tools/")) and path.endswith(".cpp")]
+    temporary = KEPT / f".{key}.{os.getpid()}"
+    done = subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-DCHECK_WITHOUT_SITES", "-I", ROOT, "-I", student,
+                           "-I", ROOT / "cuda_on_cpu/include", *(ROOT / path for path in sources),
+                           *(student / path for path in STUDENT_SOURCES), "-o", temporary],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"the program that writes right answers does not compile:\n{done.stderr[:2000]}")
+    temporary.rename(made)  # found whole, or not at all
+    return made
+
+
+def answers(cases, closure):
+    """expected/answers.txt, as bytes. `cases`: the text of check/cases.txt."""
+    done = subprocess.run([program(closure)], input=cases.encode(), capture_output=True)
+    if done.returncode != 0:
+        raise Failure(done.stderr.decode().strip())
+    return done.stdout
