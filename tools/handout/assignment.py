@@ -82,9 +82,9 @@ class Assignment:
     cases: list  # (name, rung, words)
     predictions: list
     hunt_rung: str = ""
-    hunt_bugs: list = dataclasses.field(default_factory=list)
+    hunt_bugs: list = dataclasses.field(default_factory=list)  # names in tests/planted_bugs, or {name, find, replace}
     expected: bool = False  # right answers in files, because the reference would be the solution
-    properties: list = dataclasses.field(default_factory=list)  # functions of check/properties.hpp
+    properties: list = dataclasses.field(default_factory=list)  # functions of check/assignment.hpp
 
     @property
     def folder(self):
@@ -113,7 +113,7 @@ def read(name):
         assignment = Assignment(
             name, about["title"], about["rungs"], about["given"], about["submit"], about.get("strip_header", []),
             [Blank(**table) for table in tables["blank"]], [Mark(**table) for table in tables["mark"]], cases,
-            [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"],
+            [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"] + hunt.get("bug", []),
             about.get("expected", False), about.get("properties", []))
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise BadInput(f"{file.relative_to(ROOT)}: {error}") from None

@@ -203,7 +203,7 @@ def prove_without(blanks, handout, build):
     """
     build.write(handout.solution(without=blanks))
     result = build.test("--each")
-    named = set(re.findall(r"^(.*) is not written yet$", result.stdout, re.MULTILINE))
+    named = set(re.findall(r"^([\d.]+ \w+) is not written yet$", result.stdout, re.MULTILINE))
     rungs = {handout.assignment.rung_of(blank) for blank in blanks}
     rung_of_case = {name: rung for name, rung, _ in handout.assignment.cases}
     shared = any(blank.file.endswith(".cuh") for blank in blanks)

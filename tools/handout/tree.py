@@ -26,6 +26,10 @@ LADDERS = {
     "conv2d": ("core/conv2d_problem.hpp", "Conv2dArrays", "Conv2dProblem", "conv2d_signature"),
     "im2col": ("core/im2col_problem.hpp", "Im2colArrays", "Im2colProblem", "im2col_signature"),
     "col2im": ("core/im2col_problem.hpp", "Col2imArrays", "Im2colProblem", "col2im_signature"),
+    "conv2d_wgrad": ("core/conv2d_gradients.hpp", "Conv2dWgradArrays", "Conv2dProblem", "conv2d_wgrad_signature"),
+    "gemm": ("core/gemm_problem.hpp", "GemmArrays", "GemmProblem", "gemm_signature"),
+    "tile_map": ("core/tile_map_problem.hpp", "TileMapArrays", "TileMapProblem", "tile_map_signature"),
+    "rulebook": ("core/rulebook_problem.hpp", "RulebookArrays", "RulebookProblem", "rulebook_signature"),
 }
 
 
@@ -101,16 +105,19 @@ def filled(text, blanks, bodies):
 def planted_bug(rung, name):
     """What tests/planted_bugs replaces, by what."""
     file = ROOT / f"tests/planted_bugs/ladders/{rung.split('/')[1]}.cmake"
-    entry = re.search(rf"planted_bug\({name}\n  RUNG {rung}\n  FIND \[==\[(.*?)\]==\]\n  REPLACE \[==\[(.*?)\]==\]",
+    entry = re.search(rf"planted_bug\({name}\n  RUNG {rung}\n(?:  WITH [^\n]*\n)?  FIND \[==\[(.*?)\]==\]\n  REPLACE \[==\[(.*?)\]==\]",
                       file.read_text(), re.DOTALL)
     if not entry:
         raise BadInput(f"hunt: bugs = {name}: {file.relative_to(ROOT)} has no such bug of {rung}")
     return entry.group(1), entry.group(2)
 
 
-def with_bug(rung, name):
-    """The rung's text with the bug in it."""
-    find, replace = planted_bug(rung, name)
+def with_bug(rung, bug):
+    """The rung's text with the bug in it: one of tests/planted_bugs by its name, or {name, find, replace}."""
+    if isinstance(bug, str):
+        name, (find, replace) = bug, planted_bug(rung, bug)
+    else:
+        name, find, replace = bug["name"], bug["find"], bug["replace"]
     text = (ROOT / source_of(rung)).read_text()
     if text.count(find) != 1:
         raise functions.Mismatch(f"hunt: bugs = {name}: its text is {text.count(find)} times in {rung}")
@@ -155,7 +162,7 @@ def table_of(assignment):
     text = [f"// Written by `./ladder handout {assignment.name}`.", "#include <map>", "#include <stdexcept>", "",
             '#include "check/assignment.hpp"', *(f'#include "{header}"' for header in
                                                  sorted({LADDERS[ladder][0] for ladder in ladders})),
-            '#include "check/properties.hpp"', '#include "ladders/declare.hpp"', *definition, ""]
+            '#include "ladders/declare.hpp"', *definition, ""]
     text += [declaration(rung) for rung in assignment.rungs]
     text += [declaration(hunted, folder) for folder in ("hunted", "mended") if hunted]
     text += ["", "namespace convladder {", *definitions_of(assignment, ladders), "namespace check {",
@@ -268,6 +275,8 @@ class Handout:
         definitions = [f"oracle/ladders/{ladder}.cpp" for ladder in ladders]
         if self.assignment.expected:
             definitions.clear()
+        if "rulebook" in ladders:
+            definitions.append("oracle/made_up_sites.cpp")
         # Of the hunt's rung only what it includes: right, it would tell the bug.
         beside = [path for rung in hunted for path in INCLUDE.findall((ROOT / source_of(rung)).read_text())]
         for path in sorted(closure(ROOTS + rungs + definitions + beside, self.without()) - {source_of(rung) for rung in hunted}):
@@ -284,8 +293,8 @@ class Handout:
             self.add(path, text)
 
     def without(self):
-        """Files that would answer."""
-        return {"oracle/reference.cpp", "oracle/samples.cpp"} if self.assignment.expected else set()
+        """Files that nothing needs here, or that would answer."""
+        return {"oracle/samples.cpp"} | ({"oracle/reference.cpp"} if self.assignment.expected else set())
 
     def blanks_of(self, path):
         return [blank for blank in self.assignment.blanks if blank.file == path]

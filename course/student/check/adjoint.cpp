@@ -1,5 +1,4 @@
 #include "check/assignment.hpp"
-#include "check/properties.hpp"
 #include "check/run.hpp"
 #include "core/error.hpp"
 

@@ -52,4 +52,17 @@ struct Budget {
 std::vector<Case> read_cases();      ///< check/cases.txt
 std::vector<Budget> read_budgets();  ///< check/budgets.txt
 
+/// Something that must hold beside the public cases: a relation between rungs, or a sweep over more
+/// problems than cases have room for.
+struct Property {
+  std::string name;             ///< "adjoint"
+  std::string (*difference)();  ///< Where it does not hold, in words; empty: nowhere.
+};
+
+const std::vector<Property>& properties();  ///< Those of this assignment.
+
+/// im2col and col2im are adjoint: <im2col(x), c> = <x, col2im(c)> for the problems of all cases of
+/// im2col.
+std::string adjoint();
+
 }  // namespace convladder::check

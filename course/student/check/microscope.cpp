@@ -6,7 +6,6 @@
 
 #include "check/assignment.hpp"
 #include "check/counters.hpp"
-#include "check/problem_numbers.hpp"
 #include "command/inspect/listing.hpp"
 #include "core/error.hpp"
 

@@ -6,8 +6,6 @@
 
 #include "check/assignment.hpp"
 #include "check/blanks.hpp"
-#include "check/problem_numbers.hpp"
-#include "check/properties.hpp"
 #include "check/run.hpp"
 #include "core/error.hpp"
 

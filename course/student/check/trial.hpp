@@ -37,4 +37,12 @@ std::vector<std::string> split(const std::string& words);
 /// @throws BadInput for a word that means nothing, and for an invalid problem
 Trial read_trial(const std::string& ladder, const std::vector<std::string>& words);
 
+/// A number that follows from a problem alone, by name, for predictions; one of
+/// - problem.p, problem.q: rows and columns of y (conv2d)
+/// - problem.bytes_of_col: im2col's and col2im's matrices, of all images
+/// - problem.taps_in_the_padding: elements of col that read no element of x
+///
+/// Empty for a name that does not begin with "problem.". @throws BadInput for another one that does
+std::optional<double> number_of(const std::string& name, const Problem& problem);
+
 }  // namespace convladder::check
