@@ -5,6 +5,7 @@
 With CONVLADDER_HANDOUT_ALL=1 every assignment is proven, each in a minute; otherwise one.
 """
 import contextlib
+import functools
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -26,11 +28,18 @@ except ModuleNotFoundError:
 import functions  # noqa: E402
 import handout  # noqa: E402
 import proof  # noqa: E402
+import rung_texts  # noqa: E402
 import tree  # noqa: E402
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 ALL = os.environ.get("CONVLADDER_HANDOUT_ALL") == "1"
 PROVEN = assignments.names() if ALL else ["a3_tile_and_halo"]
+
+
+@functools.cache
+def composed(name):
+    """The handout for everybody. (The tests change none of them.)"""
+    return tree.Handout(assignments.read(name))
 
 
 def body(text, declarator):
@@ -98,12 +107,12 @@ class Paragraphs(unittest.TestCase):
     TEXT = "/// @file a.cu\n///\n/// **Idea.** One.\n/// **Expect.** Two\n/// and a **word.**\n/// **Try.** Three.\nint a;\n"
 
     def test_one_is_taken_out(self):
-        self.assertEqual(tree.without_paragraphs(self.TEXT, ["Expect"]),
+        self.assertEqual(rung_texts.without_paragraphs(self.TEXT, ["Expect"]),
                          "/// @file a.cu\n///\n/// **Idea.** One.\n/// **Try.** Three.\nint a;\n")
 
     def test_one_that_is_not_there(self):
         with self.assertRaises(functions.Mismatch):
-            tree.without_paragraphs(self.TEXT, ["Costs"])
+            rung_texts.without_paragraphs(self.TEXT, ["Costs"])
 
 
 class Composition(unittest.TestCase):
@@ -118,12 +127,11 @@ class Composition(unittest.TestCase):
 
     def test_the_same_bytes_twice(self):
         for name in assignments.names():
-            assignment = assignments.read(name)
-            self.assertEqual(tree.Handout(assignment).files, tree.Handout(assignment).files)
+            self.assertEqual(tree.Handout(assignments.read(name)).files, composed(name).files)
 
     def test_sizes_bodies_and_leaks(self):
         for name in assignments.names():
-            made = tree.Handout(assignments.read(name))
+            made = composed(name)
             self.assertLessEqual(len(made.files), proof.MOST_FILES)
             self.assertLessEqual(sum(map(len, made.files.values())), proof.MOST_BYTES)
             self.assertTrue(proof.roundtrip(made))
@@ -160,7 +168,7 @@ class Composition(unittest.TestCase):
                 continue
             right = (ROOT / assignments.source_of(assignment.hunt_rung)).read_text()
             for bug in assignment.hunt_bugs:
-                self.assertNotEqual(tree.with_bug(assignment.hunt_rung, bug), right)
+                self.assertNotEqual(rung_texts.with_bug(assignment.hunt_rung, bug), right)
 
     def test_each_family_has_three_cases_and_each_budget_a_ramp(self):
         for name in assignments.names():
@@ -174,7 +182,7 @@ class Composition(unittest.TestCase):
 
     def test_the_manifest(self):
         for name in assignments.names():
-            made = tree.Handout(assignments.read(name))
+            made = composed(name)
             manifest = json.loads(made.files["handout.json"])
             self.assertEqual(manifest["schema"], "convladder-handout-1")
             self.assertEqual(manifest["files"], {path: tree.digest(content) for path, content in made.files.items()
@@ -185,7 +193,7 @@ class Composition(unittest.TestCase):
 
     def test_nothing_points_to_this_machine(self):
         for name in assignments.names():
-            for path, content in tree.Handout(assignments.read(name)).files.items():
+            for path, content in composed(name).files.items():
                 self.assertNotIn(str(ROOT).encode(), content, path)
 
 
@@ -262,8 +270,39 @@ class Command(unittest.TestCase):
         for student in ("", "a b", "../a", "x" * 65, "-a"):
             self.refused("student", "a3_tile_and_halo", self.dir, f"--student={student}")
         self.refused("not allowed with", "a3_tile_and_halo", self.dir, "--student", "a", "--roster", "b")
-        self.refused("--gradescope", "a3_tile_and_halo", self.dir, "--gradescope", "x.zip")
+        self.refused("gradescope = ", "a3_tile_and_halo", self.dir, "--gradescope", self.folder / "a/b.zip")
+        self.refused("gradescope = ", "a3_tile_and_halo", self.dir, "--gradescope", self.key)
         self.refused("required", "a3_tile_and_halo")
+
+    def test_the_zip_for_gradescope(self):
+        archive = self.folder / "autograder.zip"
+        with mock.patch.object(handout.gradescope, "require_possible"):
+            status, err = self.run_with("a3_tile_and_halo", self.dir, "--key", self.key, "--gradescope", archive)
+        self.assertEqual(status, DONE, err)
+        with zipfile.ZipFile(archive) as made:
+            modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in made.infolist()}
+            self.assertEqual((modes["run_autograder"], modes["setup.sh"], modes["term.key"]), (0o755, 0o755, 0o600))
+            self.assertEqual(made.read("term.key"), self.key.read_bytes())
+            tables = json.loads(made.read("course/a3_tile_and_halo/assignment.json"))
+            self.assertEqual(sum(mark["points"] for mark in tables["mark"]), 100)
+            self.assertIn("cuda_optimized/conv2d/direct_tiled.cu", modes)
+            for script in ("run_autograder", "setup.sh"):
+                checked = subprocess.run(["bash", "-n"], input=made.read(script), capture_output=True)
+                self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_without_tomllib_the_file_in_json_is_read(self):
+        beside = self.folder / "assignment.json"
+        beside.write_text('{"a": 1}')
+        with mock.patch.object(assignments, "tomllib", None):
+            self.assertEqual(assignments.tables_of(self.folder / "assignment.toml"), {"a": 1})
+            with self.assertRaisesRegex(assignments.BadInput, "3.11"):
+                assignments.tables_of(ROOT / "course/a3_tile_and_halo/assignment.toml")
+
+    def test_the_workflow_for_classroom(self):
+        self.assertEqual(self.run_with("a3_tile_and_halo", self.dir, "--classroom")[0], DONE)
+        workflow = (self.dir / ".github/workflows/classroom.yml").read_text()
+        self.assertIn("run-autograding-tests:", workflow)
+        self.assertIn(".github/workflows/classroom.yml", json.loads((self.dir / "handout.json").read_text())["files"])
 
     def test_a_roster(self):
         roster = self.folder / "class.csv"
@@ -332,6 +371,8 @@ class Proofs(unittest.TestCase):
     def test_assignments(self):
         for name in PROVEN:
             with self.subTest(name):
+                for kept in proof.PROVEN.glob(f"{name}-*.json"):
+                    kept.unlink()  # or nothing would be built
                 done = subprocess.run([sys.executable, "-B", ROOT / "tools/handout/handout.py", name, self.folder / name,
                                        "--json", self.folder / "proof.json"], capture_output=True, text=True)
                 self.assertEqual(done.returncode, DONE, done.stderr)

@@ -1,11 +1,16 @@
 """Reads course/<assignment>/assignment.toml."""
 import dataclasses
 import difflib
+import json
 import pathlib
 import re
-import tomllib
 
 import functions
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10: files in JSON stand in (gradescope.py)
+    tomllib = None
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "course"
@@ -46,6 +51,14 @@ class Blank:
 
 
 @dataclasses.dataclass
+class Edit:
+    """A text of a rung's file, once in it, that another one stands in for before blanks are taken out."""
+    file: str
+    find: str
+    replace: str
+
+
+@dataclasses.dataclass
 class Mark:
     """Points for one thing. `full` and `zero` bound a counter: between them the points fall in a line."""
     id: str
@@ -76,7 +89,7 @@ class Assignment:
     rungs: list
     given: list
     submit: list
-    strip_header: list
+    strip_header: list  # (rung or "", titles): paragraphs of the headers of that rung, or of all, that are left out
     blanks: list
     marks: list
     cases: list  # (name, rung, words)
@@ -85,6 +98,8 @@ class Assignment:
     hunt_bugs: list = dataclasses.field(default_factory=list)  # names in tests/planted_bugs, or {name, find, replace}
     expected: bool = False  # right answers in files, because the reference would be the solution
     properties: list = dataclasses.field(default_factory=list)  # functions of check/assignment.hpp
+    edits: list = dataclasses.field(default_factory=list)
+    solution: str = ""  # of an assignment whose file is free: a rung that solves it
 
     @property
     def folder(self):
@@ -93,6 +108,16 @@ class Assignment:
     def rung_of(self, blank):
         """The rung whose cases try it."""
         return blank.rung or blank.file.rsplit(".", 1)[0]
+
+
+def tables_of(file):
+    """What a TOML file says; without tomllib, what the JSON file beside it says."""
+    if tomllib:
+        return tomllib.loads(file.read_text())
+    beside = file.with_suffix(".json")
+    if not beside.is_file():
+        raise BadInput(f"{file.relative_to(ROOT)}: Python 3.11 or newer is needed (tomllib)")
+    return json.loads(beside.read_text())
 
 
 def names():
@@ -106,19 +131,27 @@ def read(name):
         raise BadInput(f"assignment = {name}: there is none of that name (nearest: {', '.join(nearest) or 'none'})")
     file = COURSE / name / "assignment.toml"
     try:
-        tables = tomllib.loads(file.read_text())
+        tables = tables_of(file)
         about = tables["assignment"]
         hunt = tables.get("hunt", {"rung": "", "bugs": []})
         cases = [(case, rung, words) for rung, of in tables["cases"].items() for case, words in of.items()]
         assignment = Assignment(
-            name, about["title"], about["rungs"], about["given"], about["submit"], about.get("strip_header", []),
+            name, about["title"], about["rungs"], about["given"], about["submit"], strip_of(tables, about),
             [Blank(**table) for table in tables["blank"]], [Mark(**table) for table in tables["mark"]], cases,
             [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"] + hunt.get("bug", []),
-            about.get("expected", False), about.get("properties", []))
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+            about.get("expected", False), about.get("properties", []),
+            [Edit(**table) for table in tables.get("edit", [])], about.get("solution", ""))
+    except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{file.relative_to(ROOT)}: {error}") from None
     check(assignment)
     return assignment
+
+
+def strip_of(tables, about):
+    """A list of titles for all rungs, or [[strip_header]] tables, each with its titles and perhaps a rung."""
+    if "strip_header" in about:
+        return [("", about["strip_header"])]
+    return [(table.get("rung", ""), table["titles"]) for table in tables.get("strip_header", [])]
 
 
 def check(assignment):
@@ -147,8 +180,13 @@ def check(assignment):
 
 
 def source_of(rung):
-    """The path of a rung's file from the root; None if there is none."""
+    """The path of a rung's file from the root, or in an assignment's files/; None if there is none."""
     for suffix in (".cu", ".cpp"):
-        if (ROOT / (rung + suffix)).is_file():
+        if (ROOT / (rung + suffix)).is_file() or any(COURSE.glob(f"*/files/{rung}{suffix}")):
             return rung + suffix
     return None
+
+
+def gpu():
+    """The GPU of model times: course/course.toml."""
+    return tables_of(COURSE / "course.toml")["gpu"]

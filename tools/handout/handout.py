@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes the repository of an assignment that students get, once it is proven (course/README.md).
 
-    handout.py ASSIGNMENT DIR [--key FILE] [--student ID | --roster CSV] [--json FILE] [--update OLD]
+    handout.py ASSIGNMENT DIR [--key FILE] [--student ID | --roster CSV] [--gradescope ZIP] [--classroom] [--json FILE]
+               [--update OLD]
 
 ASSIGNMENT is a folder of course/. DIR must be empty, or not be there. With --roster, a table with a column `id`, each
-student's is DIR/<id>/. --update OLD writes the newer handout for somebody who has begun in OLD: with what they wrote.
+student's is DIR/<id>/. --gradescope writes the zip of Gradescope's autograder, too; --classroom adds GitHub Classroom's
+workflow to the handout. --update OLD writes the newer handout for somebody who has begun in OLD: with what they wrote.
 
 Exit status: 0 done; 1 the proof fails; 2 bad input; 3 set-up failed; 4 our error.
 """
@@ -20,6 +22,7 @@ import traceback
 import assignment as assignments
 import functions
 import golden
+import gradescope
 import proof
 from assignment import BadInput
 from tree import EXECUTABLE, PUBLIC_KEY, Handout, digest
@@ -115,7 +118,10 @@ def make(options):
     if options.json and (options.json.is_dir() or not options.json.resolve().parent.is_dir()):
         raise BadInput(f"json = {options.json}: must be a file in a folder that is there")
 
-    first = Handout(assignment, key, students[0])
+    if options.gradescope:
+        gradescope.require_possible(options.gradescope)
+
+    first = Handout(assignment, key, students[0], options.classroom)
     more = changes_of(first, options.update) if options.update else {}
     if key is PUBLIC_KEY:
         say("No --key: predictions and hunts are drawn by a key that everybody knows.")
@@ -125,13 +131,15 @@ def make(options):
         made = pathlib.Path(temporary) / "handout"
         made.mkdir()
         for student in students:
-            one = first if student == students[0] else Handout(assignment, key, student)
+            one = first if student == students[0] else Handout(assignment, key, student, options.classroom)
             write(one, made / student if options.roster else made, more)
         if not options.dir.exists():
             made.rename(options.dir)
         else:  # perhaps somebody stands in it
             for child in sorted(made.iterdir()):
                 child.rename(options.dir / child.name)
+    if options.gradescope:
+        gradescope.write(Handout(assignment, key, "everybody"), key, options.gradescope)
     if options.json:
         options.json.write_text(json.dumps(proven, indent=1) + "\n")
     copies = f", {len(students)} copies" if options.roster else ""
@@ -140,14 +148,16 @@ def make(options):
 
 
 def main():
-    parser = Parser(usage="./ladder handout ASSIGNMENT DIR [--key FILE] [--student ID | --roster CSV] [--json FILE] "
-                          "[--update OLD]", allow_abbrev=False)
+    parser = Parser(usage="./ladder handout ASSIGNMENT DIR [--key FILE] [--student ID | --roster CSV] [--gradescope ZIP] "
+                          "[--classroom] [--json FILE] [--update OLD]", allow_abbrev=False)
     parser.add_argument("assignment")
     parser.add_argument("dir", type=pathlib.Path)
     parser.add_argument("--key", type=pathlib.Path)
     whom = parser.add_mutually_exclusive_group()
     whom.add_argument("--student", default="everybody")
     whom.add_argument("--roster", type=pathlib.Path)
+    parser.add_argument("--gradescope", type=pathlib.Path)
+    parser.add_argument("--classroom", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--update", type=pathlib.Path)
     try:

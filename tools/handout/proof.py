@@ -4,6 +4,10 @@ of it is given away.
 The build is the student's own, in build/handout/student, where it is kept: the next one compiles what has changed.
 """
 import fcntl
+import hashlib
+import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -12,6 +16,7 @@ import time
 from assignment import ROOT, source_of
 
 STAGE = ROOT / "build/handout/student"
+PROVEN = ROOT / "build/handout/proven"  # proofs that held, so that the next student's costs nothing
 TOGETHER = 4  # so many lines of a body one after the other give it away
 MOST_BYTES, MOST_FILES = 2560 * 1024, 220
 MOST_SECONDS = 120  # of a test, once it is built
@@ -51,8 +56,9 @@ def leaks_of(handout):
 
 
 def roundtrip(handout):
-    """Whether the bodies, put back, give the rungs, but for stripped paragraphs."""
-    return all(text == handout.stripped[path] for path, text in handout.solution().items())
+    """Whether the bodies, put back, give the rungs, but for stripped paragraphs and edits."""
+    solution = handout.solution()
+    return all(solution[path] == text for path, text in handout.stripped.items())
 
 
 class Build:
@@ -124,14 +130,38 @@ def endings(result):
     return dict(re.findall(r"^(F\d+\.p\d+): (.*)$", result.stdout, re.MULTILINE))
 
 
+def digest_of(handout):
+    """Of all that the proof depends on: the files but for those that only tell the student apart, what solves them, the
+    compiler, and the proof itself."""
+    compiler = subprocess.run([os.environ.get("CXX", "c++"), "--version"], capture_output=True).stdout
+    about = {path: content for path, content in handout.files.items() if path not in ("handout.json", "predictions.json")}
+    about |= {f"solution/{path}": text.encode() for path, text in handout.solution().items()}
+    about |= {"compiler": compiler, "proof": pathlib.Path(__file__).read_bytes()}
+    return hashlib.sha256(b"".join(path.encode() + b"\0" + hashlib.sha256(content).digest()
+                                   for path, content in sorted(about.items()))).hexdigest()[:32]
+
+
 def prove(handout, say):
-    """The proof as it is written to --json. @raises Failure"""
+    """The proof as it is written to --json, perhaps of an earlier call with the very same files. @raises Failure"""
+    kept = PROVEN / f"{handout.assignment.name}-{digest_of(handout)}.json"
+    if kept.is_file():
+        say("Proven before, with the same files and compiler")
+        return json.loads(kept.read_text())
+    proven = prove_anew(handout, say)
+    PROVEN.mkdir(parents=True, exist_ok=True)
+    temporary = kept.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(proven))
+    temporary.rename(kept)
+    return proven
+
+
+def prove_anew(handout, say):
     assignment = handout.assignment
     bytes_of_all = sum(map(len, handout.files.values()))
     proof = {"schema": "convladder-handout-proof-1", "assignment": assignment.name, "files": len(handout.files),
              "bytes": bytes_of_all,
              "blanks": [{"file": blank.file, "function": blank.name,
-                         "removed_lines": len(handout.bodies[blank.title].strip("\n").split("\n"))}
+                         "removed_lines": len(handout.bodies.get(blank.title, "").strip("\n").split("\n"))}
                         for blank in assignment.blanks],
              "roundtrip": roundtrip(handout), "leaks": leaks_of(handout)}
     if not proof["roundtrip"]:

@@ -7,10 +7,11 @@ import subprocess
 
 import functions
 import golden
-from assignment import COURSE, ROOT, BadInput, source_of
+from assignment import COURSE, ROOT, BadInput, gpu, source_of
+from rung_table import table_of
+from rung_texts import INCLUDE, emptied, filled, in_one_file, with_bug, without_paragraphs
 
 PUBLIC_KEY = b"ConvLadder: the public key, which everybody knows"
-INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 MOST_BYTES = {"predictions.json": 4096}  # of a submitted file
 MOST_BYTES_OTHERWISE = 256 * 1024
 EXECUTABLE = {"ladder"}
@@ -21,19 +22,7 @@ ROOTS = ["oracle/runner.cpp", "oracle/reference.cpp", "core/device.cpp", "core/c
 CARRIED = ["LICENSE", "cuda_on_cpu/CMakeLists.txt", "cuda_on_cpu/README.md"]
 CARRIED_FOLDERS = ["cuda_on_cpu/cmake", "cuda_on_cpu/include", "cuda_on_cpu/microscope", "cuda_on_cpu/src"]
 
-# Of each ladder: its header, its arrays, its problem, the function that tells the arrays of a problem.
-LADDERS = {
-    "conv2d": ("core/conv2d_problem.hpp", "Conv2dArrays", "Conv2dProblem", "conv2d_signature"),
-    "im2col": ("core/im2col_problem.hpp", "Im2colArrays", "Im2colProblem", "im2col_signature"),
-    "col2im": ("core/im2col_problem.hpp", "Col2imArrays", "Im2colProblem", "col2im_signature"),
-    "conv2d_wgrad": ("core/conv2d_gradients.hpp", "Conv2dWgradArrays", "Conv2dProblem", "conv2d_wgrad_signature"),
-    "gemm": ("core/gemm_problem.hpp", "GemmArrays", "GemmProblem", "gemm_signature"),
-    "tile_map": ("core/tile_map_problem.hpp", "TileMapArrays", "TileMapProblem", "tile_map_signature"),
-    "rulebook": ("core/rulebook_problem.hpp", "RulebookArrays", "RulebookProblem", "rulebook_signature"),
-}
-
-
-# The file of each property.
+# The file of each property that has one here; others come with their assignment.
 PROPERTY_FILES = {"adjoint": "check/adjoint.cpp"}
 
 
@@ -73,128 +62,6 @@ def closure(roots, without=()):
     return done
 
 
-def without_paragraphs(text, titles):
-    """The source without these paragraphs of its header: **Title.** up to the next such one."""
-    header = re.match(r"(///.*\n)*", text).group()
-    for title in titles:
-        header, count = re.subn(rf"^/// \*\*{title}\.\*\*.*\n(?:^///(?! \*\*[A-Z]\w+\.\*\*).*\n)*", "", header, flags=re.M)
-        if count != 1:
-            raise functions.Mismatch(f"strip_header = {title}: the header has {count or 'no'} such paragraphs")
-    return header + text[re.match(r"(///.*\n)*", text).end():]
-
-
-def emptied(text, blanks):
-    """The source with stubs in the place of these bodies, and the bodies."""
-    places = sorted((*blank.place_in(text), blank) for blank in blanks)
-    bodies = {blank.title: text[begin:end] for begin, end, blank in places}
-    for begin, end, blank in reversed(places):
-        stub = f"\n  // {blank.exercise}. {blank.hint}\n  NOT_WRITTEN(\"{blank.title}\");\n"
-        stub += f"  {blank.stub}\n" if blank.stub else ""
-        text = text[:begin] + stub + text[end:]
-    return text, bodies
-
-
-def filled(text, blanks, bodies):
-    """The source with the bodies back in their places."""
-    places = sorted((*blank.place_in(text), blank.title) for blank in blanks)
-    for begin, end, title in reversed(places):
-        text = text[:begin] + bodies[title] + text[end:]
-    return text
-
-
-def planted_bug(rung, name):
-    """What tests/planted_bugs replaces, by what."""
-    file = ROOT / f"tests/planted_bugs/ladders/{rung.split('/')[1]}.cmake"
-    entry = re.search(rf"planted_bug\({name}\n  RUNG {rung}\n(?:  WITH [^\n]*\n)?  FIND \[==\[(.*?)\]==\]\n  REPLACE \[==\[(.*?)\]==\]",
-                      file.read_text(), re.DOTALL)
-    if not entry:
-        raise BadInput(f"hunt: bugs = {name}: {file.relative_to(ROOT)} has no such bug of {rung}")
-    return entry.group(1), entry.group(2)
-
-
-def with_bug(rung, bug):
-    """The rung's text with the bug in it: one of tests/planted_bugs by its name, or {name, find, replace}."""
-    if isinstance(bug, str):
-        name, (find, replace) = bug, planted_bug(rung, bug)
-    else:
-        name, find, replace = bug["name"], bug["find"], bug["replace"]
-    text = (ROOT / source_of(rung)).read_text()
-    if text.count(find) != 1:
-        raise functions.Mismatch(f"hunt: bugs = {name}: its text is {text.count(find)} times in {rung}")
-    return text.replace(find, replace)
-
-
-def definitions_of(assignment, ladders):
-    """The references of these ladders, in C++."""
-    if assignment.expected:
-        return []
-    return ["namespace oracle {", "", *(f"Definition {ladder}_definition();" for ladder in ladders), "",
-            "const Definition& definition_of(const std::string& ladder) {",
-            "  static const std::map<std::string, Definition> definitions = {",
-            *(f'      {{"{ladder}", {ladder}_definition()}},' for ladder in ladders), "  };",
-            "  return definitions.at(ladder);", "}", "", "}  // namespace oracle", ""]
-
-
-def table_of(assignment):
-    """check/assignment.cpp: the ladders, the rungs of this folder and the exercises."""
-    hunted = assignment.hunt_rung
-    ladders = list(dict.fromkeys(rung.split("/")[1] for rung in assignment.rungs + ([hunted] if hunted else [])))
-    definition = [] if assignment.expected else ['#include "oracle/ladders/definition.hpp"']
-
-    def constant(rung, folder=None):
-        top, ladder, name = rung.split("/")
-        space = "emulated::" if source_of(rung).endswith(".cu") else ""
-        return f"{space}{folder or top}::{ladder}::{name}"
-
-    def declaration(rung, folder=None):
-        top, ladder, name = rung.split("/")
-        kind = "CUDA_RUNG" if source_of(rung).endswith(".cu") else "CPU_RUNG"
-        return f"{kind}({LADDERS[ladder][1]}, {folder or top}, {ladder}, {name})"
-
-    def row(name, source, code):
-        return f'      row("{name}", "{source}", AnyImplementation({code})),'
-
-    def ladder_of(name, rows):
-        _, _, problem, signature = LADDERS[name]
-        begin = f'{{"{name}", "", [](const Problem& problem) {{ return {signature}(std::get<{problem}>(problem)); }}, {{'
-        return "\n".join([begin, *rows, "    }}"])
-
-    text = [f"// Written by `./ladder handout {assignment.name}`.", "#include <map>", "#include <stdexcept>", "",
-            '#include "check/assignment.hpp"', *(f'#include "{header}"' for header in
-                                                 sorted({LADDERS[ladder][0] for ladder in ladders})),
-            '#include "ladders/declare.hpp"', *definition, ""]
-    text += [declaration(rung) for rung in assignment.rungs]
-    text += [declaration(hunted, folder) for folder in ("hunted", "mended") if hunted]
-    text += ["", "namespace convladder {", *definitions_of(assignment, ladders), "namespace check {",
-             "namespace {", "", "Rung row(std::string name, std::string source, AnyImplementation code) {",
-             '  Rung rung{std::move(name), std::move(source), "", "", true};',
-             "  const Where where = rung.is_cuda() ? Where::emulated : Where::cpu;",
-             "  rung.code[static_cast<std::size_t>(where)] = std::move(code);", "  return rung;", "}", "",
-             "}  // namespace", "", "const std::vector<Ladder>& ladders() {",
-             "  static const std::vector<Ladder> all = {"]
-    for ladder in ladders:
-        rows = [row(rung, source_of(rung), constant(rung)) for rung in assignment.rungs if rung.split("/")[1] == ladder]
-        if rows:
-            text.append("    " + ladder_of(ladder, rows) + ",")
-    text += ["  };", "  return all;", "}", "", "const Ladder& hunt() {"]
-    if hunted:
-        file = source_of(hunted)
-        rows = [row("hunted", f"check/hunted/{file}", constant(hunted, "hunted")),
-                row("mended", f"hunt/{file.rsplit('/', 1)[1]}", constant(hunted, "mended"))]
-        text.append(f"  static const Ladder ladder = {ladder_of(hunted.split('/')[1], rows)};")
-    else:
-        text.append("  static const Ladder ladder = {};")
-    text += ["  return ladder;", "}", "", "const std::vector<Exercise>& exercises() {",
-             "  static const std::vector<Exercise> all = {",
-             *(f'      {{"{blank.exercise}", "{blank.name}", "{assignment.rung_of(blank)}"}},'
-               for blank in assignment.blanks),
-             "  };", "  return all;", "}", "", "const std::vector<Property>& properties() {",
-             "  static const std::vector<Property> all = {",
-             *(f'      {{"{name}", {name}}},' for name in assignment.properties),
-             "  };", "  return all;", "}", "", "}  // namespace check", "}  // namespace convladder", ""]
-    return "\n".join(text)
-
-
 def predictions_of(assignment, draw):
     """predictions.json: the student's own problems, with null where a number is to be written."""
     entries = {}
@@ -226,17 +93,20 @@ def digest(content):
 class Handout:
     """The files of a student's repository, and what was taken out of them."""
 
-    def __init__(self, assignment, key=PUBLIC_KEY, student=""):
+    def __init__(self, assignment, key=PUBLIC_KEY, student="", classroom=False):
+        """`classroom`: with the workflow that GitHub Classroom runs after each push."""
         self.assignment = assignment
         self.draw = Draw(key, assignment.name, student)
         self.bodies = {}   # by the blank's title
-        self.stripped = {}  # of judged rungs and files with blanks: the text with bodies, without stripped paragraphs
+        self.stripped = {}  # of judged rungs and files with blanks: the text with bodies, edited, without stripped paragraphs
         self.files = {}
         self._add_carried()
         self._add_rungs()
         self._add_check()
         if assignment.hunt_rung:
             self._add_hunt()
+        if classroom:
+            self.add(".github/workflows/classroom.yml", (COURSE / "classroom/classroom.yml").read_bytes())
         self.add("predictions.json", predictions_of(assignment, self.draw))
         missing = [path for path in assignment.submit if path not in self.files]
         if missing:
@@ -262,19 +132,26 @@ class Handout:
                 self.add(path.relative_to(self.assignment.folder / "files").as_posix(), path.read_bytes())
         self.add("handout.md", (self.assignment.folder / "handout.md").read_bytes())
 
+    def is_free(self, path):
+        """Whether a file is the assignment's own, and not one of the project."""
+        return (self.assignment.folder / "files" / path).is_file()
+
     def needs(self, name):
         """Whether a file of student/ is for this assignment, too."""
         if name in PROPERTY_FILES.values():
-            return any(PROPERTY_FILES[property] == name for property in self.assignment.properties)
+            return any(PROPERTY_FILES.get(property) == name for property in self.assignment.properties)
         return self.assignment.expected or not name.startswith("check/golden")
 
     def _add_rungs(self):
-        rungs = [source_of(rung) for rung in self.assignment.rungs + self.assignment.given]
+        rungs = [source_of(rung) for rung in self.assignment.rungs + self.assignment.given
+                 if not self.is_free(source_of(rung))]
         hunted = [self.assignment.hunt_rung] if self.assignment.hunt_rung else []
         ladders = {rung.split("/")[1] for rung in self.assignment.rungs + hunted}
         definitions = [f"oracle/ladders/{ladder}.cpp" for ladder in ladders]
         if self.assignment.expected:
             definitions.clear()
+        if self.assignment.solution:  # whatever it uses of core/ is there for all
+            rungs += [path for path in closure([source_of(self.assignment.solution)]) if path.startswith("core/")]
         if "rulebook" in ladders:
             definitions.append("oracle/made_up_sites.cpp")
         # Of the hunt's rung only what it includes: right, it would tell the bug.
@@ -282,15 +159,30 @@ class Handout:
         for path in sorted(closure(ROOTS + rungs + definitions + beside, self.without()) - {source_of(rung) for rung in hunted}):
             blanks = self.blanks_of(path)
             text = (ROOT / path).read_text()
-            judged = path.rsplit(".", 1)[0] in self.assignment.rungs
-            if blanks or judged:
+            rung = path.rsplit(".", 1)[0]
+            if blanks or rung in self.assignment.rungs:
                 try:
-                    self.stripped[path] = without_paragraphs(text, self.assignment.strip_header if judged else [])
+                    self.stripped[path] = self.edited(path, without_paragraphs(text, self.titles_of(rung)))
                     text, bodies = emptied(self.stripped[path], blanks)
                 except functions.Mismatch as error:
                     raise functions.Mismatch(f"{path}: {error}") from None
                 self.bodies |= bodies
             self.add(path, text)
+
+    def titles_of(self, rung):
+        """The paragraphs of its header that are left out."""
+        if rung not in self.assignment.rungs:
+            return []
+        return [title for of, titles in self.assignment.strip_header if of in ("", rung) for title in titles]
+
+    def edited(self, path, text):
+        for edit in self.assignment.edits:
+            if edit.file == path:
+                if text.count(edit.find) != 1:
+                    raise functions.Mismatch(f"edit: {edit.find.strip().splitlines()[0]}: is {text.count(edit.find)} times "
+                                             "in it, and must be once")
+                text = text.replace(edit.find, edit.replace)
+        return text
 
     def without(self):
         """Files that nothing needs here, or that would answer."""
@@ -310,6 +202,8 @@ class Handout:
         budgets = [f"{mark.id} {mark.case} {mark.counter} {mark.full}" for mark in self.assignment.marks
                    if mark.kind == "counter"]
         self.add("check/budgets.txt", "".join(line + "\n" for line in budgets))
+        if any(mark.counter == "model_microseconds" for mark in self.assignment.marks):
+            self.add("check/gpu.txt", "".join(f"{name} {value}\n" for name, value in gpu().items() if name != "name"))
         self.add("check/submit.txt", "".join(path + "\n" for path in self.assignment.submit))
 
     def _add_hunt(self):
@@ -346,4 +240,8 @@ class Handout:
         for path in self.stripped:
             blanks = [blank for blank in self.blanks_of(path) if blank not in without]
             files[path] = filled(self.files[path].decode(), blanks, self.bodies)
+        if self.assignment.solution:
+            rung, = self.assignment.rungs
+            path = source_of(rung)
+            files[path] = self.files[path].decode() if without else in_one_file(self.assignment.solution, rung)
         return files

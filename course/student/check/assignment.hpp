@@ -64,5 +64,7 @@ const std::vector<Property>& properties();  ///< Those of this assignment.
 /// im2col and col2im are adjoint: <im2col(x), c> = <x, col2im(c)> for the problems of all cases of
 /// im2col.
 std::string adjoint();
+/// Every map hands out every tile exactly once, for all counts of tiles up to 40.
+std::string every_tile();
 
 }  // namespace convladder::check

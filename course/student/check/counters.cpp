@@ -1,6 +1,9 @@
 #include "check/counters.hpp"
 
+#include <algorithm>
 #include <cuda_on_cpu/control.hpp>
+#include <fstream>
+#include <map>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -78,6 +81,38 @@ double barriers_per_block(const microscope::Report& seen) {
   return sum;
 }
 
+/// The GPU of model times.
+struct Gpu {
+  double bytes_per_second, multiprocessors, clock, launch_seconds;
+};
+
+Gpu read_gpu() {
+  std::map<std::string, double> numbers;
+  std::ifstream in(CONVLADDER_SOURCE_DIR "/check/gpu.txt");
+  std::string name;
+  for (double value = 0; in >> name >> value;) numbers[name] = value;
+  require(numbers.size() == 4, "file", "check/gpu.txt", "must have four numbers");
+  return {numbers.at("bytes_per_second"), numbers.at("multiprocessors"), numbers.at("clock"),
+          numbers.at("launch_seconds")};
+}
+
+/// The busiest of memory, shared memory, the issue of requests and atomics, and the launches. It
+/// knows of no latency, no caches and no occupancy.
+double model_microseconds(const microscope::Report& seen) {
+  constexpr double kSectorBytes = 32;
+  const Gpu gpu = read_gpu();
+  const double turns = gpu.multiprocessors * gpu.clock;  // a second, of all SMs together
+  microscope::Counts all, atomics;
+  for (const char* space : {"global", "shared", "constant"}) all += counts_of(seen, space, "");
+  atomics += counts_of(seen, "global", "atomic");
+  const double seconds =
+      std::max({kSectorBytes * static_cast<double>(all.sectors - atomics.sectors) / gpu.bytes_per_second,
+                static_cast<double>(all.wavefronts) / turns,
+                static_cast<double>(all.requests) / turns,
+                kSectorBytes * static_cast<double>(atomics.sectors) / gpu.bytes_per_second});
+  return 1e6 * (seconds + launches(seen) * gpu.launch_seconds);
+}
+
 }  // namespace
 
 command::Inspection watch(const Judged& judged, const Trial& trial,
@@ -125,6 +160,7 @@ double counter(const command::Inspection& inspection, const std::string& name) {
   const microscope::Report& seen = inspection.seen;
   if (name == "barriers_per_block") return barriers_per_block(seen);
   if (name == "launches") return launches(seen);
+  if (name == "model_microseconds") return model_microseconds(seen);
   const std::vector<std::string> parts = split_at_points(name);
   if (parts.size() == 2 && parts[0] == "loads_per_output")
     return ratio(counts_of(seen, parts[1], "load").lanes, inspection.outputs);

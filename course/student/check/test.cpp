@@ -86,17 +86,6 @@ int test_properties() {
   return status;
 }
 
-/// `count COUNTER RUNG PROBLEM...`: a number that follows from a problem alone.
-int count(const std::vector<std::string>& words) {
-  require(words.size() >= 3, "count", words.size(), "must name a counter, a rung and a problem");
-  const Judged judged = rung_named(words[2]);
-  const Trial trial = read_trial(judged.ladder->name, {words.begin() + 3, words.end()});
-  const std::optional<double> number = number_of(words[1], trial.problem);
-  require(number.has_value(), "counter", words[1], "is counted under the microscope");
-  print(text(*number));
-  return kRight;
-}
-
 /// The hunt: the problem in hunt/problem.txt must show the bug, and the mended rung must be right.
 int test_hunt() {
   require(!hunt().rungs.empty(), "exercise", "hunt", "this assignment has no hunt");
@@ -125,7 +114,6 @@ int test_hunt() {
 }
 
 int main_with(const std::vector<std::string>& words) {
-  if (!words.empty() && words.front() == "count") return count(words);
   std::string exercise;
   bool each = false;
   for (const std::string& word : words) {

@@ -214,6 +214,10 @@ std::optional<double> number_of(const std::string& name, const Problem& problem)
       return static_cast<double>(elements - reads);
     }
   }
+  if (const auto* map = std::get_if<TileMapProblem>(&problem); map && what == "idle_blocks") {
+    const BlockGrid grid = grid_of(*map);
+    return static_cast<double>(grid.x * grid.y - std::int64_t{map->tiles_m} * map->tiles_n);
+  }
   throw BadInput(text("counter = ", name, ": this problem has none of that name"));
 }
 

@@ -41,6 +41,7 @@ Trial read_trial(const std::string& ladder, const std::vector<std::string>& word
 /// - problem.p, problem.q: rows and columns of y (conv2d)
 /// - problem.bytes_of_col: im2col's and col2im's matrices, of all images
 /// - problem.taps_in_the_padding: elements of col that read no element of x
+/// - problem.idle_blocks: of a map's grid of whole tiles, those without a tile
 ///
 /// Empty for a name that does not begin with "problem.". @throws BadInput for another one that does
 std::optional<double> number_of(const std::string& name, const Problem& problem);
