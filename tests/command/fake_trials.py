@@ -29,7 +29,7 @@ class Trials:
         level = "sealed" if isolation == "auto" else isolation
         self.isolation = {"level": level, "landlock": 4, "seccomp": True, "uid": False, "chroot": False, "namespaces": False}
 
-    def run(self, files, folder, cases=None):
+    def run(self, files, folder, cases=None, student=None):
         Trials.runs += 1
         assert folder.is_dir()
         rungs, counters = {}, {}

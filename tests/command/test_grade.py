@@ -736,5 +736,36 @@ class Command(WithFolder):
         self.assertIn("there is no GPU here", err)
 
 
+class Parts(WithFolder):
+    """A class that is divided among machines."""
+
+    def test_each_submission_is_in_one_part(self):
+        project, handed_in = self.folder / "project", self.folder / "handed in"
+        project.mkdir()
+        (project / "ladder").write_text("#!/bin/sh\nshift 2\nfor word; do [ \"$word\" = --out ] && break; echo \"$word\"; done\n")
+        (project / "ladder").chmod(0o755)
+        git = ["git", "-C", project, "-c", "user.name=a", "-c", "user.email=a@b.c"]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+            subprocess.run([*git, *words], check=True)
+        for i in range(10):
+            (handed_in / f"student {i}").mkdir(parents=True)
+        (handed_in / "late.zip").touch()
+        (handed_in / ".git").mkdir()
+        (handed_in / "grades.txt").touch()
+        graded = []
+        for part in range(3):
+            done = subprocess.run(["bash", ROOT / "course/slurm/grade.sbatch", TILE, handed_in, self.folder / "out", "key", "3"],
+                                  capture_output=True, text=True, cwd=project, env=os.environ | {"SLURM_ARRAY_TASK_ID": str(part)})
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            names = [pathlib.Path(line).name for line in done.stdout.splitlines()]
+            self.assertIn(len(names), (3, 4))
+            graded += names
+        self.assertEqual(sorted(graded), ["late.zip", *(f"student {i}" for i in range(10))])
+
+    def test_a_call_without_all_words(self):
+        done = subprocess.run(["bash", ROOT / "course/slurm/grade.sbatch", TILE], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (BAD_INPUT, 1))
+
+
 if __name__ == "__main__":
     unittest.main()

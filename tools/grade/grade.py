@@ -124,7 +124,7 @@ def made_trials(options, assignment, key):
     return made
 
 
-def show_case(options, assignment, made, paths):
+def show_case(options, assignment, key, made, paths):
     """Runs one case of each submission, and tells the teacher all about it."""
     known = {name for name, _, _ in assignment.cases}
     for path in paths:
@@ -136,7 +136,8 @@ def show_case(options, assignment, made, paths):
         scratch = (options.out or predictions.BUILD) / "state" / f"{one.name}.{options.case}.tried"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        result = made.run(one.files, scratch, cases=[options.case])
+        result = made.run(one.files, scratch, cases=[options.case],
+                          student=predictions.student_of(assignment, key, one)[0])
         entries = [(rung, of["cases"][options.case]) for rung, of in result["rungs"].items() if options.case in of["cases"]]
         counted = [(rung, of[options.case]) for rung, of in result["counters"].items() if options.case in of]
         broken = [(rung, of) for rung, of in result["rungs"].items() if of["build"] != "ok"]
@@ -182,7 +183,7 @@ def grade(options):
     with batch.saying(say, "Building what judges"):
         made = made_trials(options, assignment, key)
     if options.case:
-        show_case(options, assignment, made, paths)
+        show_case(options, assignment, key, made, paths)
         return 0
 
     out.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ class Grader:
             return self.report(submission, "refused", marks.all_failed(self.assignment, submission.refused)), {"seconds": {}}
         student, flags = predictions.student_of(self.assignment, self.key, submission)
         begin = time.monotonic()
-        result = self.trials.run(submission.files, folder)
+        result = self.trials.run(submission.files, folder, student=student)
         seconds = dict(result["seconds"], trials=round(time.monotonic() - begin, 3))
         begin = time.monotonic()
         found = predictions.predictions(self.assignment, self.key, student, submission.files, self.counted)
