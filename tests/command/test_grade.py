@@ -711,6 +711,12 @@ class Command(WithFolder):
         _, err = self.grade("a2_first_kernel", self.classroom / "ada", "--out", self.out, status=BAD_INPUT)
         self.assertIn("holds grades of a3_tile_and_halo", err)
 
+    def test_a_machine_on_which_the_project_is_wrong(self):
+        with mock.patch.object(diagnosis, "project_files", lambda assignment: {KERNEL: b"// fake: F3.h1 differs"}):
+            _, err = self.whole(status=MISSING)
+        self.assertIn(f"the project's own {RUNG} does not agree in case F3.h1", err)
+        self.assertFalse((self.out / "ada").exists())
+
     def test_similarity(self):
         self.whole()
         out = io.StringIO()

@@ -17,6 +17,10 @@ LEAST_MATCH = 0.3
 PLANTED = re.compile(r"planted_bug\((\w+)\n(.*?)\n  FIND \[==\[(.*?)\]==\]\n  REPLACE \[==\[(.*?)\]==\]", re.DOTALL)
 
 
+class NotFit(Exception):
+    """This machine does not get right what is right."""
+
+
 def planted_bugs(assignment):
     """name -> (file, text with the bug), of all bugs of the assigned rungs that stand in a file that students write."""
     bugs = {}
@@ -109,7 +113,15 @@ class Kept:
         return json.loads(place.read_text())
 
     def reference(self):
-        return self.result(project_files(self.assignment))
+        """Of the project's own rungs. @raises NotFit where they are not right: then nothing can be judged here."""
+        result = self.result(project_files(self.assignment))
+        for rung, entry in result["rungs"].items():
+            if entry["build"] != "ok":
+                raise NotFit(f"the project's own {rung} does not build here: {entry['message']}")
+            for case, of in [*entry["cases"].items(), *result["counters"].get(rung, {}).items()]:
+                if of["outcome"] != "agrees":
+                    raise NotFit(f"the project's own {rung} does not agree in case {case} ({of['outcome']}): nothing can be judged here")
+        return result
 
     def signatures(self):
         """Of each planted bug. Several processes share the work: first each tries what nobody else does."""

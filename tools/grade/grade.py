@@ -219,7 +219,7 @@ def main():
     except (BadInput, functions.Mismatch) as error:
         say(f"ladder: {error}")
         return 2
-    except (trials.IsolationMissing, OSError, predictions.CannotCount) as error:
+    except (trials.IsolationMissing, diagnosis.NotFit, predictions.CannotCount, OSError) as error:
         say(f"ladder: {error}")
         return 3
     except KeyboardInterrupt:
