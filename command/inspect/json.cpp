@@ -54,6 +54,7 @@ Json json_of(const microscope::Kernel& kernel) {
           {"grid", kernel.grid},
           {"block", kernel.block},
           {"shared_bytes", kernel.shared_bytes},
+          {"blocks", {{"run", kernel.blocks_run}, {"counted", kernel.blocks_counted}}},
           {"barriers", kernel.barriers},
           {"totals", totals},
           {"sites", sites}};

@@ -120,12 +120,9 @@ bool Inspection::is_in_order() const {
 }
 
 std::map<std::string, double> Inspection::loads_per_output() const {
-  const double counted =
-      static_cast<double>(seen.blocks_counted) / static_cast<double>(seen.blocks_run);
   std::map<std::string, double> loads;
   for (const auto& [array, lanes] : seen.loads) {
-    loads[array] = static_cast<double>(lanes) / counted /
-                   static_cast<double>(std::max<std::uint64_t>(outputs, 1));
+    loads[array] = lanes / static_cast<double>(std::max<std::uint64_t>(outputs, 1));
   }
   return loads;
 }

@@ -52,7 +52,10 @@ void __tsan_func_entry(void* call) {
   });
 }
 void __tsan_func_exit() {
-  in_kernel([&](State& state, Block& block) { state.returned(block); });
+  const void* const pc = PC;
+  in_kernel([&](State& state, Block& block) {
+    state.returned(block, reinterpret_cast<std::uintptr_t>(pc));
+  });
 }
 void __sanitizer_cov_trace_pc() {
   const void* const pc = PC;

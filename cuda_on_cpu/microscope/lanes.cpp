@@ -2,10 +2,18 @@
 
 #include <bit>
 #include <cstddef>
+#include <tuple>
 
 #include "requests.hpp"
 
 namespace cuda_on_cpu::microscope {
+namespace {
+
+/// What tells one step of a function from another. A copy has two at one place: it reads global
+/// memory, unless all its bytes are zeros, and writes shared memory.
+auto step_of(const Event& event) { return std::tuple(event.pc, event.kind, event.space); }
+
+}  // namespace
 
 const Event& WarpAccess::first() const {
   return *(*event)[static_cast<std::size_t>(std::countr_zero(lanes))];
@@ -28,12 +36,12 @@ void align_lanes(const CallTree& calls, const std::array<const std::vector<Event
     for_each_lane(active, [&](unsigned lane) {
       const Event& event = *at[lane];
       if (event.kind == Event::Kind::meeting) return;  // waits for others
-      if (next != nullptr && event.pc == next->pc && event.call == next->call) {
+      if (next != nullptr && step_of(event) == step_of(*next) && event.call == next->call) {
         together |= 1u << lane;
         return;
       }
       const std::uint32_t own = calls[event.call].depth;
-      if (next == nullptr || own > depth || (own == depth && event.pc < next->pc)) {
+      if (next == nullptr || own > depth || (own == depth && step_of(event) < step_of(*next))) {
         next = &event;
         depth = own;
         together = 1u << lane;

@@ -77,6 +77,11 @@ Report State::report() {
                             array, line.function}];
     of_line.counts += seen.counts;
     if (of_line.samples.empty()) of_line.samples = seen.samples;
+    if (key.space == Space::global && key.operation != Operation::store && key.array != kNoArray &&
+        !arrays_[key.array].has_names) {
+      report.loads[array] +=
+          static_cast<double>(seen.counts.lanes) * report.kernels[key.kernel].blocks_per_counted();
+    }
   }
   for (const auto& [key, seen] : merged) {
     const auto& [kernel, file, line, space, operation, width, array, function] = key;
@@ -113,7 +118,6 @@ Report State::report() {
   }
   for (Array& array : arrays_) {
     if (array.space != Space::global || array.has_names) continue;
-    if (array.loads != 0) report.loads[array.name] += array.loads;
     const auto alive = [&](const std::map<std::uintptr_t, std::size_t>& ranges) {
       const auto found = ranges.find(array.begin);
       return found != ranges.end() && &arrays_[found->second] == &array;
@@ -121,8 +125,10 @@ Report State::report() {
     if (alive(named_) || alive(live_)) array.footprint = touched_bytes(array);
     if (array.footprint != 0) report.footprint[array.name] += array.footprint;
   }
-  report.blocks_run = blocks_run_;
-  report.blocks_counted = blocks_counted_;
+  for (const Kernel& kernel : report.kernels) {
+    report.blocks_run += kernel.blocks_run;
+    report.blocks_counted += kernel.blocks_counted;
+  }
   report.events = events_;
   report.overflowed = overflowed_;
   return report;

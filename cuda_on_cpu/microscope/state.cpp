@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <utility>
 
 namespace cuda_on_cpu::microscope {
 namespace {
@@ -69,17 +70,26 @@ void State::called(Block& block, std::uintptr_t pc) {
   const std::lock_guard lock(mutex_);
   Block::Thread& thread = block.threads[State::thread()];
   thread.call = calls_.child(thread.call, pc);
+  thread.callers.push_back(thread.pc);
 }
 
-void State::returned(Block& block) {
+void State::returned(Block& block, std::uintptr_t pc) {
   if (!block.counted) return;
   const std::lock_guard lock(mutex_);
   Block::Thread& thread = block.threads[State::thread()];
   thread.call = calls_[thread.call].parent;
+  thread.left = pc;
+  if (thread.callers.empty()) return;  // of the kernel itself
+  thread.pc = thread.callers.back();
+  thread.callers.pop_back();
 }
 
 void State::entered(Block& block, std::uintptr_t pc) {
   Block::Thread& thread = block.threads[State::thread()];
+  // g++ makes a block of what follows the exit of a function, its last instructions. It lies
+  // anywhere, seen from the caller, whose lanes would go before or behind it by chance.
+  constexpr std::uintptr_t kExitBytes = 16;
+  if (pc - std::exchange(thread.left, 0) <= kExitBytes) return;
   thread.pc = pc;
   if (thread.suspended != 0 || !block.counted) return;
   thread.events.push_back({.pc = pc, .call = thread.call, .kind = Event::Kind::block});
@@ -166,7 +176,9 @@ void State::launch_begins(const inspect::LaunchShape& launch) {
   });
   kernel_ = static_cast<std::size_t>(same - kernels_.begin());
   if (same == kernels_.end()) {
-    Kernel kernel{launch.kernel, 0, {}, {}, launch.shared_bytes, 0, {}};
+    Kernel kernel{};
+    kernel.name = launch.kernel;
+    kernel.shared_bytes = launch.shared_bytes;
     std::ranges::copy(launch.grid, kernel.grid);
     std::ranges::copy(launch.block, kernel.block);
     kernels_.push_back(std::move(kernel));
@@ -186,8 +198,8 @@ void State::block_begins(std::uint64_t index, unsigned threads,
   const std::uint64_t wanted = options_.blocks_a_launch, of = launch_blocks_;
   // Evenly: those where the count of wanted blocks goes up.
   block->counted = wanted == 0 || wanted >= of || (index + 1) * wanted / of != index * wanted / of;
-  ++blocks_run_;
-  blocks_counted_ += block->counted;
+  ++kernels_[kernel_].blocks_run;
+  kernels_[kernel_].blocks_counted += block->counted;
   block_of_this_thread = std::move(block);
 }
 
@@ -257,15 +269,15 @@ void State::touched(Operation operation, const void* address, std::size_t bytes,
     note(block, thread, {operation, *space, begin, bytes, place_of(block, thread, where)});
 }
 
-void State::copy_issued(const void* to, const void* from, std::size_t bytes,
+void State::copy_issued(const void* to, std::size_t bytes, const void* from, std::size_t read,
                         const std::source_location& where) {
   const std::lock_guard lock(mutex_);
   Block& block = *block_of_this_thread;
   const unsigned thread = State::thread();
   const Node place = place_of(block, thread, where);
-  if (from != nullptr) {
+  if (from != nullptr && read != 0) {
     note(block, thread,
-         {Operation::async, Space::global, reinterpret_cast<std::uintptr_t>(from), bytes, place});
+         {Operation::async, Space::global, reinterpret_cast<std::uintptr_t>(from), read, place});
   }
   note(block, thread,
        {Operation::async, Space::shared, reinterpret_cast<std::uintptr_t>(to), bytes, place, true});
@@ -354,8 +366,6 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
                   [&](unsigned lane) { sample.byte[lane] = request.address[lane] - begin; });
     seen.samples.push_back(sample);
   }
-  if (array != kNoArray && space == Space::global && operation != Operation::store)
-    arrays_[array].loads += counts.lanes;
 }
 
 }  // namespace cuda_on_cpu::microscope

@@ -42,6 +42,8 @@ struct Block {
     Node call = 0;          ///< the function it is in
     int suspended = 0;      ///< in a function of ours, whose own accesses mean nothing
     std::uintptr_t pc = 0;  ///< of the basic block it has entered last
+    std::vector<std::uintptr_t> callers;  ///< such blocks of the functions that wait for its own
+    std::uintptr_t left = 0;              ///< where the function that it has just left says so
     std::vector<Event> events;
   };
   Block(unsigned thread_count, std::uint64_t linear_index)
@@ -79,7 +81,7 @@ class State final : public inspect::Watcher {
               std::uintptr_t pc);
   void wrote(Block& block, std::uintptr_t address, std::size_t bytes);
   void called(Block& block, std::uintptr_t pc);
-  void returned(Block& block);
+  void returned(Block& block, std::uintptr_t pc);
   static void entered(Block& block, std::uintptr_t pc);
   void atomic_begins(Block& block, std::uintptr_t address, std::size_t bytes, std::uintptr_t pc);
   static void atomic_ended(Block& block);
@@ -97,7 +99,7 @@ class State final : public inspect::Watcher {
   void grid_barrier_passed() override;
   void touched(Operation operation, const void* address, std::size_t bytes,
                const std::source_location& where) override;
-  void copy_issued(const void* to, const void* from, std::size_t bytes,
+  void copy_issued(const void* to, std::size_t bytes, const void* from, std::size_t read,
                    const std::source_location& where) override;
   void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
                     bool goes_on) override;
@@ -114,7 +116,6 @@ class State final : public inspect::Watcher {
     std::size_t bytes = 0;
     std::size_t element_bytes = 4;
     Space space = Space::global;
-    std::uint64_t loads = 0;
     std::uint64_t footprint = 0;  ///< when it was freed
     bool has_names = false;       ///< an allocation whose arrays speak for it
   };
@@ -221,7 +222,7 @@ class State final : public inspect::Watcher {
   };
   std::vector<FoundUnwritten> unwritten_;
   std::set<std::pair<Node, std::size_t>> unwritten_places_;
-  std::uint64_t blocks_run_ = 0, blocks_counted_ = 0, events_ = 0;
+  std::uint64_t events_ = 0;
   bool overflowed_ = false;
 };
 

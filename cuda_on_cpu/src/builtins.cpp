@@ -84,7 +84,7 @@ void __pipeline_memcpy_async(void* shared_to, const void* global_from, std::size
   if (misaligned(shared_to)) refuse("with a destination not aligned to the size");
   if (misaligned(global_from)) refuse("with a source not aligned to the size");
   detail::tell_watcher([&](inspect::Watcher& watcher) {
-    watcher.copy_issued(shared_to, global_from, size_and_align, site);
+    watcher.copy_issued(shared_to, size_and_align, global_from, size_and_align - zfill, site);
   });
   runner.async_copies().issue(shared_to, global_from, size_and_align, zfill);
 }

@@ -4,6 +4,7 @@
 #include <cuda_on_cpu/runtime_api.hpp>
 
 #include "device_arena.hpp"
+#include "environment.hpp"
 #include "error_state.hpp"
 #include "function_attributes.hpp"
 #include "model_device.hpp"
@@ -16,6 +17,8 @@ constexpr int kCudaVersion = 13000;
 constexpr int as_int(std::size_t value) { return static_cast<int>(value); }
 
 }  // namespace
+
+int model::multiprocessors() { return number_in_environment("CUDA_ON_CPU_MULTIPROCESSORS", 8); }
 
 int model::blocks_per_sm(unsigned block_threads, std::size_t dynamic_shared_bytes) {
   const int warps = (static_cast<int>(block_threads) + kWarp - 1) / kWarp;
@@ -59,7 +62,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.totalConstMem = model::kConstant;
   p.major = 9;
   p.minor = 0;
-  p.multiProcessorCount = model::kSms;
+  p.multiProcessorCount = model::multiprocessors();
   p.l2CacheSize = model::kL2Bytes;
   p.maxThreadsPerMultiProcessor = model::kThreadsPerSm;
   p.maxBlocksPerMultiProcessor = model::kBlocksPerSm;
@@ -93,7 +96,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrTotalConstantMemory: return answer(model::kConstant);
     case cudaDevAttrWarpSize: return answer(model::kWarp);
     case cudaDevAttrMaxRegistersPerBlock: return answer(model::kRegisters);
-    case cudaDevAttrMultiProcessorCount: return answer(model::kSms);
+    case cudaDevAttrMultiProcessorCount: return answer(model::multiprocessors());
     case cudaDevAttrL2CacheSize: return answer(model::kL2Bytes);
     case cudaDevAttrMaxThreadsPerMultiProcessor: return answer(model::kThreadsPerSm);
     case cudaDevAttrComputeCapabilityMajor: return answer(9);

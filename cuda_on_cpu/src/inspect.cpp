@@ -50,7 +50,8 @@ void Watcher::released(const void*) {}
 void Watcher::acquired(const void*, unsigned) {}
 void Watcher::grid_barrier_passed() {}
 void Watcher::touched(Operation, const void*, std::size_t, const std::source_location&) {}
-void Watcher::copy_issued(const void*, const void*, std::size_t, const std::source_location&) {}
+void Watcher::copy_issued(const void*, std::size_t, const void*, std::size_t,
+                          const std::source_location&) {}
 void Watcher::read_by_unit(const void*, std::size_t, const std::source_location&, bool) {}
 void Watcher::unit_read_ended(const void*, std::size_t) {}
 void Watcher::copy_landed(const void*, std::size_t) {}

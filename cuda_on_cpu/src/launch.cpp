@@ -82,8 +82,8 @@ Refusal check_attributes(const cudaLaunchConfig_t& config) {
         const dim3& b = config.blockDim;
         const std::size_t blocks = std::size_t{g.x} * g.y * g.z;
         const int blocks_per_sm = model::blocks_per_sm(b.x * b.y * b.z, config.dynamicSmemBytes);
-        const std::size_t resident =
-            std::size_t{model::kSms} * static_cast<unsigned>(blocks_per_sm);
+        const std::size_t resident = static_cast<std::size_t>(model::multiprocessors()) *
+                                     static_cast<unsigned>(blocks_per_sm);
         if (blocks <= resident) break;
         return {cudaErrorCooperativeLaunchTooLarge,
                 std::to_string(blocks) + " blocks cannot be resident at once, only " +

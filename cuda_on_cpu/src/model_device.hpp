@@ -20,8 +20,10 @@ inline constexpr int kBlocksPerSm = 32;
 inline constexpr int kRegisters = 65536;
 inline constexpr std::size_t kConstant = std::size_t{64} * 1024;
 inline constexpr int kL2Bytes = 50 * 1024 * 1024;
-/// Few, because each block of a cooperative launch takes an OS thread.
-inline constexpr int kSms = 8;
+
+/// CUDA_ON_CPU_MULTIPROCESSORS in the environment, else 8: few, because each block of a cooperative
+/// launch takes an OS thread.
+int multiprocessors();
 
 /// Blocks of this size that an SM can hold.
 int blocks_per_sm(unsigned block_threads, std::size_t dynamic_shared_bytes);

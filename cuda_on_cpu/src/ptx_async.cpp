@@ -84,7 +84,7 @@ void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) 
                   cudaErrorIllegalAddress);
   }
   detail::tell_watcher([&](inspect::Watcher& watcher) {
-    watcher.copy_issued(load.to, load.bulk, load.extent(), load.site);
+    watcher.copy_issued(load.to, load.extent(), load.bulk, load.extent(), load.site);
     watcher.released(object);  // the copy arrives there, after all that its issuer did before
   });
   load.clear();

@@ -1,12 +1,12 @@
 #include "worker_pool.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <system_error>
 #include <thread>
 
 #include "block_runner.hpp"
+#include "environment.hpp"
 #include "statistics.hpp"
 
 namespace cuda_on_cpu {
@@ -16,11 +16,9 @@ namespace {
 constexpr unsigned kMaxHelpers = 1024;
 
 unsigned default_threads() {
-  if (const char* const text = std::getenv("CUDA_ON_CPU_THREADS")) {
-    const int count = std::atoi(text);
-    if (count > 0) return static_cast<unsigned>(count);
-  }
-  return std::max(1u, std::thread::hardware_concurrency());
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(
+      number_in_environment("CUDA_ON_CPU_THREADS", static_cast<int>(cores)));
 }
 
 }  // namespace

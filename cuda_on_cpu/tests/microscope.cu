@@ -48,6 +48,24 @@ __global__ void probe(const int* table, int* to) {
   to[threadIdx.x] = looked;
 }
 
+/// Defined behind the kernel that calls it, so that its code lies there, too.
+__device__ int place_of(const int* table, int from);
+
+/// Odd lanes look nothing up, in none of the turns: all store together nevertheless.
+__global__ void look_up(const int* table, int* to) {
+  for (int i = 0; i < 4; ++i) {
+    const int place =
+        threadIdx.x % 2 == 0 ? place_of(table, static_cast<int>(threadIdx.x) * 8) : -1;
+    to[32 * i + static_cast<int>(threadIdx.x)] = place;
+  }
+}
+
+__device__ int place_of(const int* table, int from) {
+  int place = from;
+  while (table[place] != 1) ++place;
+  return place;
+}
+
 __global__ void skip_odd(const float* from, float* to) {
   float sum = 0;
   for (int i = 0; i < 4; ++i) {
@@ -84,9 +102,11 @@ __global__ void never_written(float* to) {
   to[threadIdx.x] = line[threadIdx.x + 1];
 }
 
-__global__ void pipeline(const float* from, float* to, bool wait) {
+__global__ void pipeline(const float* from, float* to, int read, bool wait) {
   __shared__ float line[32];
-  __pipeline_memcpy_async(&line[threadIdx.x], &from[threadIdx.x], 4);
+  // Lanes from `read` on read nothing: they fill in zeros.
+  const std::size_t zeros = static_cast<int>(threadIdx.x) < read ? 0 : 4;
+  __pipeline_memcpy_async(&line[threadIdx.x], &from[threadIdx.x], 4, zeros);
   __pipeline_commit();
   if (wait) __pipeline_wait_prior(0);
   to[threadIdx.x] = line[threadIdx.x];
@@ -114,6 +134,7 @@ void run_transpose(const float* from, float* to, bool padded) {
   launch(padded ? transpose<33> : transpose<32>, 1, dim3(32, 32), from, to);
 }
 void run_probe(const int* table, int* to) { launch(probe, 1, 32, table, to); }
+void run_look_up(const int* table, int* to) { launch(look_up, 1, 32, table, to); }
 void run_skip_odd(const float* from, float* to) { launch(skip_odd, 1, 32, from, to); }
 void run_add(float* to, int addresses) { launch(add, 1, 32, to, addresses); }
 void run_neighbours(float* to, bool barrier) { launch(neighbours, 1, 64, to, barrier); }
@@ -121,6 +142,6 @@ void run_lanes_exchange(float* to, bool meet) { launch(lanes_exchange, 1, 32, to
 void run_blocks_store(float* to) { launch(blocks_store, 2, 1, to); }
 void run_all_store_one(float* to) { launch(all_store_one, 2, 32, to); }
 void run_never_written(float* to) { launch(never_written, 1, 32, to); }
-void run_pipeline(const float* from, float* to, bool wait) {
-  launch(pipeline, 1, 32, from, to, wait);
+void run_pipeline(const float* from, float* to, int read, bool wait) {
+  launch(pipeline, 1, 32, from, to, read, wait);
 }

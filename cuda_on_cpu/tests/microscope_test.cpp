@@ -156,17 +156,32 @@ TEST_CASE("a transpose: 32 turns without padding, one with it") {
   }
 }
 
-TEST_CASE("lanes that leave a loop one after another: in each turn, those that are still there") {
-  Bench bench;
+/// What lane i looks for lies i % 4 places behind its first.
+void fill_table(const Bench& bench) {
   std::vector<int> table(kElements, 0);
   for (int lane = 0; lane < 32; ++lane) table[static_cast<std::size_t>(lane * 8 + lane % 4)] = 1;
   cudaMemcpy(bench.from, table.data(), kElements * 4, cudaMemcpyHostToDevice);
+}
+
+TEST_CASE("lanes that leave a loop one after another: in each turn, those that are still there") {
+  Bench bench;
+  fill_table(bench);
   run_probe(reinterpret_cast<const int*>(bench.from), reinterpret_cast<int*>(bench.to));
   const Counts loads = bench.counts("from", Operation::load);
   CHECK(loads.requests == 4);
   CHECK(loads.lanes == 32 + 24 + 16 + 8);
   CHECK(loads.sectors == 32 + 24 + 16 + 8);
   CHECK(bench.counts("to", Operation::store).requests == 1);
+}
+
+TEST_CASE("lanes that call a function meet the others when it has returned") {
+  Bench bench;
+  fill_table(bench);
+  run_look_up(reinterpret_cast<const int*>(bench.from), reinterpret_cast<int*>(bench.to));
+  const Counts loads = bench.counts("from", Operation::load);
+  CHECK(loads.requests == 4 * 3);
+  CHECK(loads.lanes == 4 * 8 * (1 + 3));
+  CHECK(bench.counts("to", Operation::store).requests == 4);
 }
 
 TEST_CASE("lanes that skip an iteration meet the others in the next one") {
@@ -196,10 +211,25 @@ TEST_CASE("asynchronous copies: counted at both ends; read too early, a race") {
   for (const bool wait : {true, false}) {
     CAPTURE(wait);
     Bench bench;
-    run_pipeline(bench.from, bench.to, wait);
+    run_pipeline(bench.from, bench.to, 32, wait);
     CHECK(bench.counts("from", Operation::async).sectors == 4);
     CHECK(bench.counts("line", Operation::async).wavefronts == 1);
     CHECK(errors_of(bench.report()).empty() == wait);
+  }
+}
+
+TEST_CASE("asynchronous copies of zeros ask nothing of global memory") {
+  for (const int read : {0, 12, 32}) {
+    CAPTURE(read);
+    Bench bench;
+    run_pipeline(bench.from, bench.to, read, true);
+    const Counts reads = bench.counts("from", Operation::async);
+    CHECK(reads.requests == (read == 0 ? 0 : 1));
+    CHECK(reads.lanes == static_cast<std::uint64_t>(read));
+    CHECK(reads.sectors == static_cast<std::uint64_t>((read + 7) / 8));
+    const Counts writes = bench.counts("line", Operation::async);
+    CHECK(writes.requests == 1);
+    CHECK(writes.lanes == 32);
   }
 }
 

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <utility>
+
 #include "kernels.hpp"
 #include "launch.hpp"
 #include "own_interface.hpp"
@@ -71,6 +74,17 @@ TEST_CASE("a grid barrier needs a cooperative launch") {
   DeviceArray<unsigned> sums(std::vector<unsigned>(5, 0)), mistakes(std::vector<unsigned>{0});
   CHECK(launch(grid_rounds, {2, 1}, sums.data(), 5, mistakes.data()) == cudaErrorLaunchFailure);
   CHECK(report_names("not cooperative"));
+}
+
+TEST_CASE("the environment says how many multiprocessors the device has") {
+  for (const auto& [text, expected] : {std::pair{"132", 132}, {"0", 8}, {"many", 8}}) {
+    CAPTURE(text);
+    setenv("CUDA_ON_CPU_MULTIPROCESSORS", text, 1);
+    int sms = 0;
+    CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess);
+    CHECK(sms == expected);
+  }
+  unsetenv("CUDA_ON_CPU_MULTIPROCESSORS");
 }
 
 TEST_CASE("a cooperative launch of more blocks than can be resident is refused") {

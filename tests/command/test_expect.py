@@ -28,14 +28,14 @@ def site(array, op, space="global", **counts):
 
 
 REPORT = {
-    "blocks": {"run": 8, "counted": 4}, "outputs": 1024, "races": [{"severity": "note"}, {"severity": "error"}],
+    "blocks": {"run": 9, "counted": 5}, "outputs": 1024, "races": [{"severity": "note"}, {"severity": "error"}],
     "per_output": {"loads": {"x": 1.328125}}, "footprint": {"x": 1360},
     "kernels": [
-        {"launches": 2, "grid": [2, 2, 1], "block": [32, 8, 1], "barriers": 96, "sites": [
+        {"launches": 2, "block": [32, 8, 1], "blocks": {"run": 8, "counted": 4}, "barriers": 96, "sites": [
             site("x", "load", requests=32, lanes=1024, bytes=16384, sectors=512),
             site("x", "async", requests=1, lanes=16, bytes=256, sectors=8),
             site("dynamic shared memory", "load", "shared", requests=64, lanes=2048, wavefronts=80, excess=16)]},
-        {"launches": 1, "grid": [1, 1, 1], "block": [40, 1, 1], "barriers": 0, "sites": [
+        {"launches": 1, "block": [40, 1, 1], "blocks": {"run": 1, "counted": 1}, "barriers": 0, "sites": [
             site("x", "load", requests=32, lanes=512, bytes=2048, sectors=128),
             site(None, "load", "shared", requests=16, lanes=512, wavefronts=16, excess=0)]}]}
 
@@ -83,13 +83,14 @@ class Lines(unittest.TestCase):
 class Counters(unittest.TestCase):
     def test_what_is_counted(self):
         for counter, value in {
-            "blocks": 8, "launches": 3, "races": 1,
+            "blocks": 9, "launches": 3, "races": 1,
             "barriers_per_block": 3,  # 96, by 8 warps of the 4 blocks that were counted
             "footprint.x": 1360, "footprint.y": None,
-            "loads_per_output.x": 1.328125, "loads_per_output.shared": 5.0,
-            "requests.x.load": 128, "requests.x.async": 2, "sectors_per_request.x.load": 10, "bytes_per_lane.x.load": 12,
-            "lanes_per_request.x.load": 24, "lanes_per_output.x.load": 3, "requests_per_block.shared.load": 20,
-            "excess.shared.load": 32, "wavefronts_per_request.shared.load": 1.2, "sectors.shared.load": None,
+            # Half of the first kernel's blocks were counted, and all of the second's.
+            "loads_per_output.x": 1.328125, "loads_per_output.shared": 4.5,
+            "requests.x.load": 96, "requests.x.async": 2, "sectors_per_request.x.load": 12, "bytes_per_lane.x.load": 13.6,
+            "lanes_per_request.x.load": 26.666667, "lanes_per_output.x.load": 2.5, "requests_per_block.shared.load": 16,
+            "excess.shared.load": 32, "wavefronts_per_request.shared.load": 1.222222, "sectors.shared.load": None,
             "requests.y.store": 0, "sectors_per_request.y.store": None,
         }.items():
             self.assertTrue(expect.is_counter(counter))

@@ -167,51 +167,51 @@ def parsed(what, problem, place):
 def counted(report, counter):
     """The counter's value in what `inspect --json` wrote; None where it means nothing. Of all blocks, as far as those
     that were looked at tell."""
-    kernels, scale = report["kernels"], fractions.Fraction(report["blocks"]["run"], max(report["blocks"]["counted"], 1))
-    blocks, outputs = report["blocks"]["run"], report["outputs"]
+    kernels, blocks, outputs = report["kernels"], report["blocks"]["run"], report["outputs"]
     if counter in OF_ALL:
         return rounded({"blocks": lambda: blocks,
                         "launches": lambda: sum(kernel["launches"] for kernel in kernels),
                         "races": lambda: sum(race["severity"] == "error" for race in report["races"]),
-                        "barriers_per_block": lambda: barriers_of_block(kernels) * scale}[counter]())
+                        "barriers_per_block": lambda: barriers_of_block(kernels)}[counter]())
     if found := OF_ARRAYS.match(counter):
         what, where = found.groups()
         if what == "footprint":
             return report["footprint"].get(where)
         if where in SPACES:
-            lanes = sum(site["lanes"] for site in sites_of(kernels, where, "load"))
-            return rounded(fractions.Fraction(lanes) * scale / outputs) if outputs else None
+            lanes = sum(share * site["lanes"] for share, site in sites_of(kernels, where, "load"))
+            return rounded(fractions.Fraction(lanes) / outputs) if outputs else None
         return rounded(report["per_output"]["loads"].get(where))
     what, unit, where, operation = OF_REQUESTS.match(counter).groups()
     sites = sites_of(kernels, where, operation)
-    if any(site[what] is None for site in sites):
+    if any(site[what] is None for _, site in sites):
         return None
-    value = fractions.Fraction(sum(site[what] for site in sites))
+    value = fractions.Fraction(sum(share * site[what] for share, site in sites))
     if unit in ("request", "lane"):
-        units = sum(site[unit + "s"] for site in sites)
+        units = sum(share * site[unit + "s"] for share, site in sites)
     else:
-        units, value = {"output": outputs, "block": blocks, None: 1}[unit], value * scale
+        units = {"output": outputs, "block": blocks, None: 1}[unit]
     return rounded(value / units) if units else None
 
 
 def sites_of(kernels, where, operation):
-    return [site for kernel in kernels for site in kernel["sites"]
+    """[(what its counts are multiplied by to stand for all blocks, site)]"""
+    return [(blocks_per_counted(kernel), site) for kernel in kernels for site in kernel["sites"]
             if where in (site["space"], site["array"]) and site["op"] == operation]
+
+
+def blocks_per_counted(kernel):
+    """Of a problem that is too large only some blocks are counted, spread evenly."""
+    return fractions.Fraction(kernel["blocks"]["run"], max(kernel["blocks"]["counted"], 1))
 
 
 def barriers_of_block(kernels):
     """How many barriers a block has passed; where several kernels have some, of a block of each together."""
-    warps = [fractions.Fraction(kernel["barriers"], blocks_of(kernel) * -(-volume(kernel["block"]) // 32))
-             for kernel in kernels if kernel["barriers"]]
-    return sum(warps)
+    return sum(fractions.Fraction(kernel["barriers"], kernel["blocks"]["counted"] * -(-volume(kernel["block"]) // 32))
+               for kernel in kernels if kernel["barriers"])
 
 
 def volume(extents):
     return extents[0] * extents[1] * extents[2]
-
-
-def blocks_of(kernel):
-    return volume(kernel["grid"]) * kernel["launches"]
 
 
 def rounded(value):

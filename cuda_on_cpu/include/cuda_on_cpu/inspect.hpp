@@ -95,8 +95,9 @@ class Watcher {
   virtual void touched(Operation operation, const void* address, std::size_t bytes,
                        const std::source_location& where);
   /// The calling thread issues an asynchronous copy; its destination is not to be read before it
-  /// has landed. @param from null if the source is told by read_by_unit()
-  virtual void copy_issued(const void* to, const void* from, std::size_t bytes,
+  /// has landed. @param bytes written @param from null if the source is told by read_by_unit()
+  /// @param read bytes that are read of it; zeros take the place of the others
+  virtual void copy_issued(const void* to, std::size_t bytes, const void* from, std::size_t read,
                            const std::source_location& where);
   /// The copy engine or a tensor core reads memory for the calling thread.
   /// @param goes_on until unit_read_ended()

@@ -74,8 +74,17 @@ struct Kernel {
   unsigned grid[3];
   unsigned block[3];
   std::size_t shared_bytes;  ///< dynamic
-  std::uint64_t barriers;    ///< that a block's threads have passed, times the block's warps
-  std::vector<Line> lines;   ///< by file, line, space, operation, array
+  std::uint64_t blocks_run;
+  std::uint64_t blocks_counted;  ///< those that the counts are of
+  std::uint64_t barriers;        ///< that a block's threads have passed, times the block's warps
+  std::vector<Line> lines;       ///< by file, line, space, operation, array
+
+  /// What counts are multiplied by to stand for all blocks.
+  double blocks_per_counted() const {
+    return blocks_counted == 0
+               ? 0
+               : static_cast<double>(blocks_run) / static_cast<double>(blocks_counted);
+  }
 };
 
 /// One of the two accesses of a race.
@@ -114,7 +123,8 @@ struct Report {
   std::vector<Kernel> kernels;  ///< in the order of their first launch
   std::vector<Race> races;      ///< the first of each pair of lines and array
   std::vector<Unwritten> unwritten;
-  std::map<std::string, std::uint64_t> loads;      ///< lanes that loaded, by global array
+  /// Lanes that loaded, by global array: by all blocks, as far as those that were counted tell.
+  std::map<std::string, double> loads;
   std::map<std::string, std::uint64_t> footprint;  ///< distinct bytes touched, by global array
   std::uint64_t blocks_run = 0, blocks_counted = 0;
   std::uint64_t events = 0;  ///< loads, stores and atomics of single threads
