@@ -4,9 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "command/files.hpp"
+#include "command/inspect/listing.hpp"
 #include "command/program.hpp"
+#include "command/progress.hpp"
 #include "command/report.hpp"
 #include "command/selection.hpp"
 #include "command/task.hpp"
@@ -57,11 +60,18 @@ Inspection look(const Options& options, const std::string& problem, const Compar
   const InForce conditions(options.conditions, comparison.ladder().signature(comparison.problem()),
                            options.seed);
   RunOptions run_options = conditions.run_options();
+  std::optional<Progress> progress;  // of a launch
   microscope::Microscope lens(
       {.library = library,
        .source = std::filesystem::path(CONVLADDER_SOURCE_DIR) / inspection.source,
        .helpers = {"/core/"},
-       .blocks_a_launch = blocks});
+       .blocks_a_launch = blocks,
+       .launch_began =
+           [&](const microscope::Kernel& kernel, std::uint64_t count) {
+             progress.emplace(count);
+             progress->begin(short_name_of(kernel));
+           },
+       .block_ended = [&] { progress->step(); }});
   run_options.poison = false;  // a fill would hide what nobody wrote
   run_options.placed = [&](const std::string& name, const void* data, std::size_t bytes,
                            DType dtype) {
@@ -69,6 +79,7 @@ Inspection look(const Options& options, const std::string& problem, const Compar
   };
   cuda_on_cpu::control::set_worker_threads(1);  // so that each run counts the same
   const Outcome outcome = comparison.run(rung, Where::emulated, run_options);
+  progress.reset();
   if (outcome.status == Status::declined)
     throw BadInput(text("rung = ", rung.name, ": ", outcome.reason));
   inspection.agrees = outcome.status == Status::agrees;

@@ -17,6 +17,8 @@ using microscope::Space;
 
 /// Lines before and behind a function's first and last access.
 constexpr unsigned kAround = 3;
+/// Lanes of a warp that may be idle without a word about it.
+constexpr unsigned kMostIdle = 8;
 
 std::vector<std::string> lines_of(const std::string& path) {
   // An absolute path replaces the folder before it.
@@ -103,6 +105,17 @@ std::string about_banks(const Inspection& inspection) {
                                            : "shared memory: no bank conflicts.";
 }
 
+/// Empty where all lanes of most requests take part.
+std::string about_lanes(const Inspection& inspection) {
+  const auto idle = [](const microscope::Line& line) {
+    return 32 * line.counts.requests - line.counts.lanes;
+  };
+  const microscope::Line* line = worst(inspection, idle);
+  if (line == nullptr || idle(*line) < kMostIdle * line->counts.requests) return "";
+  return text(subject_of(*line), " is made by ", decimal(each(line->counts.lanes, line->counts)),
+              " of a warp's 32 lanes: the others are idle.");
+}
+
 std::string about_loads(const Inspection& inspection) {
   std::string words;
   for (const auto& [array, number] : inspection.loads_per_output())
@@ -184,6 +197,8 @@ std::string cost_of(const microscope::Line& line) {
       cost += text(", ", decimal(each(counts.wavefronts - counts.excess, counts)), " would do");
     }
   }
+  if (counts.lanes != 32 * counts.requests)
+    cost += text(cost.empty() ? "" : ", ", decimal(each(counts.lanes, counts)), " of 32 lanes");
   if (counts.contention != 0) {
     cost += text(", ", decimal(each(counts.contention, counts)), " lanes at one address");
   }
@@ -214,13 +229,17 @@ std::string sentence_of(const microscope::Race& race) {
               race.why.empty() ? "nothing orders them" : race.why);
 }
 
+std::string short_name_of(const microscope::Kernel& kernel) {
+  const std::string name = kernel.name.substr(0, kernel.name.find('<'));
+  const std::size_t colon = name.rfind("::");
+  return colon == std::string::npos ? name : name.substr(colon + 2);
+}
+
 std::string title_of(const microscope::Kernel& kernel) {
   const auto shape = [](const unsigned(&size)[3]) {
     return text(size[0], " x ", size[1], " x ", size[2]);
   };
-  const std::size_t colon = kernel.name.rfind("::");
-  return text(colon == std::string::npos ? kernel.name : kernel.name.substr(colon + 2), ": ",
-              kernel.launches, kernel.launches == 1 ? " launch of " : " launches of ",
+  return text(short_name_of(kernel), ": ", kernel.launches, kernel.launches == 1 ? " launch of " : " launches of ",
               shape(kernel.grid), " blocks of ", shape(kernel.block), " threads, ",
               kernel.shared_bytes, " bytes of dynamic shared memory, ", kernel.barriers,
               " barriers of warps");
@@ -233,7 +252,10 @@ std::string sentence_of(const microscope::Unwritten& read, bool is_used) {
 }
 
 std::vector<std::string> findings(const Inspection& inspection) {
-  return {about_loads(inspection), about_sectors(inspection), about_banks(inspection)};
+  std::vector<std::string> sentences{about_loads(inspection), about_sectors(inspection),
+                                     about_banks(inspection)};
+  if (const std::string lanes = about_lanes(inspection); !lanes.empty()) sentences.push_back(lanes);
+  return sentences;
 }
 
 }  // namespace convladder::command

@@ -1,6 +1,7 @@
 // Which array an address belongs to, and what of it was touched.
 #include <link.h>
 
+#include <algorithm>
 #include <bit>
 #include <cuda_on_cpu/inspect.hpp>
 
@@ -20,7 +21,12 @@ void State::name_array(const void* memory, std::size_t bytes, std::size_t elemen
 
 std::optional<Space> State::space_of(Block& block, std::uintptr_t address) const {
   if (address >= block.shared_begin && address < block.shared_end) return Space::shared;
-  if (address >= library_begin_ && address < library_end_) return Space::constant;
+  if (address >= library_begin_ && address < library_end_) {
+    const bool is_variable = std::ranges::any_of(variables_memory_, [&](const auto& memory) {
+      return address >= memory.first && address < memory.second;
+    });
+    return is_variable ? std::optional(Space::constant) : std::nullopt;
+  }
   const inspect::MemoryPlace found = inspect::find_memory(reinterpret_cast<const void*>(address));
   switch (found.space) {
     case inspect::MemorySpace::device: return Space::global;

@@ -10,6 +10,14 @@ namespace {
 
 constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4;
 
+/// Lanes that the banks serve together: they give 128 bytes a turn.
+unsigned lanes_at_a_time(unsigned width) { return width <= kBankBytes ? 32 : width <= 8 ? 16 : 8; }
+
+/// A mask.
+std::uint32_t group_of_lanes(unsigned from, unsigned lanes) {
+  return lanes == 32 ? ~0u : ((1u << lanes) - 1) << from;
+}
+
 /// How many different values there are.
 std::size_t distinct(std::vector<std::uintptr_t>& values) {
   std::ranges::sort(values);
@@ -66,14 +74,19 @@ Counts count_plain(const Request& request) {
 
 Counts count_global(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
-  std::vector<std::uintptr_t> sectors;
-  for_each_lane(request.lanes, [&](unsigned lane) {
-    const std::uintptr_t begin = request.address[lane], end = begin + request.width;
-    for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector) {
-      sectors.push_back(sector);
-    }
-  });
-  counts.sectors = distinct(sectors);
+  // A copy of 16 bytes a lane is made a quarter of a warp at a time, as shared memory takes it in;
+  // a sector that two of them share is fetched for both.
+  const unsigned group = operation == Operation::async ? lanes_at_a_time(request.width) : 32;
+  for (unsigned from = 0; from < 32; from += group) {
+    std::vector<std::uintptr_t> sectors;
+    for_each_lane(request.lanes & group_of_lanes(from, group), [&](unsigned lane) {
+      const std::uintptr_t begin = request.address[lane], end = begin + request.width;
+      for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector) {
+        sectors.push_back(sector);
+      }
+    });
+    counts.sectors += distinct(sectors);
+  }
   counts.sectors_ideal = (distinct_bytes(request) + kSector - 1) / kSector;
   if (operation == Operation::atomic) counts.contention = most_at_one_address(request);
   return counts;
@@ -81,11 +94,11 @@ Counts count_global(const Request& request, Operation operation) {
 
 Counts count_shared(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
-  unsigned group = request.width <= kBankBytes ? 32 : request.width <= 8 ? 16 : 8;
+  unsigned group = lanes_at_a_time(request.width);
   if (group < 32 && operation == Operation::load && pairs_are_alike(request)) group *= 2;
   const unsigned most_bytes = std::min(request.width, 16u);
   for (unsigned from = 0; from < 32; from += group) {
-    const std::uint32_t of_group = group == 32 ? ~0u : ((1u << group) - 1) << from;
+    const std::uint32_t of_group = group_of_lanes(from, group);
     if ((request.lanes & of_group) == 0) continue;
     // Wider ones, copies of a struct, are pieces of 16 bytes one after another.
     for (unsigned piece = 0; piece < request.width; piece += most_bytes) {

@@ -25,8 +25,9 @@ State::State(const Options& options) : options_(options) {
     for (int i = 0; i < info.dlpi_phnum; ++i) {
       const auto& part = info.dlpi_phdr[i];
       if (part.p_type != PT_LOAD) continue;
-      library_end_ =
-          std::max<std::uintptr_t>(library_end_, info.dlpi_addr + part.p_vaddr + part.p_memsz);
+      const std::uintptr_t begin = info.dlpi_addr + part.p_vaddr, end = begin + part.p_memsz;
+      library_end_ = std::max(library_end_, end);
+      if ((part.p_flags & PF_W) != 0) variables_memory_.emplace_back(begin, end);
     }
   });
   if (!is_open) throw std::runtime_error(options_.library + " is not open");
@@ -184,6 +185,7 @@ void State::launch_begins(const inspect::LaunchShape& launch) {
     kernels_.push_back(std::move(kernel));
   }
   ++kernels_[kernel_].launches;
+  if (options_.launch_began) options_.launch_began(kernels_[kernel_], launch_blocks_);
 }
 
 void State::block_begins(std::uint64_t index, unsigned threads,
@@ -209,6 +211,7 @@ void State::block_ended() {
   settle(*block_of_this_thread);
   flush(*block_of_this_thread);
   block_of_this_thread.reset();
+  if (options_.block_ended) options_.block_ended();
 }
 
 void State::barrier_passed() {

@@ -187,6 +187,9 @@ class State final : public inspect::Watcher {
   std::recursive_mutex mutex_;
   Variables variables_;
   std::uintptr_t library_begin_ = 0, library_end_ = 0;
+  /// Where the library's variables are, `__constant__` ones among them: from, to. What cannot be
+  /// written are constants of the program, which a compiler puts into instructions.
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> variables_memory_;
   CallTree calls_;
   std::map<std::pair<std::string, std::pair<unsigned, unsigned>>, std::size_t> where_numbers_;
   std::vector<std::source_location> wheres_;

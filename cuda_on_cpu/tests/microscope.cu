@@ -112,6 +112,21 @@ __global__ void pipeline(const float* from, float* to, int read, bool wait) {
   to[threadIdx.x] = line[threadIdx.x];
 }
 
+/// Fours from `offset` on.
+__global__ void pipeline_fours(const float4* from, float* to, int offset) {
+  __shared__ float4 line[32];
+  __pipeline_memcpy_async(&line[threadIdx.x], &from[offset + static_cast<int>(threadIdx.x)], 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  to[threadIdx.x] = line[threadIdx.x].x;
+}
+
+__constant__ float factors[32];
+constexpr float kFactors[32] = {1, 2, 3};
+
+/// The first is memory of the device, the second the program's own.
+__global__ void multiply(float* to) { to[threadIdx.x] = factors[threadIdx.x] * kFactors[threadIdx.x % 3]; }
+
 template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), dim3 grid, dim3 block, Args... args) {
   const cudaLaunchConfig_t config{grid, block, 0, nullptr, nullptr, 0};
@@ -145,3 +160,7 @@ void run_never_written(float* to) { launch(never_written, 1, 32, to); }
 void run_pipeline(const float* from, float* to, int read, bool wait) {
   launch(pipeline, 1, 32, from, to, read, wait);
 }
+void run_pipeline_fours(const float* from, float* to, int offset) {
+  launch(pipeline_fours, 1, 32, reinterpret_cast<const float4*>(from), to, offset);
+}
+void run_multiply(float* to) { launch(multiply, 1, 32, to); }

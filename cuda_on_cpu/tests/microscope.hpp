@@ -16,4 +16,6 @@ void run_lanes_exchange(float* to, bool meet);
 void run_blocks_store(float* to);
 void run_all_store_one(float* to);
 void run_never_written(float* to);
+void run_pipeline_fours(const float* from, float* to, int offset);
+void run_multiply(float* to);
 void run_pipeline(const float* from, float* to, int read, bool wait);

@@ -218,6 +218,45 @@ TEST_CASE("asynchronous copies: counted at both ends; read too early, a race") {
   }
 }
 
+TEST_CASE("copies of 16 bytes are made a quarter of a warp at a time") {
+  for (const int offset : {0, 1, 2}) {
+    CAPTURE(offset);
+    Bench bench;
+    run_pipeline_fours(bench.from, bench.to, offset);
+    const Counts reads = bench.counts("from", Operation::async);
+    CHECK(reads.requests == 1);
+    CHECK(reads.sectors == (offset % 2 == 0 ? 4 * 4 : 4 * 5));
+    CHECK(reads.sectors_ideal == 16);
+  }
+}
+
+TEST_CASE("variables are constant memory, and what a compiler knows is none") {
+  Bench bench;
+  run_multiply(bench.to);
+  CHECK(bench.counts("factors", Operation::load).lanes == 32);
+  CHECK(bench.counts("kFactors", Operation::load).lanes == 0);
+}
+
+TEST_CASE("a run tells how far it is") {
+  cuda_on_cpu::control::reset();
+  std::uint64_t blocks = 0, ended = 0;
+  std::string kernel;
+  Microscope lens({.launch_began =
+                       [&](const Kernel& launched, std::uint64_t count) {
+                         kernel = launched.name;
+                         blocks += count;
+                       },
+                   .block_ended = [&] { ++ended; }});
+  void* memory = nullptr;
+  cudaMalloc(&memory, 4);
+  run_blocks_store(static_cast<float*>(memory));
+  cudaDeviceSynchronize();
+  cudaFree(memory);
+  CHECK(kernel.ends_with("blocks_store"));
+  CHECK(blocks == 2);
+  CHECK(ended == 2);
+}
+
 TEST_CASE("asynchronous copies of zeros ask nothing of global memory") {
   for (const int read : {0, 12, 32}) {
     CAPTURE(read);

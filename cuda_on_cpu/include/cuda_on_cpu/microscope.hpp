@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda_on_cpu/inspect.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -144,6 +145,9 @@ struct Options {
   std::vector<std::string> helpers = {};
   std::uint64_t blocks_a_launch = 0;  ///< counted ones, spread evenly; 0: all
   std::uint64_t most_events = 20'000'000;
+  /// How far it is: told when a launch begins, of so many blocks, and when one of them has ended.
+  std::function<void(const Kernel&, std::uint64_t)> launch_began = {};
+  std::function<void()> block_ended = {};
 };
 
 class State;
