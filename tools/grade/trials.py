@@ -108,7 +108,7 @@ class Trials:
         self.isolation = self._isolation(isolation)
         jail = workers.Jail(self.build / "jail", "limits" if self.isolation["level"] == "limits" else "sealed", self.tree,
                             self.build)
-        self.workers = workers.Workers(self.build, self.tree, jail, None)
+        self.workers = workers.Workers(self.build, self.tree, jail)
 
     # --- What all submissions share
 
@@ -116,8 +116,14 @@ class Trials:
         right = {path: text for path, text in handout.solution().items()}
         for rung in self.rungs:
             right.setdefault(source_of(rung), (ROOT / source_of(rung)).read_text())
+        given = [path for path in handout.files if path.startswith(("cuda_naive/", "cuda_optimized/")) and path.endswith(".cu")
+                 and path.rsplit(".", 1)[0] not in self.rungs + self.assignment.given]
+        sources = {"RIGHT_KERNELS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cu")],
+                   "RIGHT_LOOPS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cpp")],
+                   "GIVEN_KERNELS": [self.tree / path for path in given]}
+        lists = "".join(f"set({name} {' '.join(map(str, paths))})\n" for name, paths in sources.items())
         made = {"tree": handout.files, "right": right,
-                "tables": {"judge.cpp": tables.table(self.rungs, definitions=True)}
+                "tables": {"sources.cmake": lists, "judge.cpp": tables.table(self.rungs, definitions=True)}
                 | {f"worker_{i}.cpp": tables.table([rung], definitions=False) for i, rung in enumerate(self.rungs)}}
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:

@@ -1,6 +1,4 @@
 """Builds a worker from a student's file, in a sandbox: what looks at the file, and what compiles it."""
-import json
-import pathlib
 import re
 import subprocess
 
@@ -36,15 +34,15 @@ class Jail:
         self.program, self.level = program, level
         self.readable = (*READABLE, tree, objects)
 
-    def run(self, command, folder, text=True):
+    def run(self, command, folder):
         """What it does in the folder, where it may write."""
         words = [self.program, self.level, COMPILER_SECONDS]
         for path in self.readable:
             words += ["--read", path]
         words += ["--write", folder, "--", *command]
         try:
-            done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=text, timeout=WALL_SECONDS,
-                                  env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(folder)}, errors="replace" if text else None)
+            done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True, timeout=WALL_SECONDS,
+                                  env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(folder)}, errors="replace")
         except subprocess.TimeoutExpired:
             raise NoBuild("no_build", f"takes more than {WALL_SECONDS} s to compile") from None
         if done.returncode == 125:
@@ -55,7 +53,7 @@ class Jail:
 def first_error(done):
     """The compiler's first error, in its words."""
     lines = [line for line in done.stderr.split("\n") if line]
-    first = next((i for i, line in enumerate(lines) if re.search(r"error|multiple definition|undefined reference", line)), 0)
+    first = next((i for i, line in enumerate(lines) if re.search(r"error:|multiple definition|undefined reference|cannot find|ld: ", line)), 0)
     if done.returncode < 0 or not lines:
         return "it takes more time or memory than a file may take"
     return "\n".join(lines[first:first + 3])[:600]
@@ -64,34 +62,46 @@ def first_error(done):
 class Workers:
     """Makes workers of one assignment's rungs."""
 
-    def __init__(self, build, tree, jail, allowed):
-        self.build, self.tree, self.jail, self.allowed = build, tree, jail, allowed
+    def __init__(self, build, tree, jail):
+        self.build, self.tree, self.jail = build, tree, jail
         self.compiler = (build / "objects/compiler").read_text().strip()
-        self.parts = {name: (build / "objects" / name).read_text().split() for name in (
-            "core", "core_kernels", "worker", "worker_plain", "worker_watching", "worker_tables", "markers", "libraries")}
+        self.parts = {name: [path for path in (build / "objects" / name).read_text().split() if not path.endswith(".gch")] for name in (
+            "core", "core_kernels", "worker", "worker_plain", "worker_watching", "worker_tables", "markers", "given_kernels", "right_kernels",
+            "right_loops", "libraries")}
+        self.copies = audit.copies_in([symbol for right in self.parts["right_kernels"] if "/marker_" not in right
+                                       for symbol in self.symbols_of(right, build)])
 
     def make(self, source, number, folder, own):
-        """The worker of a rung's file in the folder, and its watching twin (None of a CPU rung).
+        """The worker of a rung's file in the folder, and its watching twin (None of a CPU rung); each with its symbols.
 
         @param number of the rung's table
-        @param own the student's files that may be included
+        @param own {path: bytes} of the student's files that are there
         @raises NoBuild
         """
-        audit.check_source_text(folder, own)
+        try:
+            return self.make_audited(source, number, folder, own)
+        except audit.Refused as refusal:
+            raise NoBuild("refused", str(refusal)) from None
+        except audit.IllegalCuda as refusal:
+            raise NoBuild("illegal_cuda", str(refusal)) from None
+
+    def make_audited(self, source, number, folder, own):
         stem = folder / f"rung_{number}"
-        preprocessed = stem.with_suffix(".ii")
-        self.compile(source, folder, ["-O1", "-E"], preprocessed)
-        audit.check_tokens(preprocessed.read_text(errors="replace"), own, source)
+        audit.check_source_text(own)
+        preprocessed = self.compile(source, folder, ["-O1", "-E"], stem.with_suffix(".ii"))
+        audit.check_tokens(preprocessed.read_text(errors="replace"), own)
         plain = self.compile(preprocessed, folder, ["-O1", "-fpreprocessed"], stem.with_suffix(".o"))
-        audit.check_symbols(self.symbols_of(plain, folder), source, self.allowed)
-        workers = [self.link(plain, number, folder, stem.with_name(f"{stem.name}_worker"), "worker_plain")]
-        if not source.endswith(".cu"):
-            return workers[0], None
-        watched = self.compile(source, folder, WATCHED_FLAGS, stem.with_name(f"{stem.name}_watched.o"))
-        audit.check_calls(self.listing_of(watched, folder))
-        self.tool(["objcopy", *(f"--redefine-sym={name}=__wrap_{name}" for name in HOOKED), watched], folder)
-        workers.append(self.link(watched, number, folder, stem.with_name(f"{stem.name}_watching"), "worker_watching"))
-        return tuple(workers)
+        audit.check_symbols(self.symbols_of(plain, folder), source, self.copies)
+        watched = None
+        if source.endswith(".cu"):
+            watched = self.compile(source, folder, WATCHED_FLAGS, stem.with_name(f"{stem.name}_watched.o"))
+            audit.check_symbols(self.symbols_of(watched, folder), source, self.copies)
+            texts = [content.decode(errors="replace") for content in own.values()]
+            audit.check_calls(self.listing_of(watched, folder), texts, self.demangled)
+            self.tool(["objcopy", *(f"--redefine-sym={name}=__wrap_{name}" for name in HOOKED), watched], folder)
+        made = [self.link(plain, number, folder, stem.with_name(f"{stem.name}_worker"), "worker_plain")]
+        made.append(watched and self.link(watched, number, folder, stem.with_name(f"{stem.name}_watching"), "worker_watching"))
+        return made
 
     def compile(self, source, folder, flags, to):
         tree = self.tree
@@ -108,7 +118,8 @@ class Workers:
         tables = [path for path in self.parts["worker_tables"] if path.endswith(f"/worker_{number}.cpp.o")]
         begin, end = self.parts["markers"]
         done = self.jail.run([self.compiler, "-static", "-no-pie", *self.parts["worker"], *self.parts[kind], *tables,
-                              *self.parts["core"], *self.parts["core_kernels"], begin, student, end, "-Wl,--start-group",
+                              *self.parts["core"], *self.parts["core_kernels"], *self.parts["given_kernels"], begin,
+                              student, end, "-Wl,--start-group",
                               *self.parts["libraries"], "-Wl,--end-group", "-o", to], folder)
         if done.returncode != 0:
             raise NoBuild("no_build", re.sub(r"^.*/ld: ", "", first_error(done)).replace(f"{folder}/", ""))
@@ -122,15 +133,14 @@ class Workers:
             raise Failed(f"{command[0]}: {done.stderr[:300]}")
         return done.stdout
 
-    def symbols_of(self, student, folder):
+    @staticmethod
+    def demangled(names):
+        return subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout.split("\n")
+
+    def symbols_of(self, object_file, folder):
         """[(kind, name, demangled)] of an object."""
-        def listed(*more):
-            return [line.split(maxsplit=1) for line in
-                    self.tool(["nm", "--format=just-symbols", *more, student], folder).split("\n") if line]
-        rows = [line.split() for line in self.tool(["nm", "--format=posix", student], folder).split("\n") if line]
-        names = [row[0] for row in rows]
-        demangled = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout.split("\n")
-        return [(row[1], row[0], name) for row, name in zip(rows, demangled)]
+        rows = [line.split() for line in self.tool(["nm", "--format=posix", object_file], folder).split("\n") if line]
+        return [(row[1], row[0], name) for row, name in zip(rows, self.demangled([row[0] for row in rows]))]
 
     def listing_of(self, student, folder):
         return self.tool(["objdump", "-dr", "--no-show-raw-insn", student], folder)
