@@ -30,10 +30,12 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import time
 
 from assignment import COURSE, ROOT, source_of
+from tree import Draw as DrawOfHandout
 from tree import Handout, with_bug
 
 import draw
@@ -113,16 +115,16 @@ class Trials:
     # --- What all submissions share
 
     def _build(self, handout):
-        right = {path: text for path, text in handout.solution().items()}
+        self.right = handout.solution()
         for rung in self.rungs:
-            right.setdefault(source_of(rung), (ROOT / source_of(rung)).read_text())
+            self.right.setdefault(source_of(rung), (ROOT / source_of(rung)).read_text())
         given = [path for path in handout.files if path.startswith(("cuda_naive/", "cuda_optimized/")) and path.endswith(".cu")
                  and path.rsplit(".", 1)[0] not in self.rungs + self.assignment.given]
         sources = {"RIGHT_KERNELS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cu")],
                    "RIGHT_LOOPS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cpp")],
                    "GIVEN_KERNELS": [self.tree / path for path in given]}
         lists = "".join(f"set({name} {' '.join(map(str, paths))})\n" for name, paths in sources.items())
-        made = {"tree": handout.files, "right": right,
+        made = {"tree": handout.files, "right": self.right,
                 "tables": {"sources.cmake": lists, "judge.cpp": tables.table(self.rungs, definitions=True)}
                 | {f"worker_{i}.cpp": tables.table([rung], definitions=False) for i, rung in enumerate(self.rungs)}}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -168,6 +170,10 @@ class Trials:
         with Judge(self.build / "judge", self.isolation["level"], self.folder) as judge:
             for rung in self.assignment.rungs:
                 self._run_rung(rung, source_folder, own, judge, cases, result)
+            if self.assignment.hunt_rung and cases is None:
+                begin_hunt = time.monotonic()
+                result["hunt"] = self._hunt(files, folder / "hunt", judge, student)
+                seconds["hunt"] = time.monotonic() - begin_hunt
         seconds["cpu"] = judge.cpu_seconds
         seconds["all"] = time.monotonic() - begin
         return result
@@ -220,5 +226,109 @@ class Trials:
         wanted = list(dict.fromkeys(mark.counter for mark in self.assignment.marks
                                     if mark.kind == "counter" and mark.case == name))
         answer = judge.ask(name, made[1], rung, words, seed, 0, wanted or ["barriers_per_block"])
-        return {"outcome": answer["outcome"], "counters": answer["counters"], "races": answer["races"],
-                "unwritten": answer["unwritten"], "message": answer["detail"]}
+        counted = {"outcome": answer["outcome"], "counters": answer["counters"], "races": answer["races"],
+                   "unwritten": answer["unwritten"], "message": answer["detail"]}
+        if answer["outcome"] == "agrees":
+            for array, least in self._least_bytes(case, judge).items():
+                if answer["footprint"].get(array, 0) < least:
+                    counted |= {"outcome": "refused", "counters": {}, "message":
+                                f"{array}: fewer bytes were seen to be touched than a right result needs"}
+        return counted
+
+    # --- What the project's own rungs do
+
+    def _kept_workers(self, rung, text):
+        """Workers of a file of ours, made once."""
+        tree = {path: content for path, content in self.skeleton.items() if path != "handout.json"}
+        about = hashlib.sha256(repr((rung, text, sorted(tree.items()))).encode()).hexdigest()[:32]
+        folder = self.folder / "kept" / about
+        stem = folder / f"rung_{self.rungs.index(rung)}"
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "made").is_file():
+                own = {path: (self.folder / "right" / path).read_bytes() for path in self.right} | {source_of(rung): text.encode()}
+                write_tree(folder, own)
+                made = self.workers.make(source_of(rung), self.rungs.index(rung), folder, own)
+                (folder / "made").write_text(json.dumps([pair and [str(path) for path in pair] for pair in made]))
+        return json.loads((folder / "made").read_text())
+
+    def _least_bytes(self, case, judge):
+        """Of each array, the bytes that the project's own rung touches in a counted case."""
+        name, rung, words, seed = case
+        made = self._kept_workers(rung, self.right[source_of(rung)])
+        about = hashlib.sha256(f"{made}|{words}|{seed}".encode()).hexdigest()
+        kept = self.folder / "kept" / f"{about}.json"
+        if not kept.is_file():
+            answer = judge.ask(name, made[1], rung, words, seed, 0, ["barriers_per_block"])
+            if answer["outcome"] != "agrees":
+                raise RuntimeError(f"{rung} in {name}: {answer['outcome']}: {answer['detail']}")
+            least = {array: bytes for array, bytes in answer["footprint"].items() if array != "workspace"}
+            temporary = kept.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps(least))
+            temporary.rename(kept)
+        return json.loads(kept.read_text())
+
+    # --- The hunt: a problem that shows the bug, and the file without it
+
+    def _hunt(self, files, folder, judge, student):
+        rung = self.assignment.hunt_rung
+        source = source_of(rung)
+        mended = f"hunt/{source.rsplit('/', 1)[1]}"
+        found = {"problem": {"outcome": "not_written", "detail": "hunt/problem.txt"},
+                 "mended": {"outcome": "not_written", "detail": mended}}
+        words, why = hunted_problem(files.get("hunt/problem.txt", b""))
+        if words:
+            found["problem"] = {"outcome": "refused", "detail": why} if why else self._shows_bug(rung, words, judge, student)
+        text = files.get(mended)
+        if text is not None and text.decode(errors="replace") not in self._buggy_texts(student):
+            own = {source: text}
+            write_tree(folder, own)
+            found["mended"] = self._mended(rung, own, folder, judge, None if why else words)
+        return found
+
+    def _buggy_texts(self, student):
+        bugs = self.assignment.hunt_bugs
+        if student is not None:
+            bugs = [DrawOfHandout(self.key, self.assignment.name, student).one_of("hunt", bugs)]
+        return [with_bug(self.assignment.hunt_rung, bug) for bug in bugs]
+
+    def _shows_bug(self, rung, words, judge, student):
+        seed = draw.Draw(self.key, f"{self.assignment.name}|hunt").seed()
+        answer = {}
+        for text in self._buggy_texts(student):
+            worker = self._kept_workers(rung, text)[0]
+            for order in range(len(ORDERS) if source_of(rung).endswith(".cu") else 1):
+                answer = judge.ask("hunt", worker, rung, words, seed, order, most_outputs=MOST_OUTPUTS)
+                if answer["outcome"] == "bad_problem":
+                    return {"outcome": "refused", "detail": answer["detail"]}
+                if answer["outcome"] not in ("agrees", "declined"):
+                    return {"outcome": "differs", "detail": answer["detail"]}
+        return {"outcome": answer["outcome"], "detail": answer["detail"]}
+
+    def _mended(self, rung, own, folder, judge, problem):
+        """The first outcome that is not `agrees`, on a case of each family and on the student's own problem."""
+        try:
+            worker = self.workers.make(source_of(rung), self.rungs.index(rung), folder, own, watching=False)[0]
+        except workers.NoBuild as failure:
+            return {"outcome": failure.kind, "detail": failure.message}
+        ladder = rung.split("/")[1]
+        of_ladder = [case for case in draw.hidden_cases(self.assignment, self.key) if case[1].split("/")[1] == ladder]
+        cases = {name.split(".")[0]: (words, seed) for name, _, words, seed in of_ladder}  # the last of each family
+        if problem:
+            cases["own"] = (problem, draw.Draw(self.key, f"{self.assignment.name}|hunt").seed())
+        for words, seed in cases.values():
+            answer = judge.ask("mended", worker, rung, words, seed)
+            if answer["outcome"] not in ("agrees", "bad_problem"):
+                return {"outcome": answer["outcome"], "detail": answer["detail"]}
+        return {"outcome": "agrees", "detail": ""}
+
+
+def hunted_problem(text):
+    """The words of hunt/problem.txt without its comments, and why they are refused: they go to a parser of ours."""
+    words = " ".join(line for line in text.decode(errors="replace").split("\n") if not line.lstrip().startswith("#")).split()
+    if sum(map(len, words)) > 400:
+        return words, "hunt/problem.txt: is longer than a problem"
+    for word in words:
+        if not re.fullmatch(r"--[a-z][a-z-]{0,15}|-?[0-9][0-9,]{0,40}|[a-z_]{1,16}", word):
+            return words, f"hunt/problem.txt: {word[:40]!r} is no word of a problem"
+    return " ".join(words), ""

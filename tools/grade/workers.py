@@ -71,21 +71,22 @@ class Workers:
         self.copies = audit.copies_in([symbol for right in self.parts["right_kernels"] if "/marker_" not in right
                                        for symbol in self.symbols_of(right, build)])
 
-    def make(self, source, number, folder, own):
+    def make(self, source, number, folder, own, watching=True):
         """The worker of a rung's file in the folder, and its watching twin (None of a CPU rung); each with its symbols.
 
         @param number of the rung's table
+        @param watching whether the twin is wanted
         @param own {path: bytes} of the student's files that are there
         @raises NoBuild
         """
         try:
-            return self.make_audited(source, number, folder, own)
+            return self.make_audited(source, number, folder, own, watching)
         except audit.Refused as refusal:
             raise NoBuild("refused", str(refusal)) from None
         except audit.IllegalCuda as refusal:
             raise NoBuild("illegal_cuda", str(refusal)) from None
 
-    def make_audited(self, source, number, folder, own):
+    def make_audited(self, source, number, folder, own, watching):
         stem = folder / f"rung_{number}"
         audit.check_source_text(own)
         preprocessed = self.compile(source, folder, ["-O1", "-E"], stem.with_suffix(".ii"))
@@ -100,7 +101,8 @@ class Workers:
             audit.check_calls(self.listing_of(watched, folder), texts, self.demangled)
             self.tool(["objcopy", *(f"--redefine-sym={name}=__wrap_{name}" for name in HOOKED), watched], folder)
         made = [self.link(plain, number, folder, stem.with_name(f"{stem.name}_worker"), "worker_plain")]
-        made.append(watched and self.link(watched, number, folder, stem.with_name(f"{stem.name}_watching"), "worker_watching"))
+        twin = stem.with_name(f"{stem.name}_watching")
+        made.append(self.link(watched, number, folder, twin, "worker_watching") if watched and watching else None)
         return made
 
     def compile(self, source, folder, flags, to):
