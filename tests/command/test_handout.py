@@ -2,7 +2,7 @@
 
     python3 test_handout.py
 
-With CONVLADDER_HANDOUT_ALL=1 every assignment is proven, each in a minute; otherwise one.
+With CONVLADDER_HANDOUT_ALL=1 every assignment is proven, each in a minute or two; otherwise one.
 """
 import contextlib
 import functools
@@ -33,7 +33,9 @@ import tree  # noqa: E402
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 ALL = os.environ.get("CONVLADDER_HANDOUT_ALL") == "1"
-PROVEN = assignments.names() if ALL else ["a3_tile_and_halo"]
+# The last one's build is what students' commands are tried in.
+LAST = "a3_tile_and_halo"
+PROVEN = [*(name for name in assignments.names() if ALL and name != LAST), LAST]
 
 
 @functools.cache

@@ -105,11 +105,10 @@ double model_microseconds(const microscope::Report& seen) {
   microscope::Counts all, atomics;
   for (const char* space : {"global", "shared", "constant"}) all += counts_of(seen, space, "");
   atomics += counts_of(seen, "global", "atomic");
-  const double seconds =
-      std::max({kSectorBytes * static_cast<double>(all.sectors - atomics.sectors) / gpu.bytes_per_second,
-                static_cast<double>(all.wavefronts) / turns,
-                static_cast<double>(all.requests) / turns,
-                kSectorBytes * static_cast<double>(atomics.sectors) / gpu.bytes_per_second});
+  const double seconds = std::max(
+      {kSectorBytes * static_cast<double>(all.sectors - atomics.sectors) / gpu.bytes_per_second,
+       static_cast<double>(all.wavefronts) / turns, static_cast<double>(all.requests) / turns,
+       kSectorBytes * static_cast<double>(atomics.sectors) / gpu.bytes_per_second});
   return 1e6 * (seconds + launches(seen) * gpu.launch_seconds);
 }
 

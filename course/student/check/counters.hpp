@@ -29,7 +29,8 @@ command::Inspection look(const Judged& judged, const Trial& trial);
 ///   output or block
 /// - barriers_per_block: that a block passes, of each kernel that has barriers, together
 /// - launches
-/// - model_microseconds: what the GPU of check/gpu.txt would need, if nothing counted but the busiest
+/// - model_microseconds: what the GPU of check/gpu.txt would need, if nothing counted but the
+/// busiest
 ///   of: bytes of sectors, turns of shared memory, requests, bytes of sectors of atomics; and its
 ///   time for each launch
 /// @throws BadInput for another name
