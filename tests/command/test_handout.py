@@ -1,4 +1,4 @@
-"""Tests of ./ladder handout: the matcher of functions, what the command refuses, and the proof of an assignment.
+"""Tests of ./ladder handout: what is composed, what the command refuses, and the proof of an assignment.
 
     python3 test_handout.py
 
@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,16 +21,16 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/handout"))
 sys.dont_write_bytecode = True
-try:
-    import assignment as assignments
-except ModuleNotFoundError:
-    print("SKIPPED: Python 3.11 or newer is needed (tomllib)")
-    sys.exit(77)
+import assignment as assignments  # noqa: E402
 import functions  # noqa: E402
 import handout  # noqa: E402
 import proof  # noqa: E402
 import rung_texts  # noqa: E402
 import tree  # noqa: E402
+
+if assignments.tomllib is None:
+    print("SKIPPED: Python 3.11 or newer is needed (tomllib)")
+    sys.exit(77)
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 ALL = os.environ.get("CONVLADDER_HANDOUT_ALL") == "1"
@@ -42,79 +43,6 @@ PROVEN = [*(name for name in assignments.names() if ALL and name != LAST), LAST]
 def composed(name):
     """The handout for everybody. (The tests change none of them.)"""
     return tree.Handout(assignments.read(name))
-
-
-def body(text, declarator):
-    begin, end = functions.body_of(text, declarator)
-    return text[begin:end]
-
-
-class Matcher(unittest.TestCase):
-    def test_the_body_of_one_definition(self):
-        text = "void f(int a);\nvoid f(int a) {\n  g();\n}\nvoid g() { f(1); }\n"
-        self.assertEqual(body(text, "void f("), "\n  g();\n")
-        self.assertEqual(body(text, "g("), " f(1); ")
-
-    def test_braces_that_are_no_code(self):
-        for inside in ('"}"', '"\\"}"', "'}'", "'\\''", 'R"(})"', 'R"x()" } )x"', "// }\n", "/* } */", "20'000 + '}'",
-                       "// it's\n", 'u8"}"', "L'}'", "// goes on \\\n }\n"):
-            text = f"int f() {{ {inside} ; }}\nint g() {{ }}\n"
-            self.assertEqual(body(text, "int f("), f" {inside} ; ", inside)
-
-    def test_branches_of_the_preprocessor(self):
-        text = "void f() {\n#if A\n  if (a) {\n#elif B\n  if (b) {\n#else\n  if (c) {\n#endif\n  }\n}\nvoid g() {}\n"
-        self.assertTrue(body(text, "void f(").endswith("  }\n"))
-        text = "#ifdef A\nvoid f() { 1; }\n#else\nvoid f() { 2; }\n#endif\n"
-        self.assertEqual(body(text, "void f("), " 1; ")
-
-    def test_between_parameters_and_body(self):
-        for between in ("", " const", " noexcept", " const noexcept", " -> std::vector<int>", "\n   "):
-            self.assertEqual(body(f"auto f(int a = g(1)){between} {{ x }}", "auto f("), " x ")
-
-    def test_what_is_no_definition(self):
-        for text in ("", "void f(int);", "void g() { f(1); }", "void other_f() { }", "// void f() { }", '"void f() { }"',
-                     "launch(f, {1, 2});"):
-            with self.assertRaises(functions.Mismatch, msg=text):
-                functions.body_of(text, "f(")
-
-    def test_two_definitions(self):
-        with self.assertRaisesRegex(functions.Mismatch, "matches 2 definitions"):
-            functions.body_of("void f(int) {}\nvoid f(float) {}\n", "void f(")
-
-    def test_brackets_that_do_not_match(self):
-        for text in ("void f() {", "void f() { ( } )", "void f( {}"):
-            with self.assertRaises(functions.Mismatch):
-                functions.body_of(text, "void f(")
-
-    def test_the_block_behind_a_statement(self):
-        text = "void f() {\n  for (int c = 0;  c < C; ++c) {\n    g({c});\n  }\n}\n"
-        begin, end = functions.block_behind(text, "for (int c = 0; c < C; ++c)")
-        self.assertEqual(text[begin:end], "\n    g({c});\n  ")
-        for statement in ("for (int d = 0; d < C; ++d)", "while (true)"):
-            with self.assertRaisesRegex(functions.Mismatch, "stands no times"):
-                functions.block_behind(text, statement)
-
-    def test_every_function_of_every_rung_is_found_again(self):
-        # What stands between the braces of a kernel, put into its place, changes nothing.
-        for path in sorted((ROOT / "cuda_naive").rglob("*.cu")):
-            text = path.read_text()
-            self.assertEqual(len(functions.code_of(text)), len(text))
-            if "\nDeclined supports(" not in text:
-                continue
-            begin, end = functions.body_of(text, "Declined supports(")
-            self.assertEqual((text[begin - 1], text[end]), ("{", "}"), path)
-
-
-class Paragraphs(unittest.TestCase):
-    TEXT = "/// @file a.cu\n///\n/// **Idea.** One.\n/// **Expect.** Two\n/// and a **word.**\n/// **Try.** Three.\nint a;\n"
-
-    def test_one_is_taken_out(self):
-        self.assertEqual(rung_texts.without_paragraphs(self.TEXT, ["Expect"]),
-                         "/// @file a.cu\n///\n/// **Idea.** One.\n/// **Try.** Three.\nint a;\n")
-
-    def test_one_that_is_not_there(self):
-        with self.assertRaises(functions.Mismatch):
-            rung_texts.without_paragraphs(self.TEXT, ["Costs"])
 
 
 class Composition(unittest.TestCase):
@@ -192,6 +120,14 @@ class Composition(unittest.TestCase):
             for blank in manifest["blanks"]:
                 line = made.files[blank["file"]].decode().split("\n")[blank["line"] - 1]
                 self.assertIn(f'NOT_WRITTEN("{blank["exercise"]} {blank["function"]}");', line)
+
+    def test_pages_tell_how_long_the_bodies_are(self):
+        for name in assignments.names():
+            page = composed(name).files["handout.md"].decode()
+            told = dict(re.findall(r"^\| ([\d.]+) \|.*\| (\d+) \|$", page, re.MULTILINE))
+            for title, text in composed(name).bodies.items():
+                if (exercise := title.split()[0]) in told:
+                    self.assertEqual(int(told[exercise]), len(text.strip("\n").split("\n")), f"{name}: {title}")
 
     def test_nothing_points_to_this_machine(self):
         for name in assignments.names():
@@ -328,6 +264,33 @@ class Command(unittest.TestCase):
         self.assertEqual(status, FAILED)
         self.assertIn("a line of the solution", err)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["key"])
+
+    def test_what_was_proven_is_not_proven_again(self):
+        made, calls = composed("a3_tile_and_halo"), []
+
+        def prove_anew(one, say):
+            calls.append(one)
+            return {"roundtrip": True}
+        with mock.patch.object(proof, "PROVEN", self.folder / "proven"), \
+                mock.patch.object(proof, "prove_anew", prove_anew):
+            said = []
+            for one in (made, made, tree.Handout(made.assignment, b"k" * 32, "somebody")):
+                self.assertEqual(proof.prove(one, said.append), {"roundtrip": True})
+            self.assertEqual(len(said), 3 - len(calls))
+            before, other = len(calls), tree.Handout(made.assignment)
+            other.add("core/text.hpp", "// another one\n")
+            proof.prove(other, said.append)
+            self.assertEqual(len(calls), before + 1)
+
+    def test_rounds_leave_each_rung_one_blank(self):
+        for name in assignments.names():
+            assignment = assignments.read(name)
+            rounds = proof.rounds_of(assignment)
+            self.assertEqual(sorted(blank.title for blanks in rounds for blank in blanks),
+                             sorted(blank.title for blank in assignment.blanks))
+            for blanks in rounds:
+                rungs = [assignment.rung_of(blank) for blank in blanks]
+                self.assertEqual(len(rungs), len(set(rungs)))
 
     def test_an_update_keeps_what_the_student_wrote(self):
         old = self.folder / "old"
