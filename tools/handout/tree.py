@@ -196,15 +196,14 @@ class Handout:
         lines = ["# The cases: name, rung, problem. F3.p2 is the second public case of family 3; c1 is counted."]
         lines += [f"{name} {rung} {words}" for name, rung, words in self.assignment.cases]
         cases = "\n".join(lines) + "\n"
-        self.add("check/cases.txt", cases)
         if self.assignment.expected:
             self.add("expected/answers.txt", golden.answers(cases, closure))
-        budgets = [f"{mark.id} {mark.case} {mark.counter} {mark.full}" for mark in self.assignment.marks
-                   if mark.kind == "counter"]
-        self.add("check/budgets.txt", "".join(line + "\n" for line in budgets))
+        lines = ["# What is counted: id, case, counter, and the most that full marks allow.",
+                 *(f"budget {mark.id} {mark.case} {mark.counter} {mark.full}" for mark in self.assignment.marks
+                   if mark.kind == "counter")]
+        self.add("check/cases.txt", cases + ("\n".join(lines) + "\n" if lines[1:] else ""))
         if any(mark.counter == "model_microseconds" for mark in self.assignment.marks):
             self.add("check/gpu.txt", "".join(f"{name} {value}\n" for name, value in gpu().items() if name != "name"))
-        self.add("check/submit.txt", "".join(path + "\n" for path in self.assignment.submit))
 
     def _add_hunt(self):
         rung = self.assignment.hunt_rung

@@ -50,7 +50,7 @@ struct Budget {
 };
 
 std::vector<Case> read_cases();      ///< check/cases.txt
-std::vector<Budget> read_budgets();  ///< check/budgets.txt
+std::vector<Budget> read_budgets();  ///< Likewise.
 
 /// Something that must hold beside the public cases: a relation between rungs, or a sweep over more
 /// problems than cases have room for.

@@ -1,10 +1,9 @@
-#include "check/options.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <sstream>
 
+#include "check/trial.hpp"
 #include "core/error.hpp"
 
 namespace convladder::check {

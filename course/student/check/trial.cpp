@@ -4,7 +4,6 @@
 #include <array>
 #include <sstream>
 
-#include "check/options.hpp"
 #include "core/error.hpp"
 // Where an assignment has sparse ladders.
 #if __has_include("oracle/made_up_sites.hpp") && !defined(CHECK_WITHOUT_SITES)
