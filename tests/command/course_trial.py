@@ -27,6 +27,7 @@ import diagnosis  # noqa: E402
 import predictions  # noqa: E402
 import simulate  # noqa: E402
 import tree  # noqa: E402
+import trials  # noqa: E402
 
 MOST_FOR_NOTHING = 5
 LEAST_DIAGNOSED = 0.7
@@ -159,7 +160,7 @@ def main():
     for name in options.assignments:
         print(name, flush=True)
         assignment = assignments.read(name)
-        counted = predictions.Counted(assignment, lambda line: print(f"  {line}", flush=True))
+        counted = predictions.Counted(trials.Trials(assignment, tree.PUBLIC_KEY, say=lambda line: print(f"  {line}", flush=True)))
         (folder / name).mkdir(parents=True)
         try_known(assignment, folder / name, options.jobs, counted)
         if options.count:

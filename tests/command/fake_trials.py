@@ -39,8 +39,8 @@ class Trials:
             rungs[rung], counters[rung] = self.rung(rung, text, cases)
         hunt = next((content.decode() for path, content in files.items() if path == "hunt/problem.txt"), None)
         return {"rungs": rungs, "counters": counters, "seconds": {"run": 0.0},
-                "hunt": hunt and {"problem": {"outcome": "differs" if "good" in hunt else "agrees", "detail": ""},
-                                  "mended": {"outcome": "agrees" if "mended" in hunt else "differs", "detail": ""}}}
+                "hunt": hunt and {"problem": {"outcome": "differs" if "good" in hunt else "not_written", "detail": ""},
+                                  "mended": {"outcome": "agrees" if "mended" in hunt else "not_written", "detail": ""}}}
 
     def rung(self, rung, text, wanted):
         said = dict(re.findall(r"// fake: (\S+)(?: (.*))?$", text, re.MULTILINE))

@@ -81,7 +81,7 @@ def gradescope(report):
             "extra_data": {"schema": report["schema"], "assignment": report["assignment"], "version": report["version"],
                            "digest": report["submission"]["digest"], "isolation": report["isolation"]["level"]},
             "leaderboard": [{"name": mark["name"], "value": mark["counter"]["value"], "order": "asc"} for mark in report["marks"]
-                            if mark["counter"] and mark["counter"]["name"].startswith("model_time")
+                            if mark["counter"] and mark["counter"]["name"].startswith("model_")
                             and mark["counter"]["value"] is not None]}
 
 

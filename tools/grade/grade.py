@@ -193,7 +193,7 @@ def grade(options):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadInput(f"out = {out}: somebody grades into it just now") from None
-        counted = predictions.Counted(assignment, say)
+        counted = predictions.Counted(made)
         kept = diagnosis.Kept(assignment, key, counted.about, made)
         with batch.saying(say, f"Trying the project's own rungs (isolation: {made.isolation['level']})"):
             kept.reference()

@@ -219,12 +219,15 @@ class Marker:
         mended = found["mended"]["outcome"] == "agrees"
         lines = []
         if not shows:
-            lines.append("hunt/problem.txt: " + (found["problem"]["detail"] or "the file with the bug agrees on this problem"))
+            lines.append("hunt/problem.txt: " + self.words_of_hunt(found["problem"], "the file with the bug is right on this problem"))
         if not mended:
-            lines.append("the file that you mended: " + (found["mended"]["detail"] or
-                                                         FAILED_NAMES.get(found["mended"]["outcome"], "differs")))
+            lines.append("the file to be mended: " + self.words_of_hunt(found["mended"], "it is not right yet"))
         score = round(mark.points * (HUNT_SHARES["problem"] * shows + HUNT_SHARES["mended"] * mended), 2)
         return mark.points if shows and mended else score, "\n".join(lines)
+
+    @staticmethod
+    def words_of_hunt(found, otherwise):
+        return NOT_WRITTEN if found["outcome"] == "not_written" else found["detail"] or otherwise
 
     def manual(self, mark):
         return None, "a person gives these points"

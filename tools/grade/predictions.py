@@ -1,18 +1,20 @@
 """Whose handout a submission is, the numbers that it predicts, and what is counted."""
-import fcntl
 import hashlib
 import json
 import math
+import os
 import re
 import subprocess
 
-from assignment import ROOT, source_of
+from assignment import COURSE, ROOT, source_of
 from marks import NOT_WRITTEN, Prediction
-from tree import Draw, Handout, predictions_of
+from submission import MANIFEST
+from tree import Draw, closure, predictions_of
 
 FILE = "predictions.json"
 EVERYBODY = "everybody"  # whose handout one is that was made without --student
 BUILD = ROOT / "build/grade"
+NEEDED_BY_PROBLEMS = ["core/conv2d_problem.hpp", "core/im2col_problem.hpp", "core/tile_map_problem.hpp"]
 
 
 class CannotCount(Exception):
@@ -88,60 +90,66 @@ def predictions(assignment, key, student, files, count):
 
 
 class Counted:
-    """Counts the project's own rungs, by the microscope of a student's build with the bodies back in it.
+    """Counts the project's own rungs, with the judge's microscope. What was counted once is kept."""
 
-    What was counted once is kept, by what it was counted of.
-    """
-
-    def __init__(self, assignment, say):
-        self.assignment, self.say = assignment, say
-        self.folder = BUILD / assignment.name / "counted"
-        handout = Handout(assignment)
-        self.files = handout.files | {path: text.encode() for path, text in handout.solution().items()}
-        sources = [(path, content) for path, content in sorted(self.files.items()) if path.endswith((".cu", ".cuh", ".cpp", ".hpp"))]
-        self.about = hashlib.sha256(repr(sources).encode()).hexdigest()
+    def __init__(self, trials):
+        self.trials = trials
+        self.folder = BUILD / trials.assignment.name / "counted"
+        self.about = about(trials)
 
     def __call__(self, counter, rung, problem):
-        about = hashlib.sha256(f"{self.about}|{counter}|{rung}|{problem}".encode()).hexdigest()
-        kept = self.folder / f"{about}.json"
+        asked = hashlib.sha256(f"{self.about}|{counter}|{rung}|{problem}".encode()).hexdigest()
+        kept = self.folder / f"{asked}.json"
         if not kept.is_file():
-            self.build()
-            counted = self.count(counter, rung, problem)
-            temporary = kept.with_suffix(f".{id(self)}.new")
+            number = number_of_problem if counter.startswith("problem.") else self.count
+            counted = number(counter, rung, problem)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            temporary = kept.with_suffix(f".{os.getpid()}")
             temporary.write_text(json.dumps(counted))
             temporary.rename(kept)
         return json.loads(kept.read_text())
 
-    def build(self):
-        tree = self.folder / "tree"
-        tree.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            state = self.folder / "built"
-            if state.is_file() and state.read_text() == self.about:
-                return
-            self.say("Building the microscope for predictions")
-            for path, content in self.files.items():
-                file = tree / path
-                if not file.is_file() or file.read_bytes() != content:
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(content)
-            self.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja"])
-            self.run(["ninja", "-C", tree / "build", "microscope"])
-            state.write_text(self.about)
-
     def count(self, counter, rung, problem):
-        said = self.run([self.folder / "tree/build/microscope", "count", counter, rung, *problem.split()])
-        return float(said)
+        found = self.trials.count_right(rung, problem, [counter])
+        if found["outcome"] != "agrees":
+            raise CannotCount(f"the project's own {rung} cannot be counted on {problem}: {found['outcome']} {found['detail']}")
+        return found["counters"][counter]
 
-    @staticmethod
-    def run(command):
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-        if done.returncode != 0:
-            lines = (done.stdout + done.stderr).strip().split("\n")
-            first = next((line for line in lines if re.search("error", line)), lines[-1])
-            raise CannotCount(f"predictions cannot be counted: {first[:300]}")
-        return done.stdout
+
+def about(trials):
+    """A digest of what results depend on, beside what is handed in: the handout, the project's rungs, the judge, the compiler."""
+    judge = sorted(path for folder in ("course/grader", "tools/grade") for path in (ROOT / folder).iterdir() if path.is_file())
+    parts = [(path, content) for path, content in sorted(trials.skeleton.items()) if path != MANIFEST]
+    parts += sorted(trials.right.items()) + [(path.name, path.read_bytes()) for path in judge] + [compiler()]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def compiler():
+    return subprocess.run([os.environ.get("CXX", "c++"), "--version"], capture_output=True, text=True).stdout.split("\n")[0]
+
+
+def number_of_problem(number, rung, problem):
+    """What number_of_problem.cpp prints, which is compiled the first time."""
+    student = COURSE / "student"
+    sources = sorted(path for path in closure(["tools/grade/number_of_problem.cpp", *NEEDED_BY_PROBLEMS]) if path.endswith(".cpp"))
+    files = [ROOT / path for path in sources] + [student / "check/options.cpp", student / "check/trial.cpp"]
+    made = BUILD / f"number_of_problem_{hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
+    if not made.is_file():
+        BUILD.mkdir(parents=True, exist_ok=True)
+        temporary = made.with_suffix(f".{os.getpid()}")
+        run([os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-DCHECK_WITHOUT_SITES", "-I", ROOT, "-I", student,
+             "-I", ROOT / "cuda_on_cpu/include", *files, "-o", temporary])
+        temporary.rename(made)
+    return float(run([made, rung.split("/")[1], number, *problem.split()]))
+
+
+def run(command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip().split("\n")
+        first = next((line for line in lines if re.search("error|undefined reference", line)), lines[-1])
+        raise CannotCount(f"predictions cannot be counted: {first[:300]}")
+    return done.stdout
 
 
 def project_files(assignment):

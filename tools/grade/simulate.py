@@ -24,6 +24,7 @@ import assignment as assignments  # noqa: E402
 import diagnosis  # noqa: E402
 import functions  # noqa: E402
 import predictions  # noqa: E402
+import trials  # noqa: E402
 from assignment import COURSE, BadInput  # noqa: E402
 from handout import key_of  # noqa: E402
 from tree import Handout  # noqa: E402
@@ -251,7 +252,7 @@ def main():
         if options.dir.exists() and any(options.dir.iterdir()):
             raise BadInput(f"dir = {options.dir}: is not empty")
         options.dir.mkdir(parents=True, exist_ok=True)
-        counted = predictions.Counted(assignment, say) if options.counted else None
+        counted = predictions.Counted(trials.Trials(assignment, key_of(options.key), say=say)) if options.counted else None
         truth = simulate(assignment, options.dir, options.count, options.seed, key_of(options.key), counted)
         if options.truth:
             options.truth.write_text(json.dumps(truth, indent=1) + "\n")
