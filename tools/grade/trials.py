@@ -237,6 +237,12 @@ class Trials:
 
     # --- What the project's own rungs do
 
+    def count_right(self, rung, words, counters):
+        """{outcome, detail, counters: {name: number}} of the project's own rung on a problem."""
+        worker = self._kept_workers(rung, self.right[source_of(rung)])[1]
+        with Judge(self.build / "judge", self.isolation["level"], self.folder) as judge:
+            return judge.ask("counted", worker, rung, words, 0, 0, counters)
+
     def _kept_workers(self, rung, text):
         """Workers of a file of ours, made once."""
         tree = {path: content for path, content in self.skeleton.items() if path != "handout.json"}
