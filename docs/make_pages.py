@@ -18,6 +18,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 """
 
 import argparse
+import html
 import json
 import pathlib
 import re
@@ -28,6 +29,7 @@ import benchmark_run
 import benchmark_tables
 import counted_tables
 import coverage_tables
+import planted_races  # in tools/inspect, which counted_tables has put on the path
 import profile_tables
 import traffic_tables
 import waste_tables
@@ -44,6 +46,7 @@ class Pages:
         self.hashes = hashes
         self.benchmarks = benchmark_run.newest_run(root)
         self.counts = counted_tables.expect.read_record()
+        self.profile = profile_tables.Profile()
         self.coverage = coverage_tables.newest_report(root)
         self.root = root
         self.out = out
@@ -199,6 +202,14 @@ class Pages:
             lines.append(f"| {self.link(rung)} | {name.replace('_', ' ')} | {teaches} |")
         return lines
 
+    def planted_races(self):
+        """What the microscope says of those where something is missing that orders threads."""
+        lines = ["| mistake, in a copy of | race | one thread | another |", "|---|---|---|---|"]
+        for name, seen in planted_races.read_record().items():
+            what = f"{seen['kind']} in {seen['array']}" + (f" ({seen['why']})" if seen["why"] else "")
+            lines.append(f"| {name.replace('_', ' ')}, {self.link(seen['rung'])} | {what} | {code(seen['first'])} | {code(seen['second'])} |")
+        return lines
+
     def verified(self):
         """The last run of the suite on a GPU."""
         path = self.root / "tests" / "verified_on_gpu.json"
@@ -280,7 +291,8 @@ class Pages:
             "non finite": self.non_finite,
             "traffic": self.traffic,
             "ladders' problems": counted_tables.problems,
-            "microscope and profiler": lambda: profile_tables.beside_profile(self.root),
+            "microscope and profiler": self.profile.agreement,
+            "races of planted bugs": self.planted_races,
             "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,
             "reading paths": self.paths.overview,
@@ -293,6 +305,11 @@ class Pages:
             places = self.paths.places(f"page {name.group(1)}")
             page += "\n---\n" * bool(places) + "".join(f"\n{path}: {place}.\n" for path, place in places)
         return benchmark_tables.filled(page, self.benchmarks, None, path)
+
+
+def code(line):
+    """A line of a program, in a cell of a table."""
+    return f"<code>{html.escape(line).replace('|', '&#124;')}</code>"
 
 
 def planted_bugs(root):

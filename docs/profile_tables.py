@@ -1,28 +1,62 @@
-"""The microscope's counts beside a profiler's (benchmarks/counters/), for the page of the microscope."""
+"""The microscope's counts beside a profiler's (benchmarks/counters/), for the pages of the microscope and of rungs."""
 
+import collections
 import json
 
+from counted_tables import expect  # its folder is on the path then
+import counter_differences as differences
 
-def beside_profile(root):
-    """Nothing, if they have not been compared."""
-    file = root / "benchmarks/counters/comparison.json"
-    if not file.is_file():
-        return []
-    result = json.loads(file.read_text())
-    record = json.loads((file.parent / result["profile"]).read_text())
-    micro = [pair for counters in result["microbenchmarks"].values() for pair in counters.values()]
-    equal = sum(ours == theirs for ours, theirs in micro)
-    rows = {}
-    for rung, seen in result["rungs"].items():
+
+class Profile:
+    """A committed profile of a GPU, and what the microscope has counted of the same."""
+
+    def __init__(self):
+        self.comparison = json.loads(differences.COMPARISON.read_text())
+        self.record = json.loads((differences.FOLDER / self.comparison["profile"]).read_text())
+        self.entries = {(entry["rung"], entry["counter"]): entry for entry in differences.read()}
+
+    def machine(self):
+        return (f"{self.record['gpu']} (driver {self.record['driver']}, toolkit {self.record['toolkit']},"
+                f" {self.record['date']})")
+
+    def agreement(self):
+        """How far both agree, counter by counter, and why where they do not."""
+        micro = [pair for counters in self.comparison["microbenchmarks"].values() for pair in counters.values()]
+        rungs = self.comparison["rungs"]
+        pairs = [(rung, counter) for rung, seen in rungs.items() for counter in seen["counters"]]
+        within = len(pairs) - len(self.entries)
+        tolerance = f"{differences.TOLERANCE:.0%}"
+        far = collections.Counter(counter for _, counter in self.entries)
+        lines = [f"On an {self.machine()}, {sum(ours == theirs for ours, theirs in micro)} of {len(micro)} counters of the"
+                 f" {len(self.comparison['microbenchmarks'])} microbenchmarks are equal. Of {len(pairs)} counters of the"
+                 f" {len(rungs)} CUDA rungs, each on one problem, {within} ({within / len(pairs):.0%}) are within {tolerance}"
+                 f" of the profiler's. The other {len(self.entries)} are listed in `benchmarks/counters/differences.json`,"
+                 " each with its cause.", "",
+                 f"| counter | rungs | within {tolerance} |", "|---|---:|---:|"]
+        for counter, count in collections.Counter(counter for _, counter in pairs).items():
+            lines.append(f"| {counter} | {count} | {count - far[counter]} |")
+        lines += ["", "| why they differ | counters | rungs | for instance (the microscope's / the profiler's) |", "|---|---:|---:|---|"]
+        for cause, words in differences.CAUSES.items():
+            entries = [entry for entry in self.entries.values() if entry["cause"] == cause]
+            if entries:
+                one = entries[0]
+                lines.append(f"| **{cause}**: {words} | {len(entries)} | {len({entry['rung'] for entry in entries})}"
+                             f" | {one['rung'].split('/', 1)[1]}, {one['counter']}, {one['ours']:,} / {one['profiler']:,}:"
+                             f" {one['because']} |")
+        return lines
+
+    def of_rung(self, rung, is_stale):
+        """What was counted of a rung beside what the profiler measured. @param is_stale whether a row {rung, source_hash}
+        is of another source than today's"""
+        seen = self.comparison["rungs"].get(rung)
+        if not seen or not seen["counters"]:
+            return []
+        lines = [f"On `{seen['options']}`, beside the profile of an {self.machine()}:", "",
+                 "| counter | counted | profiler | why they differ |", "|---|---:|---:|---|"]
         for counter, (ours, theirs) in seen["counters"].items():
-            rows.setdefault(counter, []).append((rung, ours, theirs))
-    lines = [f"On an {record['gpu']} (driver {record['driver']}, toolkit {record['toolkit']}, {record['date']}), "
-             f"{equal} of {len(micro)} counters of the {len(result['microbenchmarks'])} microbenchmarks are equal. "
-             f"Of the {len(result['rungs'])} rungs, each on one problem:", "",
-             f"| counter | rungs | within {result['tolerance']:.0%} | further away |", "|---|---:|---:|---|"]
-    for counter, seen in rows.items():
-        far = sorted((abs(ours - theirs) / max(ours, theirs), rung, ours, theirs) for rung, ours, theirs in seen
-                     if abs(ours - theirs) > result["tolerance"] * max(ours, theirs))
-        examples = [f"{rung.split('/', 1)[1]} {ours:,} / {theirs:,}" for _, rung, ours, theirs in reversed(far[-3:])]
-        lines.append(f"| {counter} | {len(seen)} | {len(seen) - len(far)} | {'; '.join(examples)} |")
-    return lines
+            entry = self.entries.get((rung, counter))
+            why = f"{entry['cause']}: {entry['because']}" if entry else ""
+            lines.append(f"| {counter} | {ours:,} | {theirs:,} | {why} |")
+        if is_stale({"rung": rung, "source_hash": seen["source_hash"]}):
+            lines += ["", "**Stale**: the rung has changed since the profile was taken."]
+        return [*lines, ""]

@@ -230,13 +230,14 @@ class RungPages:
         ]
 
     def counted(self, row):
-        """What the header predicts line by line, beside what the microscope has counted."""
+        """What the header predicts line by line, beside what the microscope has counted; and that beside a profiler's."""
         entry = self.pages.counts.get(row["rung"])
         table = counted_tables.of_rung(self.pages.root, row, entry)
-        if not table:
+        profile = self.pages.profile.of_rung(row["rung"], self.pages.is_stale)
+        if not table and not profile:
             return []
         stale = ["**Stale**: the rung has changed since it was counted.", ""] if entry and self.pages.is_stale(entry | row) else []
-        return ["**Counted** by the \\ref microscope \"microscope\":", "", *table, *stale]
+        return ["**Counted** by the \\ref microscope \"microscope\":", "", *table, *stale, *profile]
 
     def measured(self, row, expected):
         """What was measured on one problem, to stand beside what was `expected`."""

@@ -13,6 +13,9 @@
 - a rung's file and a rung's header are short, and the simplest kernel needs little of core;
 - a CUDA rung's header predicts numbers (`@expect`), and they are those that were counted of its present source,
   and not all of them as true of the rung before it (tools/inspect/expect.py);
+- what the microscope counts of a rung is what a profiler has counted, or benchmarks/counters/differences.json says why
+  not (tools/inspect/counter_differences.py), and what it says of planted bugs was said of them as they are now
+  (tools/inspect/planted_races.py);
 - no time that was measured is typed into a rung's file or into its notebook (docs/ladders/LADDER/RUNG.md), whose
   numbers come from the newest committed run;
 - README.md's table of ladders is the rung table's, and its chart of times the newest committed run's (--fix
@@ -34,8 +37,10 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "tools/inspect")]
 sys.dont_write_bytecode = True
 import benchmark_pictures  # noqa: E402
 import benchmark_run  # noqa: E402
+import counter_differences  # noqa: E402
 import expect  # noqa: E402
 import likeness  # noqa: E402
+import planted_races  # noqa: E402
 from draw_pictures import Picture  # noqa: E402
 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
@@ -357,7 +362,10 @@ def main(arguments):
     check_rungs(rows, fix)
     check_steps(rows)
     check_lengths(rows)
-    problems.extend(expect.problems_of(rows, expect.hashes_of(pathlib.Path(program).resolve().parents[1])))
+    hashes = expect.hashes_of(pathlib.Path(program).resolve().parents[1])
+    problems.extend(expect.problems_of(rows, hashes))
+    problems.extend(planted_races.problems_of(hashes))
+    problems.extend(counter_differences.problems_of_record())
     check_readme(rows, fix)
     check_versions()
     for line in problems:

@@ -64,9 +64,6 @@ TABLES = {
     "gemm": (Table(PROBLEMS["gemm"], 128 * 128 * 64, ("a", "b")),),
 }
 
-# The ladders of whose CUDA rungs each has its lines. In rulebook, 15 of 19 have.
-COMPLETE = [ladder for ladder in PROBLEMS if ladder != "rulebook"]
-
 # Rungs whose counts are those of the rung before, and why.
 ALIKE = {
     "cuda_optimized/col2im/col2im_strided_steps": "it saves divisions and steps of a loop, in which nothing was loaded",
@@ -279,7 +276,7 @@ def problems_of(rungs, hashes):
         mine, entry = lines.get(rung["rung"]), record.get(rung["rung"])
         if mine is None:
             continue
-        if len({line.counter for line in mine if line.counter != "races"}) < FEWEST_LINES and rung["ladder"] in COMPLETE:
+        if len({line.counter for line in mine if line.counter != "races"}) < FEWEST_LINES:
             found.append(f"{rung['source']}: has {len(mine)} lines @expect; there must be {FEWEST_LINES} with counters of their"
                          " own, beside races (docs/microscope.md)")
         if mine and is_stale(entry, hashes[rung["source"]], wanted(rung, rungs, lines)):

@@ -1,0 +1,84 @@
+"""Where the microscope's counts of rungs are not a profiler's, and why: benchmarks/counters/differences.json.
+
+Of each counter of a rung that is not within TOLERANCE, the file has both numbers, their ratio, and a cause of CAUSES.
+compare_counters.py writes the numbers; the cause is a person's, who has looked at the kernel and at what nvcc makes of
+it, and `because` says what was seen.
+"""
+import json
+import pathlib
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "counters"
+COMPARISON = FOLDER / "comparison.json"
+DIFFERENCES = FOLDER / "differences.json"
+TOLERANCE = 0.05
+
+CAUSES = {
+    "merged": "accesses to neighbours that are written one by one become one wider instruction",
+    "kept": "what is written as a load again and again is loaded once, and kept in a register",
+    "split": "the compiler makes several instructions of one access to a vector or a struct",
+    "predicated": "a warp executes instructions in which none of its lanes takes part; the microscope counts those with a lane",
+    "divergence": "lanes that took different ways meet again later than in the order of the source, or not at all",
+    "atomics with a result": "the profile has no requests of atomics whose result is used, though it has their sectors",
+    "tensor cores": "the profiler counts what wgmma reads of shared memory; the microscope checks it, and does not count",
+    "unseen structs": "g++ does not tell of loads of a struct that is passed by value, nor of stores of one that a function returns",
+    "turns of copies": "asynchronous copies take more turns in the profile than their places in shared memory need, by a"
+                       " rule that is not known; their requests and sectors agree",
+    "turns of wide loads": "of loads of 16 bytes the profiler reckons with fewer turns than groups of 8 lanes, by a rule that"
+                           " the microbenchmarks do not show",
+    "not found": "looked for, and not found",
+}
+
+
+def differs(ours, theirs):
+    return abs(ours - theirs) > TOLERANCE * max(ours, theirs)
+
+
+def differing(comparison):
+    """{(rung, counter): (ours, theirs)} of the pairs that are not within the tolerance."""
+    return {(name, counter): tuple(pair) for name, rung in comparison["rungs"].items()
+            for counter, pair in rung["counters"].items() if differs(*pair)}
+
+
+def read():
+    return json.loads(DIFFERENCES.read_text()) if DIFFERENCES.exists() else []
+
+
+def refreshed(comparison):
+    """Writes the file with the numbers of a comparison, and returns its entries. Causes are kept; a new difference has
+    none yet."""
+    old = {(entry["rung"], entry["counter"]): entry for entry in read()}
+    entries = []
+    for (rung, counter), (ours, theirs) in differing(comparison).items():
+        before = old.get((rung, counter), {})
+        entries.append({"rung": rung, "counter": counter, "ours": ours, "profiler": theirs, "ratio": ratio(ours, theirs),
+                        "cause": before.get("cause"), "because": before.get("because")})
+    DIFFERENCES.write_text(text_of(entries))
+    return entries
+
+
+def ratio(ours, theirs):
+    return round(ours / theirs, 3) if theirs else None
+
+
+def problems_of(comparison, entries):
+    """Each a sentence about a difference that is not listed with its cause, or about an entry that is none."""
+    found, differences = [], differing(comparison)
+    for entry in entries:
+        pair, name = differences.pop((entry["rung"], entry["counter"]), None), f"{entry['rung']}, {entry['counter']}"
+        if pair is None:
+            found.append(f"{name}: listed, but within {TOLERANCE:.0%}, or listed twice")
+            continue
+        if (entry["ours"], entry["profiler"], entry["ratio"]) != (*pair, ratio(*pair)):
+            found.append(f"{name}: lists other numbers than {pair[0]} and {pair[1]}")
+        if entry["cause"] not in CAUSES or not entry["because"]:
+            found.append(f"{name}: {pair[0]} here, {pair[1]} in the profile, and no cause")
+    return found + [f"{rung}, {counter}: {ours} here, {theirs} in the profile, but not listed"
+                    for (rung, counter), (ours, theirs) in differences.items()]
+
+
+def problems_of_record():
+    return problems_of(json.loads(COMPARISON.read_text()), read())
+
+
+def text_of(value):
+    return json.dumps(value, indent=1) + "\n"
