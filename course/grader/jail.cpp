@@ -1,5 +1,6 @@
 /// @file jail.cpp
-/// @brief Runs a compiler on a student's file, where it can read and write what it must, and no more.
+/// @brief Runs a compiler on a student's file, where it can read and write what it must, and no
+/// more.
 ///
 ///     jail LEVEL CPU_SECONDS [--read PATH]... [--write FOLDER]... -- PROGRAM [ARGUMENT...]
 #include <unistd.h>

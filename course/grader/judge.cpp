@@ -34,6 +34,7 @@ namespace convladder::grader {
 namespace {
 
 constexpr double kWallSeconds = 30;
+constexpr std::uint64_t kCpuSeconds = 10, kCpuSecondsWatched = 40;  // under the microscope, all is slow
 constexpr std::size_t kMostDetail = 600;  // characters
 constexpr double kMostInputBytes = 64e6;  // of a problem that a student has written
 
@@ -57,8 +58,10 @@ std::string tidy(const std::string& text) {
   std::string kept;
   for (const char c : text) {
     if (kept.size() == kMostDetail) return kept + " ...";
-    if (c == '\n') kept += ' ';
-    else if (c >= ' ' && c <= '~') kept += c;
+    if (c == '\n')
+      kept += ' ';
+    else if (c >= ' ' && c <= '~')
+      kept += c;
   }
   while (kept.ends_with(' ')) kept.pop_back();
   return kept;
@@ -92,8 +95,14 @@ Request read_request(const std::string& line) {
   std::istringstream in(line);
   for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
   fields.resize(9);
-  return {fields[0], fields[1], fields[2], fields[3], fields[4], std::stoull(fields[5]),
-          static_cast<std::uint32_t>(std::stoul(fields[6])), fields[7],
+  return {fields[0],
+          fields[1],
+          fields[2],
+          fields[3],
+          fields[4],
+          std::stoull(fields[5]),
+          static_cast<std::uint32_t>(std::stoul(fields[6])),
+          fields[7],
           fields[8].empty() ? 0 : std::stoll(fields[8])};
 }
 
@@ -164,7 +173,8 @@ std::size_t result_bytes(const Case& one) {
   std::size_t bytes = std::size_t{256} << 10;
   for (const Expected& expected : one.comparison->expected())
     bytes += 2 * static_cast<std::size_t>(element_count(expected.spec.shape)) *
-                 size_of(expected.spec.dtype) + 4096;
+                 size_of(expected.spec.dtype) +
+             4096;
   return bytes;
 }
 
@@ -253,16 +263,18 @@ Answer run(const Case& one, const Request& request, Policy policy, const Offers&
   require(program.number() >= 0, "worker", request.worker, "cannot be opened");
   require(symbols.number() >= 0, "symbols", request.symbols, "cannot be opened");
   policy.program = program.number();
+  policy.cpu_seconds = request.counters.empty() ? kCpuSeconds : kCpuSecondsWatched;
   const int files[] = {problem->file(), result.file(), symbols.number()};
-  const Ended ended = run_shut_in(policy, offers, files, kWallSeconds);
+  const double wall_seconds = kWallSeconds + static_cast<double>(policy.cpu_seconds - kCpuSeconds);
+  const Ended ended = run_shut_in(policy, offers, files, wall_seconds);
   if (ended.status == 125) throw std::runtime_error("the worker " + ended.text);
 
   // A copy: the worker and all that it started are gone, but nothing here needs to rely on it.
   const std::vector<std::byte> bytes(result.bytes().begin(), result.bytes().end());
   Answer answer;
   if (ended.timed_out) {
-    answer = {"timeout", text("of ", policy.cpu_seconds, " s of computing, or ", kWallSeconds,
-                              " s of waiting")};
+    answer = {"timeout", text("more than ", policy.cpu_seconds, " s of computing, or ",
+                              wall_seconds, " s in all")};
   } else if (ended.too_much_text) {
     answer = {"crashed", "printed more than 64 KiB"};
   } else if (std::memcmp(bytes.data(), nonce.data(), nonce.size()) != 0) {
@@ -307,12 +319,12 @@ int judge_all(const Policy& policy, const Offers& offers) {
     } catch (const BadInput& error) {
       answer = {"bad_problem", error.what()};
     }
-    std::printf("{\"id\": %s, \"outcome\": %s, \"detail\": %s, \"counters\": %s, \"footprint\": %s, "
-                "\"races\": %s, \"unwritten\": %s, \"cpu_seconds\": %.3f}\n",
-                quoted(request.id).c_str(), quoted(answer.outcome).c_str(),
-                quoted(answer.detail).c_str(), json(answer.counters).c_str(),
-                json(answer.footprint).c_str(), json(answer.races).c_str(),
-                json(answer.unwritten).c_str(), answer.cpu_seconds);
+    std::printf(
+        "{\"id\": %s, \"outcome\": %s, \"detail\": %s, \"counters\": %s, \"footprint\": %s, "
+        "\"races\": %s, \"unwritten\": %s, \"cpu_seconds\": %.3f}\n",
+        quoted(request.id).c_str(), quoted(answer.outcome).c_str(), quoted(answer.detail).c_str(),
+        json(answer.counters).c_str(), json(answer.footprint).c_str(), json(answer.races).c_str(),
+        json(answer.unwritten).c_str(), answer.cpu_seconds);
     std::fflush(stdout);
   }
   return 0;

@@ -51,7 +51,8 @@ const Table& table() {
         continue;
       }
       namespace microscope = cuda_on_cpu::microscope;
-      const microscope::Variable variable{number, microscope::short_name(microscope::demangled(name))};
+      const microscope::Variable variable{number,
+                                          microscope::short_name(microscope::demangled(name))};
       (kind == "thread_local" ? made.variables.thread_local_ones : made.variables.others)
           .emplace(at, variable);
       if (kind == "thread_local") made.shared[name] = number;

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,14 @@ void end_all_children() {
     const pid_t ended = waitpid(-1, nullptr, 0);
     if (ended < 0 && errno == ECHILD) return;
   }
+}
+
+/// How long a process has been ready to run, and had no processor, because of what runs beside it.
+double seconds_without_processor(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/schedstat");
+  double run = 0, waited = 0;  // ns; where the kernel does not tell, none
+  file >> run >> waited;
+  return file ? 1e-9 * waited : 0;
 }
 
 double seconds(const timeval& time) {
@@ -150,12 +159,13 @@ Ended run_shut_in(const Policy& policy, const Offers& offers, std::span<const in
   check(process.number() >= 0, "pidfd_open");
 
   Ended ended;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(wall_seconds);
+  const auto begin = Clock::now();
   for (bool running = true; running;) {
-    const std::chrono::duration<double, std::milli> left = deadline - Clock::now();
+    const std::chrono::duration<double> passed = Clock::now() - begin;
+    const double left = wall_seconds - (passed.count() - seconds_without_processor(pid));
+    ended.timed_out = left <= 0;
     pollfd waits[] = {{process.number(), POLLIN, 0}, {output.number(), POLLIN, 0}};
-    const int ready = poll(waits, 2, std::max(0, static_cast<int>(left.count())));
-    ended.timed_out = ready == 0;
+    check(poll(waits, 2, 1 + static_cast<int>(1000 * std::max(0.0, left))) >= 0, "poll");
     if (waits[1].revents != 0) {
       char piece[4096];
       const auto count = read(output.number(), piece, sizeof piece);

@@ -48,22 +48,24 @@ class SharedMemory {
 
 /// How a process ended.
 struct Ended {
-  bool timed_out = false;     ///< By the clock outside, or by its limit of CPU time.
+  bool timed_out = false;      ///< By the clock outside, or by its limit of CPU time.
   bool too_much_text = false;  ///< It printed more than kMostText.
-  int signal = 0;             ///< That ended it; 0: none.
-  int status = 0;             ///< Of its exit.
-  std::string text = {};      ///< What it printed; it proves nothing.
-  double cpu_seconds = 0;     ///< Of it, and of what it started.
+  int signal = 0;              ///< That ended it; 0: none.
+  int status = 0;              ///< Of its exit.
+  std::string text = {};       ///< What it printed; it proves nothing.
+  double cpu_seconds = 0;      ///< Of it, and of what it started.
 };
 
-inline constexpr std::size_t kMostText = std::size_t{64} * 1024;  ///< Of a worker's output, in bytes.
+inline constexpr std::size_t kMostText =
+    std::size_t{64} * 1024;  ///< Of a worker's output, in bytes.
 
 /// Makes this process inherit what a worker leaves behind, and none that looks into it.
 void become_keeper(Level level, const Offers& offers);
 
 /// Runs the program shut in, until it and all it started are gone.
 /// @param files descriptors 3, 4 ... of the worker; all others are closed
-/// @param wall_seconds then it is killed
+/// @param wall_seconds then it is killed; time in which others had the processor does not count,
+/// so that a busy machine gives the same result
 /// @throws std::runtime_error if it cannot be started
 Ended run_shut_in(const Policy& policy, const Offers& offers, std::span<const int> files,
                   double wall_seconds);

@@ -145,16 +145,40 @@ class Filter {
 /// know how to take.
 void leave_calls_to_compute() {
   Filter filter;
-  for (const long call : std::initializer_list<long>
-           {SYS_read,          SYS_write,         SYS_writev,        SYS_close,
-        SYS_fstat,         SYS_lseek,         SYS_mmap,          SYS_mprotect,
-        SYS_munmap,        SYS_mremap,        SYS_madvise,       SYS_mincore,
-        SYS_brk,           SYS_rt_sigaction,  SYS_rt_sigprocmask, SYS_rt_sigreturn,
-        SYS_sigaltstack,   SYS_futex,         SYS_set_tid_address, SYS_set_robust_list,
-        SYS_rseq,          SYS_getrandom,     SYS_clock_gettime, SYS_clock_nanosleep,
-        SYS_nanosleep,     SYS_sched_yield,   SYS_sched_getaffinity, SYS_sysinfo,
-        SYS_getpid,        SYS_gettid,        SYS_exit,          SYS_exit_group,
-        SYS_execveat,      SYS_restart_syscall}) {
+  for (const long call : std::initializer_list<long>{SYS_read,
+                                                     SYS_write,
+                                                     SYS_writev,
+                                                     SYS_close,
+                                                     SYS_fstat,
+                                                     SYS_lseek,
+                                                     SYS_mmap,
+                                                     SYS_mprotect,
+                                                     SYS_munmap,
+                                                     SYS_mremap,
+                                                     SYS_madvise,
+                                                     SYS_mincore,
+                                                     SYS_brk,
+                                                     SYS_rt_sigaction,
+                                                     SYS_rt_sigprocmask,
+                                                     SYS_rt_sigreturn,
+                                                     SYS_sigaltstack,
+                                                     SYS_futex,
+                                                     SYS_set_tid_address,
+                                                     SYS_set_robust_list,
+                                                     SYS_rseq,
+                                                     SYS_getrandom,
+                                                     SYS_clock_gettime,
+                                                     SYS_clock_nanosleep,
+                                                     SYS_nanosleep,
+                                                     SYS_sched_yield,
+                                                     SYS_sched_getaffinity,
+                                                     SYS_sysinfo,
+                                                     SYS_getpid,
+                                                     SYS_gettid,
+                                                     SYS_exit,
+                                                     SYS_exit_group,
+                                                     SYS_execveat,
+                                                     SYS_restart_syscall}) {
     filter.allow(call);
   }
 #ifdef SYS_arch_prctl
@@ -167,16 +191,39 @@ void leave_calls_to_compute() {
 
 void leave_calls_to_build() {
   Filter filter;
-  for (const long call : std::initializer_list<long>
-       {SYS_ptrace,        SYS_process_vm_readv, SYS_process_vm_writev, SYS_socket,
-        SYS_socketpair,    SYS_connect,          SYS_bind,              SYS_bpf,
-        SYS_unshare,       SYS_setns,            SYS_mount,             SYS_umount2,
-        SYS_pivot_root,    SYS_chroot,           SYS_keyctl,            SYS_add_key,
-        SYS_request_key,   SYS_perf_event_open,  SYS_userfaultfd,       SYS_init_module,
-        SYS_finit_module,  SYS_delete_module,    SYS_kexec_load,        SYS_open_by_handle_at,
-        SYS_kill,          SYS_tkill,            SYS_reboot,            SYS_swapon,
-        425L /* io_uring_setup */, 426L, 427L,   424L /* pidfd_send_signal */,
-        438L /* pidfd_getfd */}) {
+  for (const long call : std::initializer_list<long>{SYS_ptrace,
+                                                     SYS_process_vm_readv,
+                                                     SYS_process_vm_writev,
+                                                     SYS_socket,
+                                                     SYS_socketpair,
+                                                     SYS_connect,
+                                                     SYS_bind,
+                                                     SYS_bpf,
+                                                     SYS_unshare,
+                                                     SYS_setns,
+                                                     SYS_mount,
+                                                     SYS_umount2,
+                                                     SYS_pivot_root,
+                                                     SYS_chroot,
+                                                     SYS_keyctl,
+                                                     SYS_add_key,
+                                                     SYS_request_key,
+                                                     SYS_perf_event_open,
+                                                     SYS_userfaultfd,
+                                                     SYS_init_module,
+                                                     SYS_finit_module,
+                                                     SYS_delete_module,
+                                                     SYS_kexec_load,
+                                                     SYS_open_by_handle_at,
+                                                     SYS_kill,
+                                                     SYS_tkill,
+                                                     SYS_reboot,
+                                                     SYS_swapon,
+                                                     425L /* io_uring_setup */,
+                                                     426L,
+                                                     427L,
+                                                     424L /* pidfd_send_signal */,
+                                                     438L /* pidfd_getfd */}) {
     filter.deny(call);
   }
   filter.install(SECCOMP_RET_ALLOW);

@@ -45,14 +45,14 @@ enum class Calls {
 struct Policy {
   Level level = Level::sealed;
   Calls calls = Calls::compute;
-  unsigned uid = 0;                     ///< At Level::user and above, of worker processes.
-  std::string empty_root = {};          ///< Likewise: its root folder.
+  unsigned uid = 0;             ///< At Level::user and above, of worker processes.
+  std::string empty_root = {};  ///< Likewise: its root folder.
   std::uint64_t cpu_seconds = 10;
   std::uint64_t data_bytes = std::uint64_t{1} << 30;  ///< Of writable memory.
   std::uint64_t file_bytes = 0;                       ///< Of a file that it writes.
   std::uint64_t open_files = 16;
-  std::uint64_t processes = 0;            ///< 0: it may start none.
-  int program = -1;                       ///< The program's descriptor; -1: by its path.
+  std::uint64_t processes = 0;             ///< 0: it may start none.
+  int program = -1;                        ///< The program's descriptor; -1: by its path.
   std::vector<std::string> readable = {};  ///< Files and folders, to read and to run.
   std::vector<std::string> writable = {};  ///< Folders.
 };

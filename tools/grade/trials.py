@@ -107,7 +107,7 @@ class Trials:
         self.skeleton = handout.files
         self.rungs = assignment.rungs + [rung for rung in [assignment.hunt_rung] if rung and rung not in assignment.rungs]
         self._build(handout)
-        self.isolation = self._isolation(isolation)
+        self.isolation = self._isolation(isolation, json.loads(self._tool([self.build / "judge", "probe"])))
         jail = workers.Jail(self.build / "jail", "limits" if self.isolation["level"] == "limits" else "sealed", self.tree,
                             self.build)
         self.workers = workers.Workers(self.build, self.tree, jail)
@@ -144,8 +144,9 @@ class Trials:
             raise workers.Failed(f"{command[0]}: {(done.stdout + done.stderr)[-3000:]}")
         return done.stdout
 
-    def _isolation(self, wanted):
-        offers = json.loads(self._tool([self.build / "judge", "probe"]))
+    @staticmethod
+    def _isolation(wanted, offers):
+        """What will hold, of what the machine `offers`."""
         has = {"limits": True, "sealed": offers["landlock"] > 0 and offers["seccomp"],
                "user": offers["root"] and offers["seccomp"], "namespace": offers["namespaces"] and offers["seccomp"]}
         level = max((level for level in LEVELS if has[level]), key=LEVELS.index) if wanted == "auto" else wanted

@@ -5,7 +5,7 @@ import subprocess
 import audit
 
 COMPILER_SECONDS = 60
-WALL_SECONDS = 120
+WALL_SECONDS = 600  # of a machine on which much else runs; what counts is the processor's time
 READABLE = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/dev/null", "/dev/urandom")
 FLAGS = ("-std=c++20", "-w", "-fmax-errors=1", "-fdiagnostics-color=never", "-ftemplate-depth=256",
          "-fconstexpr-ops-limit=10000000", "-fconstexpr-loop-limit=100000", "-DNDEBUG")

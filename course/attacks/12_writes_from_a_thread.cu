@@ -1,0 +1,34 @@
+/// @file 12_writes_from_a_thread.cu
+/// @brief A thread goes on writing while the outputs are compared.
+///
+/// Whoever compares in place may see other values than were computed.
+///
+/// Ends as: refused
+/// Behind the audit: ended_early
+#include <thread>
+
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+__global__ void zeros(float* y, std::int64_t count) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count) y[i] = 0;
+}
+
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  std::thread([] {
+    while (true) std::this_thread::yield();
+  }).detach();
+  const std::int64_t count = std::int64_t{conv.N} * conv.K * conv.P * conv.Q;
+  launch(zeros, {blocks_for(count, 256), 256, 0}, arrays.y.as<float>(), count);
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dArrays> direct_tiled = {.run = run};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
