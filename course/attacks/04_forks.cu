@@ -18,7 +18,6 @@ namespace {
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   static_cast<void>(conv), static_cast<void>(arrays);
-
   // Fifty tell as much as all: this file must do no harm where it is let through.
   int children = 0;
   for (int i = 0; i < 50; ++i) {

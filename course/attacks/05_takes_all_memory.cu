@@ -16,7 +16,6 @@ namespace {
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   static_cast<void>(conv), static_cast<void>(arrays);
-
   std::vector<std::vector<char>> all;
   while (true) all.emplace_back(std::size_t{1} << 26, 'x');
 }

@@ -4,7 +4,7 @@
 /// Whoever compares in place may see other values than were computed.
 ///
 /// Ends as: refused
-/// Behind the audit: ended_early
+/// Behind the audit: differs, Operation not permitted
 #include <thread>
 
 #include "core/conv2d_problem.hpp"

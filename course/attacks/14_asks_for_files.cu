@@ -4,7 +4,7 @@
 /// One bit a file: enough to read names.
 ///
 /// Ends as: refused
-/// Behind the audit: differs
+/// Behind the audit: no_build, Permission denied
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

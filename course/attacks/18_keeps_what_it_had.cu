@@ -22,7 +22,7 @@ __global__ void again(const float* from, float* y, std::int64_t count) {
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   const std::int64_t count = std::int64_t{conv.N} * conv.K * conv.P * conv.Q;
   launch(again, {blocks_for(count, 256), 256, 0}, kept, arrays.y.as<float>(), count);
-  kept = arrays.y;
+  kept = arrays.y.as<float>();
 }
 
 }  // namespace

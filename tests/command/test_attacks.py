@@ -24,6 +24,7 @@ import audit  # noqa: E402
 import trials  # noqa: E402
 
 ATTACKS = sorted((ROOT / "course/attacks").glob("*.cu"))
+CHOSEN = tuple(os.environ.get("CONVLADDER_ATTACKS", "").split(","))  # those whose names begin so; else all
 OUTCOMES = {"agrees", "differs", "declined", "timeout", "crashed", "memory", "ended_early", "output_missing", "illegal_cuda",
             "refused", "not_written", "no_build"}
 TARGET = "cuda_optimized/conv2d/direct_tiled"
@@ -117,7 +118,7 @@ class Attacks(unittest.TestCase):
         watched = [self.neighbour, ROOT / "tools/grade", ROOT / "course", self.trials[LEVELS[0]].folder / "tree"]
         before = [digest_of(folder) for folder in watched]
         for level in LEVELS:
-            for path in ATTACKS:
+            for path in (path for path in ATTACKS if path.name.startswith(CHOSEN)):
                 with self.subTest(attack=path.name, level=level, title=title):
                     begin = time.monotonic()
                     outcome, detail, counted = self.attack(path, level)
@@ -126,7 +127,7 @@ class Attacks(unittest.TestCase):
                           file=sys.stderr, flush=True)
                     self.assertEqual(outcome, wanted, detail)
                     self.assertIn(holds, detail)
-                    self.assertNotRegex(detail, r"[\x00-\x1f\x7f-\xff]|status 42")
+                    self.assertNotRegex(detail, r"[\x00-\x09\x0b-\x1f\x7f-\xff]|status 42")
                     if counted and wanted != "agrees":  # a counter counts where the case agrees
                         self.assertNotEqual(counted["outcome"], "agrees")
                     self.assertFalse(WRITTEN.exists())

@@ -24,7 +24,7 @@ STANDARD_HEADERS = set("""algorithm array bit cassert cctype cerrno cfloat cfenv
     sstream stack stdexcept string string_view tuple type_traits typeinfo unordered_map unordered_set utility variant
     vector assert.h float.h limits.h math.h stddef.h stdint.h stdio.h stdlib.h string.h
     cooperative_groups.h cuda.h cuda_fp16.h cuda_bf16.h cuda_pipeline.h cuda_runtime.h cuda_runtime_api.h""".split())
-OUR_FOLDERS = ("core", "cpu_reference", "cuda_naive", "cuda_optimized")
+OUR_FOLDERS = ("core", "cpu_reference", "cuda_naive", "cuda_optimized", "student")
 DIRECTIVES = {"", "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
 PRAGMAS = re.compile(r"(unroll\b.*|once|nv_diag\w*.*|diag_\w+.*)$")
 GNU_ATTRIBUTES = re.compile(r"\s*(always_inline|__always_inline__|aligned\s*\([^()]*(\([^()]*\))?[^()]*\))\s*$")  # our macros' own
@@ -144,6 +144,7 @@ COPIES = re.compile(r"cuda_on_cpu::(cudaMemcpy\w*|cudaMallocHost|cudaHostAlloc|c
                     r"detail::copy_(?:to|from)_symbol)\b")
 INSIDE_OURS = re.compile(r"\b(device_at|cuda_device|CpuDevice|CudaDevice|convladder::(?:oracle|grader)::|convladder::check::"
                          r"(?!(?:add_blank|stop_at_blank|blank_is_known)\b))")
+OTHER_RUNGS = re.compile(r"convladder::(?:emulated::)?(?:cpu_reference|cuda_naive|cuda_optimized|student)::")
 WEAK_OF_HEADERS = re.compile(r"_ZN?[VKRO]*(10convladder|11cuda_on_cpu|St|9__gnu_cxx|S[absiod])|_ZT[VISTCHWA]|_ZGV|_ZZ|"
                              r"DW\.ref\.|_Z(?:nwmPv|naPv|dlPvS_|daPvS_)$|_Z(pl|mi|ml|dv|eq|ne|ls|rs|or|an|aa|co)")
 HOOKS = re.compile(r"__tsan_\w+|__sanitizer_cov_trace_pc|cuda_on_cpu_atomic_(begins|ended)")
@@ -156,17 +157,17 @@ def own_prefix(source):
     return "".join(f"{len(part)}{part}" for part in parts)
 
 
-def copies_in(symbols):
-    """The functions by which bytes come to the host that an object asks for."""
-    return {found.group(1) for kind, _, name in symbols if kind == "U" for found in [COPIES.search(name)] if found}
+def wanted_by(symbols):
+    """The demangled names that an object asks for."""
+    return {name for kind, _, name in symbols if kind == "U"}
 
 
-def check_symbols(symbols, source, copies):
-    """What the object defines, and what it asks others for. `copies` are those that the project's own rungs need."""
+def check_symbols(symbols, source, needed):
+    """What the object defines, and what it asks others for. `needed` is what the project's own rungs ask for."""
     prefix = own_prefix(source)
     for kind, mangled, name in symbols:
         if kind in "UwV" and kind != "V":
-            check_wanted(mangled, name, copies)
+            check_wanted(mangled, name, needed)
         elif kind in "WVu":
             if not WEAK_OF_HEADERS.match(mangled):
                 raise Refused(f"{name}: a file defines names of its own namespace only")
@@ -174,19 +175,19 @@ def check_symbols(symbols, source, copies):
             raise Refused(f"{name}: a file defines names of its own namespace only")
 
 
-def check_wanted(mangled, name, copies):
-    if HOOKS.fullmatch(mangled) or RUNTIME.fullmatch(name):
+def check_wanted(mangled, name, needed):
+    if name in needed or HOOKS.fullmatch(mangled) or RUNTIME.fullmatch(name):
         return
     plain = name.removeprefix("guard variable for ").removeprefix("typeinfo for ").removeprefix("vtable for ")
     if plain.startswith("cuda_on_cpu::") or " cuda_on_cpu::" in plain.split("(")[0]:
         copy = COPIES.search(plain)
-        if copy and copy.group(1) not in copies:
+        if copy:
             raise Refused(f"{copy.group(1)}: this assignment's arrays stay on the device")
         if not LAST_REPORT.search(plain) and (CONTROL.search(plain) or INSIDE_CUDA.match(plain)):
             raise Refused(f"{plain.split('(')[0]}: not for rungs")
         return
     if plain.startswith("convladder::"):
-        if INSIDE_OURS.search(plain):
+        if INSIDE_OURS.search(plain) or OTHER_RUNGS.match(plain):
             raise Refused(f"{plain.split('(')[0]}: not for rungs")
         return
     if STANDARD.match(plain) and not NOT_OF_STANDARD.search(plain):

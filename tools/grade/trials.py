@@ -117,9 +117,10 @@ class Trials:
     def _build(self, handout):
         self.right = handout.solution()
         for rung in self.rungs:
-            self.right.setdefault(source_of(rung), (ROOT / source_of(rung)).read_text())
+            if source_of(rung) not in self.right:
+                self.right[source_of(rung)] = (ROOT / source_of(rung)).read_text()
         given = [path for path in handout.files if path.startswith(("cuda_naive/", "cuda_optimized/")) and path.endswith(".cu")
-                 and path.rsplit(".", 1)[0] not in self.rungs + self.assignment.given]
+                 and path.rsplit(".", 1)[0] not in self.rungs]
         sources = {"RIGHT_KERNELS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cu")],
                    "RIGHT_LOOPS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cpp")],
                    "GIVEN_KERNELS": [self.tree / path for path in given]}

@@ -7,7 +7,7 @@ import audit
 COMPILER_SECONDS = 60
 WALL_SECONDS = 600  # of a machine on which much else runs; what counts is the processor's time
 READABLE = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/dev/null", "/dev/urandom")
-FLAGS = ("-std=c++20", "-w", "-fmax-errors=1", "-fdiagnostics-color=never", "-ftemplate-depth=256",
+FLAGS = ("-std=c++20", "-w", "-pipe", "-fmax-errors=1", "-fdiagnostics-color=never", "-ftemplate-depth=256",
          "-fconstexpr-ops-limit=10000000", "-fconstexpr-loop-limit=100000", "-DNDEBUG")
 # As cuda_on_cpu_add_kernels(... INSPECT) compiles.
 WATCHED_FLAGS = ("-O0", "-g1", "-fsanitize=thread", "-fsanitize-coverage=trace-pc", "-DCUDA_ON_CPU_INSPECT")
@@ -68,8 +68,8 @@ class Workers:
         self.parts = {name: [path for path in (build / "objects" / name).read_text().split() if not path.endswith(".gch")] for name in (
             "core", "core_kernels", "worker", "worker_plain", "worker_watching", "worker_tables", "markers", "given_kernels", "right_kernels",
             "right_loops", "libraries")}
-        self.copies = audit.copies_in([symbol for right in self.parts["right_kernels"] if "/marker_" not in right
-                                       for symbol in self.symbols_of(right, build)])
+        self.needed = set().union(*(audit.wanted_by(self.symbols_of(right, build)) for kind in ("right_kernels", "right_loops")
+                                    for right in self.parts[kind] if "/marker_" not in right))
 
     def make(self, source, number, folder, own, watching=True):
         """The worker of a rung's file in the folder, and its watching twin (None of a CPU rung); each with its symbols.
@@ -92,11 +92,11 @@ class Workers:
         preprocessed = self.compile(source, folder, ["-O1", "-E"], stem.with_suffix(".ii"))
         audit.check_tokens(preprocessed.read_text(errors="replace"), own)
         plain = self.compile(preprocessed, folder, ["-O1", "-fpreprocessed"], stem.with_suffix(".o"))
-        audit.check_symbols(self.symbols_of(plain, folder), source, self.copies)
+        audit.check_symbols(self.symbols_of(plain, folder), source, self.needed)
         watched = None
         if source.endswith(".cu"):
             watched = self.compile(source, folder, WATCHED_FLAGS, stem.with_name(f"{stem.name}_watched.o"))
-            audit.check_symbols(self.symbols_of(watched, folder), source, self.copies)
+            audit.check_symbols(self.symbols_of(watched, folder), source, self.needed)
             texts = [content.decode(errors="replace") for content in own.values()]
             audit.check_calls(self.listing_of(watched, folder), texts, self.demangled)
             self.tool(["objcopy", *(f"--redefine-sym={name}=__wrap_{name}" for name in HOOKED), watched], folder)
