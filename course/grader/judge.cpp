@@ -28,6 +28,7 @@
 #include "core/error.hpp"
 #include "course/grader/message.hpp"
 #include "course/grader/process.hpp"
+#include "oracle/bad_sites.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/runner.hpp"
 
@@ -134,12 +135,21 @@ class Case {
     const Where where = judged.rung->is_cuda() ? Where::emulated : Where::cpu;
     if (const Declined why = judged.rung->code_at(where)->supports(trial.problem))
       throw BadInput("the project's rung declines it: " + *why);
-    comparison.emplace(*judged.ladder, trial.problem, Data::integer, request.seed);
+    comparison.emplace(*judged.ladder, trial.problem, Data::integer, request.seed, trial.given);
+    inputs = comparison->inputs();
+    if (const auto* book = std::get_if<RulebookProblem>(&trial.problem); book && trial.spoilt) {
+      BadSites bad = bad_sites(*book, inputs.at("coords"), trial.spoilt->kind, trial.spoilt->count,
+                               request.seed);
+      refusal = bad.refusal;
+      inputs.insert_or_assign("coords", std::move(bad.coords));
+    }
   }
 
   check::Judged judged;
   check::Trial trial;
   std::optional<Comparison> comparison;
+  Arrays inputs;
+  std::string refusal;  ///< Of inputs that must be refused: how the rung must begin; else empty.
 };
 
 Nonce new_nonce() {
@@ -157,7 +167,7 @@ std::unique_ptr<SharedMemory> problem_of(const Case& one, const Request& request
                                          const Nonce& nonce) {
   const Signature signature = one.judged.ladder->signature(one.trial.problem);
   std::size_t bytes = 4096 + request.words.size() + request.counters.size();
-  for (const auto& [name, array] : one.comparison->inputs()) bytes += array.size_bytes() + 128;
+  for (const auto& [name, array] : one.inputs) bytes += array.size_bytes() + 128;
   auto memory = std::make_unique<SharedMemory>(bytes);
   Writer writer(memory->bytes());
   writer.value(nonce);
@@ -166,7 +176,7 @@ std::unique_ptr<SharedMemory> problem_of(const Case& one, const Request& request
   writer.value(request.seed ^ 0x6f72646572u);  // of the shuffle: tells nothing about the data
   writer.string(request.counters);
   for (const ArraySpec& spec : signature.inputs)
-    writer.array(one.comparison->inputs().at(spec.name));
+    writer.array(one.inputs.at(spec.name));
   memory->make_read_only();
   return memory;
 }
@@ -235,6 +245,13 @@ Answer read_result(const Case& one, const Request& request, std::span<const std:
   const auto ending = static_cast<Ending>(reader.value<std::uint32_t>());
   const std::string reason = reader.string();
   if (ending == Ending::damaged) return {"differs", reason};
+  if (ending == Ending::refused) {
+    if (!one.refusal.empty() && reason.starts_with(one.refusal)) return {"agrees", ""};
+    return {"differs", text("refuses its inputs: ", reason,
+                            one.refusal.empty() ? "" : ", and not: " + one.refusal)};
+  }
+  if (!one.refusal.empty() && ending == Ending::ran)
+    return {"differs", "takes inputs that it must refuse: " + one.refusal};
   if (ending == Ending::declined) return {"declined", reason};
   if (ending == Ending::not_written) return {"not_written", reason};
   if (ending == Ending::memory) return {"memory", reason};

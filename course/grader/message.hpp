@@ -127,6 +127,7 @@ enum class Ending : std::uint32_t {
   ran,          ///< Arrays follow.
   damaged,      ///< It wrote where it must not, or a call failed.
   declined,     ///< The rung does not take the problem.
+  refused,      ///< Nor these inputs, in the words that follow.
   not_written,  ///< It came to a blank.
   memory        ///< More than it may have.
 };

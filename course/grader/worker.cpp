@@ -109,6 +109,8 @@ void answer(Reader& problem, Writer& result) {
     }
   } catch (const OutOfMemory& error) {
     return say(Ending::memory, error.reason);
+  } catch (const BadInput& refusal) {
+    return say(Ending::refused, refusal.what());
   } catch (const std::bad_alloc&) {
     return say(Ending::memory, "asks for more memory than it may have");
   } catch (const std::exception& error) {

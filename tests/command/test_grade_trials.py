@@ -140,7 +140,7 @@ class Cases(unittest.TestCase):
             self.assertEqual(names, [case[0] for case in other])
             self.assertFalse({case[3] for case in cases} & {case[3] for case in other})
             public = {words for _, _, words in assignment.cases}
-            self.assertGreater(sum(case[2] not in public for case in cases), 0.8 * len(cases))
+            self.assertGreater(sum(case[2] not in public for case in cases), 0.6 * len(cases))
             for rung in assignment.rungs:
                 families = {case.split(".")[0] for case, of, _ in assignment.cases if of == rung and case.startswith("F")}
                 for family in families:
@@ -150,6 +150,11 @@ class Cases(unittest.TestCase):
         for number in range(50):
             options = dict(draw.options_of(draw.near("conv2d", "--c 6 --h 8 --k 3 --groups 3 --bias", draw.Draw(KEY, str(number)))))
             self.assertEqual((int(options["c"]) % 3, int(options["k"]) % 3, options["bias"]), (0, 0, ""))
+
+    def test_whole_tiles_stay_whole(self):
+        for number in range(20):
+            options = dict(draw.options_of(draw.near("conv2d", "--c 1 --h 10 --w 34 --k 1", draw.Draw(KEY, str(number)), plain=True)))
+            self.assertEqual(((int(options["h"]) - 2) % 8, (int(options["w"]) - 2) % 32), (0, 0))
 
     def test_a_hunted_problem(self):
         self.assertEqual(trials.hunted_problem(b"# mine\n--c 2 --h 5\n--pad 1,0,2,0 --activation relu\n"),

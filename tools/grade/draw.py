@@ -8,6 +8,8 @@ MOST_MORE = 4  # that an extent grows by
 # strides and all else stay as a public case has them, so that a rung takes the problem if it takes that one.
 EXTENTS = {"conv2d": {"h", "w"}, "conv2d_wgrad": {"h", "w"}, "im2col": {"size"}, "col2im": {"size"},
            "gemm": {"m", "n", "k"}, "tile_map": {"tiles"}, "rulebook": {"sites"}, "sparse_conv": {"sites"}}
+# In family 1, whole tiles stay whole: by what an extent grows there.
+STEPS = {"conv2d": {"h": 8, "w": 32}, "conv2d_wgrad": {"h": 8, "w": 8}, "gemm": {"m": 64, "n": 64, "k": 32}, "tile_map": {"tiles": 8}}
 CHANNELS = {"conv2d": {"c", "k"}, "conv2d_wgrad": {"c", "k"}, "im2col": {"c"}, "col2im": {"c"}}
 
 
@@ -41,13 +43,14 @@ def words_of(options):
     return " ".join(f"--{option} {value}".rstrip() for option, value in options)
 
 
-def near(ladder, words, draw):
-    """A problem like this one."""
+def near(ladder, words, draw, plain=False):
+    """A problem like this one. @param plain of family 1"""
     options = dict(options_of(words))
     groups = int(options.get("groups", 1))
     for option, value in options.items():
         if option in EXTENTS.get(ladder, ()):
-            options[option] = ",".join(str(int(extent) + draw.number(0, MOST_MORE)) for extent in value.split(","))
+            step, most = (STEPS[ladder][option], 2) if plain and ladder in STEPS else (1, MOST_MORE)
+            options[option] = ",".join(str(int(extent) + step * draw.number(0, most)) for extent in value.split(","))
         elif option in CHANNELS.get(ladder, ()):
             options[option] = str(int(value) + groups * draw.number(0, 2))
     return words_of(options.items())
@@ -63,7 +66,7 @@ def hidden_cases(assignment, key):
             for number in range(HIDDEN):
                 name = f"{family}.h{place * HIDDEN + number + 1}"
                 draw = Draw(key, f"{assignment.name}|{name}")
-                cases.append((name, rung, near(rung.split("/")[1], models[number % len(models)], draw), draw.seed()))
+                cases.append((name, rung, near(rung.split("/")[1], models[number % len(models)], draw, family == "F1"), draw.seed()))
     return cases
 
 

@@ -1,6 +1,6 @@
 """The C++ tables that tell the judge and the workers of their rungs."""
-from assignment import source_of
-from tree import LADDERS
+from assignment import gpu, source_of
+from rung_table import LADDERS
 
 
 def ladder_of(rung):
@@ -41,3 +41,11 @@ def table(rungs, definitions):
                      f"AnyImplementation({space}{top}::{ladder}::{name});"]
     text += ["    return made;", "  }();", "  return all;", "}", "}  // namespace check", "}  // namespace convladder", ""]
     return "\n".join(text)
+
+
+def gpu_table():
+    """check::gpu_of_model(), for workers, which may open no file."""
+    numbers = gpu()
+    values = ", ".join(f"{float(numbers[name])!r}" for name in ("bytes_per_second", "multiprocessors", "clock", "launch_seconds"))
+    return ('// Written by ./ladder grade.\n#include "check/counters.hpp"\n\n'
+            f"convladder::check::Gpu convladder::check::gpu_of_model() {{ return {{{values}}}; }}\n")

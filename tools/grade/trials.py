@@ -124,9 +124,11 @@ class Trials:
         sources = {"RIGHT_KERNELS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cu")],
                    "RIGHT_LOOPS": [self.folder / "right" / source_of(rung) for rung in self.rungs if source_of(rung).endswith(".cpp")],
                    "GIVEN_KERNELS": [self.tree / path for path in given]}
+        sources["ORACLE_LADDERS"] = [ROOT / f"oracle/ladders/{ladder}.cpp" for ladder in
+                                     dict.fromkeys(tables.ladder_of(rung) for rung in self.rungs)]
         lists = "".join(f"set({name} {' '.join(map(str, paths))})\n" for name, paths in sources.items())
         made = {"tree": handout.files, "right": self.right,
-                "tables": {"sources.cmake": lists, "judge.cpp": tables.table(self.rungs, definitions=True)}
+                "tables": {"sources.cmake": lists, "gpu.cpp": tables.gpu_table(), "judge.cpp": tables.table(self.rungs, definitions=True)}
                 | {f"worker_{i}.cpp": tables.table([rung], definitions=False) for i, rung in enumerate(self.rungs)}}
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cuda_on_cpu/control.hpp>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -81,26 +80,11 @@ double barriers_per_block(const microscope::Report& seen) {
   return sum;
 }
 
-/// The GPU of model times.
-struct Gpu {
-  double bytes_per_second, multiprocessors, clock, launch_seconds;
-};
-
-Gpu read_gpu() {
-  std::map<std::string, double> numbers;
-  std::ifstream in(CONVLADDER_SOURCE_DIR "/check/gpu.txt");
-  std::string name;
-  for (double value = 0; in >> name >> value;) numbers[name] = value;
-  require(numbers.size() == 4, "file", "check/gpu.txt", "must have four numbers");
-  return {numbers.at("bytes_per_second"), numbers.at("multiprocessors"), numbers.at("clock"),
-          numbers.at("launch_seconds")};
-}
-
 /// The busiest of memory, shared memory, the issue of requests and atomics, and the launches. It
 /// knows of no latency, no caches and no occupancy.
 double model_microseconds(const microscope::Report& seen) {
   constexpr double kSectorBytes = 32;
-  const Gpu gpu = read_gpu();
+  const Gpu gpu = gpu_of_model();
   const double turns = gpu.multiprocessors * gpu.clock;  // a second, of all SMs together
   microscope::Counts all, atomics;
   for (const char* space : {"global", "shared", "constant"}) all += counts_of(seen, space, "");

@@ -10,6 +10,14 @@
 
 namespace convladder::check {
 
+/// The GPU of model times.
+struct Gpu {
+  double bytes_per_second, multiprocessors, clock, launch_seconds;
+};
+
+/// That of check/gpu.txt.
+Gpu gpu_of_model();
+
 /// Runs the judged rung once, watched.
 /// @param run does so, with these options
 /// @throws BadInput if it declines the problem, or makes too many events to count
