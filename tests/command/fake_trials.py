@@ -67,7 +67,7 @@ class Trials:
         orders = []
         for order in ORDERS:
             outcome = "not_written" if unwritten else said.get(f"{name}@{order}", said.get(name, said.get("all", "agrees")))
-            detail = "" if outcome == "agrees" else "3.1 load_tile is not written yet" if unwritten else \
+            detail = "" if outcome == "agrees" else "3.1 load_tile" if unwritten else \
                 "y[0][1][2][3]: expected 5, found 7" if public else SECRET
             orders.append({"order": order, "outcome": outcome, "detail": detail})
         worst = next((of for of in orders if of["outcome"] != "agrees"), orders[0])

@@ -233,6 +233,7 @@ class Marks(WithFolder):
         given = self.marks(files={path: content for path, content in tree.Handout(self.assignment, KEY, "ada").files.items()
                                   if path in self.assignment.submit})
         self.assertEqual(marks.total(list(given.values()))[0], 0)
+        self.assertIn("not written yet: 3.1 load_tile", given["exact"]["message"])
         for name, mark in given.items():
             self.assertEqual(mark["status"], "failed")
             self.assertIn("not written yet", mark["message"], name)
@@ -368,6 +369,8 @@ class Diagnosis(WithFolder):
         self.assertEqual(near[0]["bug"], "halo")
         self.assertTrue(0.3 < near[0]["match"] < 1)
         self.assertEqual(diagnosis.nearest(self.signature(), bugs), [])
+        self.assertEqual(diagnosis.nearest(self.signature("all not_written"), bugs), [])
+        self.assertEqual(diagnosis.nearest(self.signature("no_build expected ;"), bugs), [])
         self.assertEqual(len(diagnosis.nearest(bugs["halo"], {str(i): bugs["halo"] for i in range(9)})), 5)
 
     def test_what_was_tried_once_is_kept(self):

@@ -14,6 +14,7 @@ from predictions import BUILD, project_files
 
 MOST = 5          # bugs that are named
 LEAST_MATCH = 0.3
+NO_MISTAKE = ("agrees", "not_written", "no_build", "illegal_cuda", "refused")  # outcomes that no planted bug has
 PLANTED = re.compile(r"planted_bug\((\w+)\n(.*?)\n  FIND \[==\[(.*?)\]==\]\n  REPLACE \[==\[(.*?)\]==\]", re.DOTALL)
 
 
@@ -43,10 +44,8 @@ def signature(result):
     """What fails: three lists, each finer than the one before. Empty: nothing does."""
     cases, endings, values = [], [], []
     for rung, entry in result["rungs"].items():
-        if entry["build"] != "ok":
-            endings.append([rung, entry["build"]])
         for case, of in entry["cases"].items():
-            if of["outcome"] == "agrees":
+            if of["outcome"] in NO_MISTAKE:
                 continue
             cases.append([rung, case])
             for order in of["orders"]:
@@ -56,7 +55,7 @@ def signature(result):
     for rung, counted in result["counters"].items():
         for case, of in counted.items():
             endings += [[rung, case, what] for what in ("races", "unwritten") if of[what]]
-            if of["outcome"] != "agrees":
+            if of["outcome"] not in NO_MISTAKE:
                 endings.append([rung, case, of["outcome"]])
     return [sorted(cases), sorted(endings), sorted(values)]
 

@@ -111,8 +111,9 @@ class Marker:
         outcomes = [plain_outcome(outcome_of(self.result, rung, name)) for name in wrong]
         most = max(dict.fromkeys(outcomes), key=outcomes.count)
         line = f"F{family} of {rung}: {len(wrong)} of {len(names)} hidden cases {FAILED_NAMES[most]}"
-        if most == "no_build":
-            return line
+        if most in ("no_build", "not_written"):
+            blanks = {outcome_of(self.result, rung, name)["detail"] for name in wrong} - {""}
+            return line + (": " + ", ".join(sorted(blanks)) if most == "not_written" else "")
         public = [name for name, of, _ in self.assignment.cases if of == rung and family_of(name) == family]
         failing = [name for name in public if outcome_of(self.result, rung, name)["outcome"] not in ("agrees", "no_build")]
         if failing:
