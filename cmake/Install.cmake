@@ -4,6 +4,8 @@
 #   ConvLadder::cpu        the C++ rungs
 #   ConvLadder::emulated   the CUDA rungs on the CPU, and the CUDA runtime that runs them; of a build
 #                          whose rungs are libraries (presets without nvcc)
+#   ConvLadder::microscope what looks at kernels that cuda_on_cpu_add_kernels(... INSPECT) compiles, a
+#                          function of the package; where the component `emulated` is
 #   ConvLadder::cuda       the CUDA rungs for GPUs; of a build with nvcc
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -36,7 +38,9 @@ if(BUILD_SHARED_LIBS)
   endforeach()
   convladder_component(cpu ${cpu_libraries})
   convladder_component(emulated cuda_on_cpu ${cuda_libraries})
-  set_target_properties(${cpu_libraries} ${cuda_libraries} core cuda_on_cpu PROPERTIES
+  convladder_component(microscope cuda_on_cpu_microscope)
+  set_target_properties(
+    ${cpu_libraries} ${cuda_libraries} core cuda_on_cpu cuda_on_cpu_microscope PROPERTIES
     INSTALL_RPATH "$ORIGIN")
 else()
   set(cpu_objects)
@@ -75,4 +79,5 @@ endforeach()
 install(DIRECTORY ${PROJECT_BINARY_DIR}/include/convladder DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(emulated IN_LIST components)
   install(DIRECTORY cuda_on_cpu/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/cuda_on_cpu)
+  install(DIRECTORY cuda_on_cpu/cmake/ DESTINATION ${config_dir}/cuda_on_cpu)
 endif()

@@ -45,6 +45,12 @@ void shorten_paths(microscope::Report& seen) {
   for (microscope::Unwritten& read : seen.unwritten) shorten(read.place.file);
 }
 
+/// How many are kept; fewer if the environment says so, as tests do.
+std::uint64_t most_events() {
+  const char* const given = std::getenv("CONVLADDER_MOST_EVENTS");
+  return given == nullptr ? microscope::Options().most_events : std::strtoull(given, nullptr, 10);
+}
+
 /// Runs the rung once; `blocks` of each launch count, or all.
 Inspection look(const Options& options, const std::string& problem, const Comparison& comparison,
                 const Rung& rung, const std::string& library, std::uint64_t blocks) {
@@ -66,6 +72,7 @@ Inspection look(const Options& options, const std::string& problem, const Compar
        .source = std::filesystem::path(CONVLADDER_SOURCE_DIR) / inspection.source,
        .helpers = {"/core/"},
        .blocks_a_launch = blocks,
+       .most_events = most_events(),
        .launch_began =
            [&](const microscope::Kernel& kernel, std::uint64_t count) {
              progress.emplace(count);

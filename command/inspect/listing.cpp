@@ -239,10 +239,10 @@ std::string title_of(const microscope::Kernel& kernel) {
   const auto shape = [](const unsigned(&size)[3]) {
     return text(size[0], " x ", size[1], " x ", size[2]);
   };
-  return text(short_name_of(kernel), ": ", kernel.launches, kernel.launches == 1 ? " launch of " : " launches of ",
-              shape(kernel.grid), " blocks of ", shape(kernel.block), " threads, ",
-              kernel.shared_bytes, " bytes of dynamic shared memory, ", kernel.barriers,
-              " barriers of warps");
+  return text(short_name_of(kernel), ": ", kernel.launches,
+              kernel.launches == 1 ? " launch of " : " launches of ", shape(kernel.grid),
+              " blocks of ", shape(kernel.block), " threads, ", kernel.shared_bytes,
+              " bytes of dynamic shared memory, ", kernel.barriers, " barriers of warps");
 }
 
 std::string sentence_of(const microscope::Unwritten& read, bool is_used) {

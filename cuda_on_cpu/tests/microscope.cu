@@ -125,7 +125,9 @@ __constant__ float factors[32];
 constexpr float kFactors[32] = {1, 2, 3};
 
 /// The first is memory of the device, the second the program's own.
-__global__ void multiply(float* to) { to[threadIdx.x] = factors[threadIdx.x] * kFactors[threadIdx.x % 3]; }
+__global__ void multiply(float* to) {
+  to[threadIdx.x] = factors[threadIdx.x] * kFactors[threadIdx.x % 3];
+}
 
 template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), dim3 grid, dim3 block, Args... args) {

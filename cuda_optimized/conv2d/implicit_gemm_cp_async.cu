@@ -23,7 +23,7 @@
 /// filters 3x3). 128 registers a thread and 36 KB: four blocks an SM.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes.x.load 0, copies alone
-/// @expect loads_per_output.x 16 * 3 * 3 / 32 = 4.5, also of the padding: copies of 0 bytes
+/// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.1328, of 48 taps an axis, 46 inside
 /// @expect loads_per_output.workspace 16 * 3 * 3 / 32 / 4 = 1.125, of weights in vectors; no table
 /// @expect barriers_per_block 2 + 144 / 8 + 1 = 21, packing; one a step of 8, and one
 /// **Costs.** Few tiles leave SMs idle: B7 (32x512x7x7) has 100 for 132 SMs. If C / groups is no

@@ -23,7 +23,7 @@
 /// ms for B10. Where tiles are too few, blocks share the sums of a tile: the model that chooses
 /// tile and parts expects 56 us for B6, and 52 for B7, with five parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
-/// @expect loads_per_output.x 32 * 3 * 3 / 64 / 4 = 1.125, a tile has 64 filters, a copy 4 channels
+/// @expect loads_per_output.x 32 * 46 * 46 / (16 * 16) / 64 / 4 = 1.0332, tiles of 64 filters
 /// @expect bytes_per_lane.x.async 16
 /// @expect loads_per_output.workspace 32 * 3 * 3 / 64 / 4 = 1.125, rounded weights
 /// @expect excess.shared.load 0, of ldmatrix

@@ -24,7 +24,7 @@
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --map split_k
 /// @expect lanes_per_output.workspace.store 9 / 4 + 9 / 16 = 2.8125, nine parts in vectors; packing
 /// @expect lanes_per_output.workspace.load 9, one of each part
-/// @expect loads_per_output.x 16 * 3 * 3 / 64 = 2.25, parts allow tiles of 64 x 128
+/// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 64 = 2.0664, parts allow tiles of 64 x 128
 /// @expect launches 3, packing, parts, their sum
 /// **Costs.** A workspace of as many copies of y as there are parts. Takes the map row_major, where
 /// it chooses the number of parts itself, and split_k, where there are at least two. Declines all

@@ -24,7 +24,7 @@
 /// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 4.5 + 4.5 / 4 = 5.625, the table; weights in vectors
-/// @expect loads_per_output.shared 144 * (1 + 1) / (4 * 4) + 10 / 16 = 18.625, vectors; packing
+/// @expect loads_per_output.shared 144 * (1 + 1) / (4 * 4) + 9 / 16 = 18.5625, vectors; packing
 /// @expect bytes_per_lane.y.store 16
 /// @expect launches 3
 /// **Costs.** A second copy of the weights in the workspace, 9 MB for B10, and a launch to make it.

@@ -19,7 +19,7 @@
 /// has 103 MB of dx to write, three quarters of it zeros, and every second float at a time: each
 /// sector is written twice.
 /// @expect lanes.dy.load 0, copies alone
-/// @expect loads_per_output.dy 9 * 64 / 16 = 36, also of the padding: copies of 0 bytes
+/// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) / 16 = 33.0625, 46 of 48 taps inside
 /// @expect bytes_per_lane.workspace.async 16, packed weights
 /// @expect barriers_per_block 9 * 64 / 8 + 1 = 73, one a step of 8
 /// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. With few channels

@@ -20,7 +20,7 @@
 ///
 /// **Expect.** 9.9 instead of 7.6 GFLOP for B3, at about 35 TFLOP/s: 280 us on an H200.
 /// @expect on --n 1 --c 3 --h 32 --w 32 --k 8 --r 7 --s 7 --stride 2 --pad 3
-/// @expect loads_per_output.dy 8 * 4 * 4 * 384 / 3072 = 16, for 256 squares in a tile of 384
+/// @expect loads_per_output.dy 8 * 60 * 60 / 3072 = 9.375, of 64 taps of an axis, 60 inside
 /// @expect footprint.workspace 8 * 4 * 4 * 12 * 4 = 6144, weights of 12 rows, with zeros
 /// @expect launches 2, all four classes at once
 /// **Costs.** Products by zeros: 1.3 times as many as needed for B3, and most of them where the

@@ -22,7 +22,7 @@
 /// **Expect.** As many products as the forward pass, at its speed: 1150 us for B10. Transposing its
 /// 9.4 MB of weights takes 5 us at 4 TB/s.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
-/// @expect loads_per_output.dy 9 * 64 / 32 / 4 = 4.5, for 32 channels, in vectors
+/// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) / 32 / 4 = 4.1328, in vectors
 /// @expect loads_per_output.weights 9 * 64 * 32 / 8192 = 2.25, transposed once
 /// @expect bytes_per_lane.dy.async 16
 /// @expect excess.shared.load 0, of ldmatrix

@@ -24,6 +24,11 @@
 /// and then read twice to count, all in the L2 cache, whatever the number of sites: 5 + 2 x 7 us on
 /// an H200. The look-ups read words side by side, where a hash scatters them. With the launches
 /// 45 us for 125,562 sites, and 110 us for 913,903 (large-subm3-table).
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect launches 6
+/// @expect footprint.workspace 4 * (2048 + 256 + 512) + 24 = 11288, words, ranks, rows
+/// @expect lanes.coords.load 2 * 512 - 1 + 2 * 512 + 3 * 512 = 3583, with the list of rows
+/// @expect lanes.nbr.store 27 * 512 = 13824
 /// **Costs.** Memory and time by the volume: 4.5 bytes for 32 cells. A sum over all blocks, with
 /// temporary memory. Declined: other modes than subm, more than 2^26 runs of 32 cells.
 /// **Try.** Count the sites before each block of 1024 cells: a thirty-second more memory. What does

@@ -20,7 +20,7 @@
 ///
 /// The host asks nothing in between: all sizes are known beforehand, and bad rows are only counted,
 /// until finish() looks. So the launch can be recorded in a CUDA graph, and replayed for new sites.
-/// **Expect.** As hash_of_runs.cu, less the chains and three launches, each of which takes the host
+/// **Expect.** As hash_of_runs.cu, less the chains and two launches, each of which takes the host
 /// some 2 us and the device 1 us. On an H200 17 us for 125,562 sites (sweep-subm3-table), of which
 /// two barriers take 3 us, and 65 us for 913,903 sites (large-subm3-table).
 /// @expect on --shape 12,12,12 --sites 512 --form table

@@ -24,6 +24,12 @@
 /// 1.13 million searches instead of 3.4 million, in a table of 2.3 MB that stays in the L2 cache.
 /// 18 us: 3 to clear and compare, 6 to enter, 9 to look up. With 913,903 sites in 121,273 runs
 /// (large-subm3-table) 75 us, mostly for 99 MB of stores.
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect launches 3
+/// @expect lanes.coords.load 2 * 512 - 1 + 512 + 3 * 512 = 3071, compare, enter, three to look up
+/// @expect bytes_per_lane.coords.load 16, a site in one load
+/// @expect lanes.nbr.store 27 * 512 = 13824, by three threads a site
+/// @expect lanes.mask.store 512
 /// **Costs.** 12 bytes a place, and 128 more that only unsorted rows touch; three places for two
 /// sites. Sites far apart gain nothing. Declined: other modes than subm, more than 2^32 runs.
 /// **Try.** Make a run 8 x 4 cells of a plane: a window then needs fewer entries, if it lies well.

@@ -22,6 +22,11 @@
 /// **Expect.** Per input one division an axis (a multiplication: core/fast_division.hpp), an atomic
 /// on a bit of its own grid, one on the outputs', then a store to nbr and an atomic on a mask. So
 /// with kernel 2 and stride 2 (sweep-k2s2-table, large-k2s2-table) it should be ahead of gather.cu.
+/// @expect on --shape 12,12,12 --sites 512 --mode strided --kernel 2 --stride 2 --form table
+/// @expect lanes.workspace.atomic 2 * 512 + 1 = 1025, a bit in each of two grids, and a tile's sum
+/// @expect lanes.nbr.store 512, each input has one output
+/// @expect lanes.mask.atomic 512
+/// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
 /// **Costs.** As bit_grid_of_outputs.cu: memory for each cell, the host waits once. Declined: modes
 /// subm and transposed, dilation, grids of 2^31 cells and more.
 /// **Try.** Keep the bits of a window's 8 inputs side by side, as one byte an output, instead of in

@@ -21,6 +21,11 @@
 /// where the bit grid has 25.6 MB, and some 20 thousand blocks have words, 2.5 MB. On an H200 38 us
 /// for 125,562 sites, most of it for short launches, and 95 us for 913,903 (large-subm3-table). The
 /// summary of 2^37 cells, the most, has 16 MB.
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect launches 9, two sums and the summary's
+/// @expect footprint.workspace 5 * 128 + 4 * 512 + 116 = 2804, 5 blocks, rows, an index
+/// @expect lanes.coords.load 2 * 512 - 1 + 3 * 512 + 3 * 512 = 4095, once more for the summary
+/// @expect lanes.nbr.store 27 * 512 = 13824
 /// **Costs.** Two sums over the whole device. 144 bytes for each block that could have sites, which
 /// is each site where all are far apart; only those of real blocks are touched. Declined: other
 /// modes than subm, grids of more than 2^32 runs of 32 cells.

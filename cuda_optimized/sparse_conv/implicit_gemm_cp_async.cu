@@ -23,7 +23,7 @@
 /// large-64-subm3. A thread's 4 x 8 sums take 12 loads of 16 bytes for 128 multiply-adds. On an
 /// H200 that may be 40 TFLOP/s of what is executed: 195 us for sweep-64-subm3.
 /// @expect lanes.features.load 0
-/// @expect loads_per_output.features 592 * 16 * 8 / 16384 = 4.625, 592 taps of 16 rows; vectors
+/// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect bytes_per_lane.features.async 16
 /// @expect launches 2
 /// **Costs.** 27 to 53 KB of shared memory. Before sm_80 copies are loads and stores; before sm_90

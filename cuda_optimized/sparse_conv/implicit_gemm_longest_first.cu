@@ -24,7 +24,7 @@
 /// the same gaps: less is left to gain.
 /// @expect launches 3, with the queue's
 /// @expect lanes.workspace.atomic 16, one for each tile of each half
-/// @expect loads_per_output.features 592 * 16 * 8 / 16384 = 4.625, as before
+/// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// **Costs.** 256 bytes of workspace a tile. From 307,200 rows on there is no queue: the last tiles
 /// hardly count, and tiles with like masks share weights in the cache. Declines what
 /// implicit_gemm_cp_async declines.

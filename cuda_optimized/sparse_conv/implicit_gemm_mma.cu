@@ -24,8 +24,8 @@
 /// come from L2, in float16 half of that. Predicted on an H200 for sweep-32-subm3, sweep-64-subm3,
 /// sweep-128-subm3: TF32 55, 110, 300 us; float16 38, 60, 150 us.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
-/// @expect loads_per_output.features 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows; vectors
-/// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828
+/// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
+/// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.features.async 16
 /// @expect excess.shared.load 0, of ldmatrix
 /// **Costs.** 13 to 99 KB of shared memory. Rows that are no 16-byte pieces are copied element by

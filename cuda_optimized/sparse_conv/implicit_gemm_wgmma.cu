@@ -25,7 +25,7 @@
 /// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
 /// Predicted on an H200 in float16: 70 us for sweep-64-subm3, 160 us for sweep-128-subm3.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
-/// @expect loads_per_output.workspace 98 * (128 + 64) * 8 / 16384 = 9.1875, 98 taps of tiles
+/// @expect loads_per_output.workspace (3838 + 98 * 32) * 8 / 16384 = 3.4053, 98 taps of tiles
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed once
 /// @expect loads_per_output.features 1, rounded once
 /// @expect launches 3

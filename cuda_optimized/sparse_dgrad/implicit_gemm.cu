@@ -23,7 +23,7 @@
 /// the sites, 13.5 in the order of whole masks, and 9 in the two orders. A warp, which computes 32
 /// rows, skips those that none of its own has: 7.9 are left, 8.1 GFLOP for 7.1 useful ones.
 /// Predicted on an H200: 190 us.
-/// @expect loads_per_output.dy 328 * 32 * 8 / 16384 = 5.125, 328 taps of tiles of 32 rows; vectors
+/// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 328 / 16 = 20.5, of 32 * 27
 /// @expect launches 2, two halves of the taps
 /// @expect loads_per_output.nbr_back 3838 / 16384 = 0.234, of pairs alone

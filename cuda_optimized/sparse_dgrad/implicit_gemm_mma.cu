@@ -24,8 +24,8 @@
 /// us in 16 bits and 88 in TF32; the products take a third of it. Predicted: 90 and 165 us, about
 /// twice that, because a block finds its rows and taps before its first copies.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
-/// @expect loads_per_output.dy 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows; vectors
-/// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828
+/// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
+/// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.weights.async 16
 /// **Costs.** Where rows do not consist of 16-byte pieces, it falls back to tiles of 32 x 32 and
 /// copies number by number. Declines GPUs before compute capability 8.0, and float32 with precision

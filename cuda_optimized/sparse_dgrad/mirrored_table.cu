@@ -24,7 +24,7 @@
 /// are added up in another order, so real data may give other last bits. What it saves is not in
 /// this launch: nbr_back is 13.6 MB for sweep-64-subm3, and it has to be made and sorted.
 /// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone; nbr_back is not there
-/// @expect loads_per_output.dy 328 * 32 * 8 / 16384 = 5.125, as in implicit_gemm
+/// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, as in implicit_gemm
 /// @expect loads_per_output.weights 328 / 16 = 20.5, likewise
 /// **Costs.** Declines all modes but `subm`, and other types than float32.
 /// **Try.** Reverse the bits of the masks and walk through k instead of j, as spconv does. For

@@ -25,7 +25,7 @@
 /// which 8 for the second launch, which reads 17 MB.
 /// @expect lanes_per_output.workspace.store 252 / 27 / 4 = 2.333, 252 parts, in vectors
 /// @expect loads_per_output.workspace 252 / 27 = 9.333, each once
-/// @expect loads_per_output.features 252 * 16 * 8 / 27648 = 1.167, once, in vectors
+/// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 2
 /// **Costs.** Workspace for one [Cin][Cout] a part. Declines other types than float32.
 /// **Try.** Sum up the parts in a tree, two by two. Which sums become shorter, and what does that

@@ -23,7 +23,7 @@
 /// 4.3 million atomics, where scatter has 3.6 billion. Predicted on an H200: 165 us, of which the
 /// multiply-adds alone would take 110 at the peak.
 /// @expect lanes_per_output.dw.atomic 252 / 27 = 9.333, 252 parts of up to 16 pairs
-/// @expect loads_per_output.features 252 * 16 * 8 / 27648 = 1.167, once, in vectors
+/// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 1
 /// **Costs.** Not deterministic: atomics come in any order. dw must be zeroed first. Rows that are
 /// not multiples of 16 bytes are copied a float at a time. Declines other types than float32.

@@ -21,7 +21,7 @@
 /// cache, 223 MB in 16 bits and 446 in TF32, which takes longer than the products. Predicted on an
 /// H200: 55 us in 16 bits and 100 in TF32, 8 of them for adding up the parts.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
-/// @expect loads_per_output.features 252 * 16 * 8 / 27648 = 1.167, once, in vectors
+/// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect loads_per_output.workspace 72 / 27 = 2.667, 72 parts, each once
 /// @expect launches 2
 /// **Costs.** Needs compute capability 8.0, and workspace as split_k. Where rows are not multiples

@@ -16,6 +16,7 @@ import expect  # noqa: E402
 import extract  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"])
+EVERYTHING = os.environ.get("CONVLADDER_INSPECT_ALL") == "1"
 FILE = expect.ROOT / "cuda_naive/conv2d/rung.cu"
 
 
@@ -125,10 +126,11 @@ class Counters(unittest.TestCase):
 
 
 class Rungs(unittest.TestCase):
-    def test_the_first_rung_of_each_ladder_counts_what_it_predicts(self):
+    def test_the_first_rungs_of_ladders_count_what_they_predict(self):
+        """One ladder of each family; with CONVLADDER_INSPECT_ALL=1, all."""
         first = {}
         for rung in extract.table_of(BUILD):
-            if rung["backend"] == "cuda" and expect.lines_of(ROOT / rung["source"], rung["ladder"]):
+            if rung["backend"] == "cuda" and (EVERYTHING or rung["ladder"] in ("gemm", "rulebook", "sparse_conv")):
                 first.setdefault(rung["ladder"], rung["rung"])
         self.assertTrue(first)
         options = [word for rung in first.values() for word in ("--rung", rung)]

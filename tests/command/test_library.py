@@ -54,6 +54,11 @@ class Library(unittest.TestCase):
         points.write_text("1 1 1\n1 1 2\n5 5 5\n1 2 3\n")
         self.assertEqual(run(self.build / "sparse_layer", points), "1 1 1: 2\n1 1 2: 3\n5 5 5: 1\n1 2 3: 2\n")
 
+    @unittest.skipIf(os.environ["CUDA"] == "1", "the microscope is installed where the emulator is")
+    def test_a_kernel_of_ones_own_under_the_microscope(self):
+        self.assertEqual(run(self.build / "under_the_microscope"),
+                         "line 8: load of from, 8 sectors a request\nline 8: store of to, 4 sectors a request\n")
+
     def test_bad_sites_are_refused(self):
         points = self.root / "points.txt"
         points.write_text("1 1 1\n1 1 64\n")

@@ -8,6 +8,7 @@ file that it was made of has changed. Prints nothing if there is no such CUDA ru
 then says. Exit status: 0; 3 if the rung cannot be compiled.
 """
 import argparse
+import fcntl
 import pathlib
 import re
 import subprocess
@@ -20,18 +21,24 @@ ROOT = extract.ROOT
 
 
 def library_of(build, rung, source):
-    """Configures and builds the library."""
+    """Configures and builds the library. What lies beside a stand-in by its path in the project stands in, too."""
     needed = [file for file in extract.needed_sources(extract.sources_by_need(build), rung["source"])
               if file.endswith(".cu")]
-    sources = [source if source and file == rung["source"] else ROOT / file for file in needed]
+    sources = [ROOT / file for file in needed]
+    if source:
+        beside = [source if file == rung["source"] else source.parent / file for file in needed]
+        sources = [mine if mine.is_file() else theirs for mine, theirs in zip(beside, sources)]
     name = rung["rung"].replace("/", "_") + ("_stand_in" if source else "")
     folder = build / "inspect" / name
     options = [f"-DCONVLADDER_BUILD={build.resolve()}", "-DSOURCES=" + ";".join(map(str, sources))]
     state = folder / "configured"
-    if not state.is_file() or state.read_text() != "\n".join(options):
-        run(["cmake", "-S", ROOT / "tools/inspect", "-B", folder, "-G", "Ninja", *options])
-        state.write_text("\n".join(options))
-    run(["cmake", "--build", folder])
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several that want it at once, one makes it
+        if not state.is_file() or state.read_text() != "\n".join(options):
+            run(["cmake", "-S", ROOT / "tools/inspect", "-B", folder, "-G", "Ninja", *options])
+            state.write_text("\n".join(options))
+        run(["cmake", "--build", folder])
     return folder / "libinspected.so"
 
 
