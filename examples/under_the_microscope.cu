@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <cuda_on_cpu/microscope.hpp>
 
+namespace microscope = cuda_on_cpu::microscope;
+
 __global__ void take_every_other(const float* from, float* to) {
   to[threadIdx.x] = from[2 * threadIdx.x];
 }
 
 int main() {
-  cuda_on_cpu::microscope::Microscope lens({});
+  microscope::Microscope lens({});
   void *from = nullptr, *to = nullptr;
   cudaMalloc(&from, 64 * sizeof(float));
   cudaMalloc(&to, 32 * sizeof(float));
@@ -22,7 +24,8 @@ int main() {
                      static_cast<float*>(to));
   const auto seen = lens.report();
   for (const auto& line : seen.kernels.at(0).lines) {
-    std::printf("line %u: %s of %s, %g sectors a request\n", line.line, name_of(line.operation),
-                line.array.c_str(), double(line.counts.sectors) / double(line.counts.requests));
+    std::printf("line %u: %s of %s, %g sectors a request\n", line.line,
+                microscope::name_of(line.operation), line.array.c_str(),
+                double(line.counts.sectors) / double(line.counts.requests));
   }
 }

@@ -57,7 +57,7 @@ class Library(unittest.TestCase):
     @unittest.skipIf(os.environ["CUDA"] == "1", "the microscope is installed where the emulator is")
     def test_a_kernel_of_ones_own_under_the_microscope(self):
         self.assertEqual(run(self.build / "under_the_microscope"),
-                         "line 8: load of from, 8 sectors a request\nline 8: store of to, 4 sectors a request\n")
+                         "line 10: load of from, 8 sectors a request\nline 10: store of to, 4 sectors a request\n")
 
     def test_bad_sites_are_refused(self):
         points = self.root / "points.txt"
