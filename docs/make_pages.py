@@ -309,7 +309,10 @@ class Pages:
 
 def code(line):
     """A line of a program, in a cell of a table."""
-    return f"<code>{html.escape(line).replace('|', '&#124;')}</code>"
+    text = html.escape(line)
+    for sign in "|:*":  # which end a cell, make a link, and emphasise
+        text = text.replace(sign, f"&#{ord(sign)};")
+    return f"<code>{text}</code>"
 
 
 def planted_bugs(root):

@@ -100,6 +100,7 @@ class Inspect(unittest.TestCase):
         errors = [race for race in seen["races"] if race["severity"] == "error"]
         self.assertTrue(errors)
         self.assertIn("race, ", text)
+        self.assertIn("is made by 17.0 of a warp's 32 lanes: the others are idle", text)
         self.assertEqual(seen["source"], str(source))
         for race in errors:
             self.assertEqual(race["space"], "shared")
