@@ -20,7 +20,7 @@ __global__ void zeros(float* y, std::int64_t count) {
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   float first = 0;
-  device_at(Where::emulated)->download(&first, arrays.x.as<float>(), 4);
+  device_at(Where::emulated)->download(&first, arrays.x.as<const float>(), 4);
   const std::int64_t count = std::int64_t{conv.N} * conv.K * conv.P * conv.Q;
   launch(zeros, {blocks_for(count, 256), 256, 0}, arrays.y.as<float>(), count);
 }

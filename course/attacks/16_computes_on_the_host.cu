@@ -19,10 +19,12 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   std::vector<float> w(static_cast<std::size_t>(conv.K) * (conv.C / conv.groups) * conv.R * conv.S);
   std::vector<float> b(static_cast<std::size_t>(conv.K));
   std::vector<float> y(static_cast<std::size_t>(conv.N) * conv.K * conv.P * conv.Q);
-  check(cudaMemcpy(x.data(), arrays.x.as<float>(), x.size() * 4, cudaMemcpyDeviceToHost));
-  check(cudaMemcpy(w.data(), arrays.weights.as<float>(), w.size() * 4, cudaMemcpyDeviceToHost));
+  check(cudaMemcpy(x.data(), arrays.x.as<const float>(), x.size() * 4, cudaMemcpyDeviceToHost));
+  check(
+      cudaMemcpy(w.data(), arrays.weights.as<const float>(), w.size() * 4, cudaMemcpyDeviceToHost));
   if (arrays.bias)
-    check(cudaMemcpy(b.data(), arrays.bias.as<float>(), b.size() * 4, cudaMemcpyDeviceToHost));
+    check(
+        cudaMemcpy(b.data(), arrays.bias.as<const float>(), b.size() * 4, cudaMemcpyDeviceToHost));
   const Index4 x_at{conv.C, conv.H, conv.W}, y_at{conv.K, conv.P, conv.Q};
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 w_at{group_c, conv.R, conv.S};

@@ -4,7 +4,7 @@
 /// Its loads would be somebody else's.
 ///
 /// Ends as: refused
-/// Behind the audit: no_build
+/// Behind the audit: differs
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
