@@ -4,7 +4,7 @@
 /// Every run would take no time.
 ///
 /// Ends as: refused
-/// Behind the audit: no_build, multiple definition
+/// Behind the audit: no_build
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

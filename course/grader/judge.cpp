@@ -36,9 +36,10 @@ namespace convladder::grader {
 namespace {
 
 constexpr double kWallSeconds = 30;
-constexpr std::uint64_t kCpuSeconds = 10, kCpuSecondsWatched = 40;  // under the microscope, all is slow
-constexpr std::size_t kMostDetail = 600;  // characters
-constexpr double kMostInputBytes = 64e6;  // of a problem that a student has written
+constexpr std::uint64_t kCpuSeconds = 10,
+                        kCpuSecondsWatched = 40;  // under the microscope, all is slow
+constexpr std::size_t kMostDetail = 600;          // characters
+constexpr double kMostInputBytes = 64e6;          // of a problem that a student has written
 
 struct Request {
   std::string id, worker, symbols, rung, words;
@@ -175,8 +176,7 @@ std::unique_ptr<SharedMemory> problem_of(const Case& one, const Request& request
   writer.value(request.order);
   writer.value(request.seed ^ 0x6f72646572u);  // of the shuffle: tells nothing about the data
   writer.string(request.counters);
-  for (const ArraySpec& spec : signature.inputs)
-    writer.array(one.inputs.at(spec.name));
+  for (const ArraySpec& spec : signature.inputs) writer.array(one.inputs.at(spec.name));
   memory->make_read_only();
   return memory;
 }
