@@ -143,6 +143,8 @@ def try_class(assignment, folder, count, jobs, counted):
             require(exact == most and robust, f"{assignment.name}: {name} is right, and has {exact} of {most}")
         elif of["kind"] in ("partial", "broken"):
             require(exact < most, f"{assignment.name}: {name} is {of['kind']}, and has all exact points")
+        elif of["kind"] == "attack":
+            require(found[name]["score"] < found[name]["max_score"], f"{assignment.name}: {name} {of['of']} has all points")
         elif of["kind"] == "hostile":
             require(found[name]["status"] != "graded" or of["of"] == "words", f"{assignment.name}: {name} {of['of']} is graded")
     grade(assignment.name, "--class", folder / "class", "--out", folder / "again", "--jobs", 1)

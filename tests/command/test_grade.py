@@ -517,6 +517,11 @@ class Simulated(WithFolder):
             for kind in ("partial", "broken"):
                 self.assertIn((kind, ""), kinds)
 
+    def test_attacks_are_handed_in_as_the_file_that_they_are_about(self):
+        attacks = simulate.attacks_of(self.assignment)
+        self.assertGreater(len(attacks), 20)
+        self.assertEqual({path for files in attacks.values() for path in files}, {KERNEL})
+
     def test_right_work_in_other_words_keeps_what_is_not_the_student_s(self):
         dice = random.Random(4)
         project = predictions.project_files(self.assignment)[KERNEL].decode()

@@ -9,13 +9,12 @@ import subprocess
 from assignment import COURSE, ROOT, source_of
 from marks import NOT_WRITTEN, Prediction
 from submission import MANIFEST
-from tree import Draw, closure, predictions_of
+from tree import INCLUDE, Draw, closure, predictions_of
 
 FILE = "predictions.json"
 EVERYBODY = "everybody"  # whose handout one is that was made without --student
 BUILD = ROOT / "build/grade"
 TRIES = ("audit.py", "draw.py", "tables.py", "trials.py", "workers.py")  # what of tools/grade results depend on
-NEEDED_BY_PROBLEMS = ["core/conv2d_problem.hpp", "core/im2col_problem.hpp", "core/tile_map_problem.hpp"]
 
 
 class CannotCount(Exception):
@@ -130,15 +129,17 @@ def compiler():
 
 
 def number_of_problem(number, rung, problem):
-    """What number_of_problem.cpp prints, which is compiled the first time."""
-    student = COURSE / "student"
-    sources = sorted(path for path in closure(["tools/grade/number_of_problem.cpp", *NEEDED_BY_PROBLEMS]) if path.endswith(".cpp"))
-    files = [ROOT / path for path in sources] + [student / "check/options.cpp", student / "check/trial.cpp"]
+    """What course/grader/number_of_problem.cpp prints, which is compiled the first time."""
+    check = COURSE / "student/check"
+    files = [COURSE / "grader/number_of_problem.cpp", check / "options.cpp", check / "trial.cpp"]
+    headers = {header for file in [*files, check / "trial.hpp"] for header in INCLUDE.findall(file.read_text())}
+    sources = {header.rsplit(".", 1)[0] + ".cpp" for header in headers}
+    files += [ROOT / path for path in sorted(closure(path for path in headers | sources if (ROOT / path).is_file())) if path.endswith(".cpp")]
     made = BUILD / f"number_of_problem_{hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
     if not made.is_file():
         BUILD.mkdir(parents=True, exist_ok=True)
         temporary = made.with_suffix(f".{os.getpid()}")
-        run([os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-DCHECK_WITHOUT_SITES", "-I", ROOT, "-I", student,
+        run([os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-DCHECK_WITHOUT_SITES", "-I", ROOT, "-I", COURSE / "student",
              "-I", ROOT / "cuda_on_cpu/include", *files, "-o", temporary])
         temporary.rename(made)
     return float(run([made, rung.split("/")[1], number, *problem.split()]))

@@ -115,14 +115,16 @@ def broken(files, dice):
 
 
 def attacks_of(assignment):
-    """Files of course/attacks that stand for a file of this assignment: NAME.cu or NAME/..."""
-    folder = COURSE / "attacks"
-    written = {path.rsplit("/", 1)[-1]: path for path in predictions.project_files(assignment)}
+    """name -> {file: text}: those of course/attacks that take the place of a file of this assignment."""
+    written = predictions.project_files(assignment)
     found = {}
-    for file in sorted(folder.rglob("*")):
-        of = written.get(file.name)
-        if file.is_file() and of:
-            found[file.parent.name] = {of: file.read_bytes()}
+    for attack in sorted((COURSE / "attacks").glob("*.cu")):
+        text = attack.read_text()
+        space = re.search(r"namespace convladder::BACKEND::(\w+)::(\w+) \{", text)
+        rung = re.search(r"extern const Implementation<\w+> (\w+)", text)
+        file = f"{space.group(1)}/{space.group(2)}/{rung.group(1)}.cu" if space and rung else ""
+        if file in written:
+            found[attack.stem] = {file: attack.read_bytes()}
     return found
 
 
@@ -178,7 +180,7 @@ def kinds_of(count, bugs, attacks, dice):
     dice.shuffle(ways)
     chosen = [ways[i % len(ways)] for i in range(hostile)]
     # Each bug once, but room for others.
-    most_bugs = max(1, wrong * 2 // 3)
+    most_bugs = max(1, min(wrong * 2 // 3, wrong - 2))
     planted = [("planted", name) for name in sorted(bugs)][:most_bugs]
     chosen += planted
     chosen += [("broken", "") if i % 2 else ("partial", "") for i in range(max(0, wrong - len(planted)))]
