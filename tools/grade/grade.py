@@ -28,6 +28,7 @@ import predictions  # noqa: E402
 import report  # noqa: E402
 import submission as submissions  # noqa: E402
 import trials  # noqa: E402
+import workers  # noqa: E402
 from assignment import BadInput  # noqa: E402
 from handout import key_of  # noqa: E402
 from tree import PUBLIC_KEY  # noqa: E402
@@ -219,7 +220,7 @@ def main():
     except (BadInput, functions.Mismatch) as error:
         say(f"ladder: {error}")
         return 2
-    except (trials.IsolationMissing, diagnosis.NotFit, predictions.CannotCount, OSError) as error:
+    except (trials.IsolationMissing, workers.Failed, diagnosis.NotFit, predictions.CannotCount, OSError) as error:
         say(f"ladder: {error}")
         return 3
     except KeyboardInterrupt:
