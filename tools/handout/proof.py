@@ -61,6 +61,12 @@ def roundtrip(handout):
     return all(solution[path] == text for path, text in handout.stripped.items())
 
 
+def removed_lines(handout, blank):
+    """Of its body; none of a free file, which was never written."""
+    body = handout.bodies.get(blank.title)
+    return len(body.strip("\n").split("\n")) if body else 0
+
+
 class Build:
     """The student's build of a handout."""
 
@@ -161,7 +167,7 @@ def prove_anew(handout, say):
     proof = {"schema": "convladder-handout-proof-1", "assignment": assignment.name, "files": len(handout.files),
              "bytes": bytes_of_all,
              "blanks": [{"file": blank.file, "function": blank.name,
-                         "removed_lines": len(handout.bodies.get(blank.title, "").strip("\n").split("\n"))}
+                         "removed_lines": removed_lines(handout, blank)}
                         for blank in assignment.blanks],
              "roundtrip": roundtrip(handout), "leaks": leaks_of(handout)}
     if not proof["roundtrip"]:

@@ -107,7 +107,8 @@ class Handout:
             self._add_hunt()
         if classroom:
             self.add(".github/workflows/classroom.yml", (COURSE / "classroom/classroom.yml").read_bytes())
-        self.add("predictions.json", predictions_of(assignment, self.draw))
+        if assignment.predictions:
+            self.add("predictions.json", predictions_of(assignment, self.draw))
         missing = [path for path in assignment.submit if path not in self.files]
         if missing:
             raise BadInput(f"course/{assignment.name}/assignment.toml: submit = {missing[0]}: is no file of the handout")
