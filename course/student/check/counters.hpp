@@ -29,18 +29,15 @@ command::Inspection look(const Judged& judged, const Trial& trial);
 
 /// As docs/microscope.md of the project names counters; one of
 /// - loads_per_output.WHERE: lanes that loaded from there, for each element of the outputs
-/// - WHAT.WHERE.OPERATION and WHAT_per_UNIT.WHERE.OPERATION, such as sectors_per_request.x.load.
-/// WHAT
-///   is one of requests, lanes, bytes, sectors, wavefronts, excess (turns of the banks of shared
-///   memory beyond those without conflicts); WHERE is an array or global, shared, constant;
-///   OPERATION is load, store, atomic or async, and may be left out for all; UNIT is request, lane,
-///   output or block
+/// - WHAT.WHERE.OPERATION, WHAT_per_UNIT.WHERE.OPERATION: sectors_per_request.x.load. WHAT is
+///   requests, lanes, bytes, sectors, wavefronts or excess (turns of the banks of shared memory
+///   beyond those without conflicts); WHERE an array, or global, shared, constant; OPERATION load,
+///   store, atomic or async, or left out for all; UNIT request, lane, output or block
 /// - barriers_per_block: that a block passes, of each kernel that has barriers, together
 /// - launches
-/// - model_microseconds: what the GPU of check/gpu.txt would need, if nothing counted but the
-/// busiest
-///   of: bytes of sectors, turns of shared memory, requests, bytes of sectors of atomics; and its
-///   time for each launch
+/// - model_microseconds: what the GPU of check/gpu.txt would need if nothing counted but the
+///   busiest of these: bytes of sectors, turns of shared memory, requests, bytes of sectors of
+///   atomics; and its time for each launch
 /// @throws BadInput for another name
 double counter(const command::Inspection& inspection, const std::string& name);
 
