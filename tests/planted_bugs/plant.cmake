@@ -4,22 +4,20 @@
 #         -D BACKEND=<namespace, or nothing if the compiler is told> -D WITH=<sources to add, with commas
 #         between> -D FOLDER=<where to> -P plant.cmake
 #
-# The unit is <FOLDER>/rung<suffix>. Without BACKEND, each copy in it stands in a namespace planted_<id>
-# within the rung's own, so that all copies share what they do not change: what they include. If the
-# bug is in a file that the rung includes, that file's copy is <FOLDER>/<its path>, and the unit is
-# compiled with -iquote <FOLDER>.
+# What it writes is <FOLDER>/rung<suffix>, and rung.d, which names the files it was made of. Without
+# BACKEND, each copy in it stands in a namespace planted_<id> within the rung's own, so that all copies
+# share what they do not change: what they include. With BACKEND there is one copy, and what it includes
+# that stands in namespace BACKEND is written into it.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" BUGS "${BUGS}")
-file(REMOVE_RECURSE ${FOLDER})  # also what an entry from before has left
+set(made_of ${ROOT}/${RUNG})
+set(changed_file "")
 cmake_path(GET RUNG PARENT_PATH folder)
 string(REPLACE "/" "::" namespace ${folder})
 cmake_path(GET RUNG EXTENSION suffix)
 set(unit "")
 if(suffix STREQUAL ".cu")
   set(namespace "BACKEND::${namespace}")
-  if(BACKEND)
-    set(unit "#define BACKEND ${BACKEND}\n")
-  endif()
 endif()
 
 function(add_copy id text)
@@ -55,12 +53,46 @@ function(planted_bug id)
   endif()
   string(REPLACE "${bug_FIND}" "${bug_REPLACE}" text "${text}")
   if(bug_FILE)
-    file(WRITE ${FOLDER}/${file} "${text}")
+    set(changed_file ${bug_FILE} PARENT_SCOPE)
+    set(changed_text "${text}" PARENT_SCOPE)
     file(READ ${ROOT}/${RUNG} text)
   endif()
   add_copy(${id} "${text}")
   set(unit "${unit}" PARENT_SCOPE)
   set(BUGS "${BUGS}" PARENT_SCOPE)
+endfunction()
+
+# Puts each file that stands in namespace BACKEND where it is first included.
+function(write_out_headers text)
+  set(result "")
+  set(written)
+  string(FIND "${text}" "#include \"" at)
+  while(at GREATER_EQUAL 0)
+    string(SUBSTRING "${text}" 0 ${at} before)
+    math(EXPR at "${at} + 10")
+    string(SUBSTRING "${text}" ${at} -1 text)
+    string(FIND "${text}" "\"" end)
+    string(SUBSTRING "${text}" 0 ${end} file)
+    math(EXPR end "${end} + 1")
+    string(SUBSTRING "${text}" ${end} -1 text)
+    string(APPEND result "${before}")
+    file(READ ${ROOT}/${file} header)
+    if(file STREQUAL changed_file)
+      set(header "${changed_text}")
+    endif()
+    string(FIND "${header}" "BACKEND" in_backend)
+    if(in_backend EQUAL -1)
+      string(APPEND result "#include <${file}>")
+    elseif(NOT file IN_LIST written)
+      list(APPEND written ${file})
+      list(APPEND made_of ${ROOT}/${file})
+      string(REPLACE "#pragma once" "" header "${header}")
+      set(text "${header}${text}")
+    endif()
+    string(FIND "${text}" "#include \"" at)
+  endwhile()
+  set(unit "#define BACKEND ${BACKEND}\n${result}${text}\n#undef BACKEND\n" PARENT_SCOPE)
+  set(made_of ${made_of} PARENT_SCOPE)
 endfunction()
 
 cmake_path(GET folder FILENAME ladder)
@@ -77,4 +109,9 @@ string(REPLACE "," ";" sources "${WITH}")
 foreach(source IN LISTS sources)
   string(APPEND unit "\n#include \"${source}\"\n")
 endforeach()
+if(BACKEND)
+  write_out_headers("${unit}")
+endif()
 file(WRITE ${FOLDER}/rung${suffix} "${unit}")
+list(JOIN made_of " " made_of)
+file(WRITE ${FOLDER}/rung.d "${FOLDER}/rung${suffix}: ${made_of}\n")
