@@ -9,6 +9,7 @@ then says. Exit status: 0; 3 if the rung cannot be compiled.
 """
 import argparse
 import fcntl
+import functools
 import pathlib
 import re
 import subprocess
@@ -29,8 +30,19 @@ def library_of(build, rung, source):
         beside = [source if file == rung["source"] else source.parent / file for file in needed]
         sources = [mine if mine.is_file() else theirs for mine, theirs in zip(beside, sources)]
     name = rung["rung"].replace("/", "_") + ("_stand_in" if source else "")
-    folder = build / "inspect" / name
-    options = [f"-DCONVLADDER_BUILD={build.resolve()}", "-DSOURCES=" + ";".join(map(str, sources))]
+    return built(build, name, [f"-DHEADERS={headers_of(build)}", "-DSOURCES=" + ";".join(map(str, sources))]) / "libinspected.so"
+
+
+@functools.cache
+def headers_of(build):
+    """The folder in which what most rungs include is compiled, once for all of them."""
+    return built(build, "headers", [])
+
+
+def built(build, name, options):
+    """Configures and builds tools/inspect in the folder, which it returns."""
+    folder = build.resolve() / "inspect" / name
+    options = [f"-DCONVLADDER_BUILD={build.resolve()}", *options]
     state = folder / "configured"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
@@ -39,7 +51,7 @@ def library_of(build, rung, source):
             run(["cmake", "-S", ROOT / "tools/inspect", "-B", folder, "-G", "Ninja", *options])
             state.write_text("\n".join(options))
         run(["cmake", "--build", folder])
-    return folder / "libinspected.so"
+    return folder
 
 
 def run(command):
