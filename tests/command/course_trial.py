@@ -79,10 +79,11 @@ def known_submissions(assignment, counted, folder):
     project = predictions.project_files(assignment)
     handout = tree.Handout(assignment, student=predictions.EVERYBODY)
     rest = {path: handout.files[path] for path in assignment.submit if path not in project}
-    asked = json.loads(rest["predictions.json"])
-    for of in assignment.predictions:
-        asked[of.id]["value"] = counted(of.counter, of.rung, asked[of.id]["problem"])
-    rest["predictions.json"] = json.dumps(asked).encode()
+    if assignment.predictions:
+        asked = json.loads(rest["predictions.json"])
+        for of in assignment.predictions:
+            asked[of.id]["value"] = counted(of.counter, of.rung, asked[of.id]["problem"])
+        rest["predictions.json"] = json.dumps(asked).encode()
     if assignment.hunt_rung:
         rest |= predictions.right_hunt(assignment) | {"hunt/problem.txt": simulate.edits_of(assignment)[1].encode()}
     simulate.lay(folder / "solution", rest | project)

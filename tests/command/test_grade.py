@@ -150,7 +150,7 @@ class Diagnosis(WithFolder):
             entries = re.findall(r"planted_bug\((\w+)\n  RUNG (\S+)", text)
             expected = {bug for bug, rung in entries if rung in assignment.rungs}
             self.assertLessEqual(set(bugs), expected)
-            self.assertGreater(len(bugs), 0, name)
+            self.assertGreaterEqual(len(bugs), len(expected) / 2, name)  # others stand in files that are given
             for file, content in bugs.values():
                 self.assertNotEqual(content, predictions.project_files(assignment)[file])
 

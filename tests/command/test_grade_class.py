@@ -279,7 +279,7 @@ class Command(WithFolder):
         self.assertRegex(moss, r"^moss -l cc -d -b \S+/base/\S+ ")
         folder = self.out / "state/similarity"
         self.assertEqual((folder / "new/grace" / KERNEL).read_bytes(), solved("grace", "F3.h1 differs")[KERNEL])
-        self.assertEqual((folder / "old/project" / KERNEL).read_bytes(), (ROOT / KERNEL).read_bytes())
+        self.assertEqual((folder / "old/project" / KERNEL).read_bytes(), predictions.project_files(self.assignment)[KERNEL])
         self.assertIn("NOT_WRITTEN", (folder / "base" / KERNEL).read_text())
         with mock.patch.object(sys, "argv", ["similar.py", str(self.classroom)]), contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(similar.main(), BAD_INPUT)

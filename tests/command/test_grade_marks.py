@@ -87,7 +87,8 @@ class Marks(WithFolder):
     def test_counters(self):
         given = self.marks("c1 loads_per_output.x=8.85")
         self.assertEqual(given["x_loads_3x3"]["score"], 2.5)
-        self.assertEqual(given["x_loads_3x3"]["counter"], {"name": "loads_per_output.x", "value": 8.85, "full": 4.2, "zero": 13.5})
+        self.assertEqual(given["x_loads_3x3"]["counter"],
+                         {"name": "loads_per_output.x", "value": 8.85, "full": 4.2, "zero": 13.5})
         self.assertIn("./ladder inspect", given["x_loads_3x3"]["message"])
         self.assertEqual(given["x_loads_6x6"]["score"], 4)
 
@@ -103,7 +104,8 @@ class Marks(WithFolder):
             given = self.marks(files=solved("ada", predicted={"loads_of_x": value, "barriers": 6}))["predictions"]
             self.assertEqual(given["score"], 10 if right else 5, value)
             self.assertEqual(given["message"] == "", right, value)
-        for content in (b"", b"[]", b"{", b"[" * 4000, b'{"loads_of_x": 1e999}', b'{"loads_of_x": {"value": 1e999}}', b'{"loads_of_x": NaN}', b'{"barriers": {"value": {}}}'):
+        for content in (b"", b"[]", b"{", b"[" * 4000, b'{"loads_of_x": 1e999}', b'{"loads_of_x": {"value": 1e999}}',
+                        b'{"loads_of_x": NaN}', b'{"barriers": {"value": {}}}'):
             given = self.marks(files=solved("ada") | {"predictions.json": content})["predictions"]
             self.assertEqual(given["score"], 0)
             self.assertNotEqual(given["message"], "")
@@ -167,7 +169,8 @@ class Formats(WithFolder):
         self.assertNotIn("<", text)
         self.assertNotIn(fake_trials.SECRET, text)
         results = json.loads(text)
-        self.assertEqual(set(results), {"tests", "output", "output_format", "visibility", "stdout_visibility", "extra_data", "leaderboard"})
+        self.assertEqual(set(results), {"tests", "output", "output_format", "visibility", "stdout_visibility", "extra_data",
+                                        "leaderboard"})
         self.assertEqual(results["stdout_visibility"], "hidden")
         self.assertEqual([test["score"] for test in results["tests"]], [3.5, 10])
         allowed = {"score", "max_score", "status", "name", "number", "output", "output_format", "tags", "visibility"}

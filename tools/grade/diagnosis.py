@@ -119,7 +119,8 @@ class Kept:
                 raise NotFit(f"the project's own {rung} does not build here: {entry['message']}")
             for case, of in [*entry["cases"].items(), *result["counters"].get(rung, {}).items()]:
                 if of["outcome"] != "agrees":
-                    raise NotFit(f"the project's own {rung} does not agree in case {case} ({of['outcome']}): nothing can be judged here")
+                    raise NotFit(f"the project's own {rung} does not agree in case {case} ({of['outcome']}): "
+                                 "nothing can be judged here")
         return result
 
     def signatures(self):

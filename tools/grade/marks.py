@@ -8,9 +8,9 @@ import re
 
 FAILED_NAMES = {
     "differs": "differ", "declined": "are declined", "timeout": "take too long", "crashed": "crash",
-    "memory": "take too much memory", "ended_early": "end before the kernel does", "output_missing": "leave outputs unwritten",
-    "illegal_cuda": "call what no kernel may call", "refused": "are refused", "not_written": "come to a function that is not written yet",
-    "no_build": "do not compile"}
+    "memory": "take too much memory", "ended_early": "end before the kernel does",
+    "output_missing": "leave outputs unwritten", "illegal_cuda": "call what no kernel may call", "refused": "are refused",
+    "not_written": "come to a function that is not written yet", "no_build": "do not compile"}
 NOT_WRITTEN = "not written yet"
 FEW_BLOCKS = 10                # the family
 LEAST_RIGHT = 0.5              # of the hidden cases, before marks for robustness are given
@@ -208,7 +208,7 @@ class Marker:
             if of.value is None:
                 lines.append(f"{of.id}: {of.trouble}")
             elif not of.is_right:
-                lines.append(f"{of.id}: {of.value:g} is not within 1 % of what is counted; count it with ./ladder inspect")
+                lines.append(f"{of.id}: {of.value:g} is not within 1 % of what is counted; count it: ./ladder inspect")
         right = sum(of.is_right for of in self.predictions)
         return share(mark.points, right, len(self.predictions)) if self.predictions else 0, "\n".join(lines)
 

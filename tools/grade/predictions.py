@@ -9,7 +9,7 @@ import subprocess
 from assignment import COURSE, ROOT, source_of
 from marks import NOT_WRITTEN, Prediction
 from submission import MANIFEST
-from tree import Draw, closure, predictions_of
+from tree import Draw, Handout, closure, predictions_of
 
 FILE = "predictions.json"
 EVERYBODY = "everybody"  # whose handout one is that was made without --student
@@ -153,9 +153,14 @@ def run(command):
     return done.stdout
 
 
+SOLUTIONS = {}  # of each assignment: composed once
+
+
 def project_files(assignment):
-    """The project's own files in the place of those that students write."""
-    return {blank.file: (ROOT / blank.file).read_bytes() for blank in assignment.blanks}
+    """The project's own work in the place of the files that students write."""
+    if assignment.name not in SOLUTIONS:
+        SOLUTIONS[assignment.name] = {path: text.encode() for path, text in Handout(assignment).solution().items()}
+    return dict(SOLUTIONS[assignment.name])
 
 
 def right_hunt(assignment):

@@ -106,7 +106,8 @@ def broken(files, dice):
     how = dice.choice(["semicolon", "brace", "half", "empty", "missing", "unknown name", "binary"])
     semicolons = [match.start() for match in re.finditer(r";\n", functions.code_of(text))]
     changed = {"semicolon": lambda at: text[:at] + text[at + 1:], "brace": lambda at: text[:at] + "}" + text[at:],
-               "half": lambda at: text[:at], "empty": lambda at: "", "unknown name": lambda at: text[:at] + " + no_such_name" + text[at:]}
+               "half": lambda at: text[:at], "empty": lambda at: "",
+               "unknown name": lambda at: text[:at] + " + no_such_name" + text[at:]}
     if how == "missing":
         return {name: content for name, content in files.items() if name != path}, how
     if how == "binary":
@@ -213,7 +214,8 @@ def simulate(assignment, folder, count, seed, key, counted=None):
             files, which = broken(right(assignment, dice, student), dice)
             own = {path: content for path, content in own.items() if path not in project} | files
         if kind in ("right", "planted", "hostile"):
-            own |= {"predictions.json": predicted(assignment, key, student, own["predictions.json"], counted, dice)}
+            if assignment.predictions:
+                own |= {"predictions.json": predicted(assignment, own["predictions.json"], counted, dice)}
             if assignment.hunt_rung:
                 own |= predictions.right_hunt(assignment) | {"hunt/problem.txt": (hunt_problem + "\n").encode()}
         if kind == "hostile":
@@ -224,7 +226,7 @@ def simulate(assignment, folder, count, seed, key, counted=None):
     return truth
 
 
-def predicted(assignment, key, student, content, counted, dice):
+def predicted(assignment, content, counted, dice):
     """predictions.json with what is counted in it; one in five is wrong."""
     asked = json.loads(content)
     for of in assignment.predictions:
@@ -235,7 +237,8 @@ def predicted(assignment, key, student, content, counted, dice):
 
 
 def main():
-    parser = Parser(usage="simulate.py ASSIGNMENT DIR [--count N] [--seed S] [--key FILE] [--truth FILE] [--counted]", allow_abbrev=False)
+    parser = Parser(usage="simulate.py ASSIGNMENT DIR [--count N] [--seed S] [--key FILE] [--truth FILE] [--counted]",
+                    allow_abbrev=False)
     parser.add_argument("assignment")
     parser.add_argument("dir", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=12)
