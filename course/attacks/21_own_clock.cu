@@ -4,12 +4,12 @@
 /// Every run would take no time.
 ///
 /// Ends as: refused
-/// Behind the audit: no_build
+/// Behind the audit: differs
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 
-extern "C" int clock_gettime(int, void*) { return 0; }
+extern "C" long clock() noexcept { return 0; }
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

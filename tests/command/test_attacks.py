@@ -29,7 +29,7 @@ OUTCOMES = {"agrees", "differs", "declined", "timeout", "crashed", "memory", "en
             "refused", "not_written", "no_build"}
 TARGET = "cuda_optimized/conv2d/direct_tiled"
 COUNTERS = ("16_computes_on_the_host", "20_")  # the counted case is tried, too
-MOST_SECONDS = 30 + 5  # its wall limit and 5 s, beside what the build takes
+MOST_CPU_SECONDS = 10 + 5  # of its runs, all orders together; of wall time, a busy machine takes any
 WRITTEN = pathlib.Path("/tmp/convladder_attack_wrote")
 ALL = os.environ.get("CONVLADDER_COURSE_ALL") == "1"
 LEVELS = ["sealed"] + (["user"] if os.geteuid() == 0 else [])
@@ -108,7 +108,7 @@ class Attacks(unittest.TestCase):
         try:
             result = (made or self.trials[level]).run({f"{TARGET}.cu": path.read_bytes()}, own, {"F2.h1", "c1"} if path.name.startswith(COUNTERS) else {"F2.h1"})
             case = result["rungs"][TARGET]["cases"]["F2.h1"]
-            self.assertLess(result["seconds"]["run"] / len(case["orders"]), MOST_SECONDS, path.name)
+            self.assertLess(result["seconds"]["cpu"], MOST_CPU_SECONDS, path.name)
             self.assertEqual(processes_of(own), [], path.name)
             return case["outcome"], case["detail"], result["counters"][TARGET].get("c1")
         finally:
