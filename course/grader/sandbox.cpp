@@ -292,7 +292,9 @@ Offers find_offers() {
 }
 
 void shut_in(const Policy& policy, const Offers& offers) {
-  limit(RLIMIT_CPU, policy.cpu_seconds);
+  // SIGXCPU, and a second later SIGKILL: by the first, one sees what it was.
+  const rlimit cpu{policy.cpu_seconds, policy.cpu_seconds + 1};
+  check(setrlimit(RLIMIT_CPU, &cpu) == 0, "setrlimit");
   limit(RLIMIT_DATA, policy.data_bytes);
   limit(RLIMIT_FSIZE, policy.file_bytes);
   limit(RLIMIT_NOFILE, policy.open_files);
