@@ -8,6 +8,7 @@
 
 #include "command/files.hpp"
 #include "command/inspect/listing.hpp"
+#include "command/options.hpp"
 #include "command/program.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "command/options.hpp"
 #include "cuda_on_cpu/microscope.hpp"
 
 namespace convladder::command {
+
+struct Options;  // command/options.hpp
 
 /// A rung's run under the microscope.
 struct Inspection {
