@@ -286,7 +286,6 @@ Answer run(const Case& one, const Request& request, Policy policy, const Offers&
   const int files[] = {problem->file(), result.file(), symbols.number()};
   const double wall_seconds = kWallSeconds + static_cast<double>(policy.cpu_seconds - kCpuSeconds);
   const Ended ended = run_shut_in(policy, offers, files, wall_seconds);
-  if (ended.status == 125) throw std::runtime_error("the worker " + ended.text);
 
   // A copy: the worker and all that it started are gone, but nothing here needs to rely on it.
   const std::vector<std::byte> bytes(result.bytes().begin(), result.bytes().end());

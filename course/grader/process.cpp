@@ -30,17 +30,24 @@ void check(bool worked, const char* call) {
 
 /// Where the worker's program is while its descriptors are set in order; above all that it keeps.
 constexpr int kProgram = 64;
+/// Where it says why it cannot be started. Both close as the program begins, which so cannot say
+/// it.
+constexpr int kFailure = kProgram + 1;
 
 /// The worker's side of the start: does not come back.
 [[noreturn]] void begin_worker(Policy policy, const Offers& offers, std::span<const int> files,
-                               int output) {
+                               int output, int failure) {
   try {
     setpgid(0, 0);
     // First out of the way of the numbers that they will get.
     std::vector<int> copies;
-    for (const int file : files) copies.push_back(fcntl(file, F_DUPFD, kProgram + 1));
-    const int text = fcntl(output, F_DUPFD, kProgram + 1);
-    check(dup3(policy.program, kProgram, O_CLOEXEC) == kProgram, "dup3");
+    for (const int file : files) copies.push_back(fcntl(file, F_DUPFD, kFailure + 1));
+    const int text = fcntl(output, F_DUPFD, kFailure + 1);
+    failure = fcntl(failure, F_DUPFD, kFailure + 1);
+    const int program = fcntl(policy.program, F_DUPFD, kFailure + 1);
+    check(dup3(failure, kFailure, O_CLOEXEC) == kFailure, "dup3");
+    failure = kFailure;
+    check(dup3(program, kProgram, O_CLOEXEC) == kProgram, "dup3");
     const int nothing = open("/dev/null", O_RDONLY);
     check(nothing >= 0 && dup2(nothing, 0) == 0, "open /dev/null");
     check(dup2(text, 1) == 1 && dup2(text, 2) == 2, "dup2");
@@ -48,7 +55,7 @@ constexpr int kProgram = 64;
       check(dup2(copies[i], 3 + static_cast<int>(i)) >= 0, "dup2");
     const auto first_free = 3 + static_cast<unsigned>(copies.size());
     check(syscall(SYS_close_range, first_free, kProgram - 1, 0) == 0, "close_range");
-    check(syscall(SYS_close_range, kProgram + 1, ~0u, 0) == 0, "close_range");
+    check(syscall(SYS_close_range, kFailure + 1, ~0u, 0) == 0, "close_range");
     policy.program = kProgram;
     shut_in(policy, offers);
     char name[] = "worker";
@@ -57,10 +64,10 @@ constexpr int kProgram = 64;
     syscall(SYS_execveat, kProgram, "", arguments, environment, AT_EMPTY_PATH);
     check(false, "execveat");
   } catch (const std::exception& error) {
-    const std::string line = std::string("cannot be started: ") + error.what();
-    static_cast<void>(!write(2, line.data(), line.size()));
+    const std::string line = error.what();
+    static_cast<void>(!write(failure, line.data(), line.size()));
   }
-  _exit(125);
+  _exit(1);
 }
 
 /// What has become this process's child, since its own parent ended.
@@ -145,6 +152,8 @@ Ended run_shut_in(const Policy& policy, const Offers& offers, std::span<const in
   int ends[2];
   check(pipe2(ends, O_CLOEXEC) == 0, "pipe2");
   Descriptor output(ends[0]), input(ends[1]);
+  check(pipe2(ends, O_CLOEXEC) == 0, "pipe2");
+  Descriptor why(ends[0]), failure(ends[1]);
   const double cpu_before = children_cpu();
   // As fork() does, but for the namespace, in which the worker is the first process: with it, all
   // that it started ends.
@@ -152,8 +161,9 @@ Ended run_shut_in(const Policy& policy, const Offers& offers, std::span<const in
       SIGCHLD | (policy.level == Level::separated ? static_cast<unsigned long>(CLONE_NEWPID) : 0);
   const auto pid = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, 0));
   check(pid >= 0, "clone");
-  if (pid == 0) begin_worker(policy, offers, files, input.number());
+  if (pid == 0) begin_worker(policy, offers, files, input.number(), failure.number());
   input.close();
+  failure.close();
   setpgid(pid, pid);  // whoever of us two comes first
   const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   check(process.number() >= 0, "pidfd_open");
@@ -180,6 +190,10 @@ Ended run_shut_in(const Policy& policy, const Offers& offers, std::span<const in
   int status = 0;
   check(waitpid(pid, &status, 0) == pid, "waitpid");
   end_all_children();
+  char reason[256];
+  if (const auto count = read(why.number(), reason, sizeof reason); count > 0)
+    throw std::runtime_error("the worker cannot be started: " +
+                             std::string(reason, static_cast<std::size_t>(count)));
   // What it wrote last is still in the pipe, of which nobody else has an end any more.
   if (output.number() >= 0) {
     fcntl(output.number(), F_SETFL, O_NONBLOCK);

@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import signal
 import sys
+import time
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "handout"))
@@ -34,6 +35,7 @@ from handout import key_of  # noqa: E402
 from tree import PUBLIC_KEY  # noqa: E402
 
 LEVELS = ("limits", "sealed", "user", "namespace")  # the weakest first
+SECONDS_OF_DYING = 2
 
 
 class Parser(argparse.ArgumentParser):
@@ -190,10 +192,7 @@ def grade(options):
     out.mkdir(exist_ok=True)
     (out / "state").mkdir(exist_ok=True)
     with (out / "state/lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadInput(f"out = {out}: somebody grades into it just now") from None
+        take(lock, out)
         counted = predictions.Counted(made)
         kept = diagnosis.Kept(assignment, key, counted.about, made)
         with batch.saying(say, f"Trying the project's own rungs (isolation: {made.isolation['level']})"):
@@ -207,6 +206,16 @@ def grade(options):
     full = sum(one["score"] == one["max_score"] for one in mine)
     print(f"{out}: {len(mine) - len(failed)} of {len(paths)} graded, {full} with full marks")
     return 1 if failed or (options.strict and full < len(paths)) else 0
+
+
+def take(lock, out):
+    """The folder for this run alone. The processes of a run that was killed end a moment after it. @raises BadInput"""
+    for wait in [0.1] * SECONDS_OF_DYING * 10 + [0]:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(wait)
+    raise BadInput(f"out = {out}: somebody grades into it just now")
 
 
 def end(*_):
