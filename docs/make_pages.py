@@ -199,7 +199,8 @@ class Pages:
         """What the bugs are that the suite must find."""
         lines = ["| planted in a copy of | the mistake | what finding it takes |", "|---|---|---|"]
         for name, rung, teaches in planted_bugs(self.root):
-            lines.append(f"| {self.link(rung)} | {name.replace('_', ' ')} | {teaches} |")
+            link = self.link(rung, rung.replace("/", " / "))  # where it may be broken
+            lines.append(f"| {link} | {name.replace('_', ' ')} | {teaches} |")
         return lines
 
     def planted_races(self):
