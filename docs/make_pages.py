@@ -18,7 +18,6 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 """
 
 import argparse
-import html
 import json
 import pathlib
 import re
@@ -205,10 +204,11 @@ class Pages:
 
     def planted_races(self):
         """What the microscope says of those where something is missing that orders threads."""
-        lines = ["| mistake, in a copy of | race | one thread | another |", "|---|---|---|---|"]
+        lines = []
         for name, seen in planted_races.read_record().items():
-            what = f"{seen['kind']} in {seen['array']}" + (f" ({seen['why']})" if seen["why"] else "")
-            lines.append(f"| {name.replace('_', ' ')}, {self.link(seen['rung'])} | {what} | {code(seen['first'])} | {code(seen['second'])} |")
+            why = f" ({seen['why']})" if seen["why"] else ""
+            lines += [f"**{name.replace('_', ' ')}**, in a copy of {self.link(seen['rung'])}: {seen['kind']} in {seen['array']}{why}", "",
+                      "```cpp", seen["first"], seen["second"], "```", ""]
         return lines
 
     def verified(self):
@@ -306,14 +306,6 @@ class Pages:
             places = self.paths.places(f"page {name.group(1)}")
             page += "\n---\n" * bool(places) + "".join(f"\n{path}: {place}.\n" for path, place in places)
         return benchmark_tables.filled(page, self.benchmarks, None, path)
-
-
-def code(line):
-    """A line of a program, in a cell of a table."""
-    text = html.escape(line)
-    for sign in "|:*":  # which end a cell, make a link, and emphasise
-        text = text.replace(sign, f"&#{ord(sign)};")
-    return f"<code>{text}</code>"
 
 
 def planted_bugs(root):
