@@ -108,7 +108,8 @@ Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number
                                        .tiles = tiles_m * preparation.tiles_n,
                                        .handed_out = preparation.handed_out};
   pass.conv.weights = preparation.blocks;
-  if (preparation.pieces != 0) pass.conv.from = preparation.copy;
+  // Also where there is no row at all: a copy of nothing begins at a piece, too.
+  if (preparation.pieces != 0 || !begins_at_piece(conv.from)) pass.conv.from = preparation.copy;
   return pass;
 }
 
