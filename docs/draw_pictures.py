@@ -116,7 +116,7 @@ def window():
     H, W, R, S, pad, stride, size = 5, 6, 3, 3, 1, 2, 30
     P, Q = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
     here_p, here_q = 1, 2
-    top, left = here_p * stride, here_q * stride  # in padded coordinates
+    top = here_p * stride  # in padded coordinates
 
     def fill(r, c):
         inside = pad <= r < H + pad and pad <= c < W + pad

@@ -18,6 +18,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import re
@@ -54,7 +55,6 @@ class Pages:
         self.ladders = {}
         for row in rows:
             self.ladders.setdefault(row["ladder"], []).append(row)
-        self.drawn = self.draw_benchmarks()
         self.paths = ReadingPaths(self)
 
     def source_text(self, rung):
@@ -77,8 +77,15 @@ class Pages:
         """What the suite reaches of it. @pre there is a report"""
         return "Reached by the suite: " + coverage_tables.of_file(self.coverage, self.rows[rung]["source"])
 
-    def draw_benchmarks(self):
-        """The benchmarks' pictures as files. @returns their names"""
+    @classmethod
+    def of_files(cls, listed, hashes, root, out):
+        """From what `convladder list --json` and `hash_sources` wrote."""
+        hashed = dict(re.findall(r'\{"(.*?)\.cu", "(\w+)"\}', hashes.read_text()))
+        return cls(json.loads(listed.read_text()), hashed, root, out)
+
+    @functools.cached_property
+    def drawn(self):
+        """The names of the benchmarks' pictures, which are drawn when they are first asked for."""
         if self.benchmarks is None:
             return []
         orders = {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
@@ -330,8 +337,7 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
 
-    hashes = dict(re.findall(r'\{"(.*?)\.cu", "(\w+)"\}', arguments.hashes.read_text()))
-    pages = Pages(json.loads(arguments.list.read_text()), hashes, arguments.root, arguments.out)
+    pages = Pages.of_files(arguments.list, arguments.hashes, arguments.root, arguments.out)
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text(), page))

@@ -8,7 +8,6 @@ there is Chromium. A deck has the maths, the steps in a table, a slide or two a 
 it and what was measured), the times, and exercises.
 """
 import argparse
-import json
 import pathlib
 import re
 import shutil
@@ -147,9 +146,7 @@ def main():
         parser.add_argument(f"--{name}", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    listed = json.loads((arguments.generated / "list.json").read_text())
-    hashes = dict(re.findall(r'\{"(.*?)\.cu", "(\w+)"\}', arguments.hashes.read_text()))
-    pages = Pages(listed, hashes, arguments.root, arguments.generated)
+    pages = Pages.of_files(arguments.generated / "list.json", arguments.hashes, arguments.root, arguments.generated)
     for ladder in pages.ladders:
         title = (arguments.root / "docs/ladders" / f"{ladder}.md").read_text().split("\n\n")
         summary = sentences(plain(next(part for part in title if part and part[0] not in "#\\")), 2)

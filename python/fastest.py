@@ -12,10 +12,8 @@ import math
 import pathlib
 import sys
 
-
-def newest_run(root):
-    runs = [json.loads(path.read_text()) for path in sorted((root / "benchmarks/results").glob("*.json"))]
-    return max(runs, key=lambda run: run["date"])
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "docs"))
+import benchmark_run  # noqa: E402
 
 
 def fastest(rows):
@@ -33,7 +31,7 @@ def fastest(rows):
 
 def main():
     root, file = map(pathlib.Path, sys.argv[1:])
-    file.write_text(json.dumps(fastest(newest_run(root)["rows"]), indent=1) + "\n")
+    file.write_text(json.dumps(fastest(benchmark_run.newest_run(root)["rows"]), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
 """Convolutions of images, their columns, and products of matrices."""
-import numpy
 
 from . import _core
 from ._run import Call, contiguous, each, operation, padding

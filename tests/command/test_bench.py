@@ -43,8 +43,8 @@ class Bench(ProgramTest):
             self.assertIn("No run has been committed yet", result.stdout)
             return
         runs = [self.load_json(path) for path in committed]
-        for run in runs:
-            self.check_run(run)
+        for measured in runs:
+            self.check_run(measured)
         newest = max(runs, key=lambda run: run["date"])
         self.assertIn(newest["gpu"], result.stdout)
         self.assertIn(newest["date"], result.stdout)

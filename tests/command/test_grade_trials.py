@@ -5,7 +5,6 @@ The audit and the sandbox are tried as they are. What needs an assignment's buil
 CONVLADDER_COURSE_ALL=1 (.ci/nightly sets it). Exit status 77: skipped; this machine has no seccomp or no Landlock.
 """
 import itertools
-import json
 import os
 import pathlib
 import subprocess

@@ -80,8 +80,7 @@ def right(assignment, dice, student):
         if dice.random() < 0.5:
             files[edit["file"]] = files[edit["file"]].replace(find, edit["replace"].strip("\n"))
     for path, text in files.items():
-        places = [blank.place_in(text) if hasattr(blank, "place_in") else functions.body_of(text, blank.function)
-                  for blank in assignment.blanks if blank.file == path]
+        places = [blank.place_in(text) for blank in assignment.blanks if blank.file == path]
         for begin, end in sorted(places, reverse=True):
             body = commented(other_steps(renamed(text[begin:end], dice), dice), dice, student)
             text = text[:begin] + body + text[end:]

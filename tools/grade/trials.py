@@ -252,7 +252,6 @@ class Trials:
         tree = {path: content for path, content in self.skeleton.items() if path != "handout.json"}
         about = hashlib.sha256(repr((rung, text, sorted(tree.items()))).encode()).hexdigest()[:32]
         folder = self.folder / "kept" / about
-        stem = folder / f"rung_{self.rungs.index(rung)}"
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / "made").is_file():
