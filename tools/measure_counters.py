@@ -23,7 +23,7 @@ METRICS = {
     "global.store.requests": ["smsp__sass_inst_executed_op_global_st.sum"],
     "global.load.sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"],
     "global.store.sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"],
-    "global.atomic.requests": ["smsp__inst_executed_op_global_red.sum", "smsp__inst_executed_op_global_atom.sum"],
+    "global.atomic.requests": ["smsp__inst_executed_op_global_red.sum", "smsp__sass_inst_executed_op_global_atom.sum"],
     "global.atomic.sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
                               "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"],
     "global.async.requests": ["smsp__inst_executed_op_ldgsts.sum"],
