@@ -232,7 +232,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   require_command(arguments);
 
   std::string ladder, data, seed, json, save, export_sites, seconds, most_problems, limit;
-  std::string rung, html, blocks;
+  std::string rung, html, trace, blocks;
   std::vector<std::string> places;
   std::map<std::string, std::string> problem;
 
@@ -262,6 +262,8 @@ Options parse_options(const std::vector<std::string>& arguments) {
                    "count at most N blocks of each launch, evenly spread (default: all)")
       ->type_name("N");
   inspect->add_option("--html", html, "also write a page to this file: the source, annotated")
+      ->type_name("FILE");
+  inspect->add_option("--trace", trace, "also write each request of the counted blocks, in order")
       ->type_name("FILE");
 
   for (CLI::App* command : {compare, inspect}) {
@@ -370,6 +372,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
       if (name == "--save") options.save = save;
       if (name == "RUNG") options.rungs = {rung};
       if (name == "--html") options.html = html;
+      if (name == "--trace") options.trace = trace;
       if (name == "--blocks" && command == inspect) options.blocks = parse_count("blocks", blocks);
       if (name == "--export-sites") options.export_sites = export_sites;
       if (!name.starts_with("--") || !problem.contains(name.substr(2))) continue;

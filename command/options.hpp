@@ -33,7 +33,7 @@ struct Options {
   std::string source;                         ///< inspect: stands in for the rung's file.
   int blocks = 0;                             ///< inspect: the most that count; 0: all.
   Conditions conditions;
-  std::optional<std::string> json, save, html;
+  std::optional<std::string> json, save, html, trace;
   std::optional<std::string> export_sites;  ///< bench: a folder.
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the pages that follow from the rung table.
 
-    make_pages.py --list LIST.json --hashes HASHES.inc --root ROOT --out DIR
+    make_pages.py --list LIST.json --hashes HASHES.inc --root ROOT --out DIR [--players DIR]
 
 LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung, see rung_page.py;
@@ -11,7 +11,8 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->` and `<!-- map -->`
-  what reading_paths.py makes; a page on a path says where it stands there;
+  what reading_paths.py makes, `<!-- players -->` links to what make_players.py has made; a page on a path says where
+  it stands there;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
 - programs/: the sources as the pages show them.
@@ -19,6 +20,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 
 import argparse
 import functools
+import html
 import json
 import pathlib
 import re
@@ -29,6 +31,7 @@ import benchmark_run
 import benchmark_tables
 import counted_tables
 import coverage_tables
+import make_players
 import planted_races  # in tools/inspect, which counted_tables has put on the path
 import profile_tables
 import traffic_tables
@@ -56,6 +59,7 @@ class Pages:
         for row in rows:
             self.ladders.setdefault(row["ladder"], []).append(row)
         self.paths = ReadingPaths(self)
+        self.made_players = []
 
     def source_text(self, rung):
         return (self.root / self.rows[rung]["source"]).read_text()
@@ -209,6 +213,17 @@ class Pages:
             lines.append(f"| {link} | {name.replace('_', ' ')} | {teaches} |")
         return lines
 
+    def players(self):
+        """Where kernels can be watched."""
+        if not self.made_players:
+            return ["(Not in this build: they are traced with the libraries of one with `BUILD_SHARED_LIBS`.)"]
+        items = [f"<li>{player_link(player)}: <code>{player['rung']}</code></li>" for player in self.made_players]
+        return ["\\htmlonly[block]", "<ul>", *items, "</ul>", "\\endhtmlonly"]
+
+    def players_of(self, rung):
+        """Links to those that show a rung as it is."""
+        return [player_link(player) for player in self.made_players if player["rung"] == rung and "changed" not in player]
+
     def planted_races(self):
         """What the microscope says of those where something is missing that orders threads."""
         lines = []
@@ -305,6 +320,7 @@ class Pages:
             "benchmarks": self.benchmark_page,
             "reading paths": self.paths.overview,
             "map": self.paths.map,
+            "players": self.players,
         }
         for name, make in tables.items():
             if f"<!-- {name} -->" in page:
@@ -313,6 +329,10 @@ class Pages:
             places = self.paths.places(f"page {name.group(1)}")
             page += "\n---\n" * bool(places) + "".join(f"\n{path}: {place}.\n" for path, place in places)
         return benchmark_tables.filled(page, self.benchmarks, None, path)
+
+
+def player_link(player):
+    return f'<a href="players/{player["name"]}.html">{html.escape(player["title"])}</a>'
 
 
 def planted_bugs(root):
@@ -335,9 +355,13 @@ def main():
     parser.add_argument("--hashes", required=True, type=pathlib.Path)
     parser.add_argument("--root", required=True, type=pathlib.Path)
     parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser.add_argument("--players", type=pathlib.Path, help="the folder that make_players.py has written")
     arguments = parser.parse_args()
 
     pages = Pages.of_files(arguments.list, arguments.hashes, arguments.root, arguments.out)
+    if arguments.players:
+        pages.made_players = [player for player in make_players.read_players().values()
+                              if (arguments.players / f"{player['name']}.html").exists()]
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text(), page))

@@ -211,6 +211,8 @@ class RungPages:
         if not row.get("deterministic", True):
             rows += [("Deterministic", "no: the order of the result may differ from run to run")]
         rows += self.pages.paths.places(rung)
+        if players := self.pages.players_of(rung):
+            rows += [("Watch it", ", ".join(players))]
         rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}`")]
         return ["| | |", "|---|---|", *(f"| {name} | {what} |" for name, what in rows), ""]
 

@@ -10,6 +10,7 @@ sites are counted, and not followed.
 import collections
 import html.parser
 import pathlib
+import posixpath
 import sys
 import urllib.parse
 
@@ -58,7 +59,7 @@ def findings_of(site):
             inside += 1
             path = urllib.parse.unquote(url.path)
             folder = pathlib.PurePosixPath(name).parent
-            target = str(folder / path) if path else name
+            target = posixpath.normpath(folder / path) if path else name
             anchor = urllib.parse.unquote(url.fragment)
             if target not in files:
                 findings.append((name, f"a link to {link}, which is not there"))

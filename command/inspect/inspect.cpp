@@ -46,6 +46,22 @@ void shorten_paths(microscope::Report& seen) {
   for (microscope::Unwritten& read : seen.unwritten) shorten(read.place.file);
 }
 
+/// Says how the arrays lie in memory.
+void describe_arrays(Inspection& inspection, const Signature& signature) {
+  for (const std::vector<ArraySpec>* specs : {&signature.inputs, &signature.outputs}) {
+    for (const ArraySpec& spec : *specs) {
+      const auto found = inspection.arrays.find(spec.name);
+      if (found == inspection.arrays.end() || spec.dynamic || !spec.order.view.empty()) continue;
+      for (std::size_t i = 0; i < spec.shape.size(); ++i) {
+        const std::size_t axis =
+            spec.order.axes.empty() ? i : static_cast<std::size_t>(spec.order.axes[i]);
+        found->second.axes += spec.axes[axis];
+        found->second.extents.push_back(spec.shape[axis]);
+      }
+    }
+  }
+}
+
 /// How many are kept; fewer if the environment says so, as tests do.
 std::uint64_t most_events() {
   const char* const given = std::getenv("CONVLADDER_MOST_EVENTS");
@@ -74,6 +90,7 @@ Inspection look(const Options& options, const std::string& problem, const Compar
        .helpers = {"/core/"},
        .blocks_a_launch = blocks,
        .most_events = most_events(),
+       .trace = options.trace.has_value(),
        .launch_began =
            [&](const microscope::Kernel& kernel, std::uint64_t count) {
              progress.emplace(count);
@@ -83,7 +100,13 @@ Inspection look(const Options& options, const std::string& problem, const Compar
   run_options.poison = false;  // a fill would hide what nobody wrote
   run_options.placed = [&](const std::string& name, const void* data, std::size_t bytes,
                            DType dtype) {
-    lens.name_array(data, bytes, size_of(dtype), name == "the workspace" ? "workspace" : name);
+    const std::string short_name = name == "the workspace" ? "workspace" : name;
+    lens.name_array(data, bytes, size_of(dtype), short_name);
+    inspection.arrays[short_name] = {.bytes = bytes,
+                                     .element_bytes = size_of(dtype),
+                                     .begins = reinterpret_cast<std::uintptr_t>(data) % 128,
+                                     .axes = {},
+                                     .extents = {}};
   };
   cuda_on_cpu::control::set_worker_threads(1);  // so that each run counts the same
   const Outcome outcome = comparison.run(rung, Where::emulated, run_options);
@@ -93,6 +116,7 @@ Inspection look(const Options& options, const std::string& problem, const Compar
   inspection.agrees = outcome.status == Status::agrees;
   inspection.reason = outcome.reason;
   inspection.outputs = elements_of(outcome.outputs);
+  describe_arrays(inspection, comparison.ladder().signature(comparison.problem()));
   inspection.seen = lens.report();
   shorten_paths(inspection.seen);
   if (inspection.agrees) inspection.unused = std::exchange(inspection.seen.unwritten, {});
@@ -116,9 +140,10 @@ int convladder_inspect(const Options& given) {
   if (library == nullptr || *library == '\0') {
     throw MissingLibrary("inspect needs the rung compiled for it: run ./ladder inspect");
   }
-  std::optional<OutputFile> json, html;
+  std::optional<OutputFile> json, html, trace;
   if (options.json) json.emplace("json", *options.json);
   if (options.html) html.emplace("html", *options.html);
+  if (options.trace) trace.emplace("trace", *options.trace);
   take_rungs_from(rung->name.substr(0, rung->name.rfind('/')), library);
 
   auto blocks = static_cast<std::uint64_t>(options.blocks);
@@ -144,6 +169,7 @@ int convladder_inspect(const Options& given) {
   }
   if (json) json->write(inspect_json(inspection));
   if (html) html->write(inspect_page(inspection));
+  if (trace) trace->write(inspect_trace(inspection));
   std::fputs(inspect_text(inspection).c_str(), stdout);
   return inspection.is_in_order() ? kAllAgree : kSomeDiffer;
 }

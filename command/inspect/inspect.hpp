@@ -13,6 +13,14 @@ namespace convladder::command {
 
 struct Options;  // command/options.hpp
 
+/// An array of a rung's run, as it lies in memory.
+struct InspectedArray {
+  std::uint64_t bytes = 0, element_bytes = 4;
+  std::uint64_t begins = 0;           ///< Its address's remainder by 128.
+  std::string axes;                   ///< One letter each, outermost first; empty: unknown.
+  std::vector<std::int64_t> extents;  ///< Of the axes.
+};
+
 /// A rung's run under the microscope.
 struct Inspection {
   std::string rung;
@@ -20,8 +28,9 @@ struct Inspection {
   std::string problem;  ///< in words
   std::string compiler;
   bool agrees = false;
-  std::string reason;         ///< why it does not agree
-  std::uint64_t outputs = 0;  ///< elements of all outputs
+  std::string reason;                            ///< why it does not agree
+  std::uint64_t outputs = 0;                     ///< elements of all outputs
+  std::map<std::string, InspectedArray> arrays;  ///< that the rung was given
   cuda_on_cpu::microscope::Report seen;
   /// Reads of unwritten memory that the result does not depend on: such memory holds NaNs, and the
   /// rung agrees nevertheless. (seen.unwritten has those that it may depend on.)
@@ -36,6 +45,9 @@ struct Inspection {
 
 /// As `inspect --json` writes it: schema convladder-inspect-1 (docs/microscope.md).
 std::string inspect_json(const Inspection& inspection);
+/// As `inspect --trace` writes it: schema convladder-trace-1 (docs/microscope.md).
+/// @throws BadInput if it would have more requests than a person can watch
+std::string inspect_trace(const Inspection& inspection);
 /// For a terminal: the kernels' source with its numbers, and what they mean in words.
 std::string inspect_text(const Inspection& inspection);
 /// As `inspect --html` writes it: one file that needs nothing else.

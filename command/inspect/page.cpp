@@ -3,6 +3,7 @@
 
 #include "command/inspect/inspect.hpp"
 #include "command/inspect/listing.hpp"
+#include "command/inspect/request_picture.hpp"
 #include "core/text.hpp"
 
 namespace convladder::command {
@@ -45,39 +46,14 @@ button { font: inherit; margin-right: .4em; }
 </style>
 )";
 
-// Draws a request: above, the sectors that its lanes touch; below, banks and the turn that each
-// word waits for. Everything comes from the numbers in the page.
+// Turns the pages of an access: everything comes from the numbers in the page.
 constexpr const char* kScript = R"js(
 function draw(box, step) {
-  const data = JSON.parse(box.dataset.samples), one = data.steps[step], width = data.width;
-  const shared = data.space === "shared";
-  const unit = shared ? 128 : 32, lanes = one.lanes;  // bytes of a row of banks, or of a sector
-  const touched = new Map();                          // unit -> [[byte, lane], ...]
-  for (const [lane, byte] of lanes) for (let b = 0; b < width; b += 4) {
-    const at = byte + one.begin + b, u = Math.floor(at / unit);
-    if (!touched.has(u)) touched.set(u, []);
-    touched.get(u).push([at - u * unit, lane]);
-  }
-  const rows = [...touched.keys()].sort((a, b) => a - b), shown = rows.slice(0, 32);
-  const cell = shared ? 24 : 40, left = 130, height = 22 * shown.length + 26;
-  let svg = `<svg viewBox="0 0 ${left + (unit / 4) * cell + 10} ${height}" role="img" aria-label="lanes and the words they ask for">`;
-  for (let w = 0; w < unit / 4; ++w) svg += `<text x="${left + w * cell + 3}" y="14">${shared ? w : "+" + 4 * w}</text>`;
-  shown.forEach((u, i) => {
-    const y = 20 + 22 * i;
-    svg += `<text x="0" y="${y + 15}">${shared ? "byte " + (u * unit - one.begin) : "sector at byte " + (u * unit - one.begin)}</text>`;
-    for (let w = 0; w < unit / 4; ++w) {
-      const here = touched.get(u).filter(([b]) => Math.floor(b / 4) === w).map(([, lane]) => lane);
-      const hue = here.length ? 210 : 0, fill = here.length ? `hsl(${hue} 70% 55% / .45)` : "none";
-      svg += `<rect x="${left + w * cell}" y="${y}" width="${cell - 2}" height="19" fill="${fill}" stroke="currentColor" stroke-opacity=".25"><title>lanes ${here.join(", ") || "none"}</title></rect>`;
-      if (here.length) svg += `<text x="${left + w * cell + 3}" y="${y + 14}">${here.length > 2 ? here[0] + "…" : [...new Set(here)].join(" ")}</text>`;
-    }
-  });
-  svg += "</svg>";
-  const more = rows.length > shown.length ? `, ${rows.length - shown.length} more not drawn` : "";
-  box.querySelector(".picture").innerHTML = svg;
+  const data = JSON.parse(box.dataset.samples), one = data.steps[step];
+  const picture = requestPicture({...one, space: data.space, width: data.width});
+  box.querySelector(".picture").innerHTML = picture.svg;
   box.querySelector(".words").textContent =
-    `request ${step + 1} of ${data.steps.length} shown: block ${one.block}, warp ${one.warp}, ${lanes.length} lanes; ` +
-    (shared ? `${rows.length} rows of 32 banks` : `${rows.length} sectors of 32 bytes`) + more;
+    `request ${step + 1} of ${data.steps.length} shown: block ${one.block}, warp ${one.warp}, ${picture.words}`;
   box.dataset.step = step;
 }
 function move(button, by) {
@@ -156,7 +132,7 @@ std::string inspect_page(const Inspection& inspection) {
       html += "</table></div>\n";
     }
   }
-  return html + "<script>" + kScript + "</script>\n</body></html>\n";
+  return html + "<script>" + kRequestPicture + kScript + "</script>\n</body></html>\n";
 }
 
 }  // namespace convladder::command

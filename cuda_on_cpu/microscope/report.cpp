@@ -69,24 +69,40 @@ Report State::report() {
   report.kernels = kernels_;
   using Key = std::tuple<std::size_t, std::string, unsigned, Space, Operation, unsigned,
                          std::string, std::string>;
+  const auto line_key = [&](const LineKey& key) -> Key {
+    const Resolved& line = *line_of.at(key.place);
+    return {key.kernel,
+            line.file,
+            line.line,
+            key.space,
+            key.operation,
+            key.width,
+            key.array == kNoArray ? "" : arrays_[key.array].name,
+            line.function};
+  };
   std::map<Key, Seen> merged;
   for (const auto& [key, seen] : counts_) {
-    const Resolved& line = *line_of.at(key.place);
-    const std::string array = key.array == kNoArray ? "" : arrays_[key.array].name;
-    Seen& of_line = merged[{key.kernel, line.file, line.line, key.space, key.operation, key.width,
-                            array, line.function}];
+    Seen& of_line = merged[line_key(key)];
     of_line.counts += seen.counts;
     if (of_line.samples.empty()) of_line.samples = seen.samples;
     if (key.space == Space::global && key.operation != Operation::store && key.array != kNoArray &&
         !arrays_[key.array].has_names) {
-      report.loads[array] +=
+      report.loads[arrays_[key.array].name] +=
           static_cast<double>(seen.counts.lanes) * report.kernels[key.kernel].blocks_per_counted();
     }
   }
+  std::map<Key, std::size_t> place_in_kernel;
   for (const auto& [key, seen] : merged) {
     const auto& [kernel, file, line, space, operation, width, array, function] = key;
+    place_in_kernel[key] = report.kernels[kernel].lines.size();
     report.kernels[kernel].lines.push_back(
         {file, line, function, space, operation, width, array, seen.counts, seen.samples});
+  }
+
+  for (const Trace& trace : traces_) {
+    TracedBlock& block = report.traces.emplace_back(trace.block);
+    for (std::size_t i = 0; i < block.requests.size(); ++i)
+      block.requests[i].line = place_in_kernel.at(line_key(trace.lines[i]));
   }
 
   // One of each pair of lines: template instances and callers are not told apart.

@@ -202,6 +202,7 @@ void State::block_begins(std::uint64_t index, unsigned threads,
   block->counted = wanted == 0 || wanted >= of || (index + 1) * wanted / of != index * wanted / of;
   ++kernels_[kernel_].blocks_run;
   kernels_[kernel_].blocks_counted += block->counted;
+  if (options_.trace && block->counted) trace_begins(*block);
   block_of_this_thread = std::move(block);
 }
 
@@ -220,7 +221,9 @@ void State::barrier_passed() {
   settle(block);
   flush(block);
   block.order.barrier();
-  if (block.counted) kernels_[block.kernel].barriers += (block.threads.size() + 31) / 32;
+  if (!block.counted) return;
+  kernels_[block.kernel].barriers += (block.threads.size() + 31) / 32;
+  if (options_.trace) ++traces_[block.trace].block.intervals;
 }
 
 void State::lanes_met(unsigned warp, unsigned lanes) {
@@ -330,6 +333,7 @@ void State::copy_landed(const void* to, std::size_t bytes) {
         page.written[index] |= mask;
         page.words[index].write.pending = false;
       });
+  if (options_.trace && block.counted) trace_landing(block, begin, bytes);
 }
 
 // --- Counting
@@ -360,15 +364,20 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
                         : space == Space::shared ? count_shared(request, operation)
                                                  : count_plain(request);
   const std::size_t array = array_of(block, space, first.address);
-  Seen& seen = counts_[{block.kernel, first.place, space, operation, first.width, array}];
+  const LineKey key{block.kernel, first.place, space, operation, first.width, array};
+  Seen& seen = counts_[key];
   seen.counts += counts;
-  if (seen.samples.size() < kSamples) {
-    const std::uintptr_t begin = array == kNoArray ? 0 : arrays_[array].begin;
-    Sample sample{block.index, warp, access.lanes, {}, begin % 128};
-    for_each_lane(access.lanes,
-                  [&](unsigned lane) { sample.byte[lane] = request.address[lane] - begin; });
-    seen.samples.push_back(sample);
-  }
+  const bool is_sample = seen.samples.size() < kSamples;
+  if (!is_sample && !options_.trace) return;
+  const std::uintptr_t begin = array == kNoArray ? 0 : arrays_[array].begin;
+  Sample sample{block.index, warp, access.lanes, {}, begin % 128};
+  for_each_lane(access.lanes,
+                [&](unsigned lane) { sample.byte[lane] = request.address[lane] - begin; });
+  if (is_sample) seen.samples.push_back(sample);
+  if (!options_.trace) return;
+  Trace& trace = traces_[block.trace];
+  trace.block.requests.push_back({trace.block.intervals - 1, warp, 0, access.lanes, sample.byte});
+  trace.lines.push_back(key);
 }
 
 }  // namespace cuda_on_cpu::microscope

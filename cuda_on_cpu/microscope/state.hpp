@@ -60,6 +60,7 @@ struct Block {
   std::vector<Thread> threads;
   BlockOrder order;
   std::vector<OpenStore> open_stores;
+  std::size_t trace = 0;  ///< in the list, if blocks are traced
 };
 
 class State final : public inspect::Watcher {
@@ -164,6 +165,8 @@ class State final : public inspect::Watcher {
   void settle(Block& block);
   void flush(Block& block);
   void count(const Block& block, unsigned warp, const WarpAccess& access);
+  void trace_begins(Block& block);
+  void trace_landing(Block& block, std::uintptr_t begin, std::size_t bytes);
   std::uint64_t touched_bytes(const Array& array);
 
   /// Of a place, the innermost line that is not this library's.
@@ -225,6 +228,11 @@ class State final : public inspect::Watcher {
   };
   std::vector<FoundUnwritten> unwritten_;
   std::set<std::pair<Node, std::size_t>> unwritten_places_;
+  struct Trace {
+    TracedBlock block;  ///< without the lines of its requests
+    std::vector<LineKey> lines;
+  };
+  std::vector<Trace> traces_;
   std::uint64_t events_ = 0;
   bool overflowed_ = false;
 };

@@ -19,7 +19,7 @@ constexpr std::size_t kElements = 4096;
 /// Device memory under the microscope: "from", written by the host, and "to", by nobody.
 class Bench {
  public:
-  Bench() {
+  explicit Bench(const Options& options = {}) : lens(options) {
     cuda_on_cpu::control::reset();
     cuda_on_cpu::control::set_worker_threads(1);
     from = allocate("from");
@@ -49,7 +49,7 @@ class Bench {
     return sum;
   }
 
-  Microscope lens{{}};
+  Microscope lens;
   float* from = nullptr;
   float* to = nullptr;
 
@@ -215,6 +215,47 @@ TEST_CASE("asynchronous copies: counted at both ends; read too early, a race") {
     CHECK(bench.counts("from", Operation::async).sectors == 4);
     CHECK(bench.counts("line", Operation::async).wavefronts == 1);
     CHECK(errors_of(bench.report()).empty() == wait);
+  }
+}
+
+TEST_CASE("a trace: requests in the order of their warp, and when copies were there") {
+  Bench bench({.trace = true});
+  run_pipeline(bench.from, bench.to, 32, true);
+  const Report seen = bench.report();
+  REQUIRE(seen.traces.size() == 1);
+  const TracedBlock& block = seen.traces[0];
+  const Kernel& kernel = seen.kernels[block.kernel];
+  std::vector<Operation> operations;
+  for (const TracedRequest& request : block.requests) {
+    CHECK(request.warp == 0);
+    CHECK(request.lanes == ~0u);
+    CHECK(request.interval < block.intervals);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      CHECK(request.byte[lane] == request.byte[0] + 4 * lane);
+    operations.push_back(kernel.lines[request.line].operation);
+  }
+  // Out of global memory into shared memory, and when they have landed, on to global memory.
+  CHECK(operations ==
+        std::vector{Operation::async, Operation::async, Operation::load, Operation::store});
+  std::size_t bytes = 0;
+  for (const TracedLanding& landing : block.landings) {
+    CHECK(landing.array == "line");
+    bytes += landing.bytes;
+  }
+  CHECK(bytes == 32 * 4);
+}
+
+TEST_CASE("a trace tells the requests before a barrier from those behind it") {
+  Bench bench({.trace = true});
+  run_neighbours(bench.to, true);
+  const Report seen = bench.report();
+  REQUIRE(seen.traces.size() == 1);
+  const TracedBlock& block = seen.traces[0];
+  CHECK(block.intervals == 2);
+  for (const TracedRequest& request : block.requests) {
+    const Line& line = seen.kernels[block.kernel].lines[request.line];
+    const bool stores_the_line = line.array == "line" && line.operation == Operation::store;
+    CHECK(request.interval == (stores_the_line ? 0 : 1));
   }
 }
 

@@ -166,6 +166,28 @@ class Inspect(unittest.TestCase):
         self.assertLessEqual(seen["events"], 20_000_000)
         self.assertAlmostEqual(seen["per_output"]["loads"]["a"], 256, delta=2.56)
 
+    def test_a_trace_has_the_requests_that_are_counted(self):
+        file = self.folder / "trace.json"
+        status, _, seen = self.run_it(TILED, *SMALL, "--trace", str(file))
+        self.assertEqual(status, 0)
+        trace = json.loads(file.read_text())
+        self.assertEqual([trace["schema"], trace["rung"], trace["races"]], ["convladder-trace-1", TILED, []])
+        self.assertEqual(trace["arrays"]["x"]["extents"], [1, 2, 18, 34])
+        self.assertEqual(len(trace["blocks"]), seen["blocks"]["counted"])
+        counted = {(site["line"], site["op"], site["array"]): site["requests"] for site in seen["kernels"][0]["sites"]}
+        traced, barriers = dict.fromkeys(counted, 0), 0
+        warps = trace["kernels"][0]["block"][0] * trace["kernels"][0]["block"][1] // 32
+        for block in trace["blocks"]:
+            barriers += (block["intervals"] - 1) * warps
+            for interval, warp, line, lanes, first, *_ in block["requests"]:
+                line = trace["kernels"][0]["lines"][line]
+                traced[line["line"], line["op"], line["array"]] += 1
+                self.assertTrue(interval < block["intervals"] and warp < warps and 0 < lanes < 1 << 32)
+                if line["array"] in trace["arrays"] and not isinstance(first, list):
+                    self.assertLess(first, trace["arrays"][line["array"]]["bytes"])
+        self.assertEqual(traced, counted)
+        self.assertEqual(barriers, seen["barriers"])
+
     def test_bad_input_is_told_and_nothing_written(self):
         for words, what in ((["cuda_naive/conv2d/direkt"], "nearest: cuda_naive/conv2d/direct"),
                             (["cpu_reference/conv2d/direct"], "runs on the CPU"),

@@ -74,17 +74,19 @@ class Bug(typing.NamedTuple):
 
 
 def bugs():
-    """Those of PROBLEMS, as the files say that plant them."""
+    """Those of PROBLEMS."""
+    return [planted_bug(name) for name in PROBLEMS]
+
+
+def planted_bug(name):
+    """As the file says that plants it."""
     text = "".join(path.read_text() for path in sorted((ROOT / "tests/planted_bugs/ladders").glob("*.cmake")))
-    found = []
-    for name in PROBLEMS:
-        entry = text[text.index(f"planted_bug({name}\n"):]
-        entry = entry[:entry.index("TEACHES")]
-        find, replace = re.findall(r"\[==\[(.*?)\]==\]", entry, re.S)
-        rung = re.search(r"RUNG (\S+)", entry).group(1)
-        file = re.search(r"FILE (\S+)", entry)
-        found.append(Bug(name, rung, file.group(1) if file else rung + ".cu", find, replace))
-    return found
+    entry = text[text.index(f"planted_bug({name}\n"):]
+    entry = entry[:entry.index("TEACHES")]
+    find, replace = re.findall(r"\[==\[(.*?)\]==\]", entry, re.S)
+    rung = re.search(r"RUNG (\S+)", entry).group(1)
+    file = re.search(r"FILE (\S+)", entry)
+    return Bug(name, rung, file.group(1) if file else rung + ".cu", find, replace)
 
 
 def planted(bug, folder):

@@ -30,7 +30,8 @@ def library_of(build, rung, source):
         beside = [source if file == rung["source"] else source.parent / file for file in needed]
         sources = [mine if mine.is_file() else theirs for mine, theirs in zip(beside, sources)]
     name = rung["rung"].replace("/", "_") + ("_stand_in" if source else "")
-    return built(build, name, [f"-DHEADERS={headers_of(build)}", "-DSOURCES=" + ";".join(map(str, sources))]) / "libinspected.so"
+    options = [f"-DHEADERS={headers_of(build)}", f"-DBESIDE={source.parent if source else ''}", "-DSOURCES=" + ";".join(map(str, sources))]
+    return built(build, name, options) / "libinspected.so"
 
 
 @functools.cache

@@ -88,6 +88,33 @@ struct Kernel {
   }
 };
 
+/// A request of a block that is traced.
+struct TracedRequest {
+  unsigned interval;  ///< barriers that the block had passed
+  unsigned warp;
+  std::size_t line;                    ///< in its kernel's `lines`
+  std::uint32_t lanes;                 ///< a mask
+  std::array<std::uint64_t, 32> byte;  ///< of each lane: into the array, if it is known
+};
+
+/// Asynchronous copies that a block has waited for.
+struct TracedLanding {
+  unsigned interval;  ///< barriers that the block had passed when it had waited
+  std::string array;  ///< of shared memory
+  std::uint64_t byte;
+  std::size_t bytes;
+};
+
+/// All that one block did.
+struct TracedBlock {
+  std::size_t kernel;                   ///< in the report
+  std::uint64_t launch;                 ///< among all launches, from 1 on
+  std::uint64_t block;                  ///< linear index
+  unsigned intervals;                   ///< between its barriers: one more than it has passed
+  std::vector<TracedRequest> requests;  ///< by interval, then by warp, then as the warp made them
+  std::vector<TracedLanding> landings;
+};
+
 /// One of the two accesses of a race.
 struct Place {
   std::string file;
@@ -121,8 +148,9 @@ struct Unwritten {
 
 /// What was seen.
 struct Report {
-  std::vector<Kernel> kernels;  ///< in the order of their first launch
-  std::vector<Race> races;      ///< the first of each pair of lines and array
+  std::vector<Kernel> kernels;      ///< in the order of their first launch
+  std::vector<TracedBlock> traces;  ///< if asked for: of each block that was counted
+  std::vector<Race> races;          ///< the first of each pair of lines and array
   std::vector<Unwritten> unwritten;
   /// Lanes that loaded, by global array: by all blocks, as far as those that were counted tell.
   std::map<std::string, double> loads;
@@ -145,6 +173,7 @@ struct Options {
   std::vector<std::string> helpers = {};
   std::uint64_t blocks_a_launch = 0;  ///< counted ones, spread evenly; 0: all
   std::uint64_t most_events = 20'000'000;
+  bool trace = false;  ///< keep each request of the blocks that are counted
   /// How far it is: told when a launch begins, of so many blocks, and when one of them has ended.
   std::function<void(const Kernel&, std::uint64_t)> launch_began = {};
   std::function<void()> block_ended = {};
