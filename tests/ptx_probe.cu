@@ -130,7 +130,7 @@ __global__ void probe_copies(const std::uint32_t* rows, std::uint32_t* out) {
   ptx::mbarrier_wait(&read, 0);
 }
 
-template <FactorType kType, int kN>
+template <FactorType kType, int kN, bool kRowMajorB>
 __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a, WgmmaFactor b,
                             int steps, const float* d, float* out) {
   char* const shared = aligned_shared();
@@ -143,16 +143,19 @@ __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a
   float sums[kN / 2];
   for (int i = 0; i < kN / 2; ++i) sums[i] = d[thread * (kN / 2) + i];
   const std::uint64_t a_at = ptx::wgmma_descriptor(shared + a.begin, a.group_bytes, a.row_bytes);
-  const std::uint64_t b_at = ptx::wgmma_descriptor(shared + b.begin, b.group_bytes, b.row_bytes);
+  const std::uint64_t b_at =
+      kRowMajorB ? ptx::wgmma_row_major_descriptor(shared + b.begin, b.piece_bytes)
+                 : ptx::wgmma_descriptor(shared + b.begin, b.group_bytes, b.row_bytes);
   ptx::wgmma_fence();
   for (int step = 0; step < steps; ++step) {
     const auto next = static_cast<std::uint64_t>(step * 32 / 16);  // 32 bytes, in units of 16 bytes
+    const auto next_b = kRowMajorB ? static_cast<std::uint64_t>(step * 2048 / 16) : next;
     if constexpr (kType == FactorType::tf32) {
-      ptx::wgmma_m64k8_tf32<kN>(sums, a_at + next, b_at + next, true);
+      ptx::wgmma_m64k8_tf32<kN>(sums, a_at + next, b_at + next_b, true);
     } else if constexpr (kType == FactorType::f16) {
-      ptx::wgmma_m64k16_f16<kN>(sums, a_at + next, b_at + next, true);
+      ptx::wgmma_m64k16_f16<kN, kRowMajorB>(sums, a_at + next, b_at + next_b, true);
     } else {
-      ptx::wgmma_m64k16_bf16<kN>(sums, a_at + next, b_at + next, true);
+      ptx::wgmma_m64k16_bf16<kN, kRowMajorB>(sums, a_at + next, b_at + next_b, true);
     }
   }
   ptx::wgmma_commit_group();
@@ -321,16 +324,19 @@ Registers multiply_in_warpgroup_as(const Registers& image, const WgmmaFactor& a,
     launch(kernel, config, on_device.data(), static_cast<int>(image.size()), a, b, steps,
            sums.data(), out.data());
   };
-  if (n == 16) {
-    go(probe_wgmma<kType, 16>);
+  constexpr bool kRowMajor = kType != FactorType::tf32;  // where b may be
+  if (kRowMajor && b.piece_bytes != 0) {
+    n == 64 ? go(probe_wgmma<kType, 64, kRowMajor>) : go(probe_wgmma<kType, 256, kRowMajor>);
+  } else if (n == 16) {
+    go(probe_wgmma<kType, 16, false>);
   } else if (n == 32) {
-    go(probe_wgmma<kType, 32>);
+    go(probe_wgmma<kType, 32, false>);
   } else if (n == 64) {
-    go(probe_wgmma<kType, 64>);
+    go(probe_wgmma<kType, 64, false>);
   } else if (n == 128) {
-    go(probe_wgmma<kType, 128>);
+    go(probe_wgmma<kType, 128, false>);
   } else {
-    go(probe_wgmma<kType, 256>);
+    go(probe_wgmma<kType, 256, false>);
   }
   return registers_of(out, d.size());
 }

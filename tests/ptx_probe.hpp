@@ -29,6 +29,7 @@ struct WgmmaFactor {
   int begin;            ///< bytes from a multiple of 1024
   int group_bytes;      ///< between groups of 8 rows
   int row_bytes = 128;  ///< and of the swizzle
+  int piece_bytes = 0;  ///< row-major b, of 16 bits: from 64 columns to the next; 0: rows along k
 };
 
 /// The numbers that tensor cores multiply.

@@ -26,7 +26,16 @@ std::vector<float> multiplied(const Probes& probes, FactorType type, const Wgmma
   };
   for (std::size_t k = 0; k < words; ++k) {
     for (std::size_t i = 0; i < 64; ++i) put(a, i, k, &as[i * depth + k * part]);
-    for (std::size_t j = 0; j < columns; ++j) put(b, j, k, &bs[j * depth + k * part]);
+    for (std::size_t j = 0; b.piece_bytes == 0 && j < columns; ++j) {
+      put(b, j, k, &bs[j * depth + k * part]);
+    }
+  }
+  for (std::size_t k = 0; b.piece_bytes != 0 && k < depth; ++k) {
+    for (std::size_t j = 0; j < columns; j += 2) {
+      const std::size_t plain = static_cast<std::size_t>(b.begin) / 4 + k * 32 +
+                                j / 64 * static_cast<std::size_t>(b.piece_bytes) / 4 + j % 64 / 2;
+      image[swizzled(plain, 128)] = packed(type, &bs[j * depth + k], depth);
+    }
   }
   const auto place = [=](std::size_t thread, std::size_t i) {
     const std::size_t row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
@@ -60,8 +69,14 @@ TEST_CASE("ptx: wgmma multiplies integers exactly") {
           Case{{384, 1024}, {10240, 1024}, 64, 4}, Case{{0, 1280}, {16384, 2048}, 64, 1},
           // Shorter rows.
           Case{{0, 512, 64}, {4096, 512, 64}, 32, 2}, Case{{0, 256, 32}, {2048, 256, 32}, 16, 1},
-          Case{{512, 512, 64}, {8192, 256, 32}, 16, 1}}) {
+          Case{{512, 512, 64}, {8192, 256, 32}, 16, 1},
+          // b as it lies in a row-major matrix.
+          Case{{0, 1024}, {8192, 1024, 128, 8192}, 64, 4},
+          Case{{0, 1024}, {8192, 1024, 128, 8192}, 256, 4},
+          Case{{0, 1024}, {8192, 1024, 128, 2048}, 256, 1}}) {
       CAPTURE(c.n);
+      CAPTURE(c.b.piece_bytes);
+      if (c.b.piece_bytes != 0 && type == FactorType::tf32) continue;
       std::mt19937 random(3);
       const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };
       const auto columns = static_cast<std::size_t>(c.n),

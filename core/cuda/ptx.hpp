@@ -115,6 +115,10 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
                                                  int row_bytes = 128) {
   return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, 16, group_bytes, row_bytes);
 }
+/// See wgmma_row_major_descriptor() below.
+__device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes) {
+  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, piece_bytes, 1024, 128);
+}
 #else
 
 /// `ldmatrix.sync.aligned.m8n8.x2.shared.b16` (sm_75): two of the matrices that ldmatrix_x4() loads
@@ -417,6 +421,16 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
              << 62;
 }
 
+/// Describes a factor b [k][n] of 16-bit numbers as it lies in a row-major matrix, for a wgmma with
+/// kRowMajorB. Its rows are cut into pieces of 64 columns, 128 bytes: those of all rows follow one
+/// another, each permuted as above, and the next 64 columns begin `piece_bytes` further. `shared`
+/// is at a multiple of 1024 bytes; the next 16 steps of k begin 2048 bytes further.
+__device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes) {
+  return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
+         static_cast<std::uint64_t>(piece_bytes >> 4) << 16 | std::uint64_t{1024 >> 4} << 32 |
+         std::uint64_t{1} << 62;
+}
+
 /// `wgmma.fence` (sm_90a): before the first wgmma, and before one that uses registers (here: sums)
 /// that the thread has written.
 __device__ inline void wgmma_fence() {
@@ -530,25 +544,34 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16` (sm_90a): the same with a [64][16] and b
 /// [16][kN] of float16, both with rows of 64 numbers along k; the next 16 steps of k begin 32 bytes
-/// further.
-template <int kN>
+/// further. With kRowMajorB b is described by wgmma_row_major_descriptor(); factors of 16 bits
+/// alone can be read like this.
+template <int kN, bool kRowMajorB = false>
 __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 0")
+  if constexpr (kRowMajorB) {
+    CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 1")
+  } else {
+    CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 0")
+  }
 #else
   __trap();
 #endif
 }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16` (sm_90a): the same of bfloat16.
-template <int kN>
+template <int kN, bool kRowMajorB = false>
 __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 0")
+  if constexpr (kRowMajorB) {
+    CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 1")
+  } else {
+    CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 0")
+  }
 #else
   __trap();
 #endif

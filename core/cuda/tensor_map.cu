@@ -25,9 +25,9 @@ void check_encoded(CUresult result, const char* what) {
   }
 }
 
-}  // namespace
-
-CUtensorMap tensor_map(const TiledMap& map, const float* data) {
+/// A map of numbers of this type.
+template <class T>
+CUtensorMap tiled(const TiledMap& map, CUtensorMapDataType type, const T* data) {
   static auto* const encode =
       driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   cuuint64_t extents[4] = {}, strides[3] = {};
@@ -35,16 +35,27 @@ CUtensorMap tensor_map(const TiledMap& map, const float* data) {
   for (int axis = 0; axis < map.rank; ++axis) {
     extents[axis] = static_cast<cuuint64_t>(map.extents[axis]);
     box[axis] = static_cast<cuuint32_t>(map.box[axis]);
-    if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(float);
+    if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(T);
   }
   CUtensorMap encoded{};
   check_encoded(
-      encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(map.rank),
-             const_cast<float*>(data), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      encode(&encoded, type, static_cast<cuuint32_t>(map.rank), const_cast<T*>(data), extents,
+             strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
       "a tiled tensor map");
   return encoded;
+}
+
+}  // namespace
+
+CUtensorMap tensor_map(const TiledMap& map, const float* data) {
+  return tiled(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, data);
+}
+CUtensorMap tensor_map(const TiledMap& map, const Half* data) {
+  return tiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, data);
+}
+CUtensorMap tensor_map(const TiledMap& map, const BFloat16* data) {
+  return tiled(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, data);
 }
 
 CUtensorMap tensor_map(const Im2colMap& map, const float* data) {

@@ -2,9 +2,9 @@
 /// @brief Descriptions of arrays for Hopper's copy engine (TMA): what to copy, in which boxes.
 ///
 /// A kernel takes a CUtensorMap by value, as `const __grid_constant__ CUtensorMap`, and passes its
-/// address to ptx::tma_load() or ptx::tma_load_im2col(). Both kinds here are of floats that the
-/// engine rounds to TF32 on the way, in boxes whose rows of 32 floats arrive permuted by the
-/// 128-byte swizzle that ptx::wgmma_descriptor() expects.
+/// address to ptx::tma_load() or ptx::tma_load_im2col(). Both kinds are here of floats that the
+/// engine rounds to TF32 on the way, the tiled one also of numbers of 16 bits, in boxes whose rows
+/// of 128 bytes arrive permuted by the 128-byte swizzle that ptx::wgmma_descriptor() expects.
 #pragma once
 
 #include <cuda.h>
@@ -13,19 +13,23 @@
 #include <cstdint>
 
 #include "core/cuda/launch.hpp"
+#include "core/half.hpp"
 
 namespace convladder::BACKEND {
 
 /// Floats in a row of a box: the 128 bytes of the swizzle.
 constexpr int kTensorMapRow = 32;
 
+/// Numbers of 16 bits in such a row.
+constexpr int kTensorMapHalves = 64;
+
 /// A tiled map of an array with up to four axes, innermost first.
 struct TiledMap {
   int rank;                             ///< Axes, 2 to 4.
   std::array<std::int64_t, 4> extents;  ///< Of the array.
   std::array<std::int64_t, 4>
-      strides;             ///< Floats between neighbours; [0] is 1, others multiples of 4.
-  std::array<int, 4> box;  ///< What one copy brings; [0] is kTensorMapRow at most.
+      strides;             ///< Numbers between neighbours; [0] is 1, others of 16 bytes.
+  std::array<int, 4> box;  ///< What one copy brings; [0] is 128 bytes at most.
 };
 
 /// An im2col map of an array [N][H][W][C].
@@ -39,6 +43,10 @@ struct Im2colMap {
 
 /// @throws DeviceError if the driver refuses.
 CUtensorMap tensor_map(const TiledMap& map, const float* data);
+/// Of float16.
+CUtensorMap tensor_map(const TiledMap& map, const Half* data);
+/// Of bfloat16.
+CUtensorMap tensor_map(const TiledMap& map, const BFloat16* data);
 /// @throws DeviceError if the driver refuses.
 CUtensorMap tensor_map(const Im2colMap& map, const float* data);
 

@@ -8,7 +8,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-constexpr unsigned kMaxInner = 256;
+constexpr std::size_t kMaxRow = 256 * 4;  ///< bytes
 constexpr std::uint32_t kNanFill = 0x7ff77ff7u;
 
 }  // namespace
@@ -25,12 +25,10 @@ std::size_t TensorLoad::rows() const {
   return product;
 }
 
-std::size_t TensorLoad::row_pitch() const {
-  return std::max<std::size_t>(std::size_t{4} * inner(), span());
-}
+std::size_t TensorLoad::row_pitch() const { return std::max<std::size_t>(row_bytes(), span()); }
 
 std::size_t TensorLoad::bytes() const {
-  return bulk != nullptr ? bulk_bytes : rows() * inner() * 4;
+  return bulk != nullptr ? bulk_bytes : rows() * row_bytes();
 }
 
 const char* TensorLoad::defect() const {
@@ -43,7 +41,8 @@ const char* TensorLoad::defect() const {
   if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0) {
     return "with a destination not aligned to 128 bytes";
   }
-  if (at[0] % 4 != 0) return "with an innermost coordinate that is no multiple of 16 bytes";
+  if (at[0] * static_cast<std::int64_t>(element()) % 16 != 0)
+    return "with an innermost coordinate that is no multiple of 16 bytes";
   if (map.im2col) {
     for (unsigned i = 1; i + 1 < map.rank; ++i) {
       const std::int64_t low = map.lower[i - 1];
@@ -54,42 +53,47 @@ const char* TensorLoad::defect() const {
   return nullptr;
 }
 
-void TensorLoad::store_row(std::size_t row, const std::uint32_t* elements) const {
+void TensorLoad::store_row(std::size_t row, const unsigned char* bytes) const {
   unsigned char* const begin = to + row * row_pitch();
   if (span() == 0) {
-    std::memcpy(begin, elements, std::size_t{4} * inner());
+    std::memcpy(begin, bytes, row_bytes());
     return;
   }
-  for (unsigned i = 0; i < inner(); i += 4) {
-    const auto address = reinterpret_cast<std::uintptr_t>(begin) + std::uintptr_t{4} * i;
+  for (std::size_t i = 0; i < row_bytes(); i += 16) {
+    const auto address = reinterpret_cast<std::uintptr_t>(begin) + i;
     std::memcpy(begin + (swizzled(address, span()) - reinterpret_cast<std::uintptr_t>(begin)),
-                elements + i, 16);
+                bytes + i, 16);
   }
 }
 
-void TensorLoad::load_row(const std::int64_t* position, std::uint32_t* elements) const {
-  const std::uint32_t outside = map.nan_fill ? kNanFill : 0;
+void TensorLoad::load_row(const std::int64_t* position, unsigned char* bytes) const {
   const std::int64_t count = inner(), size = std::int64_t{map.last[0]} + 1;
   std::int64_t begin = std::clamp<std::int64_t>(-position[0], 0, count);
-  std::int64_t end = std::clamp<std::int64_t>(size - position[0], begin, count);
+  const std::int64_t end = std::clamp<std::int64_t>(size - position[0], begin, count);
   std::uint64_t address = map.address;
   for (unsigned i = 1; i < map.rank; ++i) {
-    if (position[i] < 0 || position[i] > std::int64_t{map.last[i]}) begin = end = count;
+    if (position[i] < 0 || position[i] > std::int64_t{map.last[i]}) begin = end;
     address += static_cast<std::uint64_t>(position[i]) * map.strides[i - 1];
   }
-  std::fill(elements, elements + begin, outside);
-  if (begin < end) {
-    address += static_cast<std::uint64_t>(position[0] + begin) * 4;
-    const auto* const from = reinterpret_cast<const void*>(address);
-    const std::size_t bytes = static_cast<std::size_t>(end - begin) * 4;
-    detail::tell_watcher(
-        [&](inspect::Watcher& watcher) { watcher.read_by_unit(from, bytes, site, false); });
-    std::memcpy(elements + begin, from, bytes);
-  }
-  std::fill(elements + end, elements + count, outside);
-  if (map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ||
-      map.type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ) {
-    std::transform(elements + begin, elements + end, elements + begin, rounded_to_tf32_by_tma);
+  const std::uint32_t outside = map.nan_fill ? kNanFill : 0;
+  for (std::size_t i = 0; i < row_bytes(); i += sizeof outside)
+    std::memcpy(bytes + i, &outside, sizeof outside);
+  if (begin == end) return;
+  address += static_cast<std::uint64_t>(position[0] + begin) * element();
+  const auto* const from = reinterpret_cast<const void*>(address);
+  const std::size_t there = static_cast<std::size_t>(end - begin) * element();
+  detail::tell_watcher(
+      [&](inspect::Watcher& watcher) { watcher.read_by_unit(from, there, site, false); });
+  unsigned char* const to_first = bytes + static_cast<std::size_t>(begin) * element();
+  std::memcpy(to_first, from, there);
+  if (map.type != CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 &&
+      map.type != CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ)
+    return;
+  for (std::size_t i = 0; i < there; i += sizeof(std::uint32_t)) {
+    std::uint32_t number;
+    std::memcpy(&number, to_first + i, sizeof number);
+    number = rounded_to_tf32_by_tma(number);
+    std::memcpy(to_first + i, &number, sizeof number);
   }
 }
 
@@ -98,8 +102,8 @@ void TensorLoad::clear() const {
     std::memset(to, 0xff, bulk_bytes);
     return;
   }
-  std::uint32_t nans[kMaxInner];
-  std::fill(std::begin(nans), std::end(nans), ~0u);
+  unsigned char nans[kMaxRow];
+  std::fill(std::begin(nans), std::end(nans), 0xff);
   for (std::size_t row = 0; row < rows(); ++row) store_row(row, nans);
 }
 
@@ -112,21 +116,21 @@ void TensorLoad::land() const {
 }
 
 void TensorLoad::land_tiles() const {
-  std::uint32_t elements[kMaxInner];
+  unsigned char bytes[kMaxRow];
   unsigned step[kMaxTensorRank] = {};
   for (std::size_t row = 0; row < rows(); ++row) {
     std::int64_t position[kMaxTensorRank];
     for (unsigned i = 0; i < map.rank; ++i) {
       position[i] = std::int64_t{at[i]} + std::int64_t{step[i]} * map.element_strides[i];
     }
-    load_row(position, elements);
-    store_row(row, elements);
+    load_row(position, bytes);
+    store_row(row, bytes);
     for (unsigned i = 1; i < map.rank && ++step[i] == steps(i); ++i) step[i] = 0;
   }
 }
 
 void TensorLoad::land_columns() const {
-  std::uint32_t elements[kMaxInner];
+  unsigned char bytes[kMaxRow];
   const unsigned images = map.rank - 1u;  // the dimension of N
   std::int64_t base[kMaxTensorRank];
   std::copy_n(at.begin(), map.rank, base);
@@ -134,8 +138,8 @@ void TensorLoad::land_columns() const {
     std::int64_t position[kMaxTensorRank];
     std::copy_n(base, map.rank, position);
     for (unsigned i = 1; i < images; ++i) position[i] += offset[i - 1];
-    load_row(position, elements);
-    store_row(row, elements);
+    load_row(position, bytes);
+    store_row(row, bytes);
     // The next pixel of the bounding box: along W, then H, then D, then in the next image.
     for (unsigned i = 1; i < map.rank; ++i) {
       base[i] += map.element_strides[i];

@@ -57,9 +57,11 @@ class TensorLoad {
     return map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << map.swizzle;
   }
   std::size_t row_pitch() const;
-  void store_row(std::size_t row, const std::uint32_t* elements) const;
+  unsigned element() const { return element_bytes(static_cast<CUtensorMapDataType>(map.type)); }
+  std::size_t row_bytes() const { return std::size_t{element()} * inner(); }
+  void store_row(std::size_t row, const unsigned char* bytes) const;
   /// Loads what stands at `position`, which may lie outside the array.
-  void load_row(const std::int64_t* position, std::uint32_t* elements) const;
+  void load_row(const std::int64_t* position, unsigned char* bytes) const;
   void land_tiles() const;
   void land_columns() const;
 };

@@ -58,21 +58,12 @@ bool is_float(CUtensorMapDataType type) {
 }
 
 bool is_supported(const Arguments& a) {
-  switch (a.type) {
-    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
-    case CU_TENSOR_MAP_DATA_TYPE_INT32:
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
-    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
-    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ: break;
-    default: return false;
-  }
-  return a.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
+  return element_bytes(a.type) != 0 && a.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
 }
 
 CUresult say_unsupported(const char* function) {
   remember(cudaErrorNotSupported, std::string(function) +
-                                      ": cuda_on_cpu knows elements of 4 bytes, and no "
+                                      ": cuda_on_cpu knows elements of 2 and 4 bytes, and no "
                                       "interleaving.");
   cudaGetLastError();
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -113,7 +104,7 @@ void check_common(Limits& limits, const Arguments& a, unsigned least_rank) {
 /// was seen on an H200: what an SM has.
 void check_bytes(Limits& limits, const Arguments& a, std::uint64_t elements, std::uint64_t rows,
                  const char* name) {
-  const std::uint64_t bytes = 4 * elements;
+  const std::uint64_t bytes = element_bytes(a.type) * elements;
   limits.require(bytes % 16 == 0, std::string(name) + " must be a multiple of 16 bytes");
   if (a.swizzle != CU_TENSOR_MAP_SWIZZLE_NONE) {
     const unsigned span = 16u << a.swizzle;

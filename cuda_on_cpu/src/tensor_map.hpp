@@ -10,6 +10,22 @@
 namespace cuda_on_cpu {
 
 inline constexpr unsigned kMaxTensorRank = 5;
+
+/// Bytes of an element of a type that is known here; 0 for all others.
+constexpr unsigned element_bytes(CUtensorMapDataType type) {
+  switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: return 2;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+    case CU_TENSOR_MAP_DATA_TYPE_INT32:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
+    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
+    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ: return 4;
+    default: return 0;
+  }
+}
 inline constexpr std::uint64_t kTensorMapMark = 0x70616d20726f736eu;
 
 /// Dimensions, innermost first: of images C, W, H, D, N.

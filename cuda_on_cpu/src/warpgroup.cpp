@@ -66,43 +66,81 @@ WgmmaOperand::WgmmaOperand(std::uint64_t descriptor) {
   const auto mode = static_cast<unsigned>(descriptor >> 62);
   span_ = mode == 0 ? 0 : 256u >> mode;
   row_ = mode == 0 ? 16 : span_;
-  if (mode != 0) leading_ = 16;  // both halves of a row lie in its span
+}
+
+inline std::uint32_t WgmmaOperand::permuted(std::uint32_t plain) const {
+  const std::uint32_t in_pattern = plain - base_;
+  return (plain ^ in_pattern ^ static_cast<std::uint32_t>(swizzled(in_pattern, span_))) & 0x3ffffu;
 }
 
 inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
-  const std::uint32_t plain = start_ + row / 8 * stride_ + row % 8 * row_ + half * leading_;
-  const std::uint32_t in_pattern = plain - base_;
-  return (plain ^ in_pattern ^ static_cast<std::uint32_t>(swizzled(in_pattern, span_))) & 0x3ffffu;
+  // With a swizzle, both halves of a row lie in its span.
+  return permuted(start_ + row / 8 * stride_ + row % 8 * row_ +
+                  half * (is_swizzled() ? 16 : leading_));
+}
+
+inline std::uint32_t WgmmaOperand::address_in_row_major(unsigned step, unsigned eight) const {
+  const unsigned pieces = span_ / 16;
+  return permuted(start_ + step / 8 * stride_ + step % 8 * span_ + eight / pieces * leading_ +
+                  eight % pieces * 16);
+}
+
+template <class Visit>
+std::string Warpgroup::read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const {
+  const WgmmaOperand operand(is_a ? call.a : call.b);
+  const bool row_major = !is_a && call.row_major_b;
+  const auto defect = [&](const std::string& what) {
+    return std::string("issues a wgmma at ") + describe_site(call.site) + " whose factor " +
+           (is_a ? "a" : "b") + what;
+  };
+  if (row_major && !operand.is_swizzled())
+    return defect(" is row-major without a swizzle, which is not known here");
+  SharedRange range;
+  // The halves of each row; row-major, eight columns at a time of each of 16 steps.
+  const unsigned lines = is_a ? kRows : row_major ? 2 * kWords : call.n;
+  const unsigned pieces = row_major ? call.n / 8 : 2;
+  for (unsigned line = 0; line < lines; ++line) {
+    for (unsigned piece = 0; piece < pieces; ++piece) {
+      const std::uint32_t address =
+          row_major ? operand.address_in_row_major(line, piece) : operand.address(line, piece);
+      if (!range.holds(address, 16)) range = find_(context_, address);
+      if (!range.holds(address, 16)) {
+        return defect(" reaches shared address " + std::to_string(address) +
+                      ", which is none of the block's shared memory");
+      }
+      visit(line, piece, range.begin + (address - range.address));
+    }
+  }
+  return {};
 }
 
 std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
                             bool is_issued) const {
   operands->resize(std::size_t{kRows + call.n} * kWords);
-  std::uint32_t* to = operands->data();
-  SharedRange range;
-  for (const bool is_a : {true, false}) {
-    const WgmmaOperand operand(is_a ? call.a : call.b);
-    for (unsigned row = 0; row < (is_a ? kRows : call.n); ++row) {
-      for (unsigned half = 0; half < 2; ++half, to += 4) {
-        const std::uint32_t address = operand.address(row, half);
-        if (!range.holds(address, 16)) {
-          range = find_(context_, address);
-          if (!range.holds(address, 16)) {
-            return std::string("issues a wgmma at ") + describe_site(call.site) + " whose factor " +
-                   (is_a ? "a" : "b") + " reaches shared address " + std::to_string(address) +
-                   ", which is none of the block's shared memory";
-          }
-        }
-        const unsigned char* const from = range.begin + (address - range.address);
-        detail::tell_watcher([&](inspect::Watcher& watcher) {
-          is_issued ? watcher.read_by_unit(from, 16, call.site, true)
-                    : watcher.unit_read_ended(from, 16);
-        });
-        std::memcpy(to, from, 16);
-      }
+  const auto told = [&](const unsigned char* from) {
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      is_issued ? watcher.read_by_unit(from, 16, call.site, true)
+                : watcher.unit_read_ended(from, 16);
+    });
+    return from;
+  };
+  const auto rows_to = [&](std::uint32_t* to) {
+    return [=](unsigned row, unsigned half, const unsigned char* from) {
+      std::memcpy(to + std::size_t{row} * kWords + std::size_t{half} * 4, told(from), 16);
+    };
+  };
+  std::string defect = read_factor(call, true, rows_to(operands->data()));
+  std::uint32_t* const b = operands->data() + std::size_t{kRows} * kWords;
+  if (!defect.empty()) return defect;
+  if (!call.row_major_b) return read_factor(call, false, rows_to(b));
+  return read_factor(call, false, [&](unsigned step, unsigned eight, const unsigned char* from) {
+    std::uint16_t numbers[8];
+    std::memcpy(numbers, told(from), sizeof numbers);
+    for (unsigned i = 0; i < 8; ++i) {
+      std::uint32_t& word = b[(std::size_t{eight} * 8 + i) * kWords + step / 2];
+      word = step % 2 == 0 ? numbers[i] : word | std::uint32_t{numbers[i]} << 16;
     }
-  }
-  return {};
+  });
 }
 
 std::size_t Warpgroup::accumulators_of(unsigned thread, const float* registers) const {
@@ -146,8 +184,8 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   const Product& product = products_[number - first_product_];
   Accumulators& accumulators = accumulators_[product.accumulators];
   if (product.call.type != call.type || product.call.n != call.n || product.call.a != call.a ||
-      product.call.b != call.b || product.call.accumulate != call.accumulate ||
-      product.call.site.line() != call.site.line()) {
+      product.call.b != call.b || product.call.row_major_b != call.row_major_b ||
+      product.call.accumulate != call.accumulate || product.call.site.line() != call.site.line()) {
     return "issues a wgmma at " + describe_site(call.site) +
            " where another thread of its warpgroup issued a different one, at " +
            describe_site(product.call.site);

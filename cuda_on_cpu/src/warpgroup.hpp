@@ -23,18 +23,25 @@ struct WgmmaCall {
   unsigned n;
   std::uint64_t a;
   std::uint64_t b;
+  bool row_major_b;
   bool accumulate;
   detail::Site site;
 };
 
-/// An operand in shared memory, as a descriptor says: rows of 32 bytes.
+/// An operand in shared memory, as a descriptor says: rows of 32 bytes along the depth, or
+/// row-major with 16-bit numbers.
 class WgmmaOperand {
  public:
   explicit WgmmaOperand(std::uint64_t descriptor);
   /// Where a half of a row begins, 16 bytes.
   std::uint32_t address(unsigned row, unsigned half) const;
+  /// Row-major: where the eight columns from 8 * `eight` on of a step of the depth begin.
+  std::uint32_t address_in_row_major(unsigned step, unsigned eight) const;
+  bool is_swizzled() const { return span_ != 0; }
 
  private:
+  std::uint32_t permuted(std::uint32_t plain) const;
+
   std::uint32_t start_, leading_, stride_;
   std::uint32_t base_;   ///< how far from the start of the swizzle's pattern
   unsigned row_, span_;  ///< bytes; the swizzle's, or 0
@@ -97,6 +104,10 @@ class Warpgroup {
     bool fenced = false;
   };
 
+  /// Calls visit(row, half, its 16 bytes) for a factor's rows; where it lies row-major,
+  /// visit(step of the depth, i, the numbers of columns 8 i ... 8 i + 7).
+  template <class Visit>
+  std::string read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const;
   /// @param is_issued it is now; else somebody has waited for it
   std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
                    bool is_issued) const;

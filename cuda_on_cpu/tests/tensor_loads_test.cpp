@@ -265,6 +265,25 @@ TEST_CASE("tensor loads of TFLOAT32 round to nearest, ties to even, and of other
   }
 }
 
+TEST_CASE("tensor loads of 16-bit numbers count in these, also where the array ends") {
+  const Defaults defaults;
+  Tensor tensor({12, 3}, {48});  // in memory as floats, of two numbers each
+  tensor.dims[0] = 21;
+  for (const CUtensorMapDataType type :
+       {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16}) {
+    std::vector<float> expected(16);
+    for (std::size_t row = 0; row < 2; ++row) {
+      const float* const from = tensor.host.data() + (row + 1) * 12 + 8;
+      std::copy_n(from, 2, expected.begin() + static_cast<std::ptrdiff_t>(row) * 8);
+      const auto half = std::bit_cast<std::uint32_t>(from[2]) & 0xffffu;
+      expected[row * 8 + 2] = std::bit_cast<float>(half);
+    }
+    Options options;
+    options.type = type;
+    CHECK(load(tiled(tensor, {16, 2}, {}, options), 2, {{16, 1}}, 64, 16) == expected);
+  }
+}
+
 TEST_CASE("what a tensor load brings is NaNs until the right phase is waited for") {
   const Defaults defaults;
   const Tensor tensor({16, 8}, {64});
@@ -379,7 +398,7 @@ TEST_CASE("tensor maps are refused for what CUDA refuses") {
   both([](A& a) { a.l2 = 4; }, CUDA_ERROR_INVALID_VALUE);
   both([](A& a) { a.type = 16; }, CUDA_ERROR_INVALID_VALUE);
   both([](A& a) { a.type = CU_TENSOR_MAP_DATA_TYPE_INT32, a.fill = 1; }, CUDA_ERROR_INVALID_VALUE);
-  both([](A& a) { a.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16; }, CUDA_ERROR_NOT_SUPPORTED);
+  both([](A& a) { a.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT64; }, CUDA_ERROR_NOT_SUPPORTED);
   CHECK(encode(true, [](A& a) { a.rank = 2; }) == CUDA_ERROR_INVALID_VALUE);
 
   const auto tile = [&](std::vector<cuuint32_t> box, int swizzle) {
