@@ -21,7 +21,9 @@ struct BenchmarkProblem {
   /// see whole_problem(): rows and pairs.
   Problem problem;
   std::string sites = {};  ///< Of a sparse problem, whose they are: see sites_of().
-  bool bf16 = true;  ///< Of a sparse convolution: timed in bf16, too, beside fp32, TF32 and fp16.
+  /// Of a sparse convolution: timed in bf16, too, beside fp32, TF32 and fp16; of a matrix product:
+  /// in bf16 and fp16, too.
+  bool bf16 = true;
 };
 
 /// All of them, ladder by ladder in the rung table's order.

@@ -5,18 +5,19 @@
 namespace convladder::benchmarks {
 namespace {
 
-/// The types of a sparse convolution, the strictest first.
-std::vector<Variant> variants_of(const SparseConvProblem& problem, bool bf16) {
+/// The types of a product or a sparse convolution, the strictest first.
+template <class P>
+std::vector<Variant> variants_of(const P& problem, const char* layout, bool fp16, bool bf16) {
   std::vector<Variant> variants;
   for (const auto& [dtype, precision] : {std::pair{DType::f32, Precision::fp32},
                                          {DType::f32, Precision::tf32},
                                          {DType::f16, Precision::fp32},
                                          {DType::bf16, Precision::fp32}}) {
-    if (dtype == DType::bf16 && !bf16) continue;
-    SparseConvProblem variant = problem;
+    if ((dtype == DType::f16 && !fp16) || (dtype == DType::bf16 && !bf16)) continue;
+    P variant = problem;
     variant.dtype = dtype;
     variant.precision = precision;
-    variants.push_back({variant, dtype_name(variant), "rows"});
+    variants.push_back({variant, dtype_name(variant), layout});
   }
   return variants;
 }
@@ -26,16 +27,14 @@ std::vector<Variant> variants_of(const SparseConvProblem& problem, bool bf16) {
 std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   const Problem& problem = benchmark.problem;
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
-    return variants_of(*conv, benchmark.bf16);
+    return variants_of(*conv, "rows", true, benchmark.bf16);
+  if (const auto* gemm = std::get_if<GemmProblem>(&problem))
+    return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
   if (pools_or_copies(problem)) return {{problem, "fp32", "rows"}};
   std::vector<Variant> variants;
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
-    if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
-      GemmProblem variant = *gemm;
-      variant.precision = precision;
-      variants.push_back({variant, name_of(precision), "row_major"});
-    } else if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
+    if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
       for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
         Conv2dProblem variant = *conv;
         variant.precision = precision;
@@ -54,11 +53,6 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
     }
   }
   return variants;
-}
-
-DType dtype_of(const Problem& problem) {
-  const auto* conv = std::get_if<SparseConvProblem>(&problem);
-  return conv == nullptr ? DType::f32 : conv->dtype;
 }
 
 bool pools_or_copies(const Problem& problem) {

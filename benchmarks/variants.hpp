@@ -18,9 +18,6 @@ struct Variant {
 /// All that its ladder knows, the strict precision first.
 std::vector<Variant> variants_of(const BenchmarkProblem& benchmark);
 
-/// Of the arrays of floats.
-DType dtype_of(const Problem& problem);
-
 /// Max pooling over a rulebook, its gradient, or the step to a dense tensor.
 bool pools_or_copies(const Problem& problem);
 

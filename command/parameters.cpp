@@ -77,13 +77,6 @@ Precision Parameters::precision() const {
   return word("dtype", {"fp32", "tf32"}) == "tf32" ? Precision::tf32 : Precision::fp32;
 }
 
-void Parameters::set_dtype(SparseConvProblem& layer) const {
-  const std::string name = word("dtype", {"fp32", "tf32", "fp16", "bf16"}).value_or("fp32");
-  if (name == "tf32") layer.precision = Precision::tf32;
-  if (name == "fp16") layer.dtype = DType::f16;
-  if (name == "bf16") layer.dtype = DType::bf16;
-}
-
 std::optional<TileMap> Parameters::map() const {
   std::vector<std::string> names;
   for (const TileMapName& known : kTileMaps) names.emplace_back(known.name);

@@ -49,7 +49,13 @@ class Parameters {
   /// What --dtype says of the products; fp32 if not given.
   Precision precision() const;
   /// Sets the type of the elements and the precision of the products, by --dtype.
-  void set_dtype(SparseConvProblem& layer) const;
+  template <class P>
+  void set_dtype(P& problem) const {
+    const std::string name = word("dtype", {"fp32", "tf32", "fp16", "bf16"}).value_or("fp32");
+    if (name == "tf32") problem.precision = Precision::tf32;
+    if (name == "fp16") problem.dtype = DType::f16;
+    if (name == "bf16") problem.dtype = DType::bf16;
+  }
   /// The tile map that --map names; empty if not given.
   std::optional<TileMap> map() const;
   /// A whole number that fits int; empty if not given.

@@ -1,6 +1,7 @@
 #include "core/gemm_problem.hpp"
 
 #include "core/array.hpp"
+#include "core/dtype_name.hpp"
 #include "core/tile_map_problem.hpp"
 
 namespace convladder {
@@ -9,13 +10,16 @@ GemmProblem validated(GemmProblem p) {
   for (const auto& [name, value] : {std::pair{"m", p.M}, {"n", p.N}, {"k", p.K}}) {
     require(value >= 1, name, value, "must be at least 1");
   }
+  require(p.dtype != DType::i32, "dtype", name_of(p.dtype), "must be fp32, tf32, fp16 or bf16");
   return p;
 }
+
+const char* dtype_name(const GemmProblem& p) { return dtype_name(p.dtype, p.precision); }
 
 std::string describe(const GemmProblem& p) {
   std::string line = text("m ", p.M, ", n ", p.N, ", k ", p.K);
   if (p.map != TileMap::row_major) line += text(", map ", name_of(p.map));
-  if (p.precision != Precision::fp32) line += text(", ", name_of(p.precision));
+  if (p.dtype != DType::f32 || p.precision != Precision::fp32) line += text(", ", dtype_name(p));
   return line;
 }
 

@@ -32,4 +32,11 @@ inline Precision precision_of(const Problem& problem) {
   return Precision::fp32;
 }
 
+/// The type of what it multiplies.
+inline DType dtype_of(const Problem& problem) {
+  if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->dtype;
+  if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) return sparse->dtype;
+  return DType::f32;
+}
+
 }  // namespace convladder

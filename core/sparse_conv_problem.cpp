@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
+#include "core/dtype_name.hpp"
 
 namespace convladder {
 namespace {
@@ -58,13 +59,7 @@ SparseConvProblem validated(SparseConvProblem p) {
   return p;
 }
 
-const char* dtype_name(const SparseConvProblem& p) {
-  switch (p.dtype) {
-    case DType::f16: return "fp16";
-    case DType::bf16: return "bf16";
-    default: return name_of(p.precision);
-  }
-}
+const char* dtype_name(const SparseConvProblem& p) { return dtype_name(p.dtype, p.precision); }
 
 std::string describe(const SparseConvProblem& p) {
   std::string line =

@@ -41,7 +41,14 @@ convladder::Ladder convladder::gemm_ladder() {
           CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
                    "float's accuracy from tensor cores: each factor as the sum of two in TF32"),
           branch("cuda_optimized/gemm/mma_tf32",
+                 CUDA_ROW(cuda_optimized, gemm, mma_16bit, "cuda_optimized/gemm/mma_tf32",
+                          "factors of 16 bits: twice the products a load; b is transposed as it "
+                          "is loaded")),
+          branch("cuda_optimized/gemm/mma_tf32",
                  CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/mma_tf32",
                           "Hopper's copy engine feeds wgmma through a ring of stages (TF32)")),
+          branch("cuda_optimized/gemm/wgmma_tf32",
+                 CUDA_ROW(cuda_optimized, gemm, wgmma_16bit, "cuda_optimized/gemm/wgmma_tf32",
+                          "wgmma in 16 bits reads a row-major b as it lies: nothing is repacked")),
       }};
 }

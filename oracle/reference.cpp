@@ -13,7 +13,7 @@ std::vector<Expected> reference(const std::string& ladder, const Problem& proble
   std::vector<Expected> expected = oracle::definition_of(ladder).outputs(problem, inputs);
   for (Expected& output : expected) {
     output.precision = precision_of(problem);
-    if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) output.factors = conv->dtype;
+    output.factors = dtype_of(problem);
   }
   return expected;
 }

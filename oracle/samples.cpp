@@ -12,8 +12,7 @@ std::vector<ExpectedElement> reference_at(const std::string& ladder, const Probl
                                           std::span<const std::int64_t> places) {
   const oracle::Definition& definition = oracle::definition_of(ladder);
   if (!definition.element) throw std::logic_error("no sampled reference for " + ladder);
-  const auto* sparse = std::get_if<SparseConvProblem>(&problem);
-  const bool halves = sparse != nullptr && sparse->dtype != DType::f32;
+  const bool halves = dtype_of(problem) != DType::f32;
   const Arrays floats = halves ? oracle::in_float(inputs) : Arrays();
   const Arrays& given = halves ? floats : inputs;
   std::vector<ExpectedElement> elements(places.size());

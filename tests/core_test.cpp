@@ -213,6 +213,8 @@ TEST_CASE("describe says everything that is not a default") {
   CHECK(describe(validated(p)).find("pad 0,1,2,0") != std::string::npos);
   CHECK(describe(validated(Conv2dProblem{})) == "1x1x1x1, 1 filter 1x1");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5})) == "m 3, n 4, k 5");
+  CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5, .dtype = DType::bf16})) ==
+        "m 3, n 4, k 5, bf16");
 }
 
 TEST_CASE("activated: relu keeps what is not below zero, and NaN") {
@@ -271,7 +273,8 @@ TEST_CASE("columns_of fits the convolution's outputs") {
 TEST_CASE("validated(GemmProblem) and validated(TileMapProblem) name the parameter") {
   check_refusals<GemmProblem>({{{.M = 0}, "m = 0: must be at least 1"},
                                {{.N = -1}, "n = -1: must be at least 1"},
-                               {{.K = 0}, "k = 0: must be at least 1"}});
+                               {{.K = 0}, "k = 0: must be at least 1"},
+                               {{.dtype = DType::i32}, "dtype = int32: must be fp32, tf32"}});
   using P = TileMapProblem;
   check_refusals<P>({{P{.tiles_m = 0}, "tiles_m = 0: must be at least 1"},
                      {P{.tiles_n = 0}, "tiles_n = 0: must be at least 1"},

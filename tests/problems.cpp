@@ -62,6 +62,11 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
       form.precision = precision;
       forms.back().emplace_back(form);
     }
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      GemmProblem form = *product;
+      form.dtype = dtype;
+      forms.push_back({form});
+    }
   } else if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) {
     forms.emplace_back();
     for (const Precision precision : precisions) {
@@ -91,7 +96,8 @@ std::string name_of_form(const Problem& form) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&form))
     return text(name_of(conv->layout), " ", name_of(conv->precision));
   if (const auto* columns = std::get_if<Im2colProblem>(&form)) return name_of(columns->layout);
-  if (const auto* product = std::get_if<GemmProblem>(&form)) return name_of(product->precision);
+  if (const auto* product = std::get_if<GemmProblem>(&form))
+    return product->dtype == DType::f32 ? name_of(product->precision) : name_of(product->dtype);
   if (const auto* sparse = std::get_if<SparseConvProblem>(&form))
     return sparse->dtype == DType::f32 ? name_of(sparse->precision) : name_of(sparse->dtype);
   if (const auto* book = std::get_if<RulebookProblem>(&form))

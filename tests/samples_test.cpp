@@ -43,6 +43,15 @@ TEST_CASE("reference_at is reference(), element by element") {
   }
 }
 
+TEST_CASE("reference_at takes numbers of 16 bits, and adds them up exactly") {
+  const GemmProblem gemm = validated(GemmProblem{.M = 2, .N = 3, .K = 40, .dtype = DType::bf16});
+  const Arrays inputs = make_inputs(gemm_signature(gemm), Data::real, 1, 40);
+  const std::int64_t places[] = {0, 1, 2, 3, 4, 5};
+  const std::vector<double> all = reference("gemm", gemm, inputs).at(0).values;
+  const auto elements = reference_at("gemm", gemm, inputs, "c", places);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(elements.at(i).value == all.at(i));
+}
+
 TEST_CASE("reference_at takes places in any order, and no others than dense ladders") {
   const GemmProblem gemm = validated(GemmProblem{.M = 2, .N = 3, .K = 4});
   const Arrays inputs = make_inputs(gemm_signature(gemm), Data::integer, 1, 4);

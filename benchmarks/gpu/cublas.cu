@@ -5,6 +5,7 @@
 #include "benchmarks/gpu/baselines.hpp"
 #include "benchmarks/gpu/kernels.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/half.hpp"
 
 #ifdef CONVLADDER_HAVE_CUBLAS
 #include <cublas_v2.h>
@@ -44,6 +45,10 @@ std::shared_ptr<void> filled(std::int64_t elements, DType dtype) {
   return {data, [](void* memory) { static_cast<void>(cudaFree(memory)); }};
 }
 
+cudaDataType_t type_of(DType dtype) {
+  return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 /// pairs x Cin times Cin x Cout, or for the gradient of the weights Cin x pairs times pairs x Cout:
 /// what is left of a sparse convolution where rows need not be looked up.
 std::vector<Baseline> product_of_pairs(const Contest& contest, const SparseConvProblem& p) {
@@ -52,9 +57,6 @@ std::vector<Baseline> product_of_pairs(const Contest& contest, const SparseConvP
   const auto inputs = filled(p.pairs * p.Cin, p.dtype), outputs = filled(p.pairs * p.Cout, p.dtype);
   const auto weights = filled(std::int64_t{p.Cin} * p.Cout, sums);
   if (p.pairs == 0 || !inputs || !outputs || !weights) return {};
-  const auto type_of = [](DType dtype) {
-    return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
-  };
   const cublasComputeType_t compute =
       p.dtype == DType::f32 && contest.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const auto run = [=, type = type_of(p.dtype), sum_type = type_of(sums),
@@ -82,16 +84,18 @@ std::vector<Baseline> cublas_baselines(const Contest& contest) {
     return product_of_pairs(contest, *sparse);
   const auto* gemm = std::get_if<GemmProblem>(&contest.problem);
   if (gemm == nullptr) return {};
-  const auto product = [p = *gemm](cublasComputeType_t type) {
-    return [p, type](const Arguments& arrays) {
-      const float one = 1, zero = 0;
-      // Column-major: the transposed product, c' = b' a'.
-      check(cublasGemmEx(handle(), CUBLAS_OP_N, CUBLAS_OP_N, p.N, p.M, p.K, &one,
-                         arrays.in<float>("b"), CUDA_R_32F, p.N, arrays.in<float>("a"), CUDA_R_32F,
-                         p.K, &zero, arrays.out<float>("c"), CUDA_R_32F, p.N, type,
-                         CUBLAS_GEMM_DEFAULT));
+  const auto product = [p = *gemm](cublasComputeType_t compute) {
+    return [p, compute, type = type_of(p.dtype)](const Arguments& arrays) {
+      with_float_type(p.dtype, [&]<class T>(T) {
+        const float one = 1, zero = 0;
+        // Column-major: the transposed product, c' = b' a'.
+        check(cublasGemmEx(handle(), CUBLAS_OP_N, CUBLAS_OP_N, p.N, p.M, p.K, &one,
+                           arrays.in<T>("b"), type, p.N, arrays.in<T>("a"), type, p.K, &zero,
+                           arrays.out<T>("c"), type, p.N, compute, CUBLAS_GEMM_DEFAULT));
+      });
     };
   };
+  if (gemm->dtype != DType::f32) return {{"cublas", product(CUBLAS_COMPUTE_32F)}};
   if (contest.tf32) return {{"cublas", product(CUBLAS_COMPUTE_32F_FAST_TF32)}};
   return {{"cublas", product(CUBLAS_COMPUTE_32F)},
           {"cublas pedantic", product(CUBLAS_COMPUTE_32F_PEDANTIC)}};

@@ -21,13 +21,12 @@ std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
   };
   read("a", "[m][k]", "m", "k");
   read("b", "[k][n]", "k", "n");
-  const GemmProblem problem =
-      validated(GemmProblem{.M = extents.value("m", kGemmExample.M),
-                            .N = extents.value("n", kGemmExample.N),
-                            .K = extents.value("k", kGemmExample.K),
-                            .map = parameters.map().value_or(TileMap::row_major),
-                            .precision = parameters.precision()});
-  task.problem = problem;
+  GemmProblem problem{.M = extents.value("m", kGemmExample.M),
+                      .N = extents.value("n", kGemmExample.N),
+                      .K = extents.value("k", kGemmExample.K),
+                      .map = parameters.map().value_or(TileMap::row_major)};
+  parameters.set_dtype(problem);
+  task.problem = problem = validated(problem);
   task.title = describe(problem);
   task.notes = parameters.notes();
   return {std::move(task)};

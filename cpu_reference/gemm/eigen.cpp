@@ -25,6 +25,11 @@ namespace {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+Declined supports(const GemmProblem& gemm) {
+  if (gemm.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
 /// a [M][K], b [K][N], c [M][N].
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   const Eigen::Map<const Matrix> a(arrays.a, gemm.M, gemm.K);
@@ -36,6 +41,7 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
 }  // namespace
 
 extern const Implementation<GemmArrays> eigen = {
+    .supports = supports,
     .run = run,
 };
 

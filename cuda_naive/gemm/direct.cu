@@ -25,6 +25,7 @@
 /// now, and how many bytes does its load of b bring?
 #include "core/cuda/launch.hpp"
 #include "core/gemm_problem.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
@@ -37,8 +38,9 @@ constexpr int kBlockM = 8;   ///< Threads along m.
 
 /// a [M][K], b [K][N], c [M][N]: one thread an element of c.
 /// Grid (ceil(N/32), <= ceil(M/8)), block (32, 8).
+template <class T>
 __global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
-    gemm_direct(GemmProblem gemm, const float* a, const float* b, float* c) {
+    gemm_direct(GemmProblem gemm, const T* a, const T* b, T* c) {
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
   const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
   if (n >= N) return;
@@ -46,23 +48,26 @@ __global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
   for (std::int64_t m = std::int64_t{blockIdx.y} * kBlockM + threadIdx.y; m < M;
        m += std::int64_t{gridDim.y} * kBlockM) {
     float sum = 0.0f;
-    for (int k = 0; k < gemm.K; ++k) sum += a[m * K + k] * b[k * N + n];
-    c[m * N + n] = sum;
+    for (int k = 0; k < gemm.K; ++k) sum += to_float(a[m * K + k]) * to_float(b[k * N + n]);
+    c[m * N + n] = rounded_to<T>(sum);
   }
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
-  const float* a = arrays.a;
-  const float* b = arrays.b;
-  float* c = arrays.c;
   const dim3 grid(blocks_for(gemm.N, kBlockN), blocks_for(gemm.M, kBlockM, kMaxGridYZ));
-  launch(gemm_direct, {grid, dim3(kBlockN, kBlockM)}, gemm, a, b, c);
+  with_float_type(gemm.dtype, [&]<class T>(T) {
+    launch(gemm_direct<T>, {grid, dim3(kBlockN, kBlockM)}, gemm, arrays.a.as<const T>(),
+           arrays.b.as<const T>(), arrays.c.as<T>());
+  });
 }
+
+std::string choice_in_words(const GemmProblem& gemm) { return dtype_name(gemm); }
 
 }  // namespace
 
 extern const Implementation<GemmArrays> direct = {
     .run = run,
+    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::gemm

@@ -73,9 +73,16 @@ inline TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile, int blo
           .k_steps = ceil_div(gemm.K, block_k)};
 }
 
+/// Why a rung of floats declines a problem of other numbers.
+inline Declined why_no_floats(const GemmProblem& gemm) {
+  if (gemm.dtype == DType::f32) return {};
+  return "float32 only";
+}
+
 /// Why a rung whose blocks compute one whole tile each, of the shape tile_for(), declines a
 /// problem, if it does.
 inline Declined supports_whole_tiles(const GemmProblem& gemm) {
+  if (const Declined why = why_no_floats(gemm)) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile_for(gemm), 1, gemm.map));
 }
 

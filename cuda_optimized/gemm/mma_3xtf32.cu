@@ -201,6 +201,7 @@ OutputTile tile(const GemmProblem& gemm) {
 }
 
 Declined supports(const GemmProblem& gemm) {
+  if (gemm.dtype != DType::f32) return "float32 only";
   if (compute_capability() < 80) {
     return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
   }

@@ -74,6 +74,7 @@ __global__ void __launch_bounds__(kThreads) gemm_tiled(Product product, TileMapP
 OutputTile tile(const GemmProblem&) { return {kTile, kTile}; }
 
 Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_floats(gemm)) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm), kTile, gemm.map));
 }
 

@@ -11,6 +11,8 @@
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/gemm_problem.hpp"
+#include "core/half.hpp"
+#include "cuda_optimized/gemm/halves.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -80,16 +82,16 @@ struct GatheredSource {
   __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
 };
 
-/// c [M][N], where the sums of a tile go.
-template <class Shape>
+/// c [M][N], where the sums of a tile go. @tparam T the type of c
+template <class Shape, class T = float>
 struct RowMajor {
-  float* c;           ///< [M][N]
+  T* c;               ///< [M][N]
   std::int64_t M, N;  ///< its sizes
   bool pairs;         ///< Two neighbours can be stored at once.
 
   /// Where a tile lies.
   struct Place {
-    float* c;     ///< The tile's first column.
+    T* c;         ///< The tile's first column.
     int columns;  ///< From there to the last one.
   };
   /// The place of a tile.
@@ -98,7 +100,7 @@ struct RowMajor {
     return {c + n, static_cast<int>(N - n)};
   }
   /// A row of c from the place on; null behind the last one.
-  __device__ float* row(const Place& place, std::int64_t row) const {
+  __device__ T* row(const Place& place, std::int64_t row) const {
     return row < M ? place.c + row * N : nullptr;
   }
   /// Two neighbouring columns.
@@ -114,17 +116,17 @@ struct RowMajor {
     return pairs && place.columns >= Shape::N && (item.m + 1) * Shape::M <= M;
   }
   /// Stores two neighbours.
-  __device__ void store_whole(const Pair& pair, float* row, float v0, float v1) const {
-    *reinterpret_cast<float2*>(row + pair.column) = {v0, v1};
+  __device__ void store_whole(const Pair& pair, T* row, float v0, float v1) const {
+    store_two(row + pair.column, v0, v1);
   }
   /// Stores those of two neighbours that lie in c.
-  __device__ void store(const Pair& pair, float* row, float v0, float v1) const {
+  __device__ void store(const Pair& pair, T* row, float v0, float v1) const {
     if (row == nullptr || pair.count <= 0) return;
     if (pairs) {
-      *reinterpret_cast<float2*>(row + pair.column) = {v0, v1};
+      store_two(row + pair.column, v0, v1);
     } else {
-      row[pair.column] = v0;
-      if (pair.count > 1) row[pair.column + 1] = v1;
+      row[pair.column] = rounded_to<T>(v0);
+      if (pair.count > 1) row[pair.column + 1] = rounded_to<T>(v1);
     }
   }
 };

@@ -2,6 +2,7 @@
 /// @brief gemm on Hopper: the copy engine feeds wgmma through a ring of stages in shared memory.
 ///
 /// - Before: mma_tf32.cu
+/// - After: wgmma_16bit.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d
@@ -201,6 +202,7 @@ auto with_shape(const GemmProblem& gemm, const Body& body) {
 }
 
 Declined supports(const GemmProblem& gemm) {
+  if (gemm.dtype != DType::f32) return "float32 only";
   if (gemm.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }

@@ -10,7 +10,8 @@ namespace {
 
 std::int64_t longest_sum(const GemmProblem& p) { return p.K; }
 
-std::vector<Expected> outputs(const GemmProblem& p, const Arrays& inputs) {
+std::vector<Expected> outputs(const GemmProblem& p, const Arrays& given) {
+  const Arrays inputs = in_float(given);
   const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
   Expected c = expected_for(gemm_signature(p).outputs[0], p.K);
   parallel_for(p.M, [&](std::int64_t m) {

@@ -12,8 +12,8 @@ planted_bug(dropped_barrier_after_the_product
 
 planted_bug(products_cut_off
   RUNG cpu_reference/gemm/triple_loop
-  FIND [==[sum += a[m * K + k] * b[k * N + n];]==]
-  REPLACE [==[sum += static_cast<float>(static_cast<int>(a[m * K + k] * b[k * N + n] * 2048)) / 2048;]==]
+  FIND [==[sum += to_float(a[m * K + k]) * to_float(b[k * N + n]);]==]
+  REPLACE [==[sum += static_cast<float>(static_cast<int>(to_float(a[m * K + k]) * to_float(b[k * N + n]) * 2048)) / 2048;]==]
   TEACHES "small integers do not notice a coarse format: real mode does, element by element")
 
 planted_bug(rows_stored_side_by_side
@@ -129,3 +129,15 @@ planted_bug(big_parts_alone
   FIND [==[return ptx::to_tf32(value - __uint_as_float(factor));]==]
   REPLACE [==[return 0;]==]
   TEACHES "TF32 where the problem asks for fp32")
+
+planted_bug(eight_steps_instead_of_columns
+  RUNG cuda_optimized/gemm/mma_16bit
+  FIND [==[b_tile + place<S::N>(k + lane % 16, n + 8 * j + lane / 16 * 8)]==]
+  REPLACE [==[b_tile + place<S::N>(k + lane % 8 + lane / 16 * 8, n + 8 * j + lane / 8 % 2 * 8)]==]
+  TEACHES "four matrices come at once: which quarter of a fragment each is, its lanes' addresses decide")
+
+planted_bug(steps_along_a_row_of_b
+  RUNG cuda_optimized/gemm/wgmma_16bit
+  FIND [==[b_at + k * kHalfColumns / 8]==]
+  REPLACE [==[b_at + k / 8]==]
+  TEACHES "a descriptor of a row-major factor steps from row to row: 16 steps of k are 2048 bytes, not 32")
