@@ -84,9 +84,18 @@ convladder::Ladder convladder::rulebook_ladder() {
           CUDA_ROW(cuda_optimized, rulebook, fused, "cuda_optimized/rulebook/hash_of_runs",
                    "submanifold: clear, enter and look up in one cooperative launch"),
           branch(
+              "cuda_optimized/rulebook/fused",
+              CUDA_ROW(
+                  cuda_optimized, rulebook, ranked_bit_grid, "cuda_optimized/rulebook/fused",
+                  "submanifold: sites in any order, in the grid of sorted ones, by way of places")),
+          branch(
               "cuda_optimized/rulebook/count_scan_fill",
               CUDA_ROW(
                   cuda_optimized, rulebook, mirrored_lists, "cuda_optimized/rulebook/fused",
                   "submanifold: lists of sorted sites serve two taps each, and are counted first")),
+          CUDA_ROW(cuda_optimized, rulebook, lists_of_ranks,
+                   "cuda_optimized/rulebook/mirrored_lists",
+                   "submanifold: mirrored lists of sites in any order, by their ranks in the grid "
+                   "of bits"),
       }};
 }
