@@ -1,6 +1,8 @@
 #include "tests/sparse_identities.hpp"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
 
 #include "oracle/canonical.hpp"
@@ -122,9 +124,20 @@ SparseCase permuted_rows(const SparseCase& sites, const std::vector<int>& old_of
   return result;
 }
 
+/// The rows, sorted by what key(site) says.
+template <class Key>
+std::vector<int> sorted_rows(const SparseCase& sites, const Key& key) {
+  std::vector<int> order(at(sites.book.sites));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int row) {
+    return key(site_of(sites.book, integers(sites.coords).data(), row));
+  });
+  return order;
+}
+
 /// The pairs of permuted rows are the permuted pairs.
-void expect_permutation(const Subject& f, const SparseCase& sites) {
-  const std::vector<int> old_of_new = permutation(sites.book.sites, 5);
+void expect_permutation(const Subject& f, const SparseCase& sites,
+                        const std::vector<int>& old_of_new) {
   const Found straight = find(f, sites), permuted = find(f, permuted_rows(sites, old_of_new));
   const bool in_moves = sites.book.mode != SparseMode::inverse;
   const bool out_moves = sites.book.mode == SparseMode::subm || !in_moves;
@@ -135,6 +148,23 @@ void expect_permutation(const Subject& f, const SparseCase& sites) {
     found.insert(pair);
   }
   if (found != expected) throw Broken{"permuted rows have other pairs"};
+}
+
+/// In whatever order: none, that of cells, its reverse, and with the innermost axis first.
+void expect_permutations(const Subject& f, const SparseCase& sites) {
+  expect_permutation(f, sites, permutation(sites.book.sites, 5));
+  std::vector<int> order = sorted_rows(
+      sites, [&](const Site& site) { return key_of(sites.book, sites.book.shape, site); });
+  expect_permutation(f, sites, order);
+  std::ranges::reverse(order);
+  expect_permutation(f, sites, order);
+  const auto innermost_first = [&](const Site& site) {
+    std::vector<int> numbers(site.at.value, site.at.value + sites.book.ndim);
+    numbers.insert(numbers.begin(), site.batch);
+    std::ranges::reverse(numbers);
+    return numbers;
+  };
+  expect_permutation(f, sites, sorted_rows(sites, innermost_first));
 }
 
 /// Samples of a batch do not see each other: each alone has the pairs that it has in the batch.
@@ -184,7 +214,7 @@ std::vector<Identity<SparseCase>> rulebook_identities(const Subject& f) {
        [&f](const SparseCase& sites) { expect_all_used(find(f, sites)); }},
       {"opposite taps mirror each other", in_mode(SparseMode::subm),
        [&f](const SparseCase& sites) { expect_mirror(find(f, sites)); }},
-      {"permuted rows", {}, [&f](const SparseCase& sites) { expect_permutation(f, sites); }},
+      {"permuted rows", {}, [&f](const SparseCase& sites) { expect_permutations(f, sites); }},
       {"samples apart", {}, [&f](const SparseCase& sites) { expect_samples_apart(f, sites); }},
       {"inverse is strided, exchanged", in_mode(SparseMode::inverse),
        [&f](const SparseCase& sites) { expect_swap(f, sites); }},

@@ -180,7 +180,7 @@ void add_full_last_places(std::vector<NamedSites>& list) {
 
 /// More tiles of rows than a block sums up in one round: 1024. A tile has 256 rows or 128.
 void add_many_tiles(std::vector<NamedSites>& list) {
-  const auto add = [&](SparseMode mode, int rows, const char* rung) {
+  const auto add = [&](SparseMode mode, int rows, std::vector<std::string> rungs) {
     RulebookProblem book = book_of(mode, 1, {{rows + rows / 8}}, {{3}});
     if (mode != kSubm) book.pad = {{1}};
     std::vector<std::vector<int>> sites;
@@ -188,10 +188,11 @@ void add_many_tiles(std::vector<NamedSites>& list) {
       if (x % 9 != 4) sites.push_back({0, x});
     list.push_back({"more than 1024 tiles of rows", case_of(book, sites), kPlaces, Size::full});
     list.back().once = true;
-    list.back().rungs = {rung};
+    list.back().rungs = std::move(rungs);
   };
-  add(kSubm, 1024 * 256 + 1, "cuda_optimized/rulebook/mirrored_lists");
-  add(kStrided, 1024 * 128 + 1, "cuda_optimized/rulebook/lists_of_inputs");
+  add(kSubm, 1024 * 256 + 1,
+      {"cuda_optimized/rulebook/mirrored_lists", "cuda_optimized/rulebook/lists_of_ranks"});
+  add(kStrided, 1024 * 128 + 1, {"cuda_optimized/rulebook/lists_of_inputs"});
 }
 
 /// What rungs of the rulebook choose by: the kernel's sides and dilation, the rows' order, and how
