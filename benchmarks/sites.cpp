@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -47,10 +49,29 @@ Array cube_sites(int side) {
   return coords;
 }
 
+/// The rows of sites, each a sample and three coordinates, in another order.
+Array reordered(const Array& sites, const std::string& name) {
+  using Row = std::array<std::int32_t, 4>;
+  std::vector<Row> rows(static_cast<std::size_t>(sites.shape()[0]));
+  std::memcpy(rows.data(), sites.as<std::int32_t>().data(), rows.size() * sizeof(Row));
+  if (name == "reversed") {
+    std::ranges::reverse(rows);
+  } else {
+    std::mt19937_64 engine(kSeed);
+    for (std::size_t last = rows.size(); last > 1; --last)  // Fisher and Yates
+      std::swap(rows[last - 1], rows[engine() % last]);
+  }
+  Array result(DType::i32, sites.shape());
+  std::memcpy(result.as<std::int32_t>().data(), rows.data(), rows.size() * sizeof(Row));
+  return result;
+}
+
 Array make_sites(const std::string& name) {
   const SiteSource& source = site_sources().at(name);
   const int side = source.shape[0];
   if (name == "sweep" || name == "large") return lidar_sweep(source.count, kSeed);
+  if (name == "scanned") return lidar_sweep(source.count, kSeed, SweepOrder::scanned);
+  if (name == "reversed" || name == "shuffled") return reordered(sites_named("sweep"), name);
   if (name.starts_with("shell-")) return shell_sites(side);
   if (name.starts_with("cube-")) return cube_sites(side);
   const auto strided = [](const std::string& from, const Window& window) {
@@ -70,6 +91,9 @@ Array make_sites(const std::string& name) {
 const std::map<std::string, SiteSource>& site_sources() {
   static const std::map<std::string, SiteSource> all = {
       {"sweep", {125562, kLidarShape, "a LiDAR sweep"}},
+      {"scanned", {125562, kLidarShape, "the sweep beam by beam, as a scanner's file has it"}},
+      {"reversed", {125562, kLidarShape, "the sweep in descending order"}},
+      {"shuffled", {125562, kLidarShape, "the sweep in no order"}},
       {"large", {913903, kLidarShape, "a long LiDAR sweep"}},
       {"half", {113971, {{40, 800, 800, 0}}, "the sweep at half its resolution"}},
       {"quarter", {44678, {{20, 400, 400, 0}}, "the sweep at a quarter of its resolution"}},

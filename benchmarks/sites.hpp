@@ -19,6 +19,8 @@ struct SiteSource {
 
 /// By name:
 /// - `sweep`, `large`: a simulated LiDAR sweep of 125,562 and of 913,903 voxels (lidar_sweep());
+/// - `scanned`, `reversed`, `shuffled`: the voxels of `sweep`, beam by beam as a scanner's file has
+///   them, in descending order, and in no order. The other sweeps are in ascending order;
 /// - `half`, `quarter`, `eighth`: what one, two and three strided convolutions leave of `sweep`, as
 ///   in the VoxelBackBone8x of OpenPCDet;
 /// - `shell-64` ...: a sphere's surface in a cube of so many cells along each axis;

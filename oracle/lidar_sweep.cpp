@@ -1,7 +1,6 @@
 #include "oracle/lidar_sweep.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -185,13 +184,13 @@ Length distance_to_hit(std::int64_t slope, const std::vector<Crossing>& crossing
   return nearest;
 }
 
-/// The voxels hit so far: one bit for each of the grid, in the order of their sites.
+/// The voxels hit so far: one bit for each of the grid, and a list of them.
 class Hits {
  public:
   Hits() : words_(static_cast<std::size_t>(kLidarShape[0]) * kRow * kRow / 64) {}
 
-  /// A point, measured from the grid's corner.
-  void add(Length x, Length y, Length z) {
+  /// A point, measured from the grid's corner. @param beam counted on from turn to turn
+  void add(std::int64_t beam, Length x, Length y, Length z) {
     if (x < 0 || y < 0 || z < 0) return;
     x /= kVoxel;
     y /= kVoxel;
@@ -200,38 +199,44 @@ class Hits {
     const auto cell = static_cast<std::uint64_t>((z * kRow + y) * kRow + x);
     std::uint64_t& word = words_[cell / 64];
     const std::uint64_t bit = std::uint64_t{1} << cell % 64;
-    if ((word & bit) == 0) ++count_;
+    if ((word & bit) == 0) hits_.push_back({beam, static_cast<std::int64_t>(cell)});
     word |= bit;
   }
 
-  std::int64_t count() const { return count_; }
+  std::int64_t count() const { return static_cast<std::int64_t>(hits_.size()); }
 
-  Array coords() const {
-    Array coords(DType::i32, {count_, 4});
+  Array coords(SweepOrder order) {
+    if (order == SweepOrder::ascending) {
+      std::ranges::sort(hits_, {}, &Hit::cell);
+    } else {
+      std::ranges::stable_sort(hits_, {}, &Hit::beam);  // hits of a beam stay as they came
+    }
+    Array coords(DType::i32, {count(), 4});
     auto to = coords.as<std::int32_t>().begin();
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      for (std::uint64_t word = words_[i]; word != 0; word &= word - 1) {
-        const auto cell = static_cast<std::int64_t>(i) * 64 + std::countr_zero(word);
-        for (const std::int64_t number :
-             {std::int64_t{0}, cell / (kRow * kRow), cell / kRow % kRow, cell % kRow}) {
-          *to++ = static_cast<std::int32_t>(number);
-        }
+    for (const auto& [beam, cell] : hits_) {
+      for (const std::int64_t number :
+           {std::int64_t{0}, cell / (kRow * kRow), cell / kRow % kRow, cell % kRow}) {
+        *to++ = static_cast<std::int32_t>(number);
       }
     }
     return coords;
   }
 
  private:
+  /// The first hit of a voxel.
+  struct Hit {
+    std::int64_t beam, cell;
+  };
   static constexpr std::int64_t kRow = kLidarShape[2];
   static_assert(kLidarShape[1] == kRow && kRow * kRow % 64 == 0);
 
   std::vector<std::uint64_t> words_;
-  std::int64_t count_ = 0;
+  std::vector<Hit> hits_;
 };
 
 }  // namespace
 
-Array lidar_sweep(std::int64_t voxels, std::uint64_t seed) {
+Array lidar_sweep(std::int64_t voxels, std::uint64_t seed, SweepOrder order) {
   require(voxels == kOneTurn || (voxels >= 1 && voxels <= kMostLidarVoxels), "lidar", voxels,
           text("must be 1 to ", kMostLidarVoxels, " voxels"));
   Random random(seed);
@@ -261,20 +266,22 @@ Array lidar_sweep(std::int64_t voxels, std::uint64_t seed) {
       }
       std::sort(crossings.begin(), crossings.end(),
                 [](const Crossing& a, const Crossing& b) { return a.enter < b.enter; });
+      std::int64_t beam = turn * kBeams;
       for (const std::int64_t slope : slopes) {
+        ++beam;
         Length noise = 0;
         for (int i = 0; i < 4; ++i) noise += random.between(-kNoise, kNoise);
         const bool lost = random.between(0, 999) < kLost;
         Length distance = distance_to_hit(slope, crossings, random);
         if (lost || distance > kReach) continue;
         distance += noise;
-        hits.add(from_x + kSide + distance * to.x / kOne, kSide + distance * to.y / kOne,
+        hits.add(beam, from_x + kSide + distance * to.x / kOne, kSide + distance * to.y / kOne,
                  kBelow + distance * slope / kOne);
-        if (hits.count() == voxels) return hits.coords();
+        if (hits.count() == voxels) return hits.coords(order);
       }
     }
   }
-  return hits.coords();
+  return hits.coords(order);
 }
 
 }  // namespace convladder

@@ -22,7 +22,13 @@ inline constexpr std::int64_t kOneTurn = 0;
 /// No more voxels may be asked for: the street has not many more.
 inline constexpr std::int64_t kMostLidarVoxels = 1'000'000;
 
-/// Sites of a sweep, int32 [voxels][4], batch 0 first, ascending.
+/// In which order the voxels of lidar_sweep() are given.
+enum class SweepOrder {
+  ascending,  ///< By their cells, as a program that numbers cells gives them.
+  scanned     ///< Turn by turn, beam by beam, each all around: as those data sets list points.
+};
+
+/// Sites of a sweep, int32 [voxels][4], batch 0 first.
 ///
 /// It imitates the 64-beam sensors on the roofs of cars that the public data sets were recorded
 /// with (KITTI: Geiger et al., "Vision meets robotics", 2013; Waymo: Sun et al., "Scalability in
@@ -38,6 +44,7 @@ inline constexpr std::int64_t kMostLidarVoxels = 1'000'000;
 /// hit so many, or goes on turning, 1 m further ahead with every turn. There are fewer only if
 /// turn after turn finds hardly any new ones.
 /// @param seed of the scene and the noise
-Array lidar_sweep(std::int64_t voxels, std::uint64_t seed);
+Array lidar_sweep(std::int64_t voxels, std::uint64_t seed,
+                  SweepOrder order = SweepOrder::ascending);
 
 }  // namespace convladder

@@ -26,6 +26,11 @@ BenchmarkProblems rulebook_problems() {
   }
   add("sweep", kSubm3, RulebookForm::split, "submanifold: an order for each half of the taps");
   add("sweep", kBack, RulebookForm::table, "inverse: back to the sites before k3s2");
+  for (const char* sites : {"scanned", "reversed", "shuffled"}) {
+    for (const RulebookForm form : {RulebookForm::table, RulebookForm::pairs})
+      add(sites, kSubm3, form, site_sources().at(sites).words);
+    add(sites, kK3s2, RulebookForm::table, text(site_sources().at(sites).words, ", halved"));
+  }
   for (const auto& [name, source] : site_sources()) {
     const bool one_size_of_many =
         name.starts_with("shell-") || name.starts_with("random-") || name.starts_with("cube-");
