@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 
 #include "benchmarks/runs.hpp"
@@ -110,7 +113,29 @@ TEST_CASE("sites of sparse problems are as many as the table says, and all that 
     CAPTURE(problem.sites);
     CHECK(sites_of(problem).shape()[0] > 0);  // throws where the table is wrong
   }
-  CHECK(seen.size() == 9);
+  CHECK(seen.size() == 12);
+}
+
+TEST_CASE("the sweep in other orders is the same sweep") {
+  using Rows = std::vector<std::array<std::int32_t, 4>>;
+  std::map<std::string, Rows> rows;
+  for (const BenchmarkProblem& problem : benchmark_problems()) {
+    const bool is_one = problem.sites == "sweep" || problem.sites == "scanned" ||
+                        problem.sites == "reversed" || problem.sites == "shuffled";
+    if (!is_one || rows.contains(problem.sites)) continue;
+    const auto numbers = sites_of(problem).as<std::int32_t>();
+    Rows& own = rows[problem.sites];
+    for (std::size_t i = 0; i < numbers.size(); i += 4)
+      own.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]});
+  }
+  REQUIRE(rows.size() == 4);
+  CHECK(std::ranges::is_sorted(rows["sweep"]));
+  CHECK(std::ranges::equal(std::views::reverse(rows["reversed"]), rows["sweep"]));
+  for (const char* name : {"scanned", "shuffled"}) {
+    CHECK(!std::ranges::is_sorted(rows[name]));
+    std::ranges::sort(rows[name]);
+    CHECK(rows[name] == rows["sweep"]);
+  }
 }
 
 TEST_CASE("a sparse problem is whole once its rulebook is there") {

@@ -305,4 +305,33 @@ planted_bug(groups_of_a_block_packed_too_tightly
   REPLACE [==[constexpr int kGroupBits = 5;]==]
   TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
 
+planted_bug(places_taken_before_all_bits_are_set
+  RUNG cuda_optimized/rulebook/ranked_bit_grid
+  WITH ${algorithms}
+  FIND [==[all_blocks.sync();  // all bits are set before any are counted]==]
+  REPLACE [==[]==]
+  TEACHES "a word's bits are known once all blocks have set theirs: who counts earlier takes too few places")
+
+planted_bug(place_in_the_grid_taken_for_the_row
+  RUNG cuda_optimized/rulebook/ranked_bit_grid
+  WITH ${algorithms}
+  FIND [==[return sorted || place < 0 ? place : rows[place];]==]
+  REPLACE [==[return place;]==]
+  TEACHES "places count on within a run, rows only where the input is sorted: a list leads from the ones to the others")
+
+planted_bug(shares_of_blocks_before_forgotten
+  RUNG cuda_optimized/rulebook/lists_of_ranks
+  FILE cuda_optimized/rulebook/run_ranks.cuh
+  WITH ${algorithms}
+  FIND [==[of_others += ranks.block_sums[block];]==]
+  REPLACE [==[of_others += 0;]==]
+  TEACHES "a rank counts the sites of all blocks before, too, which one small block does not show")
+
+planted_bug(inputs_written_as_ranks
+  RUNG cuda_optimized/rulebook/lists_of_ranks
+  WITH ${algorithms}
+  FIND [==[in[i] = rows[in[i]], out[i] = rows[rank];]==]
+  REPLACE [==[out[i] = rows[rank];]==]
+  TEACHES "both sides of a pair were named by ranks, and both must become rows")
+
 set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)  # of the other ladders
