@@ -83,6 +83,8 @@ __device__ inline std::uint32_t to_tf32(float value) {
   return ::cuda_on_cpu::ptx::cvt_rna_tf32(value);
 }
 using ::cuda_on_cpu::ptx::cp_async_bulk;
+using ::cuda_on_cpu::ptx::cp_async_bulk_commit_group;
+using ::cuda_on_cpu::ptx::cp_async_bulk_wait_group_read;
 using ::cuda_on_cpu::ptx::cp_async_mbarrier_arrive_noinc;
 using ::cuda_on_cpu::ptx::fence_mbarrier_init;
 using ::cuda_on_cpu::ptx::fence_proxy_async;
@@ -104,6 +106,7 @@ using ::cuda_on_cpu::ptx::setmaxnreg_inc;
 using ::cuda_on_cpu::ptx::shared_address;
 using ::cuda_on_cpu::ptx::tma_load;
 using ::cuda_on_cpu::ptx::tma_load_im2col;
+using ::cuda_on_cpu::ptx::tma_store;
 using ::cuda_on_cpu::ptx::wgmma_commit_group;
 using ::cuda_on_cpu::ptx::wgmma_fence;
 using ::cuda_on_cpu::ptx::wgmma_m64k16_bf16;
@@ -381,6 +384,39 @@ __device__ inline void tma_load(void* shared_to, const CUtensorMap* map, std::ui
   }
 #else
   __trap();
+#endif
+}
+
+/// `cp.async.bulk.tensor`, to an array (sm_90): the opposite of tma_load(), for a box that lies in
+/// shared memory as that would leave it; what lies outside of the array is not stored. One thread
+/// calls it, behind a barrier that follows fence_proxy_async() of all who have written the box.
+template <int kRank>
+__device__ inline void tma_store(const CUtensorMap* map, const void* shared_from,
+                                 const int (&at)[kRank]) {
+  static_assert(kRank == 2, "not needed so far");
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
+      "r"(shared_address(shared_from)), "r"(at[0]), "r"(at[1])
+      : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// `cp.async.bulk.commit_group` (sm_90): closes this thread's group of stores.
+__device__ inline void cp_async_bulk_commit_group() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+
+/// `cp.async.bulk.wait_group.read` (sm_90): waits until all but the last kGroups groups of this
+/// thread have read shared memory, which may then be written again. A block must not end before.
+template <int kGroups>
+__device__ inline void cp_async_bulk_wait_group_read() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
 #endif
 }
 

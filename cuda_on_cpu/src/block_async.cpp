@@ -53,6 +53,14 @@ void BlockRunner::check_nothing_under_way() {
                                      ".");
     return;
   }
+  for (const BulkStores& stores : bulk_stores_) {
+    if (stores.unfinished() == nullptr) continue;
+    fail(cudaErrorLaunchFailure, describe_block() + " ended without a wait for the store that " +
+                                     describe_thread_index(stores.unfinished()->thread) +
+                                     " issued at " + describe_site(stores.unfinished()->site) +
+                                     ".");
+    return;
+  }
   for (const auto& warpgroup : warpgroups_) {
     if (warpgroup == nullptr || warpgroup->unfinished() == nullptr) continue;
     fail(cudaErrorLaunchFailure,

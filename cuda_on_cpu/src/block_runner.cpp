@@ -165,6 +165,7 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
     shared_.prepare(launch.shared_bytes, fill_byte(launch.settings));
   }
   mbarriers_.clear();
+  bulk_stores_.clear();
   named_barriers_.clear();
   warpgroups_.clear();
   sleepers_.clear();

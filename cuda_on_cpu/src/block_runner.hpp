@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "async_copies.hpp"
+#include "bulk_stores.hpp"
 #include "fiber.hpp"
 #include "grid_launch.hpp"
 #include "mbarriers.hpp"
@@ -70,6 +71,11 @@ class BlockRunner {
   AsyncCopies& async_copies() {
     if (async_copies_.size() < threads_.size()) async_copies_.resize(threads_.size());
     return async_copies_[current_];
+  }
+  /// The calling thread's.
+  BulkStores& bulk_stores() {
+    bulk_stores_.resize(threads_.size());
+    return bulk_stores_[current_];
   }
   /// Lets copies of this block outlive the threads that have issued them.
   void keep_copies() { copies_kept_ = true; }
@@ -229,6 +235,7 @@ class BlockRunner {
   // Made on first use, and forgotten with the block.
   std::vector<Mbarrier> mbarriers_;
   std::vector<NamedBarrier> named_barriers_;
+  std::vector<BulkStores> bulk_stores_;  ///< by thread
   std::vector<std::unique_ptr<Warpgroup>> warpgroups_;
   std::vector<std::vector<unsigned>> sleepers_;  ///< by warpgroup
   unsigned char* static_shared_ = nullptr;       ///< what static shared addresses are counted from

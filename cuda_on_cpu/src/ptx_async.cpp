@@ -234,6 +234,36 @@ void detail_of_ptx::tma_load(void* shared_to, const CUtensorMap* map, std::uint6
   issue(caller, load, barrier);
 }
 
+void detail_of_ptx::tma_store(const CUtensorMap* map, const void* shared_from, const int* at,
+                              unsigned rank, const Site& site) {
+  const Caller caller("tma_store", site);
+  TensorLoad box;
+  box.map = fields_of(caller, map, rank, false);
+  for (unsigned i = 0; i < rank; ++i) box.at[i] = at[i];
+  box.to = static_cast<unsigned char*>(const_cast<void*>(shared_from));
+  box.site = site;
+  box.thread = caller.runner().thread();
+  if (reinterpret_cast<std::uintptr_t>(shared_from) % 128 != 0) {
+    caller.refuse("with a source not aligned to 128 bytes", cudaErrorIllegalInstruction);
+  }
+  if (!caller.runner().in_shared(shared_from, box.extent())) {
+    caller.refuse("with a box that does not lie in the block's shared memory",
+                  cudaErrorIllegalAddress);
+  }
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.read_by_unit(shared_from, box.extent(), site, true);
+  });
+  caller.runner().bulk_stores().issue(box);
+}
+
+void cp_async_bulk_commit_group(Site site) {
+  Caller("cp_async_bulk_commit_group", site).runner().bulk_stores().commit();
+}
+
+void detail_of_ptx::cp_async_bulk_wait_group_read(unsigned groups, const Site& site) {
+  Caller("cp_async_bulk_wait_group_read", site).runner().bulk_stores().wait_prior(groups);
+}
+
 void detail_of_ptx::tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
                                     const int* at, const unsigned short* offset, unsigned rank,
                                     const Site& site) {

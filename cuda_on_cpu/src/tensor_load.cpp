@@ -66,25 +66,29 @@ void TensorLoad::store_row(std::size_t row, const unsigned char* bytes) const {
   }
 }
 
-void TensorLoad::load_row(const std::int64_t* position, unsigned char* bytes) const {
+TensorLoad::Inside TensorLoad::inside(const std::int64_t* position) const {
   const std::int64_t count = inner(), size = std::int64_t{map.last[0]} + 1;
-  std::int64_t begin = std::clamp<std::int64_t>(-position[0], 0, count);
-  const std::int64_t end = std::clamp<std::int64_t>(size - position[0], begin, count);
-  std::uint64_t address = map.address;
+  const std::int64_t begin = std::clamp<std::int64_t>(-position[0], 0, count);
+  std::int64_t end = std::clamp<std::int64_t>(size - position[0], begin, count);
+  std::uint64_t address = map.address + static_cast<std::uint64_t>(position[0] + begin) * element();
   for (unsigned i = 1; i < map.rank; ++i) {
-    if (position[i] < 0 || position[i] > std::int64_t{map.last[i]}) begin = end;
+    if (position[i] < 0 || position[i] > std::int64_t{map.last[i]}) end = begin;
     address += static_cast<std::uint64_t>(position[i]) * map.strides[i - 1];
   }
+  return {reinterpret_cast<unsigned char*>(address), static_cast<std::size_t>(begin) * element(),
+          static_cast<std::size_t>(end - begin) * element()};
+}
+
+void TensorLoad::load_row(const std::int64_t* position, unsigned char* bytes) const {
   const std::uint32_t outside = map.nan_fill ? kNanFill : 0;
   for (std::size_t i = 0; i < row_bytes(); i += sizeof outside)
     std::memcpy(bytes + i, &outside, sizeof outside);
-  if (begin == end) return;
-  address += static_cast<std::uint64_t>(position[0] + begin) * element();
-  const auto* const from = reinterpret_cast<const void*>(address);
-  const std::size_t there = static_cast<std::size_t>(end - begin) * element();
-  detail::tell_watcher(
-      [&](inspect::Watcher& watcher) { watcher.read_by_unit(from, there, site, false); });
-  unsigned char* const to_first = bytes + static_cast<std::size_t>(begin) * element();
+  const auto [from, begin, there] = inside(position);
+  if (there == 0) return;
+  detail::tell_watcher([&, at_from = from, count = there](inspect::Watcher& watcher) {
+    watcher.read_by_unit(at_from, count, site, false);
+  });
+  unsigned char* const to_first = bytes + begin;
   std::memcpy(to_first, from, there);
   if (map.type != CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 &&
       map.type != CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ)
@@ -115,18 +119,37 @@ void TensorLoad::land() const {
   }
 }
 
-void TensorLoad::land_tiles() const {
-  unsigned char bytes[kMaxRow];
+template <class Visit>
+void TensorLoad::for_each_row(const Visit& visit) const {
   unsigned step[kMaxTensorRank] = {};
   for (std::size_t row = 0; row < rows(); ++row) {
     std::int64_t position[kMaxTensorRank];
     for (unsigned i = 0; i < map.rank; ++i) {
       position[i] = std::int64_t{at[i]} + std::int64_t{step[i]} * map.element_strides[i];
     }
-    load_row(position, bytes);
-    store_row(row, bytes);
+    visit(row, position);
     for (unsigned i = 1; i < map.rank && ++step[i] == steps(i); ++i) step[i] = 0;
   }
+}
+
+void TensorLoad::land_tiles() const {
+  unsigned char bytes[kMaxRow];
+  for_each_row([&](std::size_t row, const std::int64_t* position) {
+    load_row(position, bytes);
+    store_row(row, bytes);
+  });
+}
+
+void TensorLoad::store() const {
+  for_each_row([&](std::size_t row, const std::int64_t* position) {
+    const Inside there = inside(position);
+    const unsigned char* const begin = to + row * row_pitch();
+    for (std::size_t i = there.begin; i < there.begin + there.length; ++i) {
+      const auto address = reinterpret_cast<std::uintptr_t>(begin) + i;
+      there.address[i - there.begin] =
+          begin[swizzled(address, span()) - reinterpret_cast<std::uintptr_t>(begin)];
+    }
+  });
 }
 
 void TensorLoad::land_columns() const {

@@ -45,6 +45,9 @@ class TensorLoad {
   void clear() const;
   /// Copies.
   void land() const;
+  /// The opposite of a tiled load: copies the box that lies at `to` into the array, but for what is
+  /// outside.
+  void store() const;
 
  private:
   unsigned inner() const { return map.im2col ? map.channels : map.box[0]; }
@@ -62,6 +65,15 @@ class TensorLoad {
   void store_row(std::size_t row, const unsigned char* bytes) const;
   /// Loads what stands at `position`, which may lie outside the array.
   void load_row(const std::int64_t* position, unsigned char* bytes) const;
+  /// Calls visit(row, position) for the rows of a tiled map's box.
+  template <class Visit>
+  void for_each_row(const Visit& visit) const;
+  /// What of a row at `position` lies in the array.
+  struct Inside {
+    unsigned char* address;     ///< of the first byte
+    std::size_t begin, length;  ///< bytes from the row's first one on
+  };
+  Inside inside(const std::int64_t* position) const;
   void land_tiles() const;
   void land_columns() const;
 };

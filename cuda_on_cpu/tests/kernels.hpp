@@ -99,6 +99,9 @@ __global__ void load_box(CUtensorMap map, Coordinates at, int bytes, int floats,
 template <int kRank>
 __global__ void load_columns(CUtensorMap map, Coordinates at, Coordinates offset, int bytes,
                              int floats, float* out);
+enum class BulkStore { right, no_wait, others_wait, overwritten };
+/// Stores a box of floats 1, 2 ... that lie in shared memory one after the other.
+__global__ void store_to_array(CUtensorMap map, Coordinates at, int floats, BulkStore how);
 /// Loads a box of 128 floats and makes the mistake number `how`.
 __global__ void misuse_load(CUtensorMap map, int how, float* out);
 

@@ -75,6 +75,24 @@ template __global__ void load_columns<3>(CUtensorMap, Coordinates, Coordinates, 
 template __global__ void load_columns<4>(CUtensorMap, Coordinates, Coordinates, int, int, float*);
 template __global__ void load_columns<5>(CUtensorMap, Coordinates, Coordinates, int, int, float*);
 
+__global__ void store_to_array(const __grid_constant__ CUtensorMap map, Coordinates at, int floats,
+                               BulkStore how) {
+  Shared& s = shared();
+  for (int i = static_cast<int>(threadIdx.x); i < floats; i += static_cast<int>(blockDim.x)) {
+    s.box[i] = static_cast<float>(i + 1);
+  }
+  ptx::fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    ptx::tma_store<2>(&map, s.box, {at.of[0], at.of[1]});  // [tiled store]
+    ptx::cp_async_bulk_commit_group();
+  }
+  if (how == BulkStore::overwritten && threadIdx.x == 0) s.box[0] = 77;
+  if (how == BulkStore::no_wait) return;
+  if (how == BulkStore::others_wait && threadIdx.x == 0) return;
+  ptx::cp_async_bulk_wait_group_read<0>();
+}
+
 __global__ void misuse_load(const __grid_constant__ CUtensorMap map, int how, float* out) {
   Shared& s = shared();
   constexpr int kBytes = 512;  // of the map's box

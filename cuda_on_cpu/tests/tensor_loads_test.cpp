@@ -284,6 +284,38 @@ TEST_CASE("tensor loads of 16-bit numbers count in these, also where the array e
   }
 }
 
+TEST_CASE("tensor stores write what is inside the array, from where a swizzle has put it") {
+  const Defaults defaults;
+  const Shape shape{1, 64, kSharedBytes};
+  const auto stored = [&](Tensor& tensor, CUtensorMapSwizzle swizzle, BulkStore how) {
+    Options options;
+    options.swizzle = swizzle;
+    return launch(store_to_array, shape, tiled(tensor, {8, 6}, {}, options), Coordinates{{12, 3}},
+                  48, how);
+  };
+  for (const CUtensorMapSwizzle swizzle : {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B}) {
+    Tensor tensor({18, 7}, {80});
+    std::vector<float> expected = tensor.host;
+    for (std::size_t row = 3; row < 7; ++row) {
+      for (std::size_t column = 12; column < 18; ++column) {
+        const std::size_t word = (row - 3) * 8 + column - 12;
+        const std::size_t place =
+            swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? word : word ^ (word >> 3 & 4);
+        expected[row * 20 + column] = static_cast<float>(place + 1);
+      }
+    }
+    REQUIRE(stored(tensor, swizzle, BulkStore::right) == cudaSuccess);
+    CHECK(tensor.device.host() == expected);
+  }
+  Tensor tensor({18, 7}, {80});
+  REQUIRE(stored(tensor, CU_TENSOR_MAP_SWIZZLE_NONE, BulkStore::overwritten) == cudaSuccess);
+  CHECK(tensor.device.host()[3 * 20 + 12] == 77);
+  for (const BulkStore how : {BulkStore::no_wait, BulkStore::others_wait}) {
+    CHECK(stored(tensor, CU_TENSOR_MAP_SWIZZLE_NONE, how) == cudaErrorLaunchFailure);
+    CHECK(report_names("ended without a wait for the store"));
+  }
+}
+
 TEST_CASE("what a tensor load brings is NaNs until the right phase is waited for") {
   const Defaults defaults;
   const Tensor tensor({16, 8}, {64});

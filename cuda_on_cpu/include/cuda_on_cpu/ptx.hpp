@@ -47,7 +47,8 @@ std::uint32_t cvt_rna_tf32(float value);
 ///
 /// The 13 low bits of a and b are ignored, as by the hardware: a factor that was not rounded before
 /// is truncated. The products are exact; their sum with d is rounded once, towards zero. (NVIDIA
-/// leaves order and rounding open; GPUs truncate.)
+/// leaves order and rounding open. GPUs align the products of an instruction and d to the largest
+/// exponent, cut each off behind 25 bits of fraction, and truncate the sum: MMA-Sim, Microsoft.)
 void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                       detail::Site site = detail::Site::current());
 
@@ -119,6 +120,9 @@ void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, c
               unsigned rank, const detail::Site& site);
 void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
                      const unsigned short* offset, unsigned rank, const detail::Site& site);
+void tma_store(const CUtensorMap* map, const void* shared_from, const int* at, unsigned rank,
+               const detail::Site& site);
+void cp_async_bulk_wait_group_read(unsigned groups, const detail::Site& site);
 void wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b,
            bool row_major_b, bool accumulate, const detail::Site& site);
 void wgmma_wait_group(unsigned groups, const detail::Site& site);
@@ -136,6 +140,24 @@ void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
               const int (&at)[kRank], detail::Site site = detail::Site::current()) {
   static_assert(kRank >= 1 && kRank <= 5);
   detail_of_ptx::tma_load(shared_to, map, barrier, at, kRank, site);
+}
+
+/// Stores a box in shared memory, as tma_load() leaves one there, to the array; what is outside is
+/// not stored. Shared memory is read while the calling thread waits for its group: whoever writes
+/// there before that spoils the result. (A missing fence_proxy_async() does not show here.)
+template <int kRank>
+void tma_store(const CUtensorMap* map, const void* shared_from, const int (&at)[kRank],
+               detail::Site site = detail::Site::current()) {
+  static_assert(kRank >= 1 && kRank <= 5);
+  detail_of_ptx::tma_store(map, shared_from, at, kRank, site);
+}
+/// `cp.async.bulk.commit_group`: closes the calling thread's group of stores.
+void cp_async_bulk_commit_group(detail::Site site = detail::Site::current());
+/// `cp.async.bulk.wait_group.read`: waits until all but the calling thread's last kGroups groups
+/// have read shared memory. Groups of other threads do not count.
+template <int kGroups>
+void cp_async_bulk_wait_group_read(detail::Site site = detail::Site::current()) {
+  detail_of_ptx::cp_async_bulk_wait_group_read(kGroups, site);
 }
 
 /// Loads channels `c` and up of the map's number of pixels, of an array [N][H][W][C]: those that
