@@ -50,5 +50,7 @@ convladder::Ladder convladder::gemm_ladder() {
           branch("cuda_optimized/gemm/wgmma_tf32",
                  CUDA_ROW(cuda_optimized, gemm, wgmma_16bit, "cuda_optimized/gemm/wgmma_tf32",
                           "wgmma in 16 bits reads a row-major b as it lies: nothing is repacked")),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_tma_store, "cuda_optimized/gemm/wgmma_16bit",
+                   "the copy engine stores c, from boxes in shared memory, during the next work"),
       }};
 }

@@ -7,6 +7,7 @@
 #include "core/cuda/tensor_map.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
+#include "cuda_optimized/gemm/wgmma_matrices.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -93,6 +94,32 @@ struct GatheredHalves {
   }
   /// On to the next step.
   __device__ void advance(Cursor& cursor) const { cursor.k += kHalfStep; }
+};
+
+/// c [M][N] by the threads, where the copy engine cannot take it; for wgmma_tma_store.cu.
+template <class Shape, class T>
+struct PlainResult {
+  RowMajor<Shape, T> matrix;  ///< where they go
+
+  /// Stores a consumer's sums of a tile. 128 threads call it.
+  __device__ void store(const WgmmaItem& item, int consumer,
+                        const float (&sums)[Shape::kRowTiles][Shape::N / 2], char*, int&) const {
+    const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
+    const auto place = matrix.place(item);
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+      const std::int64_t row =
+          item.m * Shape::M + (consumer * Shape::kRowTiles + i) * 64 + thread / 32 * 16 + lane / 4;
+#pragma unroll
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = matrix.columns(place, j * 8 + lane % 4 * 2);
+        matrix.store(pair, matrix.row(place, row), sums[i][4 * j], sums[i][4 * j + 1]);
+        matrix.store(pair, matrix.row(place, row + 8), sums[i][4 * j + 2], sums[i][4 * j + 3]);
+      }
+    }
+  }
+  /// Nothing is under way.
+  __device__ void finish() const {}
 };
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm
