@@ -83,11 +83,11 @@ convladder::Ladder convladder::rulebook_ladder() {
                        "submanifold: a hash table of runs of 32 cells, rows by counting bits")),
           CUDA_ROW(cuda_optimized, rulebook, fused, "cuda_optimized/rulebook/hash_of_runs",
                    "submanifold: clear, enter and look up in one cooperative launch"),
-          branch(
-              "cuda_optimized/rulebook/fused",
-              CUDA_ROW(
-                  cuda_optimized, rulebook, ranked_bit_grid, "cuda_optimized/rulebook/fused",
-                  "submanifold: sites in any order, in the grid of sorted ones, by way of places")),
+          CUDA_ROW(cuda_optimized, rulebook, paged_bit_grid, "cuda_optimized/rulebook/fused",
+                   "submanifold: sites in any order, in the grid of sorted ones, by pages of rows"),
+          CUDA_ROW(cuda_optimized, rulebook, ranked_bit_grid,
+                   "cuda_optimized/rulebook/paged_bit_grid",
+                   "submanifold: the rows of all runs side by side, in places that count on"),
           branch(
               "cuda_optimized/rulebook/count_scan_fill",
               CUDA_ROW(

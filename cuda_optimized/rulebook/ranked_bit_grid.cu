@@ -1,14 +1,13 @@
 /// @file ranked_bit_grid.cu
-/// @brief rulebook, submanifold: sites in any order, in the grid of sorted ones, by way of places.
+/// @brief rulebook, submanifold: the rows of all runs side by side, in places that count on.
 ///
-/// - Before: fused.cu
+/// - Before: paged_bit_grid.cu
 /// - The grid: run_grid.cuh, run_bits.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** fused.cu has a fast index for sorted rows, and a hash table for all others, as a
-/// scanner gives them. But the words of the grid do not care in which order bits are set. What
-/// order was needed for is the row of a run's first site, from which the others count on. So let
-/// sites have *places*, which count on, and a list that leads to their rows:
+/// **The idea.** A page of 32 rows a run is mostly empty: in a sweep three are used. The rows of
+/// all runs fit side by side, without a gap, if each run knows its first *place*: then a site's
+/// place counts on from it, as rows do where sites are sorted.
 ///
 ///     rows      0: cell 9   1: cell 3   2: cell 8   3: cell 2         as they come
 ///     words     . . # # | . . . . | # # . .                           4 cells a run, here
@@ -21,17 +20,16 @@
 ///
 ///     clear, copy, compare | set bits | take places | list rows | look up       barriers: |
 ///
-/// **Expect.** On an H200, sorted rows as in fused.cu, since then a place is the row. A sweep in a
-/// scanner's order (scanned-subm3-table) takes 27 us instead of 31: one barrier more, but 128 bytes
-/// a run become 4 a site, 0.5 MB, and no chain is followed. shuffled-subm3-table takes 31 us.
+/// **Expect.** On an H200, sorted rows as in fused.cu. A sweep in a scanner's order
+/// (scanned-subm3-table) takes 28 us: a barrier and a step more than in paged_bit_grid.cu, some 3
+/// us, and its rows in 0.5 MB, not in 42 thousand lines of 128 bytes. shuffled-subm3-table 32 us.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 2 * 512 - 1 + 3 * 512 + 3 * 512 = 4095, bits, places, rows
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** Memory and time by the volume: 8 bytes for 32 cells, half of them cleared. Declined:
-/// other modes than subm, more than 2^26 runs of 32 cells.
-/// **Try.** Let the first to set a bit of a word take 32 places at once: a barrier less, and no
-/// rank at all. How much memory do look-ups then read?
+/// **Costs.** As paged_bit_grid.cu, with 4 bytes a site instead of 128.
+/// **Try.** Count the places instead of asking for them, as lists_of_ranks.cu does: a sum over all
+/// words. What would the rows by place be then?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -189,7 +187,7 @@ __global__ void __launch_bounds__(kThreads)
   if (sorted) {  // the same for all blocks
     runs::insert_sorted<kCube>(grid, coords, index, thread, threads);
   } else {
-    runs::insert_bits<kCube>(grid, coords, index, &state->bad, [](std::uint32_t) {});
+    runs::insert_bits<kCube>(grid, coords, index, &state->bad, [](std::uint32_t, std::int64_t) {});
     all_blocks.sync();  // all bits are set before any are counted
     take_places<kCube>(grid, coords, index, state);
     all_blocks.sync();  // all runs have places before rows go there

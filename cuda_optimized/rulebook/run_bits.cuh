@@ -1,8 +1,8 @@
 /// @file run_bits.cuh
 /// @brief The bits of sites in any order, set in a grid of runs that is made for sorted ones.
 ///
-/// What ranked_bit_grid and lists_of_ranks have in common. Which row is a run's first is found out
-/// once all bits are set.
+/// What paged_bit_grid, ranked_bit_grid and lists_of_ranks have in common. Which row is a run's
+/// first is found out once all bits are set.
 #pragma once
 
 #include "cuda_optimized/rulebook/run_grid.cuh"
@@ -19,9 +19,10 @@ inline Declined declined_by_grid(const RulebookProblem& book) {
   return {};
 }
 
-/// Sets the bits of sites in any order. begins(run) is called once for each run that has a site, by
-/// one thread. `bad` [1] counts rows that are outside of the grid, which are left out, and rows of
-/// a site that another row had entered before. Any one-dimensional grid of whole warps.
+/// Sets the bits of sites in any order. begins(run, row) is called once for each run that has a
+/// site: with the row that set its first bit. `bad` [1] counts rows that are outside of the grid,
+/// which are left out, and rows of a site that another row had entered before. Any one-dimensional
+/// grid of whole warps.
 template <bool kRowsOfFour, class Begins>
 __device__ void insert_bits(const Problem& grid, const std::int32_t* coords, const RunGrid& index,
                             std::int32_t* bad, const Begins& begins) {
@@ -32,7 +33,7 @@ __device__ void insert_bits(const Problem& grid, const std::int32_t* coords, con
     const std::uint32_t old = atomicOr(&index.words[site.run], group.bits);
     const int repeated = group.lanes - __popc(group.bits) + __popc(old & group.bits);
     if (repeated != 0) atomicAdd(bad, repeated);
-    if (old == 0) begins(site.run);
+    if (old == 0) begins(site.run, row);
   });
 }
 

@@ -39,8 +39,9 @@ __device__ inline void clear(const RunGrid& grid, const Ranks& ranks, std::int64
 template <bool kRowsOfFour>
 __device__ void insert_unsorted(const Problem& grid, const std::int32_t* coords,
                                 const RunGrid& index, const Ranks& ranks, std::int32_t* bad) {
-  insert_bits<kRowsOfFour>(grid, coords, index, bad,
-                           [&](std::uint32_t run) { ranks.used[run / kPageRuns] = 1; });
+  insert_bits<kRowsOfFour>(grid, coords, index, bad, [&](std::uint32_t run, std::int64_t) {
+    ranks.used[run / kPageRuns] = 1;
+  });
 }
 
 /// The pages of a block: as many for each, one behind the other.

@@ -305,6 +305,13 @@ planted_bug(groups_of_a_block_packed_too_tightly
   REPLACE [==[constexpr int kGroupBits = 5;]==]
   TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
 
+planted_bug(rows_listed_before_their_pages_are_taken
+  RUNG cuda_optimized/rulebook/paged_bit_grid
+  WITH ${algorithms}
+  FIND [==[all_blocks.sync();  // all runs have pages before rows go there]==]
+  REPLACE [==[]==]
+  TEACHES "which page is a run's, another block may say: until the barrier it is whatever the memory held")
+
 planted_bug(places_taken_before_all_bits_are_set
   RUNG cuda_optimized/rulebook/ranked_bit_grid
   WITH ${algorithms}
