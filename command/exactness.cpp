@@ -78,8 +78,9 @@ bool sums_are_exact(const std::string& ladder, const Problem& problem, const Arr
     largest += term.largest;
   }
   if (largest == 0) return true;
-  const double units =
-      std::ldexp(largest * static_cast<double>(longest_sum(ladder, problem)), -unit);
+  const double terms = static_cast<double>(longest_sum(ladder, problem)) *
+                       static_cast<double>(headroom(ladder, problem));
+  const double units = std::ldexp(largest * terms, -unit);
   // Within float's range of exponents, too.
   return units < 16777216.0 && unit >= -126 &&
          std::ldexp(units, unit) < double{std::numeric_limits<float>::max()};

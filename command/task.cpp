@@ -33,7 +33,7 @@ Arrays made_up(const Signature& signature, const Task& task, Data data, std::uin
   std::erase_if(missing.inputs, [&](const ArraySpec& spec) {
     return task.given.contains(spec.name) || task.drawn.contains(spec.name);
   });
-  return make_inputs(missing, data, seed, longest_sum(task.ladder->name, task.problem));
+  return make_inputs(missing, data, seed, exact_sum(task.ladder->name, task.problem));
 }
 
 bool all_whole(const Array& array) {

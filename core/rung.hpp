@@ -79,6 +79,9 @@ struct Rung {
   std::string previous;       ///< The rung that it comes from; empty at the bottom.
   bool deterministic = true;  ///< The same input gives the same bits, run after run.
   std::string beside = {};    ///< Of a branch: the rung to compare it with; else empty.
+  /// m, if its sums are those of Winograd's F(m x m, 3 x 3), whose rounding has another bound and
+  /// in which NaN and infinity reach the whole tile; 0: it adds up the definition's products.
+  int winograd = 0;
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 

@@ -260,6 +260,7 @@ class Pages:
             "zeros": "NaN where a zero stands for what is not there",
             "groups": "the same in outputs of other groups, whose channels share its tile",
             "nan": "NaN where infinity is right",
+            "tiles": "NaN or infinity, of either sign, in all outputs of a tile of Winograd's that needs the number",
         }
         record = json.loads((self.root / "tests" / "non_finite.json").read_text())
         lines = ["| NaN or infinity in | makes | in these rungs |", "|---|---|---|"]

@@ -77,4 +77,10 @@ inline Rung branch(std::string beside, Rung rung) {
   return rung;
 }
 
+/// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3).
+inline Rung winograd(int m, Rung rung) {
+  rung.winograd = m;
+  return rung;
+}
+
 }  // namespace convladder

@@ -1,11 +1,25 @@
 #include "oracle/reference.hpp"
 
+#include <algorithm>
+
 #include "oracle/ladders/definition.hpp"
 
 namespace convladder {
 
 std::int64_t longest_sum(const std::string& ladder, const Problem& problem) {
   return oracle::definition_of(ladder).longest_sum(problem);
+}
+
+std::int64_t headroom(const std::string& ladder, const Problem& problem) {
+  const auto& of_ladder = oracle::definition_of(ladder).headroom;
+  return of_ladder ? of_ladder(problem) : 1;
+}
+
+std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
+  constexpr std::int64_t kOnesAlone = (std::int64_t{1} << 24) - 3;  // float counts to 2^24
+  const std::int64_t longest = longest_sum(ladder, problem), room = headroom(ladder, problem);
+  if (longest > kOnesAlone / room) return std::max(longest, room == 1 ? longest : kOnesAlone);
+  return longest * room;
 }
 
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "oracle/canonical.hpp"
+#include "oracle/winograd_bound.hpp"
 
 namespace convladder {
 namespace {
@@ -35,8 +36,8 @@ Outcome refused(const Ladder& ladder, const Problem& problem, const Arrays& inpu
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed,
                        Arrays given)
     : Comparison(ladder, problem, data,
-                 make_inputs(ladder.signature(problem), data, seed,
-                             longest_sum(ladder.name, problem), std::move(given))) {}
+                 make_inputs(ladder.signature(problem), data, seed, exact_sum(ladder.name, problem),
+                             std::move(given))) {}
 
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs)
     : ladder_(&ladder), problem_(problem), data_(data), inputs_(std::move(inputs)),
@@ -78,9 +79,13 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   outcome.status = Status::agrees;
   outcome.exact = true;
   const Arrays found = canonical(problem_, outcome.outputs);
-  for (const Expected& expected : expected_) {
-    const auto array = found.find(expected.spec.name);
+  for (const Expected& output : expected_) {
+    const auto array = found.find(output.spec.name);
     if (array == found.end()) continue;  // an optional one
+    // In exact mode there is no bound that could differ.
+    const bool own_bound = rung.winograd != 0 && data_ != Data::integer;
+    const Expected& expected =
+        own_bound ? with_winograd_bound(output, problem_, inputs_, rung.winograd) : output;
     const Verdict verdict = judge(expected, array->second, data_, problem_, code->tile(problem_));
     outcome.exact = outcome.exact && verdict.exact;
     outcome.max_error = std::max(outcome.max_error, verdict.max_error);

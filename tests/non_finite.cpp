@@ -42,10 +42,10 @@ bool is_in_window(int i, int o, int taps, int pad, int stride, int dilation) {
 }
 
 /// Whether a number in an input reaches an element of an output by products with zeros that the
-/// definition does not have. @param kind as Excesses has it
-bool may_reach(const std::string& kind, const std::string& ladder, const Problem& problem,
-               const ArraySpec& in, std::int64_t in_element, const ArraySpec& out,
-               std::int64_t out_element) {
+/// definition does not have. @param kind as Excesses has it @param winograd as Rung has it
+bool may_reach(const std::string& kind, int winograd, const std::string& ladder,
+               const Problem& problem, const ArraySpec& in, std::int64_t in_element,
+               const ArraySpec& out, std::int64_t out_element) {
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) {
     // Rows without a tap have zeros there: the weight reaches all rows of its channel.
     if (kind != "zeros" || in.name != "weights") return false;
@@ -61,6 +61,15 @@ bool may_reach(const std::string& kind, const std::string& ladder, const Problem
            is_in_window(w, q, conv->S, conv->pad.left, conv->stride.w, conv->dilation.w);
   };
   if (ladder == "conv2d") {  // o: n, k, p, q
+    if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
+    if (kind == "tiles") {
+      const auto in_tile = [&](int at, int out, int pad) {
+        const int from_begin = at - (out / winograd * winograd - pad);
+        return from_begin >= 0 && from_begin < winograd + 2;
+      };
+      return in.name == "x" && i[0] == o[0] && i[1] / group_c == o[1] / group_k &&
+             in_tile(i[2], o[2], conv->pad.top) && in_tile(i[3], o[3], conv->pad.left);
+    }
     if (kind == "zeros") return in.name == "weights" && i[0] == o[1];
     return kind == "groups" && in.name == "x" && i[0] == o[0] && i[1] / group_c != o[1] / group_k &&
            in_windows(i[2], i[3], o[2], o[3]);
@@ -102,9 +111,10 @@ std::vector<float> right_values(const Expected& expected) {
 /// One run, with numbers planted in one input.
 class Run {
  public:
-  Run(const std::string& ladder, const Problem& form, const ArraySpec& in,
+  Run(const std::string& ladder, int winograd, const Problem& form, const ArraySpec& in,
       const std::vector<Planted>& planted, NonFiniteReport& report)
-      : ladder_(&ladder), form_(&form), in_(&in), planted_(&planted), report_(&report) {}
+      : ladder_(&ladder), winograd_(winograd), form_(&form), in_(&in), planted_(&planted),
+        report_(&report) {}
 
   void compare(const Expected& expected, const Array& found) const {
     if (expected.spec.dtype == DType::i32) {
@@ -133,11 +143,17 @@ class Run {
  private:
   /// Of what the definition does not have, but a rung may; empty: it may not.
   std::string kind_of(const ArraySpec& out, std::int64_t element, float right, float found) const {
+    if (std::isfinite(found)) return "";
+    for (const Planted& number : *planted_) {
+      if (winograd_ != 0 && !std::isfinite(number.value) &&
+          may_reach("tiles", winograd_, *ladder_, *form_, *in_, number.element, out, element))
+        return "tiles";
+    }
     if (std::isnan(right) || !std::isnan(found)) return "";
     for (const char* kind : {"zeros", "groups"}) {
       for (const Planted& number : *planted_) {
         if (!std::isfinite(number.value) &&
-            may_reach(kind, *ladder_, *form_, *in_, number.element, out, element))
+            may_reach(kind, winograd_, *ladder_, *form_, *in_, number.element, out, element))
           return kind;
       }
     }
@@ -145,6 +161,7 @@ class Run {
   }
 
   const std::string* ladder_;
+  int winograd_;
   const Problem* form_;
   const ArraySpec* in_;
   const std::vector<Planted>* planted_;
@@ -168,7 +185,7 @@ NonFiniteReport check_non_finite(const Ladder& ladder, const Rung& rung, Where w
       if (form == forms.end()) continue;
       const Signature signature = ladder.signature(*form);
       const Arrays data =
-          make_inputs(signature, Data::integer, kSeed, longest_sum(ladder.name, *form), test.given);
+          make_inputs(signature, Data::integer, kSeed, exact_sum(ladder.name, *form), test.given);
       for (const ArraySpec& in : signature.inputs) {
         if (in.dtype == DType::i32) continue;
         // Other elements from run to run: the first, the last, and two between.
@@ -180,7 +197,7 @@ NonFiniteReport check_non_finite(const Ladder& ladder, const Rung& rung, Where w
         ++turn;
         Arrays inputs = data;
         inputs.at(in.name) = with(inputs.at(in.name), planted);
-        const Run run(ladder.name, *form, in, planted, report);
+        const Run run(ladder.name, rung.winograd, *form, in, planted, report);
         set_emulated_thread_order(static_cast<int>(turn % kThreadOrderCount), kSeed);
         try {
           const RungRun result = run_guarded(ladder, *form, inputs, code, where);
@@ -237,7 +254,8 @@ std::vector<std::string> excess_differences(const Excesses& recorded, const Exce
   const std::map<std::string, std::string> what = {
       {"zeros", "NaN where a zero stands for an input that the definition does not have"},
       {"groups", "NaN in outputs of other groups"},
-      {"nan", "NaN where infinity is right"}};
+      {"nan", "NaN where infinity is right"},
+      {"tiles", "NaN and infinity, of either sign, in all of a tile that needs the number"}};
   std::vector<std::string> differences;
   for (const auto& [input, kinds] : found) {
     for (const std::string& kind : kinds) {

@@ -25,7 +25,9 @@ namespace convladder::testing {
 /// - "zeros": NaN in outputs that have a term with a zero in place of another input, in the padding
 ///   or where a tap meets nothing;
 /// - "groups": NaN in outputs of other groups, whose window holds the number's place;
-/// - "nan": NaN where infinity is right.
+/// - "nan": NaN where infinity is right;
+/// - "tiles": of rungs that do with fewer multiplications, NaN or infinity of either sign in all
+///   outputs of a tile whose window, or whose filter, has the number.
 using Excesses = std::map<std::string, std::set<std::string>>;
 
 /// What a rung did with numbers that are not finite.

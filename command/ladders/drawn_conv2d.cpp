@@ -1,9 +1,20 @@
 /// @file drawn_conv2d.cpp
 /// @brief conv2d, conv2d_dgrad and conv2d_wgrad.
+#include <algorithm>
+
 #include "command/ladders/drawn_ladder.hpp"
 
 namespace convladder::command {
 namespace {
+
+/// The same axis with windows at every place.
+Drawer::Axis dense(Drawer::Axis axis) {
+  axis.stride = axis.dilation = 1;
+  const std::int64_t padding = std::int64_t{axis.before} + axis.after - (axis.kernel - 1);
+  axis.size = static_cast<int>(std::max<std::int64_t>(1, axis.out - padding));
+  axis.out = axis.size + padding;
+  return axis;
+}
 
 DrawnProblem draw_conv2d(Drawer& drawer, double work) {
   for (;;) {
@@ -26,9 +37,12 @@ DrawnProblem draw_conv2d(Drawer& drawer, double work) {
     if (drawer.one_in(3)) s = drawer.one_of({1, 2, 3, 4, 5, 7});
     if (drawer.one_in(15)) r = drawer.edge(1, 40);
     if (drawer.one_in(15)) s = drawer.edge(1, 40);
-    const Drawer::Axis rows = drawer.axis(tall ? 700 : 40, r);
+    const bool winograd = drawer.one_in(5);  // what few draws are: 3 x 3, stride and dilation 1
+    if (winograd) r = s = 3;
+    Drawer::Axis rows = drawer.axis(tall ? 700 : 40, r);
     Drawer::Axis columns = drawer.axis(wide ? 700 : 40, s);
     if (drawer.one_in(2)) columns.stride = rows.stride, columns.dilation = rows.dilation;
+    if (winograd) rows = dense(rows), columns = dense(columns);
     DrawnProblem problem;
     set(problem, "n", {n}), set(problem, "c", {c}), set(problem, "k", {k});
     set(problem, "h", {rows.size}), set(problem, "w", {columns.size});

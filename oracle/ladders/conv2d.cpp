@@ -2,6 +2,7 @@
 /// @brief The convolution, from its definition.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/winograd_bound.hpp"
 
 namespace convladder::oracle {
 namespace conv2d {
@@ -9,6 +10,13 @@ namespace {
 
 std::int64_t longest_sum(const Conv2dProblem& conv) {
   return std::int64_t{conv.C / conv.groups} * conv.R * conv.S + 1;  // and the bias
+}
+
+/// F(4 x 4, 3 x 3) adds products of transformed numbers: nine times the output, up to 144 times as
+/// much in between, with six bits behind the point. Random signs cancel most of it: with data that
+/// leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
+std::int64_t headroom(const Conv2dProblem& conv) {
+  return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
 }
 
 std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& inputs) {
@@ -59,8 +67,10 @@ ExpectedElement element(const Conv2dProblem& p, const Arrays& inputs, const std:
 }  // namespace conv2d
 
 Definition conv2d_definition() {
-  return define<Conv2dProblem>(
-      {.longest_sum = conv2d::longest_sum, .outputs = conv2d::outputs, .element = conv2d::element});
+  return define<Conv2dProblem>({.longest_sum = conv2d::longest_sum,
+                                .outputs = conv2d::outputs,
+                                .element = conv2d::element,
+                                .headroom = conv2d::headroom});
 }
 
 }  // namespace convladder::oracle

@@ -23,6 +23,7 @@ struct Definition {
   std::function<ExpectedElement(const Problem&, const Arrays&, const std::string& name,
                                 std::int64_t place)>
       element;
+  std::function<std::int64_t(const Problem&)> headroom;  ///< See headroom(); empty: 1.
 };
 
 /// A Definition in functions of the ladder's own problem type.
@@ -32,6 +33,7 @@ struct DefinitionOf {
   std::vector<Expected> (*outputs)(const P&, const Arrays&);  ///< As in Definition.
   ExpectedElement (*element)(const P&, const Arrays&, const std::string&,
                              std::int64_t) = nullptr;  ///< As in Definition; null: none.
+  std::int64_t (*headroom)(const P&) = nullptr;        ///< As in Definition; null: 1.
 };
 
 /// For problems of any type, of which it must get its own.
@@ -40,7 +42,11 @@ Definition define(DefinitionOf<P> of) {
   Definition definition{
       [of](const Problem& p) { return of.longest_sum(std::get<P>(p)); },
       [of](const Problem& p, const Arrays& inputs) { return of.outputs(std::get<P>(p), inputs); },
+      {},
       {}};
+  if (of.headroom != nullptr) {
+    definition.headroom = [of](const Problem& p) { return of.headroom(std::get<P>(p)); };
+  }
   if (of.element != nullptr) {
     definition.element = [of](const Problem& p, const Arrays& inputs, const std::string& name,
                               std::int64_t place) {

@@ -24,6 +24,20 @@ std::vector<ConvTestProblem> choice_problems() {
   add("1x1 filter, stride across", P{.C = 2, .H = 3, .W = 5, .K = 3, .stride = {1, 2}}, "conv2d");
   for (const Padding pad : {Padding{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}})
     add("1x1 filter, padding at one side", P{.C = 2, .H = 3, .W = 5, .K = 3, .pad = pad}, "conv2d");
+  // Winograd's tiles: ends inside of a tile and behind it, a tile wholly in the padding, blocks of
+  // several tiles, filters and channels that are no multiple of what a block takes.
+  const auto tiled = [&](const std::string& name, P problem, Padding pad) {
+    problem.R = problem.S = 3;
+    problem.pad = pad;
+    add(text("filters 3x3, ", name), problem, "conv2d", true);
+  };
+  tiled("one output an image", {.N = 3, .C = 5, .H = 3, .W = 3, .K = 2}, {});
+  tiled("padding beyond the filter", {.C = 3, .H = 2, .W = 3, .K = 4}, {5, 4, 6, 3});
+  tiled("6 x 9 outputs", {.C = 9, .H = 8, .W = 11, .K = 33}, {});
+  tiled("9 x 17 outputs, 65 filters", {.N = 2, .C = 5, .H = 9, .W = 17, .K = 65}, pad_all(1));
+  tiled("wide images, 70 filters", {.N = 2, .C = 17, .H = 22, .W = 130, .K = 70}, pad_all(1));
+  tiled("130 filters in each of two groups",
+        {.N = 2, .C = 6, .H = 24, .W = 60, .K = 260, .groups = 2}, pad_all(1));
   // Kernels for square filters of this height.
   for (const int r : {3, 5, 7})
     add("stride 2, no square filter",

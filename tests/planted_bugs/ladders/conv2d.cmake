@@ -381,3 +381,29 @@ planted_bug(draft_read_before_it_is_written
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]
   TEACHES "lanes of a warp need a barrier as well")
+
+planted_bug(winograd_sign
+  RUNG cuda_naive/conv2d/winograd_2x2
+  WITH cuda_naive/gemm/direct_batched.cu
+  FIND [==[d[3 * apart] = d3 - d1;]==]
+  REPLACE [==[d[3 * apart] = d1 - d3;]==]
+  TEACHES "a sign of a transform is in a quarter of the products: exact data tell")
+
+planted_bug(winograd_tile_stored_whole
+  RUNG cuda_optimized/conv2d/winograd_4x4
+  FIND [==[if (place.q + j < conv.Q) to[j]]==]
+  REPLACE [==[if (place.q < conv.Q) to[j]]==]
+  TEACHES "a tile of 4 x 4 ends inside of y somewhere, and the next row begins there")
+
+planted_bug(winograd_first_chunk_again
+  RUNG cuda_optimized/conv2d/winograd_chunks
+  WITH cuda_optimized/conv2d/winograd_4x4.cu
+  FIND [==[launch_tiles_4x4(conv, product, first,]==]
+  REPLACE [==[launch_tiles_4x4(conv, product, 0,]==]
+  TEACHES "chunks are needed, also where a test's images are small")
+
+planted_bug(winograd_channels_beyond_the_group
+  RUNG cuda_optimized/conv2d/winograd_fused
+  FIND [==[const bool inside = left_ > 0 && (inside_]==]
+  REPLACE [==[const bool inside = left_ > -kChannels && (inside_]==]
+  TEACHES "the weights' zeros hide what is read beyond a group, unless it is NaN or not there")

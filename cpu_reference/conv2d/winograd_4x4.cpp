@@ -1,0 +1,134 @@
+/// @file winograd_4x4.cpp
+/// @brief conv2d: 16 outputs by 36 products instead of 144, with matrices that a program makes.
+///
+/// - Before: winograd_2x2.cpp
+///
+/// **The idea.** F(2, 3) belongs to a family: m outputs of r taps take m + r - 1 products, for
+/// every m, with matrices that follow from as many points of the number line
+/// (winograd_matrices.hpp). F(4, 3) has the points 0, 1, -1, 2, -2 and infinity:
+///
+///            4  0 -5  0  1  0          1/4   0    0
+///            0 -4 -4  1  1  0         -1/6 -1/6 -1/6           1  1  1  1  1  0
+///     B^T =  0  4 -4 -1  1  0    G =  -1/6  1/6 -1/6    A^T =  0  1 -1  2 -2  0
+///            0 -2 -1  2  1  0         1/24 1/12  1/6           0  1  1  4  4  0
+///            0  2 -1 -2  1  0         1/24-1/12  1/6           0  1 -1  8 -8  1
+///            0  4  0 -5  0  1           0    0    1
+///
+/// A sixth is no float, so that G g G^T would be rounded, and whole numbers would not come out
+/// whole. But 3 G has only halves, quarters and eighths: this program transforms weights by 3 G,
+/// and divides the outputs, nine times too large, by 9 at the end.
+///
+/// **Expect.** 2.25 C / G products an output instead of 9. Larger tiles save little more (F(6x6):
+/// 1.78), and their numbers spread: rounding grows with the points' powers. Here it is some ten
+/// times the definition's, in F(6x6) twice that.
+/// **Costs.** Rounding, as said: on real data the oracle allows it what its own sums may err by.
+/// Tiles of 4 x 4 waste more at the edge than those of 2 x 2: of 7 x 7 outputs, a quarter. Declines
+/// what winograd_1d declines.
+/// **Try.** Take the points 0, 1, -1, 1/2, -2 (Barabasz and others, 2020). What is the largest
+/// error on real data now? Which factor makes 3 G's place free of rounding?
+#include "core/arithmetic.hpp"
+#include "core/conv2d_problem.hpp"
+#include "core/implementation.hpp"
+#include "cpu_reference/conv2d/winograd_matrices.hpp"
+#include "cpu_reference/conv2d/winograd_problem.hpp"
+
+namespace convladder::cpu_reference::conv2d {
+namespace {
+
+constexpr int kM = 4, kN = 6;  ///< Outputs of a tile, and its products, along each axis.
+constexpr int kScale = 3;      ///< Times G.
+constexpr WinogradMatrices<kM, 3> kMatrices = winograd_matrices<kM, 3>({0, 1, -1, 2, -2});
+static_assert(is_exact(kMatrices));
+
+/// A matrix in another type, `scale` times as large. What it holds is exact there.
+template <class T, std::size_t kRows, std::size_t kColumns>
+constexpr auto in_type(const std::array<std::array<Fraction, kColumns>, kRows>& matrix, int scale) {
+  std::array<std::array<T, kColumns>, kRows> numbers = {};
+  for (std::size_t i = 0; i < kRows; ++i)
+    for (std::size_t j = 0; j < kColumns; ++j)
+      numbers[i][j] = static_cast<T>(double{matrix[i][j] * Fraction(scale)});
+  return numbers;
+}
+constexpr auto kG = in_type<double>(kMatrices.g, kScale);
+constexpr auto kB = in_type<float>(kMatrices.bt, 1);
+constexpr auto kA = in_type<float>(kMatrices.at, 1);
+
+/// to = matrix * from * matrix^T, row-major.
+template <class T, std::size_t kRows, std::size_t kColumns>
+void both_sides(const std::array<std::array<T, kColumns>, kRows>& matrix, const T* from, T* to) {
+  T half[kRows][kColumns];
+  for (std::size_t i = 0; i < kRows; ++i) {
+    for (std::size_t j = 0; j < kColumns; ++j) {
+      half[i][j] = 0;
+      for (std::size_t l = 0; l < kColumns; ++l)
+        half[i][j] += matrix[i][l] * from[l * kColumns + j];
+    }
+    for (std::size_t j = 0; j < kRows; ++j, ++to) {
+      *to = 0;
+      for (std::size_t l = 0; l < kColumns; ++l) *to += half[i][l] * matrix[j][l];
+    }
+  }
+}
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  return static_cast<std::size_t>(checked_product(
+      {conv.K, conv.C / conv.groups, kN, kN, sizeof(float)}, "bytes of transformed weights"));
+}
+
+/// weights [K][C/groups][3][3], u [K][C/groups][kN][kN].
+void transform_weights(const Conv2dProblem& conv, const float* weights, float* u) {
+  const std::int64_t filters = std::int64_t{conv.K} * (conv.C / conv.groups);
+  for (std::int64_t filter = 0; filter < filters; ++filter, weights += 9, u += kN * kN) {
+    double g[9], whole[kN * kN];
+    for (int i = 0; i < 9; ++i) g[i] = weights[i];
+    both_sides(kG, g, whole);
+    for (int i = 0; i < kN * kN; ++i) u[i] = static_cast<float>(whole[i]);
+  }
+}
+
+/// x [N][C][H][W], weights [K][C/groups][3][3], bias [K] or null, y [N][K][P][Q].
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
+  const float* x = arrays.x;
+  const float* bias = arrays.bias;
+  float* y = arrays.y;
+  float* u = context.workspace_as<float>();
+  transform_weights(conv, arrays.weights, u);
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+
+  for (int n = 0; n < conv.N; ++n) {
+    for (int k = 0; k < conv.K; ++k) {
+      const int c0 = k / group_k * group_c;  // first input channel of k's group
+      for (int p = 0; p < conv.P; p += kM) {
+        for (int q = 0; q < conv.Q; q += kM) {
+          float m[kN * kN] = {};
+          const float* u_c = u + std::int64_t{k} * group_c * kN * kN;
+          for (int c = 0; c < group_c; ++c, u_c += kN * kN) {
+            float d[kN * kN], v[kN * kN];
+            for (int i = 0; i < kN * kN; ++i)
+              d[i] = pixel(conv, x, n, c0 + c, p + i / kN, q + i % kN);
+            both_sides(kB, d, v);
+            for (int i = 0; i < kN * kN; ++i) m[i] += v[i] * u_c[i];
+          }
+          float sums[kM * kM];
+          both_sides(kA, m, sums);
+          const float bias_k = bias ? bias[k] : 0.0f;
+          for (int i = 0; i < kM && p + i < conv.P; ++i)
+            for (int j = 0; j < kM && q + j < conv.Q; ++j)
+              y[y_at(n, k, p + i, q + j)] =
+                  activated(conv.activation, sums[kM * i + j] / (kScale * kScale) + bias_k);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dArrays> winograd_4x4 = {
+    .supports = why_no_winograd,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+};
+
+}  // namespace convladder::cpu_reference::conv2d

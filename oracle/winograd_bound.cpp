@@ -1,0 +1,119 @@
+#include "oracle/winograd_bound.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "core/arithmetic.hpp"
+#include "core/parallel.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kMost = 6;  ///< The side of F(4 x 4)'s window.
+
+/// A matrix of absolute values, at most 6 x 6; the others are 0.
+struct Matrix {
+  double at[kMost][kMost] = {};
+};
+
+/// left * middle * left^T.
+Matrix both_sides(const Matrix& left, const Matrix& middle) {
+  Matrix half, whole;
+  for (int i = 0; i < kMost; ++i)
+    for (int j = 0; j < kMost; ++j)
+      for (int k = 0; k < kMost; ++k) half.at[i][j] += left.at[i][k] * middle.at[k][j];
+  for (int i = 0; i < kMost; ++i)
+    for (int j = 0; j < kMost; ++j)
+      for (int k = 0; k < kMost; ++k) whole.at[i][j] += half.at[i][k] * left.at[j][k];
+  return whole;
+}
+
+/// The absolute matrices of F(m, 3) (Lavin and Gray, 2016): written down once more, so that a
+/// rung's mistake in its own is not shared.
+struct Transforms {
+  Matrix a, b, g;  ///< |A^T|, |B^T|, |G|
+};
+
+Transforms transforms_of(int m) {
+  if (m == 2)
+    return {.a = {{{1, 1, 1, 0}, {0, 1, 1, 1}}},
+            .b = {{{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}}},
+            .g = {{{1, 0, 0}, {.5, .5, .5}, {.5, .5, .5}, {0, 0, 1}}}};
+  if (m != 4) throw std::logic_error("no bound for this tile of Winograd's");
+  const double sixth = 1.0 / 6, small = 1.0 / 24;
+  return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, 1, 8, 8, 1}}},
+          .b = {{{4, 0, 5, 0, 1, 0},
+                 {0, 4, 4, 1, 1, 0},
+                 {0, 4, 4, 1, 1, 0},
+                 {0, 2, 1, 2, 1, 0},
+                 {0, 2, 1, 2, 1, 0},
+                 {0, 4, 0, 5, 0, 1}}},
+          .g = {{{.25, 0, 0},
+                 {sixth, sixth, sixth},
+                 {sixth, sixth, sixth},
+                 {small, 2 * small, 4 * small},
+                 {small, 2 * small, 4 * small},
+                 {0, 0, 1}}}};
+}
+
+}  // namespace
+
+bool winograd_takes(const Conv2dProblem& conv) {
+  return conv.R == 3 && conv.S == 3 && conv.stride.h == 1 && conv.stride.w == 1 &&
+         conv.dilation.h == 1 && conv.dilation.w == 1;
+}
+
+Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
+                             int m) {
+  const auto& conv = std::get<Conv2dProblem>(problem);
+  const auto x = inputs.at("x").as<float>(), weights = inputs.at("weights").as<float>();
+  const Transforms transforms = transforms_of(m);
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const Index4 x_at{conv.C, conv.H, conv.W}, y_at{conv.K, conv.P, conv.Q};
+  const Index4 w_at{group_c, 3, 3};
+  const auto size = [](std::span<const float> array, std::int64_t i) {
+    return std::abs(double{array[static_cast<std::size_t>(i)]});
+  };
+
+  Expected bounded = expected;
+  bounded.longest_sum = group_c + 1;  // and the bias
+  parallel_for(std::int64_t{conv.N} * conv.K, [&](std::int64_t nk) {
+    const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
+    std::vector<Matrix> filters(static_cast<std::size_t>(group_c));
+    for (int c = 0; c < group_c; ++c) {
+      Matrix g;
+      for (int r = 0; r < 3; ++r)
+        for (int s = 0; s < 3; ++s) g.at[r][s] = size(weights, w_at(k, c, r, s));
+      filters[static_cast<std::size_t>(c)] = both_sides(transforms.g, g);
+    }
+    for (int p0 = 0; p0 < conv.P; p0 += m) {
+      for (int q0 = 0; q0 < conv.Q; q0 += m) {
+        Matrix sums;
+        for (int c = 0; c < group_c; ++c) {
+          Matrix d;
+          for (int i = 0; i < m + 2; ++i) {
+            for (int j = 0; j < m + 2; ++j) {
+              const int h = p0 + i - conv.pad.top, w = q0 + j - conv.pad.left;
+              if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
+              d.at[i][j] = size(x, x_at(n, k / group_k * group_c + c, h, w));
+            }
+          }
+          const Matrix v = both_sides(transforms.b, d);
+          const Matrix& u = filters[static_cast<std::size_t>(c)];
+          for (int i = 0; i < kMost; ++i)
+            for (int j = 0; j < kMost; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
+        }
+        const Matrix b = both_sides(transforms.a, sums);
+        for (int p = p0; p < std::min(p0 + m, conv.P); ++p) {
+          for (int q = q0; q < std::min(q0 + m, conv.Q); ++q) {
+            bounded.magnitude[static_cast<std::size_t>(y_at(n, k, p, q))] =
+                b.at[p - p0][q - q0] + (conv.bias ? size(inputs.at("bias").as<float>(), k) : 0);
+          }
+        }
+      }
+    }
+  });
+  return bounded;
+}
+
+}  // namespace convladder

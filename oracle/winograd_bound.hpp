@@ -1,0 +1,23 @@
+/// @file winograd_bound.hpp
+/// @brief What bounds the rounding of rungs that do with fewer multiplications (Winograd).
+#pragma once
+
+#include "oracle/reference.hpp"
+
+namespace convladder {
+
+/// Whether Winograd's F(m x m, 3 x 3) computes it: a filter of 3 x 3, stride and dilation 1.
+bool winograd_takes(const Conv2dProblem& conv);
+
+/// The expected values of a convolution, with what bounds the rounding of F(m x m, 3 x 3): not the
+/// sum of |products| of an output, but
+///
+///     b = |A^T| [sum over c of (|G| |g| |G^T|) .* (|B^T| |d| |B|)] |A|, and |bias|,
+///
+/// with the matrices' absolute values (m = 2 or 4), g a filter's channel, d the tile's. All that is
+/// added up on the way to an output is in it, neighbours in the tile, too: what cancels in exact
+/// arithmetic, but not its rounding. The longest sum is then that over the channels.
+Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
+                             int m);
+
+}  // namespace convladder

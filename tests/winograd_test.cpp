@@ -1,0 +1,80 @@
+/// @file winograd_test.cpp
+/// @brief Fewer multiplications: the matrices that a program makes, and the bound on their
+/// rounding.
+#include <doctest/doctest.h>
+
+#include "cpu_reference/conv2d/winograd_matrices.hpp"
+#include "oracle/winograd_bound.hpp"
+#include "tests/array_of.hpp"
+
+namespace convladder::testing {
+namespace {
+
+using cpu_reference::conv2d::Fraction;
+using cpu_reference::conv2d::is_exact;
+using cpu_reference::conv2d::winograd_matrices;
+
+}  // namespace
+
+TEST_SUITE_BEGIN("oracle");
+
+TEST_CASE("winograd's matrices make the sums of products, for any points") {
+  CHECK(is_exact(winograd_matrices<2, 3>({0, 1, -1})));
+  CHECK(is_exact(winograd_matrices<2, 3>({Fraction(1, 2), 3, -5})));
+  CHECK(is_exact(winograd_matrices<3, 2>({0, 1, -1})));
+  CHECK(is_exact(winograd_matrices<3, 3>({0, 1, -1, 2})));
+  CHECK(is_exact(winograd_matrices<4, 3>({0, 1, -1, 2, -2})));
+  CHECK(is_exact(winograd_matrices<4, 3>({0, 1, -1, Fraction(1, 2), -2})));
+  CHECK(is_exact(winograd_matrices<6, 3>({0, 1, -1, 2, -2, Fraction(1, 2), Fraction(-1, 2)})));
+  CHECK(is_exact(winograd_matrices<2, 5>({0, 1, -1, 2, -2})));
+}
+
+TEST_CASE("is_exact sees a wrong entry of any of winograd's matrices") {
+  const auto right = winograd_matrices<4, 3>({0, 1, -1, 2, -2});
+  auto wrong = right;
+  wrong.at[3][4] = 8;
+  CHECK_FALSE(is_exact(wrong));
+  wrong = right;
+  wrong.g[5][2] = Fraction(1, 3);
+  CHECK_FALSE(is_exact(wrong));
+  wrong = right;
+  wrong.bt[5][3] = 5;
+  CHECK_FALSE(is_exact(wrong));
+}
+
+TEST_CASE("the bound of F(m x m, 3 x 3) counts what cancels") {
+  // One pixel, one tap: x = 1 at the window's place (1, 1), w = 2 in the middle.
+  const Conv2dProblem conv = validated(Conv2dProblem{.H = 3, .W = 3, .R = 3, .S = 3});
+  const Arrays inputs = {{"x", array_of({0, 0, 0, 0, 1, 0, 0, 0, 0}, {1, 1, 3, 3})},
+                         {"weights", array_of({0, 0, 0, 0, 2, 0, 0, 0, 0}, {1, 1, 3, 3})}};
+  const Expected y = reference("conv2d", conv, inputs)[0];
+  CHECK(y.magnitude == std::vector<double>{2});
+  // F(2, 3): y0 has m1 and m2, each |d1| * |g1| / 2 here; so 1 down and across.
+  CHECK(with_winograd_bound(y, conv, inputs, 2).magnitude == std::vector<double>{2});
+  // F(4, 3): y0 has m1 ... m4: 4/6 + 4/6 + 2/12 + 2/12 = 5/3, down and across.
+  CHECK(with_winograd_bound(y, conv, inputs, 4).magnitude[0] == doctest::Approx(2 * 25.0 / 9));
+  CHECK(with_winograd_bound(y, conv, inputs, 4).values == y.values);
+  CHECK(with_winograd_bound(y, conv, inputs, 4).longest_sum == 2);
+}
+
+TEST_CASE("data leave room for F(4 x 4, 3 x 3), and only where it is taken") {
+  Conv2dProblem conv = validated(Conv2dProblem{.C = 64, .H = 9, .W = 9, .R = 3, .S = 3});
+  CHECK(exact_sum("conv2d", conv) == 64 * (64 * 9 + 1));
+  conv.stride = {2, 2};
+  CHECK(exact_sum("conv2d", validated(conv)) == 64 * 9 + 1);
+  conv.stride = {1, 1};
+  conv.dtype = DType::f16;
+  CHECK(exact_sum("conv2d", validated(conv)) == 64 * 9 + 1);
+  // Whole numbers but 0 are left, as long as plain sums of ones are exact.
+  conv.dtype = DType::f32;
+  conv.C = 1 << 20;
+  CHECK(exact_sum("conv2d", validated(conv)) == (1 << 24) - 3);
+  CHECK(make_inputs(conv2d_signature(validated(Conv2dProblem{})), Data::integer, 1, (1 << 24) - 3)
+            .contains("x"));
+  conv.C = 1 << 21;
+  CHECK(exact_sum("conv2d", validated(conv)) == 9 * (1 << 21) + 1);  // too long for whole numbers
+}
+
+TEST_SUITE_END();
+
+}  // namespace convladder::testing
