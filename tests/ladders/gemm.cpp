@@ -62,6 +62,9 @@ std::vector<TestProblem> gemm_problems() {
   // Eight tiles of 128 x 128, four of 128 x 256; more than one step, and sums of several.
   add("eight large tiles", {.M = 512, .N = 256, .K = 36}, Size::full);
   list.back().once = true;
+  // Eight of 128 x 256, by the copy engine, in 16 bits, too: rows of 16 bytes, tiles at the edge.
+  add("large tiles, rows in eights", {.M = 1000, .N = 248, .K = 72}, Size::full);
+  list.back().once = true;
   for (const TileMap map : {TileMap::split_k, TileMap::stream_k}) {
     for (const auto& [m, n, k] : {std::array{33, 70, 150}, {5, 9, 700}, {70, 33, 333}}) {
       add("map, long sums", {.M = m, .N = n, .K = k, .map = map});

@@ -138,12 +138,14 @@ planted_bug(eight_steps_instead_of_columns
 
 planted_bug(steps_along_a_row_of_b
   RUNG cuda_optimized/gemm/wgmma_16bit
+  WITH core/cuda/tensor_map.cu
   FIND [==[b_at + k * kHalfColumns / 8]==]
   REPLACE [==[b_at + k / 8]==]
   TEACHES "a descriptor of a row-major factor steps from row to row: 16 steps of k are 2048 bytes, not 32")
 
 planted_bug(box_overwritten_while_it_is_read
   RUNG cuda_optimized/gemm/wgmma_tma_store
+  WITH core/cuda/tensor_map.cu
   FIND [==[ptx::cp_async_bulk_wait_group_read<1>();]==]
   REPLACE [==[ptx::cp_async_bulk_wait_group_read<2>();]==]
   TEACHES "two boxes: all but one store must have read theirs, not all but two")
