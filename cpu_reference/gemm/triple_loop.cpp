@@ -16,6 +16,7 @@
 /// step.
 /// **Costs.** Nothing is declined. Numbers of 16 bits are multiplied and added as floats; only the
 /// sum is rounded, once.
+#include "core/dtype_name.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -44,7 +45,9 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   with_float_type(gemm.dtype, [&]<class T>(T) { run_as<T>(gemm, arrays); });
 }
 
-std::string choice_in_words(const GemmProblem& gemm) { return dtype_name(gemm); }
+std::string choice_in_words(const GemmProblem& gemm) {
+  return dtype_name(gemm.dtype, gemm.precision);
+}
 
 }  // namespace
 

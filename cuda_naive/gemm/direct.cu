@@ -24,6 +24,7 @@
 /// **Try.** Set kBlockN to 8 and kBlockM to 32. How many addresses does a warp's load of a touch
 /// now, and how many bytes does its load of b bring?
 #include "core/cuda/launch.hpp"
+#include "core/dtype_name.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -61,7 +62,9 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   });
 }
 
-std::string choice_in_words(const GemmProblem& gemm) { return dtype_name(gemm); }
+std::string choice_in_words(const GemmProblem& gemm) {
+  return dtype_name(gemm.dtype, gemm.precision);
+}
 
 }  // namespace
 

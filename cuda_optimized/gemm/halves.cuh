@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/cuda/ptx.hpp"
+#include "core/dtype_name.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -17,7 +18,8 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 /// Why a rung of 16-bit numbers declines a problem of others.
 inline Declined why_no_halves(const GemmProblem& gemm) {
   if (gemm.dtype == DType::f16 || gemm.dtype == DType::bf16) return {};
-  return text("multiplies numbers of 16 bits, and the problem asks for ", dtype_name(gemm));
+  return text("multiplies numbers of 16 bits, and the problem asks for ",
+              dtype_name(gemm.dtype, gemm.precision));
 }
 
 /// Calls body(T{}) for the type of a problem that why_no_halves() has nothing against.

@@ -216,7 +216,8 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
-  return text(dtype_name(gemm), rows_in_eights(gemm) ? ", rows in eights" : ", rows of any length");
+  return text(dtype_name(gemm.dtype, gemm.precision),
+              rows_in_eights(gemm) ? ", rows in eights" : ", rows of any length");
 }
 
 }  // namespace

@@ -236,7 +236,7 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
 
 std::string choice_in_words(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) {
-    return text(dtype_name(gemm), ", ", Shape::M, " x ", Shape::N,
+    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
                 rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
                 columns_in_pairs(gemm) ? ", columns in pairs" : "");
   });

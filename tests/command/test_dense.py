@@ -216,6 +216,23 @@ class GemmFiles(ProgramTest):
                                            self.write("b.npy", b))
                 self.check_saved("gemm", out, report, {"c": a.astype(np.float64) @ b})
 
+    def test_numbers_of_16_bits_are_rounded_once(self):
+        a, b = (self.rng.integers(-40, 41, size=shape).astype(np.float32) for shape in ((33, 24), (24, 40)))
+        for dtype, digits in (("fp16", 11), ("bf16", 8)):
+            with self.subTest(dtype=dtype):
+                out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b",
+                                           self.write("b.npy", b), "--dtype", dtype)
+                fraction, exponent = np.frexp(a.astype(np.float64) @ b)
+                nearest = np.ldexp(np.rint(np.ldexp(fraction, digits)), exponent - digits)
+                self.assertEqual(self.check_saved("gemm", out, report, {"c": nearest}), 5)
+
+    def test_what_is_read_is_rounded_with_a_note(self):
+        a, b = np.full((2, 3), 1 / 3, np.float32), integers(self.rng, 3, 4)
+        result = self.agree("compare", "gemm", "--a", self.write("a.npy", a), "--b",
+                            self.write("b.npy", b), "--dtype", "bf16")
+        self.assertIn("a: rounded to bfloat16", result.stdout + result.stderr)
+        self.assertNotIn("b: rounded", result.stdout + result.stderr)
+
     def test_every_map(self):
         a, b = integers(self.rng, 70, 9), integers(self.rng, 9, 100)
         for name in MAPS:
