@@ -5,7 +5,7 @@
 
 BUILD is a build without nvcc (build/cpu), for the hashes of sources. nvdisasm comes with the CUDA Toolkit, or from PyPI
 (nvidia-cuda-nvdisasm). Of a rung with several instances of its kernel, the one counts whose loop multiplies most; of
-an instance, the loop with the most multiplications that has no other such loop inside. docs/sass.md reads the file.
+an instance, the loop with the most products that has no other such loop inside. docs/sass.md reads the file.
 """
 import argparse
 import collections
@@ -24,7 +24,6 @@ import expect  # noqa: E402  (hashes of sources)
 FILE = ROOT / "benchmarks/sass/gemm.json"
 RUNGS = ["cuda_naive/gemm/direct", *(f"cuda_optimized/gemm/{name}" for name in (
     "tiled", "register_tile", "vectorized", "warp_tiles", "double_buffered", "cp_async", "mma_tf32", "wgmma_tf32", "mma_16bit", "wgmma_16bit"))]
-MULTIPLIES = {"FFMA": 1, "HMMA": 1, "HGMMA": 1}
 KINDS = {  # of instructions, by the beginning of their names
     "multiply": ("FFMA", "HMMA", "HGMMA"),
     "shared memory": ("LDS", "STS", "LDSM"),
@@ -74,14 +73,28 @@ def kind_of(name):
     return "other"
 
 
-def multiplications(loop):
-    return sum(MULTIPLIES.get(name_of(instruction).split(".")[0], 0) for instruction in loop)
+def products_of(name):
+    """Multiply-adds that a warp (of HGMMA: four warps) starts with one such instruction."""
+    if name.split(".")[0] == "FFMA":
+        return 32
+    if match := re.match(r"HGMMA\.(\d+)x(\d+)x(\d+)", name):
+        m, n, k = map(int, match.groups())
+        return m * n * k
+    if match := re.match(r"HMMA\.16(8)(16|8|4)\b", name):
+        return 16 * int(match.group(1)) * int(match.group(2))
+    return 0
+
+
+def products(loop):
+    return sum(products_of(name_of(instruction)) for instruction in loop)
 
 
 def main_loop(found, labels):
-    """The instructions of the smallest loop among those that multiply most."""
-    loops = [found[first:last + 1] for first, last in loops_of(found, labels)]
-    return max(loops, key=lambda loop: (multiplications(loop), -len(loop)), default=[])
+    """The instructions of the loop that multiplies most and has no other such loop inside; of equals, the shortest."""
+    loops = [(first, last) for first, last in loops_of(found, labels) if products(found[first:last + 1])]
+    inner = [(first, last) for first, last in loops
+             if not any(first <= begin and end <= last and (begin, end) != (first, last) for begin, end in loops)]
+    return max((found[first:last + 1] for first, last in inner), key=lambda loop: (products(loop), -len(loop)), default=[])
 
 
 def entry_of(rung, nvcc, nvdisasm):
@@ -91,14 +104,14 @@ def entry_of(rung, nvcc, nvdisasm):
                         ROOT / f"{rung}.cu"], check=True)
         text = subprocess.run([nvdisasm, cubin], check=True, capture_output=True, text=True).stdout
     loops = [main_loop(*instructions_of(body)) for _, body in functions_of(text)]
-    loop = max(loops, key=lambda loop: (multiplications(loop), -len(loop)))
-    if not multiplications(loop):
+    loop = max(loops, key=lambda loop: (products(loop), -len(loop)))
+    if not loop:
         raise SystemExit(f"read_sass.py: {rung}: no loop that multiplies")
     names = collections.Counter(name_of(instruction) for instruction in loop)
     kinds = collections.Counter(kind_of(name_of(instruction)) for instruction in loop)
-    first = next(i for i, instruction in enumerate(loop) if multiplications([instruction]))
+    first = next(i for i, instruction in enumerate(loop) if products_of(name_of(instruction)))
     begin = max(0, min(first - EXCERPT // 2, len(loop) - EXCERPT))
-    return {"instructions": len(loop), "kinds": {kind: kinds[kind] for kind in [*KINDS, "other"]}, "names": dict(names.most_common(12)),
+    return {"instructions": len(loop), "products": products(loop), "kinds": {kind: kinds[kind] for kind in [*KINDS, "other"]}, "names": dict(names.most_common(12)),
             "excerpt": loop[begin:begin + EXCERPT]}
 
 
