@@ -20,7 +20,7 @@ struct Ranks {
   std::int32_t* block_sums;  ///< [blocks]: the sites in each block's share of pages
   std::int32_t* rows;        ///< [sites]: by rank
   std::int32_t* coords;      ///< [sites][1 + ndim]: by rank
-  std::int64_t pages;
+  std::int64_t pages;        ///< Of the whole grid.
 };
 
 /// Pages of a problem's grid.
@@ -46,7 +46,8 @@ __device__ void insert_unsorted(const Problem& grid, const std::int32_t* coords,
 
 /// The pages of a block: as many for each, one behind the other.
 struct Share {
-  std::int64_t begin, end;
+  std::int64_t begin, end;  ///< Pages from the first to the one behind the last.
+  /// Of this block, of all pages.
   __device__ explicit Share(std::int64_t pages) {
     const std::int64_t each = (pages + gridDim.x - 1) / gridDim.x;
     begin = blockIdx.x * each < pages ? blockIdx.x * each : pages;
