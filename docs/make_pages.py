@@ -8,6 +8,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- counted: LADDER -->` what the ladder's rungs load,
   `<!-- file: PATH -->` a Markdown file without its title,
+  `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->` and `<!-- map -->`
@@ -34,6 +35,7 @@ import coverage_tables
 import make_players
 import planted_races  # in tools/inspect, which counted_tables has put on the path
 import profile_tables
+import sass_tables
 import traffic_tables
 import waste_tables
 from draw_pictures import Picture
@@ -60,6 +62,7 @@ class Pages:
             self.ladders.setdefault(row["ladder"], []).append(row)
         self.paths = ReadingPaths(self)
         self.made_players = []
+        self.sass = sass_tables.Sass(root, self.link, self.is_stale)
 
     def source_text(self, rung):
         return (self.root / self.rows[rung]["source"]).read_text()
@@ -308,6 +311,7 @@ class Pages:
         page = re.sub(r"<!-- counted: (\w+) -->", self.counted, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)
         page = re.sub(r"<!-- output: (\w+) -->", self.output, page)
+        page = re.sub(r"<!-- sass: (\S+) -->", lambda match: "\n".join(self.sass.excerpt(match.group(1))), page)
         tables = {
             "ladders": self.ladder_table,
             "planted bugs": self.planted_bugs,
@@ -322,6 +326,8 @@ class Pages:
             "reading paths": self.paths.overview,
             "map": self.paths.map,
             "players": self.players,
+            "sass machine": self.sass.machine,
+            "sass table": self.sass.table,
         }
         for name, make in tables.items():
             if f"<!-- {name} -->" in page:

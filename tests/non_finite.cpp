@@ -63,8 +63,8 @@ bool may_reach(const std::string& kind, int winograd, const std::string& ladder,
   if (ladder == "conv2d") {  // o: n, k, p, q
     if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
     if (kind == "tiles") {
-      const auto in_tile = [&](int at, int out, int pad) {
-        const int from_begin = at - (out / winograd * winograd - pad);
+      const auto in_tile = [&](int at, int output, int pad) {
+        const int from_begin = at - (output / winograd * winograd - pad);
         return from_begin >= 0 && from_begin < winograd + 2;
       };
       return in.name == "x" && i[0] == o[0] && i[1] / group_c == o[1] / group_k &&
