@@ -8,7 +8,7 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
   `<!-- ladders -->` the table of all ladders, `<!-- counted: LADDER -->` what the ladder's rungs load,
   `<!-- file: PATH -->` a Markdown file without its title,
-  `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
+  `<!-- profiled: RUNG -->` what a profiler counted, `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
   `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->` and `<!-- map -->`
@@ -311,6 +311,7 @@ class Pages:
         page = re.sub(r"<!-- counted: (\w+) -->", self.counted, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)
         page = re.sub(r"<!-- output: (\w+) -->", self.output, page)
+        page = re.sub(r"<!-- profiled: (\S+) -->", lambda match: "\n".join(self.profile.of_rung(match.group(1), self.is_stale)), page)
         page = re.sub(r"<!-- sass: (\S+) -->", lambda match: "\n".join(self.sass.excerpt(match.group(1))), page)
         tables = {
             "ladders": self.ladder_table,

@@ -23,7 +23,7 @@ struct WinogradTiles {
 
   /// Where a tile lies: its image, and its first output.
   struct Place {
-    int n, p, q;
+    int n, p, q;  ///< image, row and column of y
   };
   /// @param tile 0 ... all - 1
   __device__ Place place(std::int64_t tile) const {
