@@ -85,8 +85,8 @@ class Extract(unittest.TestCase):
         rung = extract.rung_named(self.rungs, "cpu_reference/gemm/triple_loop")
         file = self.write(rung)
         text = file.read_text()
-        self.assertEqual(text.count("sum += a[m * K + k] * b[k * N + n];"), 1)
-        file.write_text(text.replace("sum += a[m * K + k] * b[k * N + n];", "sum -= a[m * K + k] * b[k * N + n];"))
+        self.assertEqual(text.count("sum += to_float(a[m * K + k])"), 1)
+        file.write_text(text.replace("sum += to_float(a[m * K + k])", "sum -= to_float(a[m * K + k])"))
         with self.assertRaisesRegex(AssertionError, "DIFFERS"):
             self.compiled_and_run(file)
 
