@@ -1,8 +1,8 @@
 #include "core/gemm_problem.hpp"
 
 #include "core/array.hpp"
-#include "core/dtype_name.hpp"
 #include "core/tile_map_problem.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder {
 

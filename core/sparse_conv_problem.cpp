@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
-#include "core/dtype_name.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder {
 namespace {

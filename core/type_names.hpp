@@ -23,4 +23,14 @@ constexpr const char* name_of(Precision precision) {
   return precision == Precision::fp32 ? "fp32" : "tf32";
 }
 
+/// What `--dtype` calls the numbers of a problem: "fp16"; of floats, how exactly they are
+/// multiplied.
+constexpr const char* dtype_name(DType dtype, Precision precision) {
+  switch (dtype) {
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    default: return name_of(precision);
+  }
+}
+
 }  // namespace convladder

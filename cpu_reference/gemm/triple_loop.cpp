@@ -16,10 +16,10 @@
 /// step.
 /// **Costs.** Nothing is declined. Numbers of 16 bits are multiplied and added as floats; only the
 /// sum is rounded, once.
-#include "core/dtype_name.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::cpu_reference::gemm {
 namespace {

@@ -24,10 +24,10 @@
 /// **Try.** Set kBlockN to 8 and kBlockM to 32. How many addresses does a warp's load of a touch
 /// now, and how many bytes does its load of b bring?
 #include "core/cuda/launch.hpp"
-#include "core/dtype_name.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
 namespace {

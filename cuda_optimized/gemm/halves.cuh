@@ -7,11 +7,11 @@
 #include <type_traits>
 
 #include "core/cuda/ptx.hpp"
-#include "core/dtype_name.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 

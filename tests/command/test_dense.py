@@ -116,7 +116,8 @@ class Conv2dFiles(ProgramTest):
         saved = list(out.rglob("y.npy"))
         self.assertGreaterEqual(len(saved), 8)
         for path in saved:
-            np.testing.assert_allclose(np.load(path), expected, rtol=0, atol=2e-5, err_msg=str(path))
+            atol = 2e-4 if "winograd" in str(path) else 2e-5  # fewer multiplications, more rounding (docs/oracle.md)
+            np.testing.assert_allclose(np.load(path), expected, rtol=0, atol=atol, err_msg=str(path))
 
     def test_a_second_run_replaces_the_first(self):
         for value in (1.0, 2.0):

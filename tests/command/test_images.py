@@ -22,7 +22,9 @@ class Images(ProgramTest):
             with self.subTest(filter=name):
                 out, report, _ = self.save("conv2d", "--image", photo, "--filter", name, "--backend",
                                            "cpu")
-                self.assertEqual({row["status"] for row in report["ladders"][0]["rungs"]}, {"agrees"})
+                # Winograd's take filters of 3 x 3 alone.
+                self.assertEqual({row["status"] for row in report["ladders"][0]["rungs"] if "winograd" not in row["rung"]}, {"agrees"})
+                self.assertLessEqual({row["status"] for row in report["ladders"][0]["rungs"]}, {"agrees", "declined"})
                 pictures = list(out.rglob("y.png"))
                 self.assertTrue(pictures)
                 for picture in pictures:
