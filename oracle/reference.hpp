@@ -33,7 +33,7 @@ std::int64_t longest_sum(const std::string& ladder, const Problem& problem);
 
 /// How many times larger than its outputs' sums a ladder's intermediate numbers may become: exact
 /// data leave that much room. 1, but for convolutions that Winograd's rungs take (see
-/// oracle/ladders/conv2d.cpp).
+/// winograd_headroom()).
 std::int64_t headroom(const std::string& ladder, const Problem& problem);
 
 /// What make_inputs() needs to know of a problem: its longest sum, with headroom where that leaves

@@ -56,6 +56,35 @@ Transforms transforms_of(int m) {
                  {0, 0, 1}}}};
 }
 
+/// A convolution, and the arrays that it is of.
+struct Forward {
+  Conv2dProblem conv;
+  const Array* x;
+  Array weights;
+};
+
+/// The convolution of dy whose output is dx. Where the filter is padded by more than two, its
+/// padding is negative: the first rows of dy, or columns, are in no tile.
+Forward turned(const Conv2dProblem& conv, const Arrays& inputs) {
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  Conv2dProblem back = conv;
+  back.C = conv.K, back.H = conv.P, back.W = conv.Q;
+  back.K = conv.C, back.P = conv.H, back.Q = conv.W;
+  back.pad.top = 2 - conv.pad.top, back.pad.left = 2 - conv.pad.left;
+  back.bias = false;
+  Array weights(DType::f32, {conv.C, group_k, 3, 3});
+  const auto from = inputs.at("weights").as<float>();
+  const Index4 from_at{group_c, 3, 3}, to_at{group_k, 3, 3};
+  for (int c = 0; c < conv.C; ++c)
+    for (int k = 0; k < group_k; ++k)
+      for (int r = 0; r < 3; ++r)
+        for (int s = 0; s < 3; ++s)
+          weights.as<float>()[static_cast<std::size_t>(to_at(c, k, r, s))] =
+              from[static_cast<std::size_t>(
+                  from_at(c / group_c * group_k + k, c % group_c, 2 - r, 2 - s))];
+  return {back, &inputs.at("dy"), std::move(weights)};
+}
+
 }  // namespace
 
 bool winograd_takes(const Conv2dProblem& conv) {
@@ -63,10 +92,18 @@ bool winograd_takes(const Conv2dProblem& conv) {
          conv.dilation.h == 1 && conv.dilation.w == 1;
 }
 
+std::int64_t winograd_headroom(const Conv2dProblem& conv) {
+  return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
+}
+
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              int m) {
-  const auto& conv = std::get<Conv2dProblem>(problem);
-  const auto x = inputs.at("x").as<float>(), weights = inputs.at("weights").as<float>();
+  const auto& given = std::get<Conv2dProblem>(problem);
+  const Forward forward = inputs.contains("dy")
+                              ? turned(given, inputs)
+                              : Forward{given, &inputs.at("x"), inputs.at("weights")};
+  const Conv2dProblem& conv = forward.conv;
+  const auto x = forward.x->as<float>(), weights = forward.weights.as<float>();
   const Transforms transforms = transforms_of(m);
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W}, y_at{conv.K, conv.P, conv.Q};

@@ -60,13 +60,13 @@ bool may_reach(const std::string& kind, int winograd, const std::string& ladder,
     return is_in_window(h, p, conv->R, conv->pad.top, conv->stride.h, conv->dilation.h) &&
            is_in_window(w, q, conv->S, conv->pad.left, conv->stride.w, conv->dilation.w);
   };
+  const auto in_tile = [&](int at, int output, int pad) {
+    const int from_begin = at - (output / winograd * winograd - pad);
+    return from_begin >= 0 && from_begin < winograd + 2;
+  };
   if (ladder == "conv2d") {  // o: n, k, p, q
     if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
     if (kind == "tiles") {
-      const auto in_tile = [&](int at, int output, int pad) {
-        const int from_begin = at - (output / winograd * winograd - pad);
-        return from_begin >= 0 && from_begin < winograd + 2;
-      };
       return in.name == "x" && i[0] == o[0] && i[1] / group_c == o[1] / group_k &&
              in_tile(i[2], o[2], conv->pad.top) && in_tile(i[3], o[3], conv->pad.left);
     }
@@ -75,7 +75,13 @@ bool may_reach(const std::string& kind, int winograd, const std::string& ladder,
            in_windows(i[2], i[3], o[2], o[3]);
   }
   if (ladder == "conv2d_dgrad") {  // o: n, c, h, w
-    if (kind == "zeros") return in.name == "weights" && i[0] / group_k * group_c + i[1] == o[1];
+    const bool weight_of_channel = in.name == "weights" && i[0] / group_k * group_c + i[1] == o[1];
+    if (kind == "zeros") return weight_of_channel;
+    if (kind == "tiles") {
+      return weight_of_channel ||
+             (in.name == "dy" && i[0] == o[0] && i[1] / group_k == o[1] / group_c &&
+              in_tile(i[2], o[2], 2 - conv->pad.top) && in_tile(i[3], o[3], 2 - conv->pad.left));
+    }
     return kind == "groups" && in.name == "dy" && i[0] == o[0] &&
            i[1] / group_k != o[1] / group_c && in_windows(o[2], o[3], i[2], i[3]);
   }

@@ -64,10 +64,12 @@ auto with_shape(WinogradShape shape, const Body& body) {
   }
 }
 
-/// weights [K][C/groups][3][3], u [frequency][group][k][m]. Grid of any size along x (m), y (k).
+/// weights [K][C/groups][3][3], or turned, u [frequency][group][k][m]. Grid of any size along x
+/// (m), y (k).
 __global__ void __launch_bounds__(kThreads)
     conv2d_winograd_4x4_weights(int group_k, int group_c, WinogradProduct product,
-                                const float* weights, float* u) {
+                                const float* weights, WeightsOrder order, float* u) {
+  const bool turned = order == WeightsOrder::turned;
   const std::int64_t groups = product.products / kFrequencies4x4;
   const std::int64_t m = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (m >= product.m) return;
@@ -75,9 +77,11 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t group = gk / product.k, k = gk % product.k;
     float g[9] = {};
     if (m < group_k && k < group_c) {
-      const float* from = weights + ((group * group_k + m) * group_c + k) * 9;
+      const std::int64_t filter =
+          turned ? (group * group_c + k) * group_k + m : (group * group_k + m) * group_c + k;
+      const float* from = weights + filter * 9;
 #pragma unroll
-      for (int i = 0; i < 9; ++i) g[i] = from[i];
+      for (int i = 0; i < 9; ++i) g[i] = from[turned ? 8 - i : i];
     }
     float* to = u + gk * product.m + m;
     transform_filter<W>(
@@ -232,7 +236,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   const std::int64_t tiles = WinogradTiles(conv, W::kM).all;
   const WinogradProduct product = product_4x4(conv, tiles);
   float* const u = context.workspace_as<float>();
-  launch_weights_4x4(conv, product, arrays.weights, u);
+  launch_weights_4x4(conv, product, arrays.weights, WeightsOrder::as_they_are, u);
   launch_tiles_4x4(conv, product, 0, tiles, arrays, u, u + product.u_floats());
 }
 
@@ -268,11 +272,11 @@ std::string product_4x4_in_words(const Conv2dProblem& conv, std::int64_t tiles) 
 }
 
 void launch_weights_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
-                        const float* weights, float* u) {
+                        const float* weights, WeightsOrder order, float* u) {
   const dim3 grid(blocks_for(product.m, kThreads),
                   blocks_for(conv.groups * product.k, 1, kMaxGridYZ));
   launch(conv2d_winograd_4x4_weights, {grid, kThreads}, conv.K / conv.groups, conv.C / conv.groups,
-         product, weights, u);
+         product, weights, order, u);
 }
 
 void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product, std::int64_t first,

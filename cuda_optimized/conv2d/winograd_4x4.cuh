@@ -18,9 +18,15 @@ WinogradProduct product_4x4(const Conv2dProblem& conv, std::int64_t tiles);
 /// Which tiles of the product those are, in words.
 std::string product_4x4_in_words(const Conv2dProblem& conv, std::int64_t tiles);
 
+/// How a convolution's filters lie in memory.
+enum class WeightsOrder {
+  as_they_are,  ///< [K][C/groups][3][3]
+  turned,       ///< [groups][C/groups][K/groups][3][3], by 180 degrees: of a gradient by the input
+};
+
 /// U of the weights, where product_4x4() says.
 void launch_weights_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
-                        const float* weights, float* u);
+                        const float* weights, WeightsOrder order, float* u);
 /// y's tiles first ... first + tiles - 1. @param v_and_m room for V and for M behind it
 void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product, std::int64_t first,
                       std::int64_t tiles, const Conv2dArrays& arrays, const float* u,

@@ -66,7 +66,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   const std::int64_t tiles = WinogradTiles(conv, kM).all, chunk = chunk_of(conv);
   const WinogradProduct product = product_4x4(conv, chunk);
   float* const u = context.workspace_as<float>();
-  launch_weights_4x4(conv, product, arrays.weights, u);
+  launch_weights_4x4(conv, product, arrays.weights, WeightsOrder::as_they_are, u);
   for (std::int64_t first = 0; first < tiles; first += chunk) {  // one stream: each waits
     launch_tiles_4x4(conv, product, first, std::min(chunk, tiles - first), arrays, u,
                      u + product.u_floats());

@@ -12,13 +12,6 @@ std::int64_t longest_sum(const Conv2dProblem& conv) {
   return std::int64_t{conv.C / conv.groups} * conv.R * conv.S + 1;  // and the bias
 }
 
-/// F(4 x 4, 3 x 3) adds products of transformed numbers: nine times the output, up to 144 times as
-/// much in between, with six bits behind the point. Random signs cancel most of it: with data that
-/// leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
-std::int64_t headroom(const Conv2dProblem& conv) {
-  return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
-}
-
 std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& inputs) {
   const auto x = inputs.at("x").as<float>(), weights = inputs.at("weights").as<float>();
   Expected y = expected_for(conv2d_signature(conv).outputs[0], longest_sum(conv));
@@ -70,7 +63,7 @@ Definition conv2d_definition() {
   return define<Conv2dProblem>({.longest_sum = conv2d::longest_sum,
                                 .outputs = conv2d::outputs,
                                 .element = conv2d::element,
-                                .headroom = conv2d::headroom});
+                                .headroom = winograd_headroom});
 }
 
 }  // namespace convladder::oracle

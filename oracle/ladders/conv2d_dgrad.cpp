@@ -2,6 +2,7 @@
 /// @brief The gradient of a convolution by its input: scattered, where rungs gather.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/winograd_bound.hpp"
 
 namespace convladder::oracle {
 namespace conv2d_dgrad {
@@ -56,7 +57,8 @@ ExpectedElement element(const Conv2dProblem& p, const Arrays& inputs, const std:
 Definition conv2d_dgrad_definition() {
   return define<Conv2dProblem>({.longest_sum = conv2d_dgrad::longest_sum,
                                 .outputs = conv2d_dgrad::outputs,
-                                .element = conv2d_dgrad::element});
+                                .element = conv2d_dgrad::element,
+                                .headroom = winograd_headroom});
 }
 
 }  // namespace convladder::oracle

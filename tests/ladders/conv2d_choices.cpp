@@ -26,10 +26,11 @@ std::vector<ConvTestProblem> choice_problems() {
     add("1x1 filter, padding at one side", P{.C = 2, .H = 3, .W = 5, .K = 3, .pad = pad}, "conv2d");
   // Winograd's tiles: ends inside of a tile and behind it, a tile wholly in the padding, blocks of
   // several tiles, filters and channels that are no multiple of what a block takes.
-  const auto tiled = [&](const std::string& name, P problem, Padding pad) {
+  const auto tiled = [&](const std::string& name, P problem, Padding pad,
+                         std::string_view only = "conv2d") {
     problem.R = problem.S = 3;
     problem.pad = pad;
-    add(text("filters 3x3, ", name), problem, "conv2d", true);
+    add(text("filters 3x3, ", name), problem, only, true);
   };
   tiled("one output an image", {.N = 3, .C = 5, .H = 3, .W = 3, .K = 2}, {});
   tiled("padding beyond the filter", {.C = 3, .H = 2, .W = 3, .K = 4}, {5, 4, 6, 3});
@@ -38,6 +39,16 @@ std::vector<ConvTestProblem> choice_problems() {
   tiled("wide images, 70 filters", {.N = 2, .C = 17, .H = 22, .W = 130, .K = 70}, pad_all(1));
   tiled("130 filters in each of two groups",
         {.N = 2, .C = 6, .H = 24, .W = 60, .K = 260, .groups = 2}, pad_all(1));
+  // Their gradients: tiles of dx, and of dy that is cropped where the padding is more than 2.
+  tiled("one output an image, tiles of x", {.N = 3, .C = 5, .H = 3, .W = 3, .K = 2}, {},
+        "conv2d_dgrad");
+  tiled("cropped outputs", {.C = 3, .H = 6, .W = 5, .K = 4}, {5, 4, 6, 3}, "conv2d_dgrad");
+  tiled("rows of x that are cropped away", {.C = 2, .H = 1, .W = 2, .K = 3}, {3, 2, 2, 4},
+        "conv2d_dgrad");
+  tiled("no padding, 70 channels", {.N = 2, .C = 70, .H = 22, .W = 61, .K = 17}, {},
+        "conv2d_dgrad");
+  tiled("130 channels in each of two groups",
+        {.N = 2, .C = 260, .H = 24, .W = 60, .K = 6, .groups = 2}, pad_all(1), "conv2d_dgrad");
   // Kernels for square filters of this height.
   for (const int r : {3, 5, 7})
     add("stride 2, no square filter",
