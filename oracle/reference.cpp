@@ -1,6 +1,7 @@
 #include "oracle/reference.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "oracle/ladders/definition.hpp"
 
@@ -20,6 +21,13 @@ std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
   const std::int64_t longest = longest_sum(ladder, problem), room = headroom(ladder, problem);
   if (longest > kOnesAlone / room) return std::max(longest, room == 1 ? longest : kOnesAlone);
   return longest * room;
+}
+
+Expected expected_of_winograd(const std::string& ladder, const Expected& expected,
+                              const Problem& problem, const Arrays& inputs, int m) {
+  const auto& of_ladder = oracle::definition_of(ladder).winograd;
+  if (!of_ladder) throw std::logic_error(ladder + " has no bound for Winograd's rungs");
+  return of_ladder(expected, problem, inputs, m);
 }
 
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,

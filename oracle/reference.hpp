@@ -44,4 +44,9 @@ std::int64_t exact_sum(const std::string& ladder, const Problem& problem);
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
                                 const Arrays& inputs);
 
+/// One of them for a rung that computes by Winograd's F(m x m, 3 x 3): the same values, with what
+/// bounds its rounding. @throws std::logic_error if the ladder knows no such bound
+Expected expected_of_winograd(const std::string& ladder, const Expected& expected,
+                              const Problem& problem, const Arrays& inputs, int m);
+
 }  // namespace convladder

@@ -1,11 +1,11 @@
 #include "oracle/runner.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "oracle/canonical.hpp"
-#include "oracle/winograd_bound.hpp"
 
 namespace convladder {
 namespace {
@@ -83,10 +83,11 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     const auto array = found.find(output.spec.name);
     if (array == found.end()) continue;  // an optional one
     // In exact mode there is no bound that could differ.
-    const bool own_bound = rung.winograd != 0 && data_ != Data::integer;
-    const Expected& expected =
-        own_bound ? with_winograd_bound(output, problem_, inputs_, rung.winograd) : output;
-    const Verdict verdict = judge(expected, array->second, data_, problem_, code->tile(problem_));
+    std::optional<Expected> of_winograd;
+    if (rung.winograd != 0 && data_ != Data::integer)
+      of_winograd = expected_of_winograd(ladder_->name, output, problem_, inputs_, rung.winograd);
+    const Verdict verdict = judge(of_winograd ? *of_winograd : output, array->second, data_,
+                                  problem_, code->tile(problem_));
     outcome.exact = outcome.exact && verdict.exact;
     outcome.max_error = std::max(outcome.max_error, verdict.max_error);
     if (!verdict.agrees && outcome.status == Status::agrees) {

@@ -58,7 +58,8 @@ Definition conv2d_dgrad_definition() {
   return define<Conv2dProblem>({.longest_sum = conv2d_dgrad::longest_sum,
                                 .outputs = conv2d_dgrad::outputs,
                                 .element = conv2d_dgrad::element,
-                                .headroom = winograd_headroom});
+                                .headroom = winograd_headroom,
+                                .winograd = with_winograd_bound});
 }
 
 }  // namespace convladder::oracle

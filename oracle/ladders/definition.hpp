@@ -24,6 +24,8 @@ struct Definition {
                                 std::int64_t place)>
       element;
   std::function<std::int64_t(const Problem&)> headroom;  ///< See headroom(); empty: 1.
+  /// See expected_of_winograd(); empty: no rung of the ladder computes so.
+  std::function<Expected(const Expected&, const Problem&, const Arrays&, int m)> winograd;
 };
 
 /// A Definition in functions of the ladder's own problem type.
@@ -34,6 +36,8 @@ struct DefinitionOf {
   ExpectedElement (*element)(const P&, const Arrays&, const std::string&,
                              std::int64_t) = nullptr;  ///< As in Definition; null: none.
   std::int64_t (*headroom)(const P&) = nullptr;        ///< As in Definition; null: 1.
+  Expected (*winograd)(const Expected&, const Problem&, const Arrays&,
+                       int) = nullptr;  ///< As in Definition; null: none.
 };
 
 /// For problems of any type, of which it must get its own.
@@ -43,7 +47,9 @@ Definition define(DefinitionOf<P> of) {
       [of](const Problem& p) { return of.longest_sum(std::get<P>(p)); },
       [of](const Problem& p, const Arrays& inputs) { return of.outputs(std::get<P>(p), inputs); },
       {},
+      {},
       {}};
+  if (of.winograd != nullptr) definition.winograd = of.winograd;
   if (of.headroom != nullptr) {
     definition.headroom = [of](const Problem& p) { return of.headroom(std::get<P>(p)); };
   }
