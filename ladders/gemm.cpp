@@ -52,5 +52,7 @@ convladder::Ladder convladder::gemm_ladder() {
                           "wgmma in 16 bits reads a row-major b as it lies: nothing is repacked")),
           CUDA_ROW(cuda_optimized, gemm, wgmma_tma_store, "cuda_optimized/gemm/wgmma_16bit",
                    "the copy engine stores c, from boxes in shared memory, during the next work"),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_registers, "cuda_optimized/gemm/wgmma_tma_store",
+                   "setmaxnreg: registers move from the warps that load to those that multiply"),
       }};
 }

@@ -2,6 +2,7 @@
 /// @brief gemm on Hopper in 16 bits: the copy engine stores c, too.
 ///
 /// - Before: wgmma_16bit.cu
+/// - After: wgmma_registers.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A warp that stores its sums itself writes, with one instruction, 16 bytes of each

@@ -149,3 +149,10 @@ planted_bug(box_overwritten_while_it_is_read
   FIND [==[ptx::cp_async_bulk_wait_group_read<1>();]==]
   REPLACE [==[ptx::cp_async_bulk_wait_group_read<2>();]==]
   TEACHES "two boxes: all but one store must have read theirs, not all but two")
+
+planted_bug(descriptor_without_its_high_word
+  RUNG cuda_optimized/gemm/wgmma_registers
+  WITH core/cuda/tensor_map.cu
+  FIND [==[return std::uint64_t{high} << 32 | (low]==]
+  REPLACE [==[return (low]==]
+  TEACHES "a descriptor's low word says where, the high one how rows lie: the swizzle is in it")

@@ -1,0 +1,302 @@
+/// @file wgmma_registers.cu
+/// @brief gemm on Hopper in 16 bits: registers go to the threads that multiply.
+///
+/// - Before: wgmma_tma_store.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** All threads of a kernel begin with as many registers. A producer needs 40, a
+/// consumer 128 for its sums alone. `setmaxnreg` moves them, for whole warpgroups: so there is one
+/// of producers now, of which three warps do nothing.
+///
+///     warpgroup        consumer 0   consumer 1   producers
+///     at the start     168          168          168
+///     after setmaxnreg 232          232          40            * 128 <= 65536
+///
+/// The rest is about what the consumers' loop holds. Descriptors of wgmma begin in the low word,
+/// and nothing in a block's shared memory lies further than that reaches: 32 bits are added, where
+/// 64 were. And the number of a consumer comes by a shuffle from lane 0, so that the compiler knows
+/// it to be the same for a warp, and keeps what follows from it in uniform registers, where wgmma
+/// reads its descriptors. One block an SM has room for more stages than two have together.
+///
+/// **Expect.** nvcc's loop of a step has no move to a uniform register (R2UR) and no carry any
+/// more, no spill, and 4 HGMMA among fewer than 60 instructions. Predicted on an H200: 1480 us at
+/// 8192, 177 at 4096, 23.5 at 2048; 7.0 at 1024, where seven stages in place of three are on their
+/// way before the first product.
+/// @expect on --m 640 --n 128 --k 8 --dtype bf16
+/// @expect blocks 8, one an SM of the emulated device, for 5 * 2 tiles
+/// @expect bytes_per_lane.shared.store 4, as before
+/// @expect barriers_per_block 1, named barriers are not counted
+/// **Costs.** 96 idle threads. A GPU without `setmaxnreg` has no wgmma either. Declined: as before.
+/// **Try.** Leave out the shuffle and compile: what takes the place of the uniform registers?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_halves.cuh"
+#include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for more of the SMs.
+using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
+
+/// Of a block: the consumers, and a warpgroup of which one warp loads.
+constexpr int kThreads = kConsumerThreads + 128;
+/// Registers a thread: what all begin with, 65536 / kThreads in eights, and what they change to.
+constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
+static_assert(kRegistersToLoad + kConsumers * kRegistersToMultiply <=
+              (1 + kConsumers) * kRegisters);
+
+/// Bytes of the boxes in which sums leave: two a consumer, in turns.
+constexpr int kBoxBytes = 64 * 64 * 2, kDraftBytes = kConsumers * 2 * kBoxBytes;
+
+/// A factor of wgmma, of which parts are read. All lie in the same 256 KB, so that their
+/// descriptors differ in the low word alone: no carry, and half of the registers.
+struct Factor {
+  std::uint32_t low, high;  ///< the descriptor of its beginning
+
+  /// By its descriptor.
+  __device__ explicit Factor(std::uint64_t descriptor)
+      : low(static_cast<std::uint32_t>(descriptor)),
+        high(static_cast<std::uint32_t>(descriptor >> 32)) {}
+  /// Describes the part that begins so many bytes further.
+  __device__ std::uint64_t at(int bytes) const {
+    return std::uint64_t{high} << 32 | (low + static_cast<std::uint32_t>(bytes / 16));
+  }
+};
+
+/// c [M][N] by the copy engine.
+template <class Shape, class T>
+struct BoxedResult {
+  CUtensorMap c;  ///< in boxes of 64 x 64
+
+  /// Stores a consumer's sums of a tile. 128 threads call it. @param box which of the two is next
+  __device__ void store(const WgmmaItem& item, int consumer,
+                        const float (&sums)[Shape::kRowTiles][Shape::N / 2], char* drafts,
+                        int& box) const {
+    const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
+    const int row = thread / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int piece = 0; piece < Shape::N / 64; ++piece) {
+        char* const draft = drafts + (2 * consumer + box) * kBoxBytes;
+        if (thread == 0) ptx::cp_async_bulk_wait_group_read<1>();
+        // The copy engine has read what the box held: all may overwrite it.
+        ptx::named_barrier_sync(1 + consumer, 128);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+          const int column = 8 * j + lane % 4 * 2, first = 4 * (8 * piece + j);
+          T* const to = reinterpret_cast<T*>(draft);
+          store_two(to + swizzled_half(row, column), sums[i][first], sums[i][first + 1]);
+          store_two(to + swizzled_half(row + 8, column), sums[i][first + 2], sums[i][first + 3]);
+        }
+        ptx::fence_proxy_async();  // ordinary stores, which the copy engine will read
+        ptx::named_barrier_sync(1 + consumer, 128);  // separates all stores from the copy
+        if (thread == 0) {
+          const int m =
+              static_cast<int>(item.m) * Shape::M + (consumer * Shape::kRowTiles + i) * 64;
+          ptx::tma_store<2>(&c, draft, {item.n * Shape::N + piece * 64, m});
+          ptx::cp_async_bulk_commit_group();
+        }
+        box ^= 1;
+      }
+    }
+  }
+  /// Before the block ends, and its shared memory with it.
+  __device__ void finish() const {
+    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
+  }
+};
+
+/// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
+/// kThreads.
+template <class Shape, class T, class Source, class Result>
+__global__ void __launch_bounds__(kThreads, Shape::kBlocks)
+    gemm_wgmma_registers(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                         const __grid_constant__ Result result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+
+  // The same for the whole warp, which the compiler cannot know of thread / 128: what follows from
+  // it may live in registers that a warp has once.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  int box = 0;
+  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
+  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    float sums[Shape::kRowTiles][Shape::N / 2];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const int begin = stage * Shape::kStageBytes;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                             b.at(begin + k * kHalfColumns * 2));
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    result.store(item, consumer, sums, drafts, box);
+  }
+  result.finish();
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, class T, class Source, class Result>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const WgmmaPlaces places(work);
+  launch(gemm_wgmma_registers<Shape, T, Source, Result>,
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kThreads),
+          Shape::kSharedBytes + kDraftBytes},
+         source, work, places, result);
+}
+
+/// The work of a product with this shape.
+template <class Shape>
+WgmmaWork work_of(const GemmProblem& gemm) {
+  return {.tiles_m = ceil_div(gemm.M, Shape::M),
+          .tiles_n = ceil_div(gemm.N, Shape::N),
+          .splits = 1,
+          .steps = ceil_div(gemm.K, kHalfStep),
+          .map = gemm.map};
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
+  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
+  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
+  return body(Narrow{});
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return tile_map::why_no_whole_tiles({.map = gemm.map,
+                                         .tiles_m = ceil_div(gemm.M, Shape::M),
+                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
+  });
+}
+
+/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
+bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
+
+template <class Shape, class T>
+void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
+  const T *a = arrays.a, *b = arrays.b;
+  T* c = arrays.c;
+  const WgmmaWork work = work_of<Shape>(gemm);
+  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b) || !begin_at_16_bytes(c, c)) {
+    const bool pairs = reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm);
+    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work,
+                           PlainResult<Shape, T>{{c, gemm.M, gemm.N, pairs}});
+    return;
+  }
+  const TiledHalves<Shape> source = {
+      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
+      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
+  const BoxedResult<Shape, T> result = {
+      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {64, 64}}, c)};
+  launch_wgmma<Shape, T>(source, work, result);
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  with_half_type(gemm, [&]<class T>(T) {
+    with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
+                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
+                columns_in_pairs(gemm) ? ", columns in pairs" : "");
+  });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> wgmma_registers = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm
