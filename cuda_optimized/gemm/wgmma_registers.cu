@@ -25,7 +25,7 @@
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16
 /// @expect blocks 8, one an SM of the emulated device, for 5 * 2 tiles
 /// @expect bytes_per_lane.shared.store 4, as before
-/// @expect barriers_per_block 1, named barriers are not counted
+/// @expect requests.shared.async 10 * 1 * (1 + 1) = 20, as before
 /// **Costs.** 96 idle threads. A GPU without `setmaxnreg` has no wgmma either. Declined: as before.
 /// **Try.** Leave out the shuffle and compile: what takes the place of the uniform registers?
 #include "core/cuda/device_attribute.hpp"
@@ -62,9 +62,8 @@ struct Factor {
   std::uint32_t low, high;  ///< the descriptor of its beginning
 
   /// By its descriptor.
-  __device__ explicit Factor(std::uint64_t descriptor)
-      : low(static_cast<std::uint32_t>(descriptor)),
-        high(static_cast<std::uint32_t>(descriptor >> 32)) {}
+  __device__ explicit Factor(std::uint64_t all)
+      : low(static_cast<std::uint32_t>(all)), high(static_cast<std::uint32_t>(all >> 32)) {}
   /// Describes the part that begins so many bytes further.
   __device__ std::uint64_t at(int bytes) const {
     return std::uint64_t{high} << 32 | (low + static_cast<std::uint32_t>(bytes / 16));
@@ -164,8 +163,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
 
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
 
-  // The same for the whole warp, which the compiler cannot know of thread / 128: what follows from
-  // it may live in registers that a warp has once.
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
