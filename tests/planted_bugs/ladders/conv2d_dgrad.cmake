@@ -10,6 +10,87 @@ planted_bug(division_for_modulo
   REPLACE [==[if (position < 0) return -1;]==]
   TEACHES "with a stride, most pixels have no output at most taps")
 
+planted_bug(filter_not_turned_round
+  RUNG cuda_optimized/conv2d_dgrad/depthwise
+  FIND [==[const int from = j + kOdd - s + kBefore * kStride;]==]
+  REPLACE [==[const int from = j + kOdd - (kTaps - 1 - s) + kBefore * kStride;]==]
+  TEACHES "the gradient of a cross-correlation is a convolution; symmetric filters hide it")
+
+planted_bug(residue_of_a_row_forgotten
+  RUNG cuda_optimized/conv2d_dgrad/depthwise
+  FIND [==[const int r = kStride * t + position % kStride;]==]
+  REPLACE [==[const int r = kStride * t;]==]
+  TEACHES "with stride 2, rows of dx take turns: even positions have the taps 0 and 2, odd ones tap 1")
+
+planted_bug(one_behind_the_last_column
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm
+  FIND [==[const bool inside = p >= 0 && p < conv.P && q >= 0 && q < conv.Q;]==]
+  REPLACE [==[const bool inside = p >= 0 && p < conv.P && q >= 0 && q <= conv.Q;]==]
+  TEACHES "what lies behind the last column is the next row's first: a number like any other")
+
+planted_bug(parts_one_on_top_of_the_other
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_split_k
+  FILE cuda_optimized/conv2d_dgrad/class_parts.cuh
+  FIND [==[return split * part + channel * row + (h * classes_w + w) * pitch;]==]
+  REPLACE [==[return split * pitch + channel * row + (h * classes_w + w) * pitch;]==]
+  TEACHES "blocks that share a tile must not share what they write")
+
+planted_bug(stage_read_before_its_copies_landed
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
+  FIND [==[ptx::cp_async_wait_group<Tile::kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<Tile::kStages - 1>();]==]
+  TEACHES "one group too few is waited for: on a GPU the copies are mostly there, and sometimes not")
+
+planted_bug(empty_groups_not_counted
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
+  FIND [==[      ++next;
+    }
+    ptx::cp_async_commit_group();]==]
+  REPLACE [==[      ++next;
+      ptx::cp_async_commit_group();
+    }]==]
+  TEACHES "at the end of a sum nothing is copied any more, but the groups must be counted on")
+
+planted_bug(padding_of_the_tap_before
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_few_channels
+  FILE cuda_optimized/conv2d/gather_taps.cuh
+  FIND [==[inside_[i] = inside;]==]
+  REPLACE [==[inside_[i] = r_ + s_ == 0 ? inside : inside_[i];]==]
+  TEACHES "what is hoisted out of the loop must be found anew where it changes")
+
+planted_bug(class_of_the_first_tap_only
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm
+  FILE cuda_optimized/conv2d_dgrad/residue_classes.cuh
+  FIND [==[tap_step = stride / common;]==]
+  REPLACE [==[tap_step = stride;]==]
+  TEACHES "stride and dilation with a common factor: every second tap of a class would be missed")
+
+planted_bug(classes_share_packed_weights
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async
+  FIND [==[next_packed += product.packed_floats();]==]
+  REPLACE [==[next_packed += 0;]==]
+  TEACHES "each residue class has weights of its own")
+
+planted_bug(rows_past_the_end_walk_back_in
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d/gathered_copies.cuh
+  FIND [==[Row row{0, product.tap.h < 0 ? -1 : product.H, product.tap.w < 0 ? -1 : product.W};]==]
+  REPLACE [==[Row row{0, product.H, product.W};]==]
+  TEACHES "below the image is outside, until taps walk upwards; their results are thrown away, but the loads are real")
+
+planted_bug(turned_weights_left_as_they_are
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FIND [==[launch_transpose<gemm::Rounding::to_tf32>(]==]
+  REPLACE [==[launch_transpose<gemm::Rounding::none>(]==]
+  TEACHES "the same for the input gradient")
+
+planted_bug(taps_of_a_class_too_far_apart
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
+  FILE cuda_optimized/conv2d_dgrad/gathered_classes.cuh
+  FIND [==[found.tap_step = stride / gcd;]==]
+  REPLACE [==[found.tap_step = stride;]==]
+  TEACHES "stride and dilation with a common divisor: nobody's default")
+
 planted_bug(padding_of_the_forward_pass
   RUNG cuda_optimized/conv2d_dgrad/winograd_4x4
   WITH cuda_optimized/conv2d/winograd_4x4.cu
