@@ -5,34 +5,33 @@
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
 /// **The idea.** The 16 products of a block of 64 filters x 32 tiles are small enough for one SM:
-/// 64 * 32 * 16 sums are 128 registers of 256 threads. So a block transforms what it reads of x on
+/// 64 * 32 * 16 sums are 64 registers of 512 threads. So a block transforms what it reads of x on
 /// the way to shared memory, multiplies, and transforms its sums back before it stores y. Neither V
 /// nor M is written anywhere (Lavin and Gray, 2016; Yan, Wang and Chu, "Optimizing batched Winograd
 /// convolution on GPUs", 2020; openCNN by Castro and others has the same block).
 ///
-///     4 channels a step:   x -> registers -> B^T d B -> V [16][4][32]  |  8 warps, each
-///                          U, transformed before ----> U [16][4][64]  |  2 frequencies
-///     at the end           128 sums a thread -> shared memory, 16 filters at a time -> A^T m A ->
-///     y
+///     8 channels a step:   x -> registers -> B^T d B -> V [16][8][32]  |  16 warps, each
+///                          U, transformed before ----> U [16][8][64]  |  a frequency
+///     at the end           64 sums a thread -> shared memory, 16 filters at a time -> A^T m A -> y
 ///
 /// While a step is multiplied, the next one's U is copied and its x lies in registers: raw numbers,
 /// transformed only when they are stored. Half a window's rows of V come from three rows of x, so
-/// that 256 threads share the 128 windows of a step.
+/// that 512 threads share the 256 windows of a step.
 ///
 /// **Expect.** A thread loads 16 numbers for 64 multiply-adds, as in implicit_gemm_cp_async, of
 /// which an output needs 4 C / G instead of 9: at 70 % of the multiply-adds' peak, 72 us for B4
 /// (32x64x56x56, 64 filters) and for B6, 577 for B9. B7's images of 7 x 7 fill half of a block's 4
 /// x 8 tiles: 130. B10 is arithmetic alone, and 4 products are more than F(4x4)'s 2.25: 2300.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
-/// @expect loads_per_output.workspace 16 * 16 * 64 / 4 * 2 / 16384 = 0.5, U in vectors, for 2
-/// blocks
+/// @expect loads_per_output.workspace 16 * 16 * 64 / 4 * 2 / 16384 = 0.5, U in fours, for 2 blocks
 /// @expect launches 2, U and the rest
 /// @expect lanes_per_output.workspace.store 16 * 16 * 64 / 16384 = 1, U alone
 /// @expect bytes_per_lane.workspace.async 16
-/// **Costs.** One block an SM: 8 warps hide what they can. Blocks of 8 x 16 outputs of one image,
-/// and of 64 filters: smaller images and fewer filters leave parts of them idle. Rounding and what
-/// is declined as winograd_2x2.
-/// **Try.** Take 8 channels a step. What does shared memory hold then, and who transforms V?
+/// **Costs.** One block an SM: its 16 warps wait for each other every 8 channels. Blocks of 8 x 16
+/// outputs of one image, and of 64 filters: smaller images and fewer filters leave parts of them
+/// idle. Rounding and what is declined as winograd_2x2.
+/// **Try.** Take 256 threads, each with the sums of two frequencies: as many loads for as many
+/// multiply-adds, and twice the registers. What has a scheduler left to do while a warp waits?
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/winograd_plan.cuh"
@@ -42,10 +41,10 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 using W = Winograd2;
-constexpr int kThreads = 256, kFrequencies = 16;
+constexpr int kThreads = 512, kFrequencies = 16;
 constexpr int kFilters = 64, kTilesDown = 4, kTilesAcross = 8;  ///< Of a block.
 constexpr int kTiles = kTilesDown * kTilesAcross;               ///< One for each lane of a warp.
-constexpr int kChannels = 4;                                    ///< Of a step.
+constexpr int kChannels = 8;                                    ///< Of a step.
 constexpr int kFloatsU = kFrequencies * kChannels * kFilters;   ///< Of a step.
 constexpr int kFloatsV = kFrequencies * kChannels * kTiles;     ///< Likewise.
 /// Sums change hands 16 filters at a time. Rows of 32 tiles are 40 apart: those of two filters that
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Half of the windows' rows of V, for a tile and every fourth channel of a thread.
+/// Half of the windows' rows of V, for a tile and every eighth channel of a thread.
 class Windows {
  public:
   /// @param c0 the group's first channel
@@ -149,11 +148,11 @@ class Windows {
 };
 
 /// x [N][C][H][W], u as above, bias [K] or null, y [N][K][P][Q].
-/// Grid: for each image and block of tiles, those of filters; block 256.
+/// Grid: for each image and block of tiles, those of filters; block 512.
 __global__ void __launch_bounds__(kThreads, 1)
     conv2d_winograd_fused(Conv2dProblem conv, const float* x, const float* u, const float* bias,
                           float* y) {
-  __shared__ __align__(16) float shared[kSharedFloats];
+  float* const shared = dynamic_shared<float>();
   float* const u_tiles = shared;                 // [stage][frequency][channel][filter]
   float* const v_tiles = shared + 2 * kFloatsU;  // [stage][frequency][channel][tile]
 
@@ -179,10 +178,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     ptx::cp_async_commit_group();
   };
 
-  // A warp has two frequencies, and a lane 8 x 8 sums of each: fours of filters 32 apart, fours of
-  // tiles 16 apart.
+  // A warp has a frequency, and a lane 8 x 8 sums of it: fours of filters 32 apart, fours of tiles
+  // 16 apart.
   const int lane_m = lane / 4 * 4, lane_n = lane % 4 * 4;
-  float sums[2][8][8] = {};
+  float sums[8][8] = {};
   copy_u(0);
   windows.load();
   for (int step = 0; step < plan.steps; ++step) {
@@ -196,25 +195,22 @@ __global__ void __launch_bounds__(kThreads, 1)
       copy_u(1 - stage);
       windows.load();
     }
+    const float* u_f = u_tiles + stage * kFloatsU + warp * kChannels * kFilters;
+    const float* v_f = v_tiles + stage * kFloatsV + warp * kChannels * kTiles;
+#pragma unroll 1  // operands of more would take more than 128 registers
+    for (int c = 0; c < kChannels; ++c) {
+      float a[8], b[8];
 #pragma unroll
-    for (int f = 0; f < 2; ++f) {
-      const float* u_f = u_tiles + stage * kFloatsU + (warp * 2 + f) * kChannels * kFilters;
-      const float* v_f = v_tiles + stage * kFloatsV + (warp * 2 + f) * kChannels * kTiles;
+      for (int i = 0; i < 2; ++i) {
+        *reinterpret_cast<float4*>(a + 4 * i) =
+            *reinterpret_cast<const float4*>(u_f + c * kFilters + lane_m + 32 * i);
+        *reinterpret_cast<float4*>(b + 4 * i) =
+            *reinterpret_cast<const float4*>(v_f + c * kTiles + lane_n + 16 * i);
+      }
 #pragma unroll
-      for (int c = 0; c < kChannels; ++c) {
-        float a[8], b[8];
+      for (int i = 0; i < 8; ++i) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          *reinterpret_cast<float4*>(a + 4 * i) =
-              *reinterpret_cast<const float4*>(u_f + c * kFilters + lane_m + 32 * i);
-          *reinterpret_cast<float4*>(b + 4 * i) =
-              *reinterpret_cast<const float4*>(v_f + c * kTiles + lane_n + 16 * i);
-        }
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-#pragma unroll
-          for (int j = 0; j < 8; ++j) sums[f][i][j] += a[i] * b[j];
-        }
+        for (int j = 0; j < 8; ++j) sums[i][j] += a[i] * b[j];
       }
     }
   }
@@ -224,38 +220,32 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (int part = 0; part < 4; ++part) {  // two filters of each lane: 16 of the block
     __syncthreads();                      // separates the loads before from these stores
 #pragma unroll
-    for (int f = 0; f < 2; ++f) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float* to = shared + ((warp * 2 + f) * kFiltersOut + lane / 4 * 2 + i) * kPitchOut + lane_n;
-        const float* from = sums[f][part * 2 + i];
-        *reinterpret_cast<float4*>(to) = {from[0], from[1], from[2], from[3]};
-        *reinterpret_cast<float4*>(to + 16) = {from[4], from[5], from[6], from[7]};
-      }
+    for (int i = 0; i < 2; ++i) {
+      float* to = shared + (warp * kFiltersOut + lane / 4 * 2 + i) * kPitchOut + lane_n;
+      const float* from = sums[part * 2 + i];
+      *reinterpret_cast<float4*>(to) = {from[0], from[1], from[2], from[3]};
+      *reinterpret_cast<float4*>(to + 16) = {from[4], from[5], from[6], from[7]};
     }
-    __syncthreads();  // separates these stores from the loads below
+    __syncthreads();                                  // separates these stores from the loads below
+    static_assert(kFiltersOut * kTiles == kThreads);  // a warp has a filter, a lane a tile
+    float m[W::kN][W::kN];
 #pragma unroll
-    for (int e = 0; e < kFiltersOut * kTiles / kThreads; ++e) {
-      const int slot = warp + e * (kThreads / 32);  // a warp has a filter, a lane a tile
-      float m[W::kN][W::kN];
+    for (int f = 0; f < kFrequencies; ++f)
+      m[f / W::kN][f % W::kN] = shared[(f * kFiltersOut + warp) * kPitchOut + lane];
+    both_ways(m, W::kM, [](float(&line)[W::kN]) { W::times_a(line); });
+    // Row 2 i + j of a part holds the lanes' filter 2 part + j: the fours of lane row i.
+    const int filter = m0 + part / 2 * 32 + warp / 2 * 4 + part % 2 * 2 + warp % 2;
+    if (filter >= group_k) continue;  // all of a warp, or none
+    const int k = group * group_k + filter;
+    const float bias_k = bias ? bias[k] : 0.0f;
+    const int p = p0 + lane / kTilesAcross * W::kM, q = q0 + lane % kTilesAcross * W::kM;
+    float* const to = y + ((std::int64_t{n} * conv.K + k) * conv.P + p) * conv.Q + q;
 #pragma unroll
-      for (int f = 0; f < kFrequencies; ++f)
-        m[f / W::kN][f % W::kN] = shared[(f * kFiltersOut + slot) * kPitchOut + lane];
-      both_ways(m, W::kM, [](float(&line)[W::kN]) { W::times_a(line); });
-      // Slot 2 i + j of a part holds the lanes' filter 2 part + j: the fours of lane row i.
-      const int filter = m0 + part / 2 * 32 + slot / 2 * 4 + part % 2 * 2 + slot % 2;
-      if (filter >= group_k) continue;
-      const int k = group * group_k + filter;
-      const float bias_k = bias ? bias[k] : 0.0f;
-      const int p = p0 + lane / kTilesAcross * W::kM, q = q0 + lane % kTilesAcross * W::kM;
-      float* const to = y + ((std::int64_t{n} * conv.K + k) * conv.P + p) * conv.Q + q;
+    for (int i = 0; i < W::kM; ++i) {
 #pragma unroll
-      for (int i = 0; i < W::kM; ++i) {
-#pragma unroll
-        for (int j = 0; j < W::kM; ++j) {
-          if (p + i < conv.P && q + j < conv.Q)
-            to[std::int64_t{i} * conv.Q + j] = activated(conv.activation, m[i][j] + bias_k);
-        }
+      for (int j = 0; j < W::kM; ++j) {
+        if (p + i < conv.P && q + j < conv.Q)
+          to[std::int64_t{i} * conv.Q + j] = activated(conv.activation, m[i][j] + bias_k);
       }
     }
   }
@@ -289,8 +279,9 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   if (conv.N == 0) return;
   launch(conv2d_winograd_fused_weights, {blocks_for(steps, 1, kMaxGridX - 1), kThreads}, conv,
          arrays.weights, u);
-  launch(conv2d_winograd_fused, {dim3(static_cast<unsigned>(blocks_of(conv))), kThreads}, conv,
-         arrays.x, u, arrays.bias, arrays.y);
+  launch(conv2d_winograd_fused,
+         {dim3(static_cast<unsigned>(blocks_of(conv))), kThreads, kSharedFloats * sizeof(float)},
+         conv, arrays.x, u, arrays.bias, arrays.y);
 }
 
 }  // namespace
