@@ -64,8 +64,7 @@ auto with_shape(WinogradShape shape, const Body& body) {
   }
 }
 
-/// weights [K][C/groups][3][3], or turned, u [frequency][group][k][m]. Grid of any size along x
-/// (m), y (k).
+/// weights in that order, u [frequency][group][k][m]. Grid of any size along x (m), y (k).
 __global__ void __launch_bounds__(kThreads)
     conv2d_winograd_4x4_weights(int group_k, int group_c, WinogradProduct product,
                                 const float* weights, WeightsOrder order, float* u) {
@@ -77,9 +76,8 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t group = gk / product.k, k = gk % product.k;
     float g[9] = {};
     if (m < group_k && k < group_c) {
-      const std::int64_t filter =
-          turned ? (group * group_c + k) * group_k + m : (group * group_k + m) * group_c + k;
-      const float* from = weights + filter * 9;
+      const float* from = weights + 9 * (turned ? (group * group_c + k) * group_k + m
+                                                : (group * group_k + m) * group_c + k);
 #pragma unroll
       for (int i = 0; i < 9; ++i) g[i] = from[turned ? 8 - i : i];
     }
