@@ -6,13 +6,14 @@
 ///
 /// **The idea.** That of im2col_gemm_chunks, for the same reason: what one kernel writes, the next
 /// one reads, and a cache that still holds it saves both ways. V and M of some tiles are made,
-/// multiplied and used up in 24 MB, half of an H200's L2 cache; then those of the next tiles, in
-/// the same place. U is made once, and stays.
+/// multiplied and used up in 48 MB, as much as an H200's L2 cache; then those of the next tiles, in
+/// the same place. Half of that is V, which is used up while M is made: fewer tiles would be surer
+/// to stay, but are products too small for all SMs. U is made once, and stays.
 ///
-///     B4: 6272 tiles, 116 MB of V and M         24 MB of it at a time: 1280 tiles
+///     B4: 6272 tiles, 116 MB of V and M         48 MB of it at a time: 2688 tiles
 ///
-///       V [ |1280| 1280 | ... | ]     x -> V -> M -> y, tiles    0 ... 1279     U
-///                                     x -> V -> M -> y, tiles 1280 ... 2559     |  the same 24 MB
+///       V [ |2688| 2688 |896]     x -> V -> M -> y, tiles    0 ... 2687     U
+///                                 x -> V -> M -> y, tiles 2688 ... 5375     |  the same 48 MB
 ///
 /// **Expect.** DRAM has x, y and U left: 52 MB for B4 (32x64x56x56, 64 filters), 12 us instead of
 /// 68 us, and the L2 cache's bytes, at some 5.5 TB/s 49 us; with the products, which do not overlap
@@ -22,9 +23,9 @@
 /// @expect launches 1 + 3 = 4, one chunk: as winograd_4x4
 /// @expect bytes_per_lane.workspace.async 16
 /// @expect loads_per_output.x 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
-/// **Costs.** Three launches a chunk, 5 chunks for B4 and 39 for B9, and at the end of each the SMs
+/// **Costs.** Three launches a chunk, 3 chunks for B4 and 19 for B9, and at the end of each the SMs
 /// run empty. Otherwise as winograd_4x4.
-/// **Try.** Give it 6, 48 and 96 MB. At which size is B4 fastest, and what does B9 say?
+/// **Try.** Give it 12, 24 and 96 MB. At which size is B4 fastest, and what does B9 say?
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/winograd_4x4.cuh"
@@ -34,7 +35,7 @@ namespace {
 
 constexpr int kM = 4;  ///< Outputs of a tile along each axis.
 /// V and M at a time. An H200 keeps 50 MB in L2, in two halves.
-constexpr std::int64_t kChunkBytes = std::int64_t{24} << 20;
+constexpr std::int64_t kChunkBytes = std::int64_t{48} << 20;
 /// Tests lower max_strided_blocks, which means a small GPU here: with so many bytes a block, small
 /// problems go in pieces, too.
 constexpr std::int64_t kChunkBytesPerBlock = 64 << 10;
