@@ -12,12 +12,15 @@ def convolutions(first, last):
 
 CUBES = ["cube-2048", "cube-4096", "cube-8192"]
 COLUMNS = ["B3", "B4", "B9", "B10"]
+SAVED = ["B4", "B6", "B7", "B9", "B10"]  # filters of 3 x 3, stride 1
 # Which fastest rung is held against which fastest library, by title: the ladder and its problems, the precision that is
 # allowed, and where these do not say it all:
 # layout: of both; otherwise any, of each on its own.
 # part: the work of the library's limits with that ending, or of the limit of that name.
 # only, without: a pattern of the rungs' names.
 # clock: "host", for both sides' time on the host's clock.
+# saving: True, for rungs that save multiplications, beside all that the library has; otherwise plain arithmetic on both
+# sides.
 # BACKWARD has the sum of both gradients' rungs beside one call that makes both.
 CONTESTS = {
     "Direct convolution, fp32": dict(ladder="conv2d", problems=convolutions(1, 2), dtype="fp32"),
@@ -29,6 +32,8 @@ CONTESTS = {
     "Matrix product, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
     "Matrix product, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
     "Convolution, fp32": dict(ladder="conv2d", problems=convolutions(3, 11), dtype="fp32"),
+    "Convolution, fp32, fewer multiplications": dict(ladder="conv2d", problems=SAVED, dtype="fp32", saving=True),
+    "Input gradient, fp32, fewer multiplications": dict(ladder="conv2d_dgrad", problems=SAVED, dtype="fp32", saving=True),
     "Input gradient, fp32": dict(ladder="conv2d_dgrad", problems=convolutions(3, 10), dtype="fp32"),
     "Weight gradient, fp32": dict(
         ladder="conv2d_wgrad", problems=convolutions(3, 10), dtype="fp32", part=", dw alone"
@@ -43,6 +48,8 @@ CONTESTS = {
         ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="tf32", part=", dw alone"
     ),
     "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
+    "Matrix product, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
+    "Matrix product, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),
 }
 
 
@@ -76,14 +83,14 @@ BACKWARD = {
 }
 
 
-def opponent(rows, part, clock):
-    """(microseconds, name, layout) of the fastest in plain arithmetic, for the whole work or a part of it."""
+def opponent(rows, part, clock, saving):
+    """(microseconds, name, layout) of the fastest, for the whole work or a part of it."""
     times = []
     for row in rows:
         others = {name: us for name, us in row["baselines"].items() if name.endswith(HOST) == (clock == "host")}
         if part:
             others = {name.removesuffix(part) or name: us for name, us in row["limits"].items() if name.endswith(part)}
-        times += [(us, name, row["layout"]) for name, us in others.items() if not saves_multiplications(name)]
+        times += [(us, name, row["layout"]) for name, us in others.items() if saving or not saves_multiplications(name)]
     return min(times, default=None)
 
 
@@ -126,7 +133,7 @@ def backward_contest(run, link, problems, dtype):
     return lines, ratios
 
 
-def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^", clock="gpu"):
+def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^", clock="gpu", saving=False):
     """The lines of a table, and how many times as long the library takes, by problem."""
     lines = [
         "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
@@ -139,6 +146,7 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
             row
             for row in rows
             if row["dtype"] in allowed(dtype) and re.search(only, row["rung"]) and not re.search(without, row["rung"])
+            and saves_multiplications(row["rung"]) == saving
         ]
         if not mine:
             lines.append(f"| {problem} | none | | | | | |")
@@ -147,7 +155,7 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
         best = min(mine, key=lambda row: row[kind])
         line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best[kind])}"
         line += f" | {best['tflops']:.1f}" if best["tflops"] else " |"
-        other = opponent([row for row in rows if row["dtype"] == dtype], part, clock)
+        other = opponent([row for row in rows if row["dtype"] == dtype], part, clock, saving)
         if other:
             us, name, at = other
             ratios[problem] = us / best[kind]
@@ -159,7 +167,7 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
 
 
 def contests(run, link):
-    """For each of CONTESTS, the fastest rung beside the fastest library in plain arithmetic, L2 warm; first what comes
+    """For each of CONTESTS, the fastest rung beside the fastest library of its kind, L2 warm; first what comes
     out on the whole."""
     summary = [
         "| | problems | library's time / ours, geometric mean | least | most |",

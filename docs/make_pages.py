@@ -131,7 +131,7 @@ class Pages:
 
         lines += ["# The fastest rung beside the fastest library {#benchmark_contests}", ""]
         lines += [
-            "Plain arithmetic on both sides, L2 warm. The library's time is that of its fastest algorithm or engine, in any"
+            "Plain arithmetic on both sides unless a title says fewer multiplications, L2 warm. The library's time is that of its fastest algorithm or engine, in any"
             " layout unless the title names one. More than 1 in the last column: the rung is faster. Where TF32 is allowed, a"
             " rung in fp32 may be the fastest, too.",
             "",
