@@ -2,11 +2,13 @@
 """Makes the pages on which a kernel can be watched (docs/watch.md): what the microscope has seen, played step by step.
 
     make_players.py --build BUILD --out DIR [NAME...]
+    make_players.py --trace TRACE.json > PAGE.html
 
 Each player of docs/players/players.json becomes DIR/NAME.html, one file that needs nothing else: its rung is compiled
 for the microscope in BUILD, traced on a small problem (`convladder inspect --trace`), and put on a page with its
 source, pictures of its arrays for readers without a script, and docs/players/player.js, which plays the trace. A player
 with a `bug` is that of a copy in which tests/planted_bugs plants it, one with a `change` of a copy changed so.
+The second form plays any trace, of a file of one's own, say.
 """
 import argparse
 import functools
@@ -243,11 +245,16 @@ KEY = (("read", "read"), ("flying", "on its way"), ("written", "written"), ("gro
 
 
 def page_of(player, trace, texts, others):
+    """@param others by name, on a site that has them all; None: the page stands for itself"""
     page = kept(trace, player, texts)
     key = "".join(f'<li><svg width="10" height="10" viewBox="-1 -1 9 9"><path class="{kind}" d="M0 0h7v7h-7z"/></svg>{what}</li>' for kind, what in KEY)
     arrays = "".join(f"<figure>{array_picture(array, name)}{caption(name, array)}</figure>" for name, array in page["arrays"].items())
     races = "".join(f'<p class="bad">{html.escape(race)}</p>' for race in trace["races"][:3])
-    beside = "".join(f' <a href="{name}.html">{html.escape(others[name]["title"])}</a>.' for name in player.get("beside", []))
+    home, links = "", ""
+    if others is not None:
+        home = '<p><a href="../watch.html">Kernels that can be watched</a></p>\n'
+        beside = "".join(f' <a href="{name}.html">{html.escape(others[name]["title"])}</a>.' for name in player.get("beside", []))
+        links = f' <a href="../{rung_page_name(player["rung"])}">The rung\'s page</a>.' + (" Beside it:" + beside if beside else "")
     problem = f"{html.escape(trace['problem'])}; recorded by the microscope from <code>{html.escape(player['rung'])}</code>"
     changed = "; " + html.escape(player["changed"]) if "changed" in player else ""
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in player["watch"])
@@ -258,9 +265,8 @@ def page_of(player, trace, texts, others):
 <title>{html.escape(player['title'])}</title>
 <style>
 {(FOLDER / "player.css").read_text()}</style></head><body>
-<p><a href="../watch.html">Kernels that can be watched</a></p>
-<h1>{html.escape(player['title'])}</h1>
-<p>{problem}{changed}. <a href="../{rung_page_name(player['rung'])}">The rung's page</a>.{" Beside it:" + beside if beside else ""}</p>
+{home}<h1>{html.escape(player['title'])}</h1>
+<p>{problem}{changed}.{links}</p>
 {words}{races}
 <section id="player" hidden>
 <div class="controls"><button id="back" aria-label="one step back">back</button><button id="next" aria-label="one step on">step</button><button id="play">play</button>
@@ -283,6 +289,13 @@ def page_of(player, trace, texts, others):
 """
 
 
+def own_page(trace):
+    """Of a trace alone, whose files lie where it says."""
+    files = {line["file"] for kernel in trace["kernels"] for line in kernel["lines"] if line["file"]}
+    texts = {file: (ROOT / file).read_text() for file in sorted(files) if (ROOT / file).is_file()}
+    return page_of({"title": trace["source"], "rung": trace["rung"], "watch": []}, trace, texts, None)
+
+
 def rung_page_name(rung):
     """As Doxygen names the page rung_..."""
     return "rung_" + re.sub(r"\W", "_", rung) + ".html"
@@ -294,11 +307,17 @@ def read_players():
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="make_players.py --build BUILD --out DIR [NAME...]")
-    parser.add_argument("--build", required=True, type=pathlib.Path)
-    parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser = argparse.ArgumentParser(usage="make_players.py (--build BUILD --out DIR [NAME...] | --trace TRACE.json)")
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--trace", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    if arguments.trace:
+        print(own_page(json.loads(arguments.trace.read_text())), end="")
+        return
+    if not arguments.build or not arguments.out:
+        parser.error("--build and --out, or --trace")
     players = read_players()
     rungs = {rung["rung"]: rung for rung in extract.table_of(arguments.build)}
     arguments.out.mkdir(parents=True, exist_ok=True)

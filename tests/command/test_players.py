@@ -120,6 +120,12 @@ class Players(unittest.TestCase):
             self.assertGreaterEqual(min(landed), min(issued))
             self.assertGreater(max(landed), max(issued))
 
+    def test_a_trace_of_ones_own_is_a_page(self):
+        trace, _, _ = self.page("tiled")
+        tags = Tags(make_players.own_page(trace))
+        self.assertEqual([tags.fetched, tags.links, tags.open], [[], [], []])
+        self.assertIn("timeline", tags.identifiers)
+
     def test_a_mistake_is_seen(self):
         trace, text, _ = self.page("gemm_skipped")
         self.assertFalse(trace["agrees"])
