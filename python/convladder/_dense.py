@@ -73,12 +73,16 @@ def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
 
 
 @operation
-def gemm(a, b, *, map="row_major", precision="fp32"):  # `map`: as everywhere in the project
-    """c = a b of matrices [M][K] and [K][N]. `map`: which block computes which tile; the result is the same."""
+def gemm(a, b, *, map="row_major", dtype="float32", precision="fp32"):  # `map`: as everywhere in the project
+    """c = a b of matrices [M][K] and [K][N]. `map`: which block computes which tile; the result is the same.
+
+    dtype: "float32", "float16" or "bfloat16": a and b are rounded to it, and so is c; sums are float32.
+    """
     a, b = contiguous("a", a, (2,)), contiguous("b", b, (2,))
     if a.shape[1] != b.shape[0]:
         raise _core.BadInput(f"b = {b.shape[0]} rows: a has {a.shape[1]} columns")
-    problem = _core.gemm_problem(M=a.shape[0], N=b.shape[1], K=a.shape[1], map=map, precision=precision)
+    problem = _core.gemm_problem(M=a.shape[0], N=b.shape[1], K=a.shape[1], map=map, dtype=dtype,
+                                 precision=precision)
     return Call("gemm", problem, {"a": a, "b": b}, ("c",))
 
 

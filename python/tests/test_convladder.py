@@ -102,6 +102,9 @@ class Dense(unittest.TestCase):
     def test_gemm_is_numpys(self, M, N, K, where):
         a, b = whole_numbers((M, K), 1), whole_numbers((K, N), 2)
         numpy.testing.assert_array_equal(convladder.gemm(a, b, where=where), a @ b)
+        half = convladder.gemm(a, b, dtype="float16", where=where)
+        self.assertEqual(half.dtype, numpy.float16)
+        numpy.testing.assert_array_equal(half, (a @ b).astype(numpy.float16))
 
     @given(st.sampled_from(["row_major", "identity8", "grouped", "hilbert", "stream_k"]), st.integers(1, 9),
            st.integers(1, 9), st.integers(1, 4))
