@@ -100,18 +100,24 @@ def compact_block(block):
     return {**{key: block[key] for key in ("kernel", "launch", "block", "landings")}, "intervals": intervals, "patterns": list(patterns)}
 
 
-def bytes_of(trace, array, of_kernels):
-    """The distinct bytes of an array at which requests of the trace begin."""
+def starts_of(lanes, way):
+    """Where each active lane of a request goes. @param way as in a trace: the first byte and a stride, or all bytes"""
+    if isinstance(way[0], list):
+        return way[0]
+    active = [lane for lane in range(32) if lanes >> lane & 1]
+    return [way[0] + way[1] * (lane - active[0]) for lane in active]
+
+
+def bytes_of(trace, array, step):
+    """Every `step`th byte of what requests of the trace ask for of an array."""
     found = set()
     for block in trace["blocks"]:
         lines = trace["kernels"][block["kernel"]]["lines"]
         for _, _, line, lanes, *way in block["requests"]:
             if lines[line]["array"] != array:
                 continue
-            active = [lane for lane in range(32) if lanes >> lane & 1]
-            starts = way[0] if isinstance(way[0], list) else [way[0] + way[1] * (lane - active[0]) for lane in active]
-            for start in starts:
-                found.update(range(start, start + lines[line]["width"], of_kernels))
+            for start in starts_of(lanes, way):
+                found.update(range(start, start + lines[line]["width"], step))
     return found
 
 
@@ -209,8 +215,7 @@ def frames(trace, page):
     """Still pictures of the block that is shown first: what was read and written up to some of its barriers."""
     block = page["blocks"][page["begin"]]
     original = next(one for one in trace["blocks"] if (one["launch"], one["block"]) == (block["launch"], block["block"]))
-    ends = range(len(block["intervals"]))
-    ends = [end for end in ends if block["intervals"][end]]
+    ends = [end for end, requests in enumerate(block["intervals"]) if requests]
     chosen = ends if len(ends) <= MOST_FRAMES else [*ends[:2], ends[len(ends) // 2], ends[-1]]
     lines = page["kernels"][block["kernel"]]["lines"]
     parts = []
@@ -220,11 +225,9 @@ def frames(trace, page):
             of, array = lines[line], page["arrays"].get(lines[line]["array"])
             if interval > end or array is None:
                 continue
-            active = [lane for lane in range(32) if lanes >> lane & 1]
-            starts = way[0] if isinstance(way[0], list) else [way[0] + way[1] * (lane - active[0]) for lane in active]
             loads = of["op"] == "load" or (of["op"] == "async" and of["space"] == "global")
             cells = (read if loads else written).setdefault(of["array"], set())
-            for start in starts:
+            for start in starts_of(lanes, way):
                 cells.update(range(start // array["element"], (start + of["width"] - 1) // array["element"] + 1))
         pictures = []
         for name in sorted({*read, *written}):

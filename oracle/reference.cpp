@@ -19,8 +19,8 @@ std::int64_t headroom(const std::string& ladder, const Problem& problem) {
 std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
   constexpr std::int64_t kOnesAlone = (std::int64_t{1} << 24) - 3;  // float counts to 2^24
   const std::int64_t longest = longest_sum(ladder, problem), room = headroom(ladder, problem);
-  if (longest > kOnesAlone / room) return std::max(longest, room == 1 ? longest : kOnesAlone);
-  return longest * room;
+  if (room == 1 || longest <= kOnesAlone / room) return longest * room;
+  return std::max(longest, kOnesAlone);
 }
 
 Expected expected_of_winograd(const std::string& ladder, const Expected& expected,

@@ -107,11 +107,10 @@ def entry_of(rung, nvcc, nvdisasm):
     loop = max(loops, key=lambda loop: (products(loop), -len(loop)))
     if not loop:
         raise SystemExit(f"read_sass.py: {rung}: no loop that multiplies")
-    names = collections.Counter(name_of(instruction) for instruction in loop)
     kinds = collections.Counter(kind_of(name_of(instruction)) for instruction in loop)
     first = next(i for i, instruction in enumerate(loop) if products_of(name_of(instruction)))
     begin = max(0, min(first - EXCERPT // 2, len(loop) - EXCERPT))
-    return {"instructions": len(loop), "products": products(loop), "kinds": {kind: kinds[kind] for kind in [*KINDS, "other"]}, "names": dict(names.most_common(12)),
+    return {"instructions": len(loop), "products": products(loop), "kinds": {kind: kinds[kind] for kind in [*KINDS, "other"]},
             "excerpt": loop[begin:begin + EXCERPT]}
 
 

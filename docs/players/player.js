@@ -207,9 +207,8 @@ function draw() {
   const step = steps[position], {xOf, warps, high} = block.time;
   byId("cursor").setAttribute("d", `M${xOf(step).toFixed(1)} 0v${warps * high}`);
   for (const line of document.querySelectorAll(".here")) line.classList.remove("here");
-  for (const each of unit === "request" ? [step] : []) {
-    const line = byId(`line-${each.file}-${each.number}`);
-    if (!line) continue;
+  const line = unit === "request" ? byId(`line-${step.file}-${step.number}`) : null;
+  if (line) {
     line.classList.add("here");
     const box = line.closest(".source");
     box.scrollTop = line.offsetTop - box.clientHeight / 2;
