@@ -8,9 +8,11 @@ is looked at, which takes minutes: none may have a race or read what nobody wrot
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -201,6 +203,25 @@ class Inspect(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(what, done.stderr)
             self.assertFalse(file.exists())
+
+    def test_an_interrupted_look_leaves_nothing(self):
+        library = prepare.library_of(BUILD, self.rungs["cuda_naive/gemm/direct"], None)
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("seen.json", "seen.html", "seen.trace")]
+            files[0].write_text("of an earlier run")
+            options = [word for name, file in zip(("--json", "--html", "--trace"), files) for word in (name, file)]
+            command = [BUILD / "command/convladder", "inspect", "cuda_naive/gemm/direct",
+                       *"--m 256 --n 256 --k 256".split(), *options]
+            running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+                                       env={**os.environ, "CONVLADDER_INSPECTED": str(library), "TMPDIR": folder})
+            time.sleep(1)  # of several: it counts
+            self.assertIsNone(running.poll(), "it has ended before it could be interrupted")
+            running.send_signal(signal.SIGINT)
+            out, errors = running.communicate(timeout=20)
+            self.assertEqual([running.returncode, out], [130, ""])
+            self.assertIn("interrupted", errors)
+            self.assertEqual(files[0].read_text(), "of an earlier run")
+            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["seen.json"])
 
     def test_no_rung_has_a_race_or_depends_on_what_nobody_wrote(self):
         sample = ("cuda_optimized/gemm/tiled", "cuda_optimized/rulebook/hash_table", "cuda_optimized/conv2d/direct_float4")
