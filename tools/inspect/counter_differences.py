@@ -18,7 +18,9 @@ CAUSES = {
     "split": "the compiler makes several instructions of one access to a vector or a struct",
     "predicated": "a warp executes instructions in which none of its lanes takes part; the microscope counts those with a lane",
     "divergence": "lanes that took different ways meet again later than in the order of the source, or not at all",
-    "atomics with a result": "the profile has no requests of atomics whose result is used, though it has their sectors",
+    "moved": "what is written before a branch is done behind it, where only some warps come",
+    "grid barriers": "a barrier of the grid is an atomic addition of each block, which the microscope does not count",
+    "order of threads": "how often an atomic is asked for depends on which thread came first; so it does in the emulator",
     "tensor cores": "the profiler counts what wgmma reads of shared memory; the microscope checks it, and does not count",
     "unseen structs": "g++ does not tell of loads of a struct that is passed by value, nor of stores of one that a function returns",
     "turns of copies": "asynchronous copies take more turns in the profile than their places in shared memory need, by a"
