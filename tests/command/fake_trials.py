@@ -1,8 +1,8 @@
 """Trials without a build: what a submission would do stands in its own text.
 
 A line `// fake: F3.h2 differs` in a file says how a case of its rung ends; `F3.h2@reverse differs` in one order;
-`c1 loads_per_output.x=5` what is counted; `c1 race`; `no_build`, `illegal_cuda` of the whole file; `stop` ends the
-grader's process, `sleep 0.5` takes so long.
+`c1 loads_per_output.x=5` what is counted; `c1 race`; `no_build`, `illegal_cuda` of the whole file, which is run all the
+same; `stop` ends the grader's process, `sleep 0.5` takes so long.
 """
 import os
 import re
@@ -54,12 +54,12 @@ class Trials:
         names = [name for name in public if name.startswith("F")] + [
             f"{family}.h{rungs_first(self.assignment, rung) + i}" for family in hidden for i in range(1, HIDDEN + 1)]
         cases = {}
-        if build == "ok":
+        if build != "no_build":
             for name in names:
                 if wanted is None or name in wanted:
                     cases[name] = self.case(name, said, ".p" in name, "NOT_WRITTEN" in text)
         counted = {name: self.counted(name, said, "NOT_WRITTEN" in text) for name in public
-                   if name.startswith("c") and build == "ok" and (wanted is None or name in wanted)}
+                   if name.startswith("c") and build != "no_build" and (wanted is None or name in wanted)}
         return {"build": build, "message": said.get(build) or "", "cases": cases}, counted
 
     def case(self, name, said, public, unwritten):

@@ -62,7 +62,14 @@ class Marks(WithFolder):
                             (["F2.h1 differs"], 0), (["illegal_cuda calls printf"], 10), (["no_build expected ;"], 10),
                             (["all differs"], 10)):
             self.assertAlmostEqual(10 - self.scores(*lines)["robust"], lost, 1, lines)
-        self.assertIn("printf", self.marks("illegal_cuda calls printf")["robust"]["message"])
+
+    def test_what_nvcc_would_not_take_costs_robustness_alone(self):
+        given = self.marks("illegal_cuda calls printf")
+        self.assertIn("printf", given["robust"]["message"])
+        self.assertEqual({case["outcome"] for case in given["robust"]["cases"]}, {"illegal_cuda"})
+        self.assertEqual(marks.total(list(given.values())), (90, 100))
+        self.assertNotIn("printf", given["exact"]["message"])
+        self.assertAlmostEqual(self.scores("illegal_cuda calls printf", "F3.h1 differs")["exact"], 49.5)
 
     def test_an_order_that_is_wrong_costs_robustness_alone(self):
         given = self.scores("F2.h1@reverse differs")

@@ -13,7 +13,14 @@ class Refused(Exception):
 
 
 class IllegalCuda(Exception):
-    """A kernel does what no kernel can."""
+    """A kernel does what no kernel can.
+
+    `unseen`: it does so in code that is not the student's, whose loads and stores the microscope does not see.
+    """
+
+    def __init__(self, message, unseen=False):
+        super().__init__(message)
+        self.unseen = unseen
 
 
 # --- The text
@@ -217,6 +224,8 @@ DEVICE_LEAVES = re.compile(r"""
     (?:l|ll)?(?:round|rint)f?|f(?:abs|min|max|ma|mod|dim)f?|(?:sqrt|cbrt|exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|sin|cos|tan|
     asin|acos|atan|atan2|sinh|cosh|tanh|floor|ceil|trunc|round|rint|nearbyint|hypot|erf|erfc|ldexp|frexp|scalbn|copysign|remainder|
     modf|sincos|nextafter|ilogb|logb)f?|abs|labs|llabs|__\w*(?:div|mod)ti3""", re.VERBOSE)
+NO_LOADS = re.compile(r"""(?:operator\ (?:new|delete)(?:\[\])?\(.*|__cxa_\w+|std::__throw_\w+\(.*|malloc|free|abort|exit|(?:f?printf|puts|putchar))""",
+                      re.VERBOSE)  # outside of the student's object, and no way to read an array
 FRIENDLY = {"operator new": "new", "operator new[]": "new[]", "operator delete": "delete", "operator delete[]": "delete[]",
             "__cxa_throw": "throw", "__cxa_allocate_exception": "throw", "__cxa_guard_acquire": "a static variable",
             "puts": "printf", "putchar": "printf", "__printf_chk": "printf"}
@@ -259,14 +268,30 @@ def check_calls(listing, texts, demangle):
     calls = calls_of(listing)
     every = sorted(set(calls) | {name for called in calls.values() for name in called})
     names = dict(zip(every, demangle(every)))
-    kernels = kernels_in(texts)
-    for function in calls:
-        if short(names[function]).split("::")[-1] in kernels:
-            way = illegal_below(function, calls, names)
-            if way:
-                of_ours = way[-1] not in FRIENDLY.values() and not way[-1].startswith("std::") and "printf" not in way[-1]
-                named = way[0] if of_ours else way[-1]  # what leads to a host function of ours is one itself
-                raise IllegalCuda(f"{named}: {' calls '.join([short(names[function]), *way])}: no device function")
+    written = kernels_in(texts)
+    kernels = [function for function in calls if short(names[function]).split("::")[-1] in written]
+    for function in kernels:
+        way = illegal_below(function, calls, names)
+        if way:
+            of_ours = way[-1] not in FRIENDLY.values() and not way[-1].startswith("std::") and "printf" not in way[-1]
+            named = way[0] if of_ours else way[-1]  # what leads to a host function of ours is one itself
+            raise IllegalCuda(f"{named}: {' calls '.join([short(names[function]), *way])}: no device function",
+                              unseen=not all(NO_LOADS.fullmatch(names.get(leaf, leaf)) for leaf in illegal_leaves(kernels, calls, names)))
+
+
+def illegal_leaves(kernels, calls, names):
+    """All that is outside of the object and no device function, and that the kernels reach."""
+    waiting, seen, leaves = list(kernels), set(kernels), set()
+    while waiting:
+        for called in calls[waiting.pop()]:
+            called = called if called in calls else re.sub(r"([CD])2E", r"\g<1>1E", called)
+            if called not in seen:
+                seen.add(called)
+                if called in calls:
+                    waiting.append(called)
+                elif is_illegal_leaf(called, names.get(called, called)):
+                    leaves.add(called)
+    return leaves
 
 
 def illegal_below(kernel, calls, names):

@@ -103,7 +103,8 @@ class Marker:
                 found = outcome_of(self.result, rung, name)
                 cases.append({"id": name, "public": entry["cases"][name]["public"], "outcome": found["outcome"],
                               "detail": found["detail"]})
-        built = [f"{rung}: {entry['message']}" for rung, entry in self.result["rungs"].items() if entry["build"] != "ok"]
+        built = [f"{rung}: {entry['message']}" for rung, entry in self.result["rungs"].items()
+                 if entry["build"] not in ("ok", "illegal_cuda")]
         return share(mark.points, right, len(families)), "\n".join(built + lines), cases
 
     def words_of_family(self, rung, family, names, wrong):
@@ -130,7 +131,10 @@ class Marker:
         parts = [part for rung in self.reference["rungs"] for part in self.parts_of(rung)]
         cases = [{"id": name, "public": of["public"], "outcome": of["outcome"], "detail": of["detail"]}
                  for rung, entry in self.result["rungs"].items() for name, of in entry["cases"].items()
-                 if of["outcome"] != "agrees" and plain_outcome(of) == "agrees"]
+                 if of["outcome"] != "agrees" and plain_outcome(of) == "agrees" and entry["build"] == "ok"]
+        cases += [{"id": name, "public": of["public"], "outcome": "illegal_cuda", "detail": entry["message"]}
+                  for rung, entry in self.result["rungs"].items() if entry["build"] == "illegal_cuda"
+                  for name, of in entry["cases"].items()]
         passed = sum(not trouble for trouble in parts)
         return share(mark.points, passed, len(parts)), "\n".join(dict.fromkeys(filter(None, parts))), cases
 

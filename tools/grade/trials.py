@@ -13,7 +13,7 @@
             folder    an empty work folder of this submission
             cases     names of the cases to run, hidden and counted ones among them; None: all
             student   whose bug the hunt is about; None: any of the assignment's bugs will do
-            returns   {"rungs": {rung: {"build": ok|no_build|illegal_cuda|refused, "message",
+            returns   {"rungs": {rung: {"build": ok|no_build|illegal_cuda|refused, "message",  # illegal_cuda is run all the same
                                         "cases": {case: {"orders": [{"order", "outcome", "detail"}], "outcome", "detail",
                                                          "public"}}}},
                        "counters": {rung: {case: {"outcome", "counters": {name: number}, "races": [sentence],
@@ -22,8 +22,8 @@
                        "seconds": {"build", "run", "count", "hunt", "cpu"}}
 
 An outcome is agrees, differs (detail: array, first wrong index, expected, found), declined, timeout, crashed, memory,
-ended_early, output_missing, not_written (detail: the blank's name), or that of the build: no_build, illegal_cuda,
-refused. Seconds are the only thing that depends on time or on what runs beside.
+ended_early, output_missing, not_written (detail: the blank's name), or that of the build: no_build, refused; of a counted
+case also illegal_cuda, where the microscope does not see what is called. Seconds are the only thing that depends on time or on what runs beside.
 """
 import fcntl
 import hashlib
@@ -191,6 +191,8 @@ class Trials:
                 own = own | {source: (self.tree / source).read_bytes()}
                 write_tree(folder, own)
             made = self.workers.make(source, self.rungs.index(rung), folder, own)
+            if made.illegal:
+                build, message = "illegal_cuda", made.illegal
         except workers.NoBuild as failure:
             build, message = failure.kind, failure.message
         built = time.monotonic()
@@ -212,12 +214,12 @@ class Trials:
         name, rung, words, seed = case
         orders = []
         for number, order in enumerate(ORDERS if source_of(rung).endswith(".cu") else ORDERS[:1]):
-            if build != "ok":
+            if made is None:
                 outcome, detail = build, message
             elif timeouts >= MOST_TIMEOUTS or any(of["outcome"] == "timeout" for of in orders):
                 outcome, detail = "timeout", "not run: others before it took too long"
             else:
-                answer = judge.ask(name, made[0], rung, words, seed, number)
+                answer = judge.ask(name, made.plain, rung, words, seed, number)
                 outcome, detail = answer["outcome"], answer["detail"]
             orders.append({"order": order, "outcome": outcome, "detail": detail})
         worst = next((of for of in orders if of["outcome"] != "agrees"), orders[0])
@@ -225,11 +227,11 @@ class Trials:
 
     def _count(self, case, made, judge, build, message):
         name, rung, words, seed = case
-        if build != "ok" or made[1] is None:
+        if made is None or made.watching is None or made.unseen:
             return {"outcome": build, "counters": {}, "races": [], "unwritten": [], "message": message}
         wanted = list(dict.fromkeys(mark.counter for mark in self.assignment.marks
                                     if mark.kind == "counter" and mark.case == name))
-        answer = judge.ask(name, made[1], rung, words, seed, 0, wanted or ["barriers_per_block"])
+        answer = judge.ask(name, made.watching, rung, words, seed, 0, wanted or ["barriers_per_block"])
         counted = {"outcome": answer["outcome"], "counters": answer["counters"], "races": answer["races"],
                    "unwritten": answer["unwritten"], "message": answer["detail"]}
         if answer["outcome"] == "agrees":
@@ -258,7 +260,7 @@ class Trials:
                 own = {path: (self.folder / "right" / path).read_bytes() for path in self.right} | {source_of(rung): text.encode()}
                 write_tree(folder, own)
                 made = self.workers.make(source_of(rung), self.rungs.index(rung), folder, own)
-                (folder / "made").write_text(json.dumps([pair and [str(path) for path in pair] for pair in made]))
+                (folder / "made").write_text(json.dumps([pair and [str(path) for path in pair] for pair in (made.plain, made.watching)]))
         return json.loads((folder / "made").read_text())
 
     def _least_bytes(self, case, judge):
@@ -317,7 +319,7 @@ class Trials:
     def _mended(self, rung, own, folder, judge, problem):
         """The first outcome that is not `agrees`, on a case of each family and on the student's own problem."""
         try:
-            worker = self.workers.make(source_of(rung), self.rungs.index(rung), folder, own, watching=False)[0]
+            worker = self.workers.make(source_of(rung), self.rungs.index(rung), folder, own, watching=False).plain
         except workers.NoBuild as failure:
             return {"outcome": failure.kind, "detail": failure.message}
         ladder = rung.split("/")[1]

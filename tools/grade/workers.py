@@ -1,6 +1,7 @@
 """Builds a worker from a student's file, in a sandbox: what looks at the file, and what compiles it."""
 import re
 import subprocess
+import typing
 
 import audit
 
@@ -25,6 +26,14 @@ class NoBuild(Exception):
 
 class Failed(Exception):
     """A tool does not work here."""
+
+
+class Made(typing.NamedTuple):
+    """The worker of a file and its watching twin (None of a CPU rung), each with its symbols; and what nvcc would not take."""
+    plain: tuple
+    watching: tuple | None
+    illegal: str = ""  # a sentence: what a kernel calls that is no device function
+    unseen: bool = False  # whether it does so where the microscope does not see it
 
 
 class Jail:
@@ -72,19 +81,18 @@ class Workers:
                                     for right in self.parts[kind] if "/marker_" not in right))
 
     def make(self, source, number, folder, own, watching=True):
-        """The worker of a rung's file in the folder, and its watching twin (None of a CPU rung); each with its symbols.
+        """The workers of a rung's file in the folder.
 
         @param number of the rung's table
         @param watching whether the twin is wanted
         @param own {path: bytes} of the student's files that are there
+        @returns Made
         @raises NoBuild
         """
         try:
             return self.make_audited(source, number, folder, own, watching)
         except audit.Refused as refusal:
             raise NoBuild("refused", str(refusal)) from None
-        except audit.IllegalCuda as refusal:
-            raise NoBuild("illegal_cuda", str(refusal)) from None
 
     def make_audited(self, source, number, folder, own, watching):
         stem = folder / f"rung_{number}"
@@ -93,17 +101,20 @@ class Workers:
         audit.check_tokens(preprocessed.read_text(errors="replace"), own)
         plain = self.compile(preprocessed, folder, ["-O1", "-fpreprocessed"], stem.with_suffix(".o"))
         audit.check_symbols(self.symbols_of(plain, folder), source, self.needed)
-        watched = None
+        watched, illegal = None, ("", False)
         if source.endswith(".cu"):
             watched = self.compile(source, folder, WATCHED_FLAGS, stem.with_name(f"{stem.name}_watched.o"))
             audit.check_symbols(self.symbols_of(watched, folder), source, self.needed)
             texts = [content.decode(errors="replace") for content in own.values()]
-            audit.check_calls(self.listing_of(watched, folder), texts, self.demangled)
+            try:
+                audit.check_calls(self.listing_of(watched, folder), texts, self.demangled)
+            except audit.IllegalCuda as found:
+                illegal = (str(found), found.unseen)
             self.tool(["objcopy", *(f"--redefine-sym={name}=__wrap_{name}" for name in HOOKED), watched], folder)
-        made = [self.link(plain, number, folder, stem.with_name(f"{stem.name}_worker"), "worker_plain")]
+        worker = self.link(plain, number, folder, stem.with_name(f"{stem.name}_worker"), "worker_plain")
         twin = stem.with_name(f"{stem.name}_watching")
-        made.append(self.link(watched, number, folder, twin, "worker_watching") if watched and watching else None)
-        return made
+        twin = self.link(watched, number, folder, twin, "worker_watching") if watched and watching else None
+        return Made(worker, twin, *illegal)
 
     def compile(self, source, folder, flags, to):
         tree = self.tree
