@@ -1,7 +1,7 @@
 """Convolutions of images, their columns, and products of matrices."""
 
 from . import _core
-from ._run import Call, contiguous, each, operation, padding
+from ._run import Call, contiguous, each, float_type, operation, padding
 
 
 def _conv2d(x_shape, w_shape, pad, stride, dilation, groups, bias=False, activation=None, precision="fp32"):
@@ -73,11 +73,13 @@ def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
 
 
 @operation
-def gemm(a, b, *, map="row_major", dtype="float32", precision="fp32"):  # `map`: as everywhere in the project
+def gemm(a, b, *, map="row_major", dtype=None, precision="fp32"):  # `map`: as everywhere in the project
     """c = a b of matrices [M][K] and [K][N]. `map`: which block computes which tile; the result is the same.
 
-    dtype: "float32", "float16" or "bfloat16": a and b are rounded to it, and so is c; sums are float32.
+    dtype: "float32", "float16" or "bfloat16": a and b are rounded to it, and so is c; sums are float32. None: that of a
+    and b where it is one of these, else float32.
     """
+    dtype = float_type(dtype, a, b)
     a, b = contiguous("a", a, (2,)), contiguous("b", b, (2,))
     if a.shape[1] != b.shape[0]:
         raise _core.BadInput(f"b = {b.shape[0]} rows: a has {a.shape[1]} columns")

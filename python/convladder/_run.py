@@ -8,6 +8,7 @@ import typing
 import numpy
 
 from . import _core
+from ._tensors import element_type, framework_of, is_torch, like_torch, on_gpu, to_host
 
 
 class Result(numpy.ndarray):
@@ -37,7 +38,16 @@ class Call:
     problem: _core.Problem
     arrays: dict  # the inputs by name
     outputs: tuple  # the names of what is returned, in its order
-    rulebook: typing.Optional[_core.Rulebook] = None
+    rulebook: typing.Optional["Rulebook"] = None  # of _sparse.py
+
+    @property
+    def on_gpu(self):
+        """Whether its arrays lie in a GPU's memory. @raises BadInput if only some do"""
+        there = {name: on_gpu(array) for name, array in self.arrays.items()}
+        if any(there.values()) and not all(there.values()):
+            host, gpu = (next(name for name in there if there[name] == side) for side in (False, True))
+            raise _core.BadInput(f"{host} = an array on the host: {gpu} lies on a GPU, and so must all others")
+        return any(there.values())
 
 
 @functools.cache
@@ -73,6 +83,10 @@ def full_name(ladder, name):
 
 def choose(call, rung, where):
     """(rung, where) of a call."""
+    if call.on_gpu and where not in ("auto", "gpu"):
+        raise _core.BadInput(f"where = {where!r}: tensors on a GPU are computed on there")
+    if call.on_gpu:
+        where = "gpu"
     if rung is not None:
         rung = full_name(call.ladder, rung)
         if where == "auto":
@@ -90,10 +104,29 @@ def choose(call, rung, where):
     raise _core.UnsupportedProblem(f"no rung takes {call.problem}; {names[-1]}: {why}")
 
 
+def run_in_place(call, rung, framework, where="gpu"):
+    """The outputs by name, as tensors of the framework: the rung works on the caller's memory, in the framework's stream."""
+    if call.ladder == "rulebook":
+        raise _core.BadInput("coords = a tensor on a GPU: rulebook() takes it, a rung's own arrays lie on the host")
+    inputs = {name: framework.capsule(array) for name, array in call.arrays.items()}
+    if call.rulebook is not None:
+        inputs.update(call.rulebook.inputs_at(where, call.ladder, call.problem))
+    outputs = {name: framework.empty(shape, dtype) for name, dtype, shape in _core.outputs(call.ladder, call.problem)}
+    words = -(-_core.workspace_bytes(call.ladder, rung, where, call.problem) // 4)
+    workspace = framework.empty((words,), "int32")
+    _core.run_in_place(call.ladder, rung, where, call.problem, inputs,
+                       {name: framework.capsule(array) for name, array in outputs.items()},
+                       framework.capsule(workspace), framework.stream)
+    return {name: framework.finished(array, rung) for name, array in outputs.items()}
+
+
 def run(call, rung=None, where="auto"):
     """The outputs by name."""
     rung, where = choose(call, rung, where)
-    outputs, milliseconds = _core.run(call.ladder, rung, where, call.problem, call.arrays, call.rulebook)
+    if call.on_gpu:
+        return run_in_place(call, rung, framework_of(*next(iter(call.arrays.items()))))
+    book = call.rulebook._core if call.rulebook is not None else None
+    outputs, milliseconds = _core.run(call.ladder, rung, where, call.problem, call.arrays, book)
     for name, array in outputs.items():
         outputs[name] = array = array.view(Result)
         array.rung, array.where, array.milliseconds = rung, where, milliseconds
@@ -108,6 +141,8 @@ def operation(prepare):
         call = prepare(*arguments, **options)
         outputs = run(call, rung, where)
         values = tuple(outputs[name] for name in call.outputs)
+        if is_torch(arguments[0]) and not call.on_gpu:
+            values = tuple(like_torch(value, element_type(arguments[0])) for value in values)
         return values[0] if len(values) == 1 else values
 
     wrapped.prepare = prepare
@@ -115,14 +150,25 @@ def operation(prepare):
 
 
 def contiguous(name, array, dimensions, dtype=numpy.float32):
-    """The array, its elements side by side, as the core wants it. @raises BadInput"""
-    array = numpy.asarray(array)
+    """The array, its elements side by side, as the core wants it. A tensor on a GPU stays as it is: the core looks at it.
+    @raises BadInput"""
+    on_host = not on_gpu(array)
+    if on_host:
+        array = to_host(array)
     if dimensions and array.ndim not in dimensions:
         raise _core.BadInput(f"{name} = an array of {array.ndim} axes: it must have {' or '.join(map(str, dimensions))}")
+    if not on_host:
+        return array
     if array.dtype.kind not in ("f" if dtype == numpy.float32 else "iu"):
         raise _core.BadInput(f"{name} = elements of type {array.dtype}: they must be {numpy.dtype(dtype).name}")
     keep = dtype == numpy.float32 and array.dtype == numpy.float16
     return numpy.ascontiguousarray(array, dtype=numpy.float16 if keep else dtype)
+
+
+def float_type(dtype, *arrays):
+    """`dtype`, if it is given; else that of the arrays where all have the same of 16 bits, and float32 otherwise."""
+    types = {element_type(array) if hasattr(array, "dtype") else "float32" for array in arrays}
+    return dtype or (types.pop() if types in ({"float16"}, {"bfloat16"}) else "float32")
 
 
 def each(name, value, count):

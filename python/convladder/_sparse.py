@@ -2,7 +2,8 @@
 import numpy
 
 from . import _core
-from ._run import Call, contiguous, each, operation
+from ._run import Call, contiguous, each, float_type, operation
+from ._tensors import to_host
 
 
 class Rulebook:
@@ -14,6 +15,7 @@ class Rulebook:
 
     def __init__(self, core, coords, pairs):
         self._core = core  # the same in all forms that convolutions read
+        self._there = {}  # those that were needed in the memory of a place, by (where, name, shape)
         self.coords, self.pairs = coords, pairs
         self.rung, self.where, self.milliseconds = pairs.rung, pairs.where, pairs.milliseconds
 
@@ -31,8 +33,22 @@ class Rulebook:
         """[taps][outputs]: the input row that an output meets at a tap, or -1."""
         return self._core.table()
 
+    def inputs_at(self, where, ladder, problem):
+        """The forms that a problem reads, by name, in the memory of that place; they stay there as long as the rulebook."""
+        forms = {}
+        for name, shape in _core.forms(self._core, ladder, problem):
+            key = where, name, tuple(shape)
+            if key not in self._there:
+                self._there[key] = _core.uploaded_form(self._core, ladder, problem, name, where)
+            forms[name] = self._there[key]
+        return forms
+
     def __repr__(self):
         return f"<Rulebook: {self._core.problem()}; {len(self.pairs)} pairs, {self.outputs} outputs>"
+
+
+def _images(coords):
+    return int(to_host(coords[:, 0]).max(initial=0)) + 1
 
 
 def _sites(coords, shape):
@@ -46,10 +62,9 @@ def _sites(coords, shape):
 @operation
 def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None):
     shape = each("shape", shape, len(shape))
-    coords = _sites(coords, shape)
+    coords = _sites(to_host(coords), shape)  # its forms are made on the host, whatever finds it
     axes = len(shape)
-    if batch is None:
-        batch = int(coords[:, 0].max(initial=0)) + 1
+    batch = _images(coords) if batch is None else batch
     problem = _core.rulebook_problem(
         mode=mode, sites=len(coords), batch=batch, shape=shape, kernel=each("kernel", kernel, axes),
         stride=each("stride", stride, axes), pad=each("pad", pad, axes), dilation=each("dilation", dilation, axes),
@@ -75,14 +90,14 @@ def rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=
 rulebook.prepare = _rulebook.prepare
 
 
-def _core_of(book):
+def _checked(book):
     if not isinstance(book, Rulebook):
         raise _core.BadInput(f"book = {type(book).__name__}: it must be what rulebook() returns")
-    return book._core
+    return book
 
 
 def _conv(book, Cin, Cout, dtype="float32", bias=False, activation=None, precision="fp32"):
-    return _core.sparse_conv_problem(_core_of(book), Cin, Cout, dtype, bias, activation or "none", precision)
+    return _core.sparse_conv_problem(_checked(book)._core, Cin, Cout, dtype, bias, activation or "none", precision)
 
 
 def _weights(weights):
@@ -90,49 +105,53 @@ def _weights(weights):
 
 
 @operation
-def sparse_conv(features, weights, book, bias=None, *, activation=None, dtype="float32", precision="fp32"):
+def sparse_conv(features, weights, book, bias=None, *, activation=None, dtype=None, precision="fp32"):
     """features [inputs][Cin] and weights [taps][Cin][Cout] (and bias [Cout]) to y [outputs][Cout].
 
-    dtype: "float32", "float16" or "bfloat16": features and weights are rounded to it, and so is y; sums are float32.
+    dtype: "float32", "float16" or "bfloat16": features and weights are rounded to it, and so is y; sums are float32. None:
+    that of features and weights where it is one of these, else float32.
     """
+    dtype = float_type(dtype, features, weights)
     features, weights = contiguous("features", features, (2,)), _weights(weights)
     problem = _conv(book, features.shape[1], weights.shape[2], dtype, bias is not None, activation, precision)
     arrays = {"features": features, "weights": weights}
     if bias is not None:
         arrays["bias"] = contiguous("bias", bias, (1,))
-    return Call("sparse_conv", problem, arrays, ("y",), _core_of(book))
+    return Call("sparse_conv", problem, arrays, ("y",), book)
 
 
 @operation
-def sparse_dgrad(dy, weights, book, *, dtype="float32", precision="fp32"):
+def sparse_dgrad(dy, weights, book, *, dtype=None, precision="fp32"):
     """The gradient of sparse_conv with respect to its features: dy [outputs][Cout] to dx [inputs][Cin]."""
+    dtype = float_type(dtype, dy, weights)
     dy, weights = contiguous("dy", dy, (2,)), _weights(weights)
     problem = _conv(book, weights.shape[1], dy.shape[1], dtype, precision=precision)
-    return Call("sparse_dgrad", problem, {"dy": dy, "weights": weights}, ("dx",), _core_of(book))
+    return Call("sparse_dgrad", problem, {"dy": dy, "weights": weights}, ("dx",), book)
 
 
 @operation
-def sparse_wgrad(features, dy, book, *, dtype="float32", precision="fp32"):
+def sparse_wgrad(features, dy, book, *, dtype=None, precision="fp32"):
     """The gradient of sparse_conv with respect to its weights: dw [taps][Cin][Cout], float32 for every dtype."""
+    dtype = float_type(dtype, features, dy)
     features, dy = contiguous("features", features, (2,)), contiguous("dy", dy, (2,))
     problem = _conv(book, features.shape[1], dy.shape[1], dtype, precision=precision)
-    return Call("sparse_wgrad", problem, {"features": features, "dy": dy}, ("dw",), _core_of(book))
+    return Call("sparse_wgrad", problem, {"features": features, "dy": dy}, ("dw",), book)
 
 
 @operation
 def sparse_max_pool(features, book):
     """Max pooling over a rulebook: (y [outputs][C], argmax [outputs][C], the input rows that were the largest)."""
     features = contiguous("features", features, (2,))
-    problem = _core.sparse_pool_problem(_core_of(book), features.shape[1])
-    return Call("sparse_max_pool", problem, {"features": features}, ("y", "argmax"), _core_of(book))
+    problem = _core.sparse_pool_problem(_checked(book)._core, features.shape[1])
+    return Call("sparse_max_pool", problem, {"features": features}, ("y", "argmax"), book)
 
 
 @operation
 def sparse_max_pool_dgrad(dy, argmax, book):
     """The gradient of sparse_max_pool with respect to its features: dy and argmax to dx [inputs][C]."""
     dy, argmax = contiguous("dy", dy, (2,)), contiguous("argmax", argmax, (2,), numpy.int32)
-    problem = _core.sparse_pool_problem(_core_of(book), dy.shape[1])
-    return Call("sparse_max_pool_dgrad", problem, {"dy": dy, "argmax": argmax}, ("dx",), _core_of(book))
+    problem = _core.sparse_pool_problem(_checked(book)._core, dy.shape[1])
+    return Call("sparse_max_pool_dgrad", problem, {"dy": dy, "argmax": argmax}, ("dx",), book)
 
 
 @operation
@@ -141,7 +160,6 @@ def sparse_to_dense(features, coords, shape, *, batch=None):
     features = contiguous("features", features, (2,))
     shape = each("shape", shape, len(shape))
     coords = _sites(coords, shape)
-    if batch is None:
-        batch = int(coords[:, 0].max(initial=0)) + 1
+    batch = _images(coords) if batch is None else batch
     problem = _core.sparse_to_dense_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1])
     return Call("sparse_to_dense", problem, {"features": features, "coords": coords}, ("x",))

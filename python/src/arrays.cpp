@@ -7,25 +7,25 @@
 namespace nb = nanobind;
 
 namespace convladder::python {
-namespace {
 
 DType dtype_of(const std::string& name, nb::dlpack::dtype dtype) {
   using nb::dlpack::dtype_code;
   const auto code = static_cast<dtype_code>(dtype.code);
   if (code == dtype_code::Float && dtype.bits == 32) return DType::f32;
   if (code == dtype_code::Float && dtype.bits == 16) return DType::f16;
+  if (code == dtype_code::Bfloat && dtype.bits == 16) return DType::bf16;
   if (code == dtype_code::Int && dtype.bits == 32) return DType::i32;
-  throw BadInput(
-      text(name, " = elements of ", dtype.bits, " bits: they must be float32, float16 or int32"));
+  throw BadInput(text(name, " = elements of ", dtype.bits,
+                      " bits: they must be float32, float16, bfloat16 or int32"));
 }
 
 nb::dlpack::dtype dlpack_of(DType dtype) {
   using nb::dlpack::dtype_code;
-  const auto code = dtype == DType::i32 ? dtype_code::Int : dtype_code::Float;
+  const auto code = dtype == DType::i32    ? dtype_code::Int
+                    : dtype == DType::bf16 ? dtype_code::Bfloat
+                                           : dtype_code::Float;
   return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
-
-}  // namespace
 
 Array copy_of(const std::string& name, const HostArray& array) {
   Shape shape;

@@ -14,8 +14,15 @@ namespace convladder::python {
 /// What a caller hands in: anything that speaks DLPack or the buffer protocol, on the host.
 using HostArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
 
+/// The type of a tensor's elements. @param name for messages
+/// @throws BadInput unless it is float32, float16, bfloat16 or int32
+DType dtype_of(const std::string& name, nanobind::dlpack::dtype dtype);
+
+/// The same for DLPack.
+nanobind::dlpack::dtype dlpack_of(DType dtype);
+
 /// A copy. @param name for messages
-/// @throws BadInput unless its elements are float32, int32 or float16
+/// @throws BadInput unless its elements are of one of the types above
 Array copy_of(const std::string& name, const HostArray& array);
 
 /// The elements as a new NumPy array; bfloat16, which NumPy has not, as float32.

@@ -11,43 +11,20 @@
 #include <utility>
 
 #include "arrays.hpp"
-#include "core/device.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
 #include "oracle/runner.hpp"
+#include "in_place.hpp"
 #include "problems.hpp"
+#include "table.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace convladder::python {
 namespace {
-
-Where where_named(const std::string& word) {
-  for (const Where where : kEverywhere)
-    if (word == name_of(where)) return where;
-  throw BadInput(text("where = '", word, "': it must be one of cpu, emulated, gpu"));
-}
-
-/// The rung that `name` ends with: "gemm/tiled" is enough. @throws BadInput
-const Rung& rung_named(const Ladder& ladder, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Rung& rung : ladder.rungs) {
-    if (rung.name == name) return rung;
-    names.push_back(rung.name);
-  }
-  throw BadInput(text("rung = '", name, "': there is none of that name in ", ladder.name,
-                      "; the nearest is ", nearest(name, names)));
-}
-
-const AnyImplementation& code_of(const Rung& rung, Where where) {
-  const auto& code = rung.code_at(where);
-  require(code.has_value() && device_at(where) != nullptr, "where", name_of(where),
-          text("the rung ", rung.name, " does not run there"));
-  return *code;
-}
 
 nb::list rungs() {
   nb::list all;
@@ -128,6 +105,7 @@ NB_MODULE(_core, module) {
   nb::exception<UnsupportedProblem>(module, "UnsupportedProblem", PyExc_ValueError);
   nb::exception<DeviceError>(module, "DeviceError", PyExc_RuntimeError);
   python::add_problems(module);
+  python::add_in_place(module);
   module.def("rungs", &python::rungs);
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def("run", &python::run, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "arrays"_a,

@@ -4,11 +4,13 @@
     ./ladder check python        installs the module, and runs this
 """
 import concurrent.futures
+import dataclasses
 import unittest
 
 import convladder
 import numpy
 import scipy.signal
+from convladder import _run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -244,6 +246,67 @@ class Calls(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for y in pool.map(lambda _: convladder.conv2d(self.x, self.w, rung="direct_tiled"), range(8)):
                 numpy.testing.assert_array_equal(y, right)
+
+
+class OfTheHost:
+    """NumPy's arrays in the place of a GPU's tensors, for emulated rungs: what _tensors.py has for PyTorch and others."""
+
+    stream = 0
+    capsule = staticmethod(lambda tensor: tensor)
+    empty = staticmethod(numpy.empty)
+    finished = staticmethod(lambda tensor, rung: tensor)
+
+
+class InPlace(unittest.TestCase):
+    """The way that tensors on a GPU go, which is tried on one by test_gpu_tensors.py."""
+
+    def emulated(self, function, *arguments, rung=None, **options):
+        call = function.prepare(*arguments, **options)
+        name = _run.choose(call, rung, "emulated")[0]
+        outputs = _run.run_in_place(call, name, OfTheHost, "emulated")
+        return [outputs[name] for name in call.outputs]
+
+    @given(convolutions())
+    def test_convolutions_are_those_of_copies(self, problem):
+        x, w, bias, options = problem
+        y, = self.emulated(convladder.conv2d, x, w, bias, **options)
+        numpy.testing.assert_array_equal(y, convladder.conv2d(x, w, bias, **options))
+        dy = whole_numbers(y.shape, 4)
+        dw, db = self.emulated(convladder.conv2d_wgrad, x, dy, w.shape[2:], **options)
+        numpy.testing.assert_array_equal(dw, convladder.conv2d_wgrad(x, dy, w.shape[2:], **options)[0])
+        numpy.testing.assert_array_equal(db, dy.sum((0, 2, 3)))
+
+    @given(sites(), st.sampled_from(["subm", "strided"]))
+    def test_a_rulebook_keeps_its_forms_there(self, drawn, mode):
+        coords, shape = drawn
+        book = convladder.rulebook(coords, shape, mode=mode, batch=2, **({} if mode == "subm" else {"stride": 2, "pad": 1}))
+        features, weights = whole_numbers((book.inputs, 5), 1), whole_numbers((3 ** len(shape), 5, 6), 2)
+        for _ in range(2):
+            y, = self.emulated(convladder.sparse_conv, features, weights, book)
+            numpy.testing.assert_array_equal(y, convladder.sparse_conv(features, weights, book))
+        dx, = self.emulated(convladder.sparse_dgrad, y, weights, book)
+        numpy.testing.assert_array_equal(dx, convladder.sparse_dgrad(y, weights, book))
+
+    def test_a_workspace_is_there_where_a_rung_wants_one(self):
+        x, w = whole_numbers((2, 3, 9, 8), 1), whole_numbers((4, 3, 3, 3), 2)
+        y, = self.emulated(convladder.conv2d, x, w, rung="cuda_naive/conv2d/im2col_gemm")
+        numpy.testing.assert_array_equal(y, convladder.conv2d(x, w))
+
+    def test_types_of_16_bits_are_the_arrays_own(self):
+        a, b = (whole_numbers((24, 24), seed).astype(numpy.float16) for seed in (1, 2))
+        c, = self.emulated(convladder.gemm, a, b)
+        self.assertEqual(c.dtype, numpy.float16)
+        numpy.testing.assert_array_equal(c, (a.astype(numpy.float32) @ b).astype(numpy.float16))
+
+    def test_what_does_not_fit_is_refused(self):
+        x, w = whole_numbers((1, 3, 6, 6), 1), whole_numbers((4, 3, 3, 3), 2)
+        call = convladder.conv2d.prepare(x, w)
+        for name, wrong in (("x", x.transpose(0, 1, 3, 2)), ("x", x[:, :2]), ("weights", w.astype(numpy.int32)),
+                            ("weights", w.astype(numpy.float16))):
+            with self.subTest(name=name, shape=wrong.shape), self.assertRaises(convladder.BadInput) as caught:
+                _run.run_in_place(dataclasses.replace(call, arrays={**call.arrays, name: wrong}),
+                                  "cuda_naive/conv2d/direct", OfTheHost, "emulated")
+            self.assertEqual(caught.exception.parameter, name, str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""Tensors of PyTorch, CuPy and JAX: where they lie, and new ones beside them. They are handed over as DLPack's capsules
+(https://dmlc.github.io/dlpack/latest/python_spec.html): nothing is copied.
+"""
+import numpy
+
+from . import _core
+
+_CUDA = 2  # kDLCUDA of DLPack's DLDeviceType
+_LEGACY_DEFAULT_STREAM = 1  # as DLPack's Python specification numbers it; CUDA's own handle is 0
+
+
+def element_type(array):
+    """The name of its elements' type: "float32", "bfloat16", ..."""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def on_gpu(array):
+    """Whether it is a tensor in a GPU's memory."""
+    device = getattr(array, "__dlpack_device__", None)
+    return device is not None and device()[0] == _CUDA
+
+
+def is_torch(array):
+    """Whether it is one of PyTorch's, wherever it lies."""
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+class Torch:
+    """PyTorch's tensors, on its current stream."""
+
+    def __init__(self, like):
+        import torch
+        self._torch, self._device = torch, like.device
+        self.stream = torch.cuda.current_stream(like.device).cuda_stream
+
+    def capsule(self, tensor):
+        return tensor.detach().__dlpack__(stream=self.stream or _LEGACY_DEFAULT_STREAM)
+
+    def empty(self, shape, dtype):
+        return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self._device)
+
+    def finished(self, tensor, rung):
+        tensor.rung, tensor.where = rung, "gpu"
+        return tensor
+
+
+class CuPy:
+    """CuPy's arrays, on its current stream."""
+
+    def __init__(self, like):
+        import cupy
+        self._cupy = cupy
+        self.stream = cupy.cuda.get_current_stream().ptr
+
+    def capsule(self, tensor):
+        return tensor.__dlpack__(stream=self.stream or _LEGACY_DEFAULT_STREAM)
+
+    def empty(self, shape, dtype):
+        return self._cupy.empty(shape, dtype)
+
+    def finished(self, tensor, rung):
+        return tensor
+
+
+class Jax:
+    """JAX's arrays. It has no current stream that it tells, and its arrays are never written: the call uses memory of its
+    own for outputs, on the default stream, and waits."""
+
+    stream = 0
+
+    def __init__(self, like):
+        import jax
+        self._jax = jax
+
+    def capsule(self, tensor):
+        return tensor.__dlpack__(stream=_LEGACY_DEFAULT_STREAM) if isinstance(tensor, self._jax.Array) else tensor
+
+    def empty(self, shape, dtype):
+        return _core.empty("gpu", dtype, list(shape))
+
+    def finished(self, tensor, rung):
+        _core.synchronize("gpu")
+        return self._jax.dlpack.from_dlpack(tensor)
+
+
+_FRAMEWORKS = {"torch": Torch, "cupy": CuPy, "jaxlib": Jax, "jax": Jax}
+
+
+def framework_of(name, array):
+    """The framework that a tensor on a GPU is of. @raises BadInput"""
+    package = type(array).__module__.partition(".")[0]
+    if package not in _FRAMEWORKS:
+        raise _core.BadInput(f"{name} = a GPU's tensor of {package}: it must be PyTorch's, CuPy's or JAX's")
+    return _FRAMEWORKS[package](array)
+
+
+def to_host(array):
+    """It as a NumPy array, without a copy where it lies on the host. bfloat16, which NumPy has not, becomes float32."""
+    if is_torch(array):
+        array = array.detach().cpu()
+        return (array.float() if element_type(array) == "bfloat16" else array).numpy()
+    if on_gpu(array) and hasattr(array, "get"):
+        return array.get()  # CuPy, which converts nothing by itself
+    array = numpy.asarray(array)
+    return array.astype(numpy.float32) if element_type(array) == "bfloat16" else array
+
+
+def like_torch(array, dtype):
+    """A NumPy array as a tensor of PyTorch on the host, of its memory."""
+    import torch
+    tensor = torch.from_numpy(numpy.asarray(array))
+    if dtype == "bfloat16":
+        tensor = tensor.to(torch.bfloat16)
+    tensor.rung, tensor.where, tensor.milliseconds = array.rung, array.where, array.milliseconds
+    return tensor
