@@ -114,31 +114,39 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
 
   Expected bounded = expected;
   bounded.longest_sum = group_c + 1;  // and the bias
-  parallel_for(std::int64_t{conv.N} * conv.K, [&](std::int64_t nk) {
-    const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
-    std::vector<Matrix> filters(static_cast<std::size_t>(group_c));
+  // A filter is transformed once for all tiles, a tile once for all filters of its group.
+  std::vector<Matrix> filters(static_cast<std::size_t>(conv.K) * static_cast<std::size_t>(group_c));
+  parallel_for(conv.K, [&](std::int64_t k) {
     for (int c = 0; c < group_c; ++c) {
       Matrix g;
       for (int r = 0; r < 3; ++r)
-        for (int s = 0; s < 3; ++s) g.at[r][s] = size(weights, w_at(k, c, r, s));
-      filters[static_cast<std::size_t>(c)] = both_sides(transforms.g, g);
+        for (int s = 0; s < 3; ++s) g.at[r][s] = size(weights, w_at(static_cast<int>(k), c, r, s));
+      filters[static_cast<std::size_t>(k * group_c + c)] = both_sides(transforms.g, g);
     }
-    for (int p0 = 0; p0 < conv.P; p0 += m) {
-      for (int q0 = 0; q0 < conv.Q; q0 += m) {
+  });
+  const int tile_rows = (conv.P + m - 1) / m;
+  parallel_for(std::int64_t{conv.N} * tile_rows, [&](std::int64_t row) {
+    const int n = static_cast<int>(row / tile_rows), p0 = static_cast<int>(row % tile_rows) * m;
+    std::vector<Matrix> tile(static_cast<std::size_t>(conv.C));
+    for (int q0 = 0; q0 < conv.Q; q0 += m) {
+      for (int c = 0; c < conv.C; ++c) {
+        Matrix d;
+        for (int i = 0; i < m + 2; ++i) {
+          for (int j = 0; j < m + 2; ++j) {
+            const int h = p0 + i - conv.pad.top, w = q0 + j - conv.pad.left;
+            if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
+            d.at[i][j] = size(x, x_at(n, c, h, w));
+          }
+        }
+        tile[static_cast<std::size_t>(c)] = both_sides(transforms.b, d);
+      }
+      for (int k = 0; k < conv.K; ++k) {
         Matrix sums;
         for (int c = 0; c < group_c; ++c) {
-          Matrix d;
-          for (int i = 0; i < m + 2; ++i) {
-            for (int j = 0; j < m + 2; ++j) {
-              const int h = p0 + i - conv.pad.top, w = q0 + j - conv.pad.left;
-              if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
-              d.at[i][j] = size(x, x_at(n, k / group_k * group_c + c, h, w));
-            }
-          }
-          const Matrix v = both_sides(transforms.b, d);
-          const Matrix& u = filters[static_cast<std::size_t>(c)];
-          for (int i = 0; i < kMost; ++i)
-            for (int j = 0; j < kMost; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
+          const Matrix& u = filters[static_cast<std::size_t>(std::int64_t{k} * group_c + c)];
+          const Matrix& v = tile[static_cast<std::size_t>(k / group_k * group_c + c)];
+          for (int i = 0; i < m + 2; ++i)
+            for (int j = 0; j < m + 2; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
         }
         const Matrix b = both_sides(transforms.a, sums);
         for (int p = p0; p < std::min(p0 + m, conv.P); ++p) {
