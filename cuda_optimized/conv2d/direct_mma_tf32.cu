@@ -224,9 +224,9 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   const unsigned grid_y = blocks_for(parts, 1, kMaxGridYZ);
   const int slots = kBlocksPerSm * multiprocessors();
   const unsigned grid_x = blocks_for(tiles, 1, ceil_div<std::int64_t>(slots, grid_y));
-  launch(tiling.filter_tiles == Wide::kFilterTiles     ? conv2d_direct_mma<Wide>
-         : tiling.filter_tiles == Medium::kFilterTiles ? conv2d_direct_mma<Medium>
-                                                       : conv2d_direct_mma<Narrow>,
+  launch(tiling.filter_tiles == FourFilterTiles::kFilterTiles  ? conv2d_direct_mma<FourFilterTiles>
+         : tiling.filter_tiles == TwoFilterTiles::kFilterTiles ? conv2d_direct_mma<TwoFilterTiles>
+                                                               : conv2d_direct_mma<OneFilterTile>,
          {dim3(grid_x, grid_y), static_cast<unsigned>(tiling.warps * 32),
           static_cast<std::size_t>(tiling.floats()) * sizeof(float)},
          conv, tiling, tiles, x, arrays.weights, arrays.bias, y);

@@ -11,18 +11,17 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 /// One k = (c, r, s), where the steps are not taken tap by tap.
 struct TapOffset {
   unsigned offset;  ///< bytes from the window's corner, modulo 2^32
-  unsigned bits;    ///< bit r, and bit taps_h + s
+  unsigned bits;    ///< bit r, and bit R + s
 };
 /// Rows of the table of offsets in shared memory: 16 KB.
 inline constexpr int kMaxTableRows = 2048;
 
 /// Whether the steps along k are (c, r, s) with a table, rather than (r, s, c): where whole tiles
 /// of channels would be mostly padding.
-inline bool takes_table(const GatheredProduct& product, int block_k) {
-  return product.group_c % block_k != 0 && product.taps_h + product.taps_w <= 31 &&
-         std::int64_t{product.group_c} * product.taps_h * product.taps_w <=
-             kMaxTableRows - block_k &&
-         std::int64_t{product.group_c} * product.in_h * product.in_w < 0x40000000;
+inline bool takes_table(const WindowProduct& product, int block_k) {
+  return product.channels % block_k != 0 && product.R + product.S <= 31 &&
+         std::int64_t{product.channels} * product.R * product.S <= kMaxTableRows - block_k &&
+         std::int64_t{product.channels} * product.H * product.W < 0x40000000;
 }
 
 /// Bytes of a product's table in shared memory.
@@ -38,18 +37,18 @@ class GatherByTable {
 
   /// Fills the table [k_rows]. A barrier must separate it from the first copy().
   __device__ static void fill(const GatheredProduct& product, TapOffset* table) {
-    const int taps = product.taps_h * product.taps_w;
+    const int taps = product.R * product.S;
     for (int row = static_cast<int>(threadIdx.x); row < product.k_rows; row += T::kThreads) {
-      const int c = row / taps, r = row % taps / product.taps_w, s = row % product.taps_w;
-      const int offset = (c * product.in_h + r * product.tap_h) * product.in_w + s * product.tap_w;
+      const int c = row / taps, r = row % taps / product.S, s = row % product.S;
+      const int offset = (c * product.H + r * product.tap.h) * product.W + s * product.tap.w;
       // Rows behind the last channel: no pixel has that tap.
-      table[row] = c < product.group_c ? TapOffset{static_cast<unsigned>(offset) * kBytes,
-                                                   1u << r | 1u << (product.taps_h + s)}
-                                       : TapOffset{0, ~0u};
+      table[row] = c < product.channels ? TapOffset{static_cast<unsigned>(offset) * kBytes,
+                                                    1u << r | 1u << (product.R + s)}
+                                        : TapOffset{0, ~0u};
     }
   }
 
-  /// @param in [images][groups][group_c][in_h][in_w]
+  /// @param in [images][groups][channels][H][W]
   __device__ GatherByTable(const GatheredProduct& product, const BlockPlace& place, const float* in,
                            int, const TapOffset* table)
       : windows_(product, place, in), table_(table) {
@@ -85,24 +84,24 @@ class GatherByTable {
   }
 
  private:
-  static constexpr int kBytes = Windows<T>::kBytes;
+  static constexpr int kBytes = GatheredWindows<T>::kBytes;
 
   __device__ static unsigned missing_taps(const GatheredProduct& product, int h, int w) {
     unsigned missing = ~0u;
-    for (int r = 0; r < product.taps_h; ++r) {
-      if (is_inside(h + r * product.tap_h, product.in_h)) missing &= ~(1u << r);
+    for (int r = 0; r < product.R; ++r) {
+      if (is_inside(h + r * product.tap.h, product.H)) missing &= ~(1u << r);
     }
-    for (int s = 0; s < product.taps_w; ++s) {
-      if (is_inside(w + s * product.tap_w, product.in_w)) {
-        missing &= ~(1u << (product.taps_h + s));
+    for (int s = 0; s < product.S; ++s) {
+      if (is_inside(w + s * product.tap.w, product.W)) {
+        missing &= ~(1u << (product.R + s));
       }
     }
     return missing;
   }
 
-  Windows<T> windows_;
+  GatheredWindows<T> windows_;
   const TapOffset* table_;
-  unsigned missing_[T::kPixels];  ///< bit r: row r of taps is not inside; bit taps_h + s
+  unsigned missing_[T::kPixels];  ///< bit r: row r of taps is not inside; bit R + s
 };
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

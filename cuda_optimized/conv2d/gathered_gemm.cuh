@@ -10,6 +10,7 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
+#include "cuda_optimized/conv2d/window_product.cuh"
 #include "cuda_optimized/gemm/mma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -62,6 +63,45 @@ inline bool GatheredGemm::fits_ints(int tile_pixels) const {
                        static_cast<double>(S) * static_cast<double>(weights_s);
   constexpr double kMaxInt = 2147483647;
   return R + S <= 31 && (lines + 1) * (across + W) * source_channels < kMaxInt && weights < kMaxInt;
+}
+
+/// Where the weights of a product lie: GatheredGemm's fields of these names.
+struct WeightSteps {
+  std::int64_t group, first, r, s, f;  ///< in floats
+};
+
+/// The product as the kernels see it. Its output images are rows x columns, where pixels follow one
+/// another.
+inline GatheredGemm gathered_gemm(const WindowProduct& product, const WeightSteps& weights) {
+  const int taps_across = product.R > 0 ? product.S : 0;
+  return {.N = product.N,
+          .rows = product.rows,
+          .columns = product.columns,
+          .first = product.first,
+          .stride = product.stride,
+          .H = product.H,
+          .W = product.W,
+          .channels = product.channels,
+          .source_channels = product.groups * product.channels,
+          .R = product.R,
+          .S = taps_across,
+          .tap = product.tap,
+          .filters = product.filters,
+          .out_channels = product.out_channels(),
+          .out_H = product.rows,
+          .out_W = product.columns,
+          .out_first = product.out_first,
+          .out_stride = {1, 1},
+          .groups = product.groups,
+          .weights_group = weights.group,
+          .weights_first = weights.first,
+          .weights_r = weights.r,
+          .weights_s = weights.s,
+          .weights_f = weights.f,
+          .by_channels = FastDivision(product.channels),
+          .by_taps_across = FastDivision(std::max(taps_across, 1)),
+          .by_columns = FastDivision(product.columns),
+          .by_rows = FastDivision(product.rows)};
 }
 
 /// Products of a sum that an int can count, with a step to spare.

@@ -156,35 +156,13 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
 GatheredGemm product_of(const Conv2dProblem& conv) {
   const int channels = conv.C / conv.groups, filters = conv.K / conv.groups;
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
-  return {.N = conv.N,
-          .rows = conv.P,
-          .columns = conv.Q,
-          .first = {-conv.pad.top, -conv.pad.left},
-          .stride = conv.stride,
-          .H = conv.H,
-          .W = conv.W,
-          .channels = channels,
-          .source_channels = conv.C,
-          .R = conv.R,
-          .S = conv.S,
-          .tap = conv.dilation,
-          .filters = filters,
-          .out_channels = conv.K,
-          .out_H = conv.P,
-          .out_W = conv.Q,
-          .out_first = {0, 0},
-          .out_stride = {1, 1},
-          .groups = conv.groups,
-          .weights_group = filters * taps * channels,
-          .weights_first = 0,
-          .weights_r = std::int64_t{conv.S} * channels,
-          .weights_s = channels,
-          .weights_f = taps * channels,
-          .by_channels = FastDivision(channels),
-          .by_taps_across = FastDivision(conv.S),
-          .by_columns = FastDivision(conv.Q),
-          .by_rows = FastDivision(conv.P),
-          .activation = conv.activation};
+  GatheredGemm product = gathered_gemm(forward_product(conv), {.group = filters * taps * channels,
+                                                               .first = 0,
+                                                               .r = std::int64_t{conv.S} * channels,
+                                                               .s = channels,
+                                                               .f = taps * channels});
+  product.activation = conv.activation;
+  return product;
 }
 
 Declined supports(const Conv2dProblem& conv) {

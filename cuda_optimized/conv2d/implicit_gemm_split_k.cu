@@ -133,10 +133,10 @@ struct StoreParts {
   template <class T>
   __device__ void store(const GatheredProduct& product, const BlockPlace& place, const T& tile,
                         const float (&sums)[T::kThreadM][T::kThreadN], float*) const {
-    const std::int64_t channel =
-        std::int64_t{place.split} * product.channels() + place.group * product.group_m + place.m;
+    const std::int64_t channel = std::int64_t{place.split} * product.out_channels() +
+                                 place.group * product.filters + place.m;
     tile.for_each_four(sums, [&](int m, int n, float4 four) {
-      if (place.m + m >= product.group_m || place.n + n >= product.pixels()) return;
+      if (place.m + m >= product.filters || place.n + n >= product.pixels()) return;
       *reinterpret_cast<float4*>(parts + (channel + m) * pitch(product) + place.n + n) = four;
     });
   }
@@ -147,7 +147,7 @@ struct StoreParts {
 __global__ void __launch_bounds__(kThreads)
     conv2d_add_parts(GatheredProduct product, int splits, const float* parts, const float* bias,
                      Activation activation, float* out) {
-  const std::int64_t pitch = StoreParts::pitch(product), count = product.channels() * pitch;
+  const std::int64_t pitch = StoreParts::pitch(product), count = product.out_channels() * pitch;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kThreads) {
     const auto channel = static_cast<int>(i / pitch), pixel = static_cast<int>(i % pitch);
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
     float sum = bias ? bias[channel] : 0.0f;
     for (int split = 0; split < splits; ++split) sum += parts[split * count + i];
     const int image = product.by_image.quotient(pixel);
-    out[(std::int64_t{image} * product.channels() + channel) * product.image_pixels() +
+    out[(std::int64_t{image} * product.out_channels() + channel) * product.image_pixels() +
         product.by_image.remainder(pixel, image)] = activated(activation, sum);
   }
 }
@@ -164,12 +164,12 @@ __global__ void __launch_bounds__(kThreads)
 /// the model thinks best.
 template <class Body>
 auto with_plan(const Conv2dProblem& conv, const Body& body) {
-  const GatheredProduct product = forward_product(conv);
+  const WindowProduct product = forward_product(conv);
   const auto work_of = [&](auto tag) {
     const GatheredProduct plan = planned_for(tag, product);
     return SplitWork{
         .tiles = std::int64_t{plan.m_tiles} * plan.n_tiles * plan.groups,
-        .sums = StoreParts::pitch(plan) * plan.channels(),
+        .sums = StoreParts::pitch(plan) * plan.out_channels(),
         .fewest = conv.map == TileMap::split_k ? std::min(kDefaultSplits, plan.steps) : 1,
         .most = std::min(kMostSplits, plan.steps),
         .steps = [=](int splits) { return ceil_div(plan.steps, splits); }};
@@ -189,7 +189,7 @@ Declined supports(const Conv2dProblem& conv) {
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return with_plan(conv, [](auto, const GatheredProduct& product, int splits) {
     const std::int64_t parts =
-        splits > 1 ? splits * product.channels() * StoreParts::pitch(product) : 0;
+        splits > 1 ? splits * product.out_channels() * StoreParts::pitch(product) : 0;
     return static_cast<std::size_t>(product.packed_floats() + parts) * sizeof(float);
   });
 }
@@ -221,7 +221,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
     }
     float* const parts = packed + product.packed_floats();  // whole tiles: aligned as well
     launch_with<T>(product, splits, StoreParts{parts}, arrays.x, packed);
-    const std::int64_t count = product.channels() * StoreParts::pitch(product);
+    const std::int64_t count = product.out_channels() * StoreParts::pitch(product);
     launch(conv2d_add_parts, {dim3(blocks_for(count, kThreads, kMaxGridX - 1)), dim3(kThreads)},
            product, splits, static_cast<const float*>(parts), bias, conv.activation, y);
     return std::size_t{0};

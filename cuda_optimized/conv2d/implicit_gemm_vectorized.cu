@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T:
                          static_cast<int>(blockIdx.x / m_tiles / n_tiles), 0};
   const GatheredPixel pixel(conv, divide, place.n + thread % T::kBlockN);
   const std::int64_t corner =
-      pixel.offset + std::int64_t{place.group} * product.group_c * conv.H * conv.W;
+      pixel.offset + std::int64_t{place.group} * product.channels * conv.H * conv.W;
   const float* weights = packed + std::int64_t{place.group} * product.k_rows * product.padded_m +
                          place.m;  // of the block's tiles
 

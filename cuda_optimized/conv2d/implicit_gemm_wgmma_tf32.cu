@@ -143,26 +143,10 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
 }
 
 Windows windows_of(const Conv2dProblem& conv) {
-  return {.layout = conv.layout,
-          .N = conv.N,
-          .P = conv.P,
-          .Q = conv.Q,
-          .K = conv.K,
-          .groups = conv.groups,
-          .H = conv.H,
-          .W = conv.W,
-          .group_c = conv.C / conv.groups,
-          .R = conv.R,
-          .S = conv.S,
-          .first = {-conv.pad.top, -conv.pad.left},
-          .stride = conv.stride,
-          .dilation = conv.dilation,
-          .out_H = conv.P,
-          .out_W = conv.Q,
-          .out_first = {0, 0},
-          .out_stride = {1, 1},
-          .activation = conv.activation,
-          .map = conv.map};
+  Windows windows = windows_of(forward_product(conv), conv.layout);
+  windows.activation = conv.activation;
+  windows.map = conv.map;
+  return windows;
 }
 
 /// Whether x and weights are copied into the workspace first, with their channels innermost.

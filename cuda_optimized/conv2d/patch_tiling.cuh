@@ -17,7 +17,7 @@ inline constexpr int kMaxRows = 32;     ///< of a tile of y
 
 /// What a kernel computes: a warp has 16 * kFilterTiles filters, and 16 * kGroups pixels at a time.
 template <int kFilterTileCount, int kGroupCount, int kWarpCount>
-struct Shape {
+struct PatchShape {
   static constexpr int kFilterTiles = kFilterTileCount;  ///< of 16 filters: all of a block
   static constexpr int kGroups = kGroupCount;            ///< of 16 pixels side by side
   static constexpr int kWarps = kWarpCount;              ///< of a block, at most
@@ -25,9 +25,9 @@ struct Shape {
   /// two rows of 16 floats meet 32 banks.
   static constexpr int kDraftPitch = 16 * (kGroupCount | 1);
 };
-using Wide = Shape<4, 2, 8>;    ///< 64 filters.
-using Medium = Shape<2, 4, 8>;  ///< 32 filters.
-using Narrow = Shape<1, 4, 8>;  ///< 16 filters.
+using FourFilterTiles = PatchShape<4, 2, 8>;  ///< 64 filters.
+using TwoFilterTiles = PatchShape<2, 4, 8>;   ///< 32 filters.
+using OneFilterTile = PatchShape<1, 4, 8>;    ///< 16 filters.
 
 /// How a problem is cut up, and how a block uses its shared memory, all in floats:
 ///     weights [steps][filter_tiles][32][4] | taps [steps][4][2] | biases [16 * filter_tiles] | 0 |
@@ -199,12 +199,12 @@ inline std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool d
   const int filters = conv.K / conv.groups;
   for (const std::int64_t limit : {shared_bytes_each(most), most}) {
     if (filters > 32) {
-      if (const auto tiling = tile_with<Wide>(conv, width, direct, limit)) return tiling;
+      if (const auto tiling = tile_with<FourFilterTiles>(conv, width, direct, limit)) return tiling;
     }
     if (filters > 16) {
-      if (const auto tiling = tile_with<Medium>(conv, width, direct, limit)) return tiling;
+      if (const auto tiling = tile_with<TwoFilterTiles>(conv, width, direct, limit)) return tiling;
     }
-    if (const auto tiling = tile_with<Narrow>(conv, width, direct, limit)) return tiling;
+    if (const auto tiling = tile_with<OneFilterTile>(conv, width, direct, limit)) return tiling;
   }
   return {};
 }

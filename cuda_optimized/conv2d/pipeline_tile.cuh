@@ -86,11 +86,11 @@ struct TileTag {
 
 /// Calls body(TileTag<T>) for the tile T that suits the product.
 template <class Body>
-auto with_tile(const GatheredProduct& product, const Body& body) {
-  if (product.group_m <= 16 || product.pixels() < 1024) return body(TileTag<TileSmall>{});
-  if (product.group_m <= 32) return body(TileTag<Tile32>{});
+auto with_tile(const WindowProduct& product, const Body& body) {
+  if (product.filters <= 16 || product.pixels() < 1024) return body(TileTag<TileSmall>{});
+  if (product.filters <= 32) return body(TileTag<Tile32>{});
   // The last tile of 128 channels would be half empty.
-  const int rest = product.group_m % 128;
+  const int rest = product.filters % 128;
   if (rest > 0 && rest <= 64) return body(TileTag<Tile64>{});
   return body(TileTag<Tile128>{});
 }
@@ -103,7 +103,7 @@ std::string in_words(TileTag<T>, bool table) {
 
 /// The product planned for T, with a table where one is due.
 template <class T>
-GatheredProduct planned_for(TileTag<T>, const GatheredProduct& product) {
+GatheredProduct planned_for(TileTag<T>, const WindowProduct& product) {
   return planned<T>(product, takes_table(product, T::kBlockK));
 }
 

@@ -39,7 +39,7 @@ __device__ void for_each_in_order(const T& tile, const float (&sums)[T::kThreadM
 }
 
 /// Whether four pixels of a tile are four neighbours, and aligned if the output is.
-inline bool pixels_in_fours(const GatheredProduct& product) {
+inline bool pixels_in_fours(const WindowProduct& product) {
   return product.image_pixels() % 4 == 0;
 }
 
@@ -64,7 +64,7 @@ struct StoreImages {
   __device__ void store(const GatheredProduct& product, const BlockPlace& place, const T& tile,
                         const float (&sums)[T::kThreadM][T::kThreadN], float* shared) const {
     const int image_pixels = product.image_pixels();
-    const std::int64_t image_floats = std::int64_t{product.channels()} * image_pixels;
+    const std::int64_t image_floats = std::int64_t{product.out_channels()} * image_pixels;
     if (fours) {
 #pragma unroll
       for (int j = 0; j < T::kThreadN; j += 4) {
@@ -75,8 +75,8 @@ struct StoreImages {
 #pragma unroll
         for (int i = 0; i < T::kThreadM; ++i) {
           const int m = place.m + tile.m + T::row(i);
-          if (m >= product.group_m) continue;
-          const int channel = place.group * product.group_m + m;
+          if (m >= product.filters) continue;
+          const int channel = place.group * product.filters + m;
           const float start = bias ? bias[channel] : 0.0f;
           const auto result = [&](int e) { return activated(activation, start + sums[i][j + e]); };
           *reinterpret_cast<float4*>(to + std::int64_t{channel} * image_pixels) =
@@ -88,8 +88,8 @@ struct StoreImages {
     for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
       m += place.m;
       const int pixel = place.n + n;
-      if (m >= product.group_m || pixel >= product.pixels()) return;
-      const int channel = place.group * product.group_m + m;
+      if (m >= product.filters || pixel >= product.pixels()) return;
+      const int channel = place.group * product.filters + m;
       const int image = product.by_image.quotient(pixel);
       out[image * image_floats + std::int64_t{channel} * image_pixels +
           product.by_image.remainder(pixel, image)] =

@@ -6,6 +6,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "cuda_optimized/conv2d/window_product.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -57,6 +58,28 @@ struct Windows {
   /// Floats of out, including pixels that these windows do not write.
   std::int64_t out_size() const { return std::int64_t{N} * out_H * out_W * K; }
 };
+
+/// The product as the kernels see it. Its output images are P x Q, where pixels follow one another.
+inline Windows windows_of(const WindowProduct& product, Layout layout) {
+  return {.layout = layout,
+          .N = product.N,
+          .P = product.rows,
+          .Q = product.columns,
+          .K = product.out_channels(),
+          .groups = product.groups,
+          .H = product.H,
+          .W = product.W,
+          .group_c = product.channels,
+          .R = product.R,
+          .S = product.S,
+          .first = product.first,
+          .stride = product.stride,
+          .dilation = product.tap,
+          .out_H = product.rows,
+          .out_W = product.columns,
+          .out_first = product.out_first,
+          .out_stride = {1, 1}};
+}
 
 /// The arrays of a product of windows.
 struct WindowArrays {

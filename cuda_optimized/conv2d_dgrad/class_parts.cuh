@@ -38,11 +38,11 @@ struct StoreParts {
   __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
                         const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
                         float*) const {
-    const int channel = place.group * product.group_m + place.m;
+    const int channel = place.group * product.filters + place.m;
     const std::int64_t to =
-        layout.at(place.split, channel, product.out_row, product.out_column) + place.n;
+        layout.at(place.split, channel, product.out_first.h, product.out_first.w) + place.n;
     tile.for_each_four(sums, [&](int m, int n, float4 four) {
-      if (place.m + m >= product.group_m || place.n + n >= product.pixels()) return;
+      if (place.m + m >= product.filters || place.n + n >= product.pixels()) return;
       *reinterpret_cast<float4*>(parts + (to + m * layout.row + n)) = four;
     });
   }

@@ -77,27 +77,27 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
   const int image = exists ? product.by_image.quotient(pixel) : 0;
   const int in_image = exists ? product.by_image.remainder(pixel, image) : 0;
   const int row = product.by_row.quotient(in_image);
-  const int p0 = exists ? row + product.start_h : -0x40000000;  // a row without any tap
-  const int q0 = product.by_row.remainder(in_image, row) + product.start_w;
+  const int p0 = exists ? row + product.first.h : -0x40000000;  // a row without any tap
+  const int q0 = product.by_row.remainder(in_image, row) + product.first.w;
 
   // The offsets of the thread's first elements of a step, but for the tap.
   const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
-  const std::int64_t filter = std::int64_t{product.group_m} * conv.R * conv.S;  // floats
-  const int first_k = place.group * product.group_c;
+  const std::int64_t filter = std::int64_t{product.filters} * conv.R * conv.S;  // floats
+  const int first_k = place.group * product.channels;
   std::int64_t w_at = (std::int64_t{first_k} + k_a) * filter + std::int64_t{m} * conv.R * conv.S;
   std::int64_t dy_at =
       (std::int64_t{image} * conv.K + first_k + k_b) * plane + std::int64_t{p0} * conv.Q + q0;
 
   const T tile(threadIdx.x);
   float sums[T::kThreadM][T::kThreadN] = {};
-  for (int k0 = 0; k0 < product.group_c; k0 += T::kBlockK) {
-    const int w_rows = m < product.group_m ? product.group_c - k0 - k_a : 0;
-    for (int r = 0; r < product.taps_h; ++r) {
-      for (int s = 0; s < product.taps_w; ++s) {
-        const int down = r * product.tap_h, across = s * product.tap_w;
+  for (int k0 = 0; k0 < product.channels; k0 += T::kBlockK) {
+    const int w_rows = m < product.filters ? product.channels - k0 - k_a : 0;
+    for (int r = 0; r < product.R; ++r) {
+      for (int s = 0; s < product.S; ++s) {
+        const int down = r * product.tap.h, across = s * product.tap.w;
         const int p = p0 + down, q = q0 + across;
         const bool inside = p >= 0 && p < conv.P && q >= 0 && q < conv.Q;
-        const int dy_rows = inside ? product.group_c - k0 - k_b : 0;
+        const int dy_rows = inside ? product.channels - k0 - k_b : 0;
         const std::int64_t dy_tap = dy_at + std::int64_t{down} * conv.Q + across;
         const std::int64_t w_tap = w_at + (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
                                    residue.w.first_tap + s * residue.w.tap_step;
@@ -131,19 +131,19 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
 /// Computes one class with these tiles.
 template <class T>
 void launch_with(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays,
-                 const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
+                 const ResidueClass& residue, const conv2d::WindowProduct& unplanned) {
   const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, false);
   const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
   launch(conv2d_dgrad_implicit_gemm<T>, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)},
          conv, residue, product, StoreClass(conv, arrays.dx), arrays.dy, arrays.weights);
 }
 
-conv2d::TileShape shape_of(const conv2d::GatheredProduct& product) {
-  return conv2d::shape_for(product.group_m, product.pixels(), product.groups);
+conv2d::TileShape shape_of(const conv2d::WindowProduct& product) {
+  return conv2d::shape_for(product.filters, product.pixels(), product.groups);
 }
 
 void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
-  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& product) {
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::WindowProduct& product) {
     switch (shape_of(product)) {
       case conv2d::TileShape::large: return launch_with<Large>(conv, arrays, residue, product);
       case conv2d::TileShape::half: return launch_with<Half>(conv, arrays, residue, product);
@@ -155,7 +155,7 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
 std::string choice_in_words(const Conv2dProblem& conv) {
   std::string first;
   bool all_alike = true;
-  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::WindowProduct& product) {
     const std::string shape = in_words(shape_of(product));
     if (first.empty()) first = shape;
     all_alike = all_alike && shape == first;

@@ -133,7 +133,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
     using T = typename decltype(tag)::Tile;
     const bool table = all_take_table<T>(conv);
     std::int64_t floats = 0;
-    for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+    for_each_class(conv, [&](const ResidueClass&, const conv2d::WindowProduct& product) {
       floats += conv2d::planned<T>(product, table).packed_floats();
     });
     return static_cast<std::size_t>(floats) * sizeof(float);
@@ -158,7 +158,7 @@ void run_with(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const 
     packed = next_packed;
     classes.clear();
   };
-  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::WindowProduct& unplanned) {
     const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
     launch_pack_class(conv, residue, product, arrays.weights, next_packed);
     next_packed += product.packed_floats();

@@ -73,25 +73,22 @@ struct CommonWindow {
 };
 
 /// All classes as one product of dy: row (class, channel) of each group.
-conv2d::GatheredProduct common_product(const Conv2dProblem& conv) {
+conv2d::WindowProduct common_product(const Conv2dProblem& conv) {
   const CommonWindow h(conv.H, conv.R, conv.pad.top, conv.stride.h, conv.dilation.h);
   const CommonWindow w(conv.W, conv.S, conv.pad.left, conv.stride.w, conv.dilation.w);
-  return {.images = conv.N,
+  return {.N = conv.N,
           .groups = conv.groups,
-          .group_c = conv.K / conv.groups,
-          .in_h = conv.P,
-          .in_w = conv.Q,
-          .group_m = conv.stride.h * conv.stride.w * (conv.C / conv.groups),
+          .channels = conv.K / conv.groups,
+          .H = conv.P,
+          .W = conv.Q,
+          .filters = conv.stride.h * conv.stride.w * (conv.C / conv.groups),
           .rows = ceil_div(conv.H, conv.stride.h),
           .columns = ceil_div(conv.W, conv.stride.w),
-          .taps_h = h.taps,
-          .taps_w = w.taps,
-          .step_h = 1,
-          .step_w = 1,
-          .start_h = h.start,
-          .start_w = w.start,
-          .tap_h = 1,
-          .tap_w = 1};
+          .R = h.taps,
+          .S = w.taps,
+          .stride = {1, 1},
+          .first = {h.start, w.start},
+          .tap = {1, 1}};
 }
 
 /// The tap of the filter that a pixel of residue class `residue` meets `window` positions from its
@@ -108,7 +105,7 @@ __device__ int tap_at(int residue, int window, int filter, int pad, int stride, 
 __global__ void __launch_bounds__(kThreads)
     pack_common(Conv2dProblem conv, conv2d::GatheredProduct product, const float* weights,
                 float* packed) {
-  const int taps = product.taps_h * product.taps_w, group_c = conv.C / conv.groups;
+  const int taps = product.R * product.S, group_c = conv.C / conv.groups;
   const std::int64_t count = std::int64_t{product.groups} * product.k_rows * product.padded_m;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kThreads) {
@@ -118,14 +115,14 @@ __global__ void __launch_bounds__(kThreads)
     const int k = product.table ? row / taps : row % product.padded_c;
     const int tap = product.table ? row % taps : row / product.padded_c;
     float weight = 0.0f;
-    if (m < product.group_m && k < product.group_c) {
+    if (m < product.filters && k < product.channels) {
       const int residue = m / group_c, c = m % group_c;
-      const int r = tap_at(residue / conv.stride.w, product.start_h + tap / product.taps_w, conv.R,
+      const int r = tap_at(residue / conv.stride.w, product.first.h + tap / product.S, conv.R,
                            conv.pad.top, conv.stride.h, conv.dilation.h);
-      const int s = tap_at(residue % conv.stride.w, product.start_w + tap % product.taps_w, conv.S,
+      const int s = tap_at(residue % conv.stride.w, product.first.w + tap % product.S, conv.S,
                            conv.pad.left, conv.stride.w, conv.dilation.w);
       if (r >= 0 && s >= 0) {
-        const std::int64_t filter = group * product.group_c + k;
+        const std::int64_t filter = group * product.channels + k;
         weight = weights[((filter * group_c + c) * conv.R + r) * conv.S + s];
       }
     }
@@ -146,7 +143,7 @@ struct StoreSquares {
     conv2d::for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
       const int pixel = place.n + n;
       m += place.m;
-      if (m >= product.group_m || pixel >= product.pixels()) return;
+      if (m >= product.filters || pixel >= product.pixels()) return;
       const int image = product.by_image.quotient(pixel);
       const int in_image = product.by_image.remainder(pixel, image);
       const int i = product.by_row.quotient(in_image), j = product.by_row.remainder(in_image, i);
@@ -226,7 +223,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 }
 
 conv2d::GatheredProduct planned_product(const Conv2dProblem& conv) {
-  const conv2d::GatheredProduct product = common_product(conv);
+  const conv2d::WindowProduct product = common_product(conv);
   return conv2d::planned<Tile>(product, conv2d::takes_table(product, Tile::kBlockK));
 }
 

@@ -181,7 +181,7 @@ auto with_plan(const Conv2dProblem& conv, const Body& body) {
         const bool table = all_take_table<T>(conv);
         std::int64_t tiles = 0, steps = 0;  // of classes that have taps, and of all those tiles
         int most_steps = 0;                 // of a tile
-        for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& unplanned) {
+        for_each_class(conv, [&](const ResidueClass&, const conv2d::WindowProduct& unplanned) {
           const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
           if (product.steps == 0) return;
           const std::int64_t of_class =
@@ -215,7 +215,7 @@ template <class T>
 std::int64_t packed_floats(const Conv2dProblem& conv) {
   const bool table = all_take_table<T>(conv);
   std::int64_t floats = 0;
-  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::WindowProduct& product) {
     floats += conv2d::planned<T>(product, table).packed_floats();
   });
   return floats;
@@ -245,7 +245,7 @@ void compute_classes(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays,
     packed = next_packed;
     classes.clear();
   };
-  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct& unplanned) {
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::WindowProduct& unplanned) {
     const conv2d::GatheredProduct product = conv2d::planned<T>(unplanned, table);
     launch_pack_class(conv, residue, product, arrays.weights, next_packed);
     next_packed += product.packed_floats();

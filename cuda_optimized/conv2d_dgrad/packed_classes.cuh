@@ -46,22 +46,22 @@ inline constexpr int kPackThreads = 256;  ///< Of a block that packs weights.
 static __global__ void __launch_bounds__(kPackThreads)
     pack_class(Conv2dProblem conv, ResidueClass residue, conv2d::GatheredProduct product,
                int filters, const float* weights, float* packed) {
-  const int taps = product.taps_h * product.taps_w;
+  const int taps = product.R * product.S;
   const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kPackThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kPackThreads) {
     const auto m = static_cast<int>(i % product.padded_m);
     const auto k = static_cast<int>(i / product.padded_m % filters);
     const std::int64_t group = i / product.padded_m / filters;
-    const bool exists = m < product.group_m && k < product.group_c;
+    const bool exists = m < product.filters && k < product.channels;
     const float* from =
-        exists ? weights + ((group * product.group_c + k) * product.group_m + m) * conv.R * conv.S
+        exists ? weights + ((group * product.channels + k) * product.filters + m) * conv.R * conv.S
                : nullptr;
     for (int tap = 0; tap < taps; ++tap) {
       const std::int64_t row = conv2d::packed_row(product, k, tap);
       if (row >= product.k_rows) break;
-      const int r = residue.h.first_tap + tap / product.taps_w * residue.h.tap_step;
-      const int s = residue.w.first_tap + tap % product.taps_w * residue.w.tap_step;
+      const int r = residue.h.first_tap + tap / product.S * residue.h.tap_step;
+      const int s = residue.w.first_tap + tap % product.S * residue.w.tap_step;
       packed[(group * product.k_rows + row) * product.padded_m + m] =
           exists ? from[std::int64_t{r} * conv.S + s] : 0.0f;
     }
@@ -83,14 +83,14 @@ inline void launch_pack_class(const Conv2dProblem& conv, const ResidueClass& res
 template <class T>
 bool all_take_table(const Conv2dProblem& conv) {
   bool all = true;
-  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::WindowProduct& product) {
     all = all && conv2d::takes_table(product, T::kBlockK);
   });
   return all;
 }
 
 /// The class that has most pixels, for the choice of tiles.
-inline conv2d::GatheredProduct largest_class(const Conv2dProblem& conv) {
+inline conv2d::WindowProduct largest_class(const Conv2dProblem& conv) {
   return ResidueClass(conv, 0, 0).product(conv, 0, 0);
 }
 

@@ -34,6 +34,7 @@ struct ClassAxis {
     };
     while (first_tap < tap_step && distance(first_tap) % stride != 0) ++first_tap;
     const bool some = first_tap < tap_step && first_tap < taps_;
+    if (!some) first_tap = 0;
     taps = some ? ceil_div(taps_ - first_tap, tap_step) : 0;
     start = some ? static_cast<int>(distance(first_tap) / stride) : 0;
     move = -dilation / common;
@@ -50,25 +51,21 @@ struct ResidueClass {
         w(residue_w, conv.W, conv.S, conv.pad.left, conv.stride.w, conv.dilation.w) {}
 
   /// As a product of dy, gathered, and weights: a convolution with stride 1.
-  conv2d::GatheredProduct product(const Conv2dProblem& conv, int residue_h, int residue_w) const {
-    return {.images = conv.N,
+  conv2d::WindowProduct product(const Conv2dProblem& conv, int residue_h, int residue_w) const {
+    return {.N = conv.N,
             .groups = conv.groups,
-            .group_c = conv.K / conv.groups,
-            .in_h = conv.P,
-            .in_w = conv.Q,
-            .group_m = conv.C / conv.groups,
+            .channels = conv.K / conv.groups,
+            .H = conv.P,
+            .W = conv.Q,
+            .filters = conv.C / conv.groups,
             .rows = h.positions,
             .columns = w.positions,
-            .taps_h = h.taps,
-            .taps_w = w.taps,
-            .step_h = 1,
-            .step_w = 1,
-            .start_h = h.start,
-            .start_w = w.start,
-            .tap_h = h.move,
-            .tap_w = w.move,
-            .out_row = residue_h,
-            .out_column = residue_w};
+            .R = h.taps,
+            .S = w.taps,
+            .stride = {1, 1},
+            .first = {h.start, w.start},
+            .tap = {h.move, w.move},
+            .out_first = {residue_h, residue_w}};
   }
 };
 
@@ -87,7 +84,7 @@ void for_each_class(const Conv2dProblem& conv, const Body& body) {
 inline std::string classes_in_words(const Conv2dProblem& conv, std::int64_t at_once) {
   std::int64_t count = 0;
   bool without_taps = false;
-  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::GatheredProduct&) {
+  for_each_class(conv, [&](const ResidueClass& residue, const conv2d::WindowProduct&) {
     ++count;
     without_taps = without_taps || residue.h.taps == 0 || residue.w.taps == 0;
   });
@@ -107,8 +104,8 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   // A filter almost as large as the image: nearly all taps of a pixel lie in dy's padding.
   constexpr double kMostPadding = 64;
   double all = 0.0;
-  for_each_class(conv, [&](const ResidueClass&, const conv2d::GatheredProduct& product) {
-    all += 1.0 * product.image_pixels() * product.taps_h * product.taps_w;
+  for_each_class(conv, [&](const ResidueClass&, const conv2d::WindowProduct& product) {
+    all += 1.0 * product.image_pixels() * product.R * product.S;
   });
   if (all > kMostPadding * conv.P * conv.Q * conv.R * conv.S) {
     return text("more than ", kMostPadding - 1, " of ", kMostPadding,

@@ -33,28 +33,28 @@ struct StoreClass {
                         const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
                         float* shared) const {
     const std::int64_t plane = std::int64_t{height} * width;
-    const std::int64_t first = std::int64_t{place.group} * product.group_m + place.m;
+    const std::int64_t first = std::int64_t{place.group} * product.filters + place.m;
     if (fours) {
       tile.for_each_four(sums, [&](int m, int n, float4 four) {
         const int pixel = place.n + n;
-        if (place.m + m >= product.group_m || pixel >= product.pixels()) return;
+        if (place.m + m >= product.filters || pixel >= product.pixels()) return;
         const int image = product.by_image.quotient(pixel);
-        *reinterpret_cast<float4*>(dx +
-                                   (std::int64_t{image} * product.channels() + first + m) * plane +
-                                   product.by_image.remainder(pixel, image)) = four;
+        *reinterpret_cast<float4*>(
+            dx + (std::int64_t{image} * product.out_channels() + first + m) * plane +
+            product.by_image.remainder(pixel, image)) = four;
       });
       return;
     }
     conv2d::for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
       const int pixel = place.n + n;
-      if (place.m + m >= product.group_m || pixel >= product.pixels()) return;
+      if (place.m + m >= product.filters || pixel >= product.pixels()) return;
       const int image = product.by_image.quotient(pixel);
       const int in_image = product.by_image.remainder(pixel, image);
       const int row = product.by_row.quotient(in_image);
-      const int h = product.out_row + row * stride.h;
-      const int w = product.out_column + product.by_row.remainder(in_image, row) * stride.w;
-      dx[(std::int64_t{image} * product.channels() + first + m) * plane + std::int64_t{h} * width +
-         w] = sum;
+      const int h = product.out_first.h + row * stride.h;
+      const int w = product.out_first.w + product.by_row.remainder(in_image, row) * stride.w;
+      dx[(std::int64_t{image} * product.out_channels() + first + m) * plane +
+         std::int64_t{h} * width + w] = sum;
     });
   }
 };

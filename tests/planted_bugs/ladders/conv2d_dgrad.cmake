@@ -86,9 +86,9 @@ planted_bug(turned_weights_left_as_they_are
 
 planted_bug(taps_of_a_class_too_far_apart
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32
-  FILE cuda_optimized/conv2d_dgrad/gathered_classes.cuh
-  FIND [==[found.tap_step = stride / gcd;]==]
-  REPLACE [==[found.tap_step = stride;]==]
+  FILE cuda_optimized/conv2d_dgrad/residue_classes.cuh
+  FIND [==[tap_step = stride / common;]==]
+  REPLACE [==[tap_step = stride;]==]
   TEACHES "stride and dilation with a common divisor: nobody's default")
 
 planted_bug(padding_of_the_forward_pass
