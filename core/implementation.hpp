@@ -54,35 +54,35 @@ struct OutputTile {
 /// Why a rung declines a problem; nothing when it takes it.
 using Declined = std::optional<std::string>;
 
-/// What a rung's file provides: functions of its ladder's problem P, and of its arrays A. It can be
+/// What a rung's file provides: functions of its ladder's Problem, and of its arrays A. It can be
 /// called as if it was the function itself:
 ///
 ///     direct_tiled(problem, {x, weights, bias, y}, {stream, workspace});
 template <class A>
 struct Implementation {
-  using P = typename A::Problem;  ///< The ladder's problem.
+  using Problem = typename A::Problem;  ///< The ladder's.
 
   /// Nothing, or why this rung cannot take the problem. Null: takes every valid problem.
-  Declined (*supports)(const P&) = nullptr;
+  Declined (*supports)(const Problem&) = nullptr;
   /// Scratch memory in bytes. Null: none.
-  std::size_t (*workspace_bytes)(const P&) = nullptr;
+  std::size_t (*workspace_bytes)(const Problem&) = nullptr;
   /// Computes all outputs. CUDA rungs may return before the device has finished. The caller owns
   /// all arrays, host memory for a CPU rung, device memory for a CUDA rung; inputs are not written.
-  void (*run)(const P&, const A&, const Context&) = nullptr;
+  void (*run)(const Problem&, const A&, const Context&) = nullptr;
   /// Reads back what `run` left for the host, once the device has finished: a `run` without a wait
   /// can be recorded in a CUDA graph. @throws BadInput for what the kernels flagged. Null: nothing.
-  void (*finish)(const P&, const A&, const Context&) = nullptr;
+  void (*finish)(const Problem&, const A&, const Context&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
-  OutputTile (*tile)(const P&) = nullptr;
+  OutputTile (*tile)(const Problem&) = nullptr;
   /// What the rung chooses for a problem that it takes: the variant, in a few words. It depends on
   /// the problem alone, not on where arrays begin. Few different texts a rung: no numbers that grow
   /// with the problem. Null: it does the same for all.
-  std::string (*choice)(const P&) = nullptr;
+  std::string (*choice)(const Problem&) = nullptr;
 
   /// Runs the rung in context.stream; without a context, where the caller runs. finish(), where
   /// there is one, is up to the caller.
   /// @throws UnsupportedProblem if it declines the problem
-  void operator()(const P& problem, const A& arrays,
+  void operator()(const Problem& problem, const A& arrays,
                   const Context& context = {current_stream()}) const {
     if (const Declined reason = supports ? supports(problem) : Declined{}) {
       throw UnsupportedProblem(*reason);
