@@ -32,7 +32,8 @@ using Tensor = nb::ndarray<nb::ro>;
 using OwnTensor = nb::ndarray<nb::array_api>;
 using Tensors = std::map<std::string, Tensor>;
 
-/// Whether the elements lie side by side, the last axis innermost. DLPack counts strides in elements.
+/// Whether the elements lie side by side, the last axis innermost. DLPack counts strides in
+/// elements.
 bool contiguous(const Tensor& tensor) {
   std::int64_t expected = 1;
   for (std::size_t axis = tensor.size() == 0 ? 0 : tensor.ndim(); axis-- > 0;) {
@@ -55,7 +56,8 @@ void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
   if (found == tensors.end()) throw BadInput(text(spec.name, ": it is missing"));
   const Tensor& tensor = found->second;
   const int device = where == Where::gpu ? nb::device::cuda::value : nb::device::cpu::value;
-  require(tensor.device_type() == device, spec.name, text("a tensor of device ", tensor.device_type()),
+  require(tensor.device_type() == device, spec.name,
+          text("a tensor of device ", tensor.device_type()),
           text("it must lie where the rung runs (", name_of(where), ")"));
   require(tensor.device_id() == 0, spec.name, text("a tensor on GPU ", tensor.device_id()),
           "it must lie on GPU 0 (the variable CUDA_VISIBLE_DEVICES says which that is)");
@@ -63,7 +65,8 @@ void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
   require(shape == spec.shape, spec.name, to_string(shape),
           text("the problem has ", to_string(spec.shape)));
   const DType dtype = dtype_of(spec.name, tensor.dtype());
-  require(dtype == spec.dtype, spec.name, name_of(dtype), text("the problem has ", name_of(spec.dtype)));
+  require(dtype == spec.dtype, spec.name, name_of(dtype),
+          text("the problem has ", name_of(spec.dtype)));
   require(contiguous(tensor), spec.name, "a view with gaps or with its axes exchanged",
           "its elements must lie side by side (make it contiguous first)");
   return const_cast<void*>(static_cast<const void*>(tensor.data()));
@@ -128,16 +131,18 @@ OwnTensor empty(const std::string& place, const std::string& dtype, const Shape&
   const DType type = dtype_named(dtype);
   const auto bytes = static_cast<std::size_t>(element_count(shape)) * size_of(type);
   void* const memory = device.allocate(bytes + (bytes == 0));
-  const nb::capsule owner(memory, place == name_of(Where::gpu) ? [](void* owned) noexcept {
-    device_at(Where::gpu)->release(owned);
-  } : [](void* owned) noexcept { device_at(Where::emulated)->release(owned); });
+  const nb::capsule owner(
+      memory, place == name_of(Where::gpu)
+                  ? [](void* owned) noexcept { device_at(Where::gpu)->release(owned); }
+                  : [](void* owned) noexcept { device_at(Where::emulated)->release(owned); });
   const std::vector<std::size_t> extents(shape.begin(), shape.end());
   return OwnTensor(memory, extents.size(), extents.data(), owner, nullptr, dlpack_of(type),
-                       place == name_of(Where::gpu) ? nb::device::cuda::value : nb::device::cpu::value);
+                   place == name_of(Where::gpu) ? nb::device::cuda::value : nb::device::cpu::value);
 }
 
 /// Those of the rulebook's forms that a problem reads: (name, shape).
-std::vector<std::pair<std::string, Shape>> forms(const Rulebook& book, const std::string& ladder_name,
+std::vector<std::pair<std::string, Shape>> forms(const Rulebook& book,
+                                                 const std::string& ladder_name,
                                                  const Problem& problem) {
   std::vector<std::pair<std::string, Shape>> all;
   for (const auto& [name, array] : rulebook_inputs(book, ladder(ladder_name).signature(problem)))
@@ -147,8 +152,7 @@ std::vector<std::pair<std::string, Shape>> forms(const Rulebook& book, const std
 
 /// One of them in the memory of that place.
 OwnTensor uploaded_form(const Rulebook& book, const std::string& ladder_name,
-                            const Problem& problem, const std::string& name,
-                            const std::string& place) {
+                        const Problem& problem, const std::string& name, const std::string& place) {
   const Array form = rulebook_inputs(book, ladder(ladder_name).signature(problem)).at(name);
   OwnTensor copy = empty(place, name_of(form.dtype()), form.shape());
   if (form.size() > 0) device_named(place).upload(copy.data(), form.data(), form.size_bytes());
@@ -158,17 +162,21 @@ OwnTensor uploaded_form(const Rulebook& book, const std::string& ladder_name,
 }  // namespace
 
 void add_in_place(nb::module_& module) {
-  module.def("run_in_place", &run_in_place, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "inputs"_a,
-             "outputs"_a, "workspace"_a, "stream"_a);
+  module.def("run_in_place", &run_in_place, "ladder"_a, "rung"_a, "where"_a, "problem"_a,
+             "inputs"_a, "outputs"_a, "workspace"_a, "stream"_a);
   module.def("outputs", &outputs, "ladder"_a, "problem"_a);
   module.def("workspace_bytes", &workspace_bytes, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def("empty", &empty, "where"_a, "dtype"_a, "shape"_a);
-  module.def("synchronize", [](const std::string& place) {
-    const nb::gil_scoped_release others_run;
-    device_named(place).synchronize();
-  }, "where"_a);
+  module.def(
+      "synchronize",
+      [](const std::string& place) {
+        const nb::gil_scoped_release others_run;
+        device_named(place).synchronize();
+      },
+      "where"_a);
   module.def("forms", &forms, "rulebook"_a, "ladder"_a, "problem"_a);
-  module.def("uploaded_form", &uploaded_form, "rulebook"_a, "ladder"_a, "problem"_a, "name"_a, "where"_a);
+  module.def("uploaded_form", &uploaded_form, "rulebook"_a, "ladder"_a, "problem"_a, "name"_a,
+             "where"_a);
 }
 
 }  // namespace convladder::python

@@ -1,5 +1,6 @@
 /// @file in_place.hpp
-/// @brief Runs of rungs on tensors that other libraries own, such as PyTorch's on a GPU, where they lie.
+/// @brief Runs of rungs on tensors that other libraries own, such as PyTorch's on a GPU, where they
+/// lie.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -12,11 +12,11 @@
 
 #include "arrays.hpp"
 #include "core/error.hpp"
+#include "in_place.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
 #include "oracle/runner.hpp"
-#include "in_place.hpp"
 #include "problems.hpp"
 #include "table.hpp"
 
