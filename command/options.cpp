@@ -46,7 +46,7 @@ constexpr ProblemOption kProblemOptions[] = {
      kSizes},
     {"layout", "NAME", "nchw (default) or nhwc: how arrays lie in memory; files stay nchw", kSizes},
     {"dtype", "NAME",
-     "fp32 (default), or tf32: factors may be rounded to TF32; gemm, sparse: fp16, bf16, too",
+     "fp32 (default), tf32: factors may be rounded to TF32; fp16 or bf16: sums in float",
      kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
     {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},

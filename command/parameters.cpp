@@ -73,10 +73,6 @@ Layout Parameters::layout() const {
   return word("layout", {"nchw", "nhwc"}) == "nhwc" ? Layout::nhwc : Layout::nchw;
 }
 
-Precision Parameters::precision() const {
-  return word("dtype", {"fp32", "tf32"}) == "tf32" ? Precision::tf32 : Precision::fp32;
-}
-
 std::optional<TileMap> Parameters::map() const {
   std::vector<std::string> names;
   for (const TileMapName& known : kTileMaps) names.emplace_back(known.name);

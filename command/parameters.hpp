@@ -46,8 +46,6 @@ class Parameters {
                                   const std::vector<std::string>& words) const;
   /// How arrays lie in memory, by --layout; nchw if not given.
   Layout layout() const;
-  /// What --dtype says of the products; fp32 if not given.
-  Precision precision() const;
   /// Sets the type of the elements and the precision of the products, by --dtype.
   template <class P>
   void set_dtype(P& problem) const {

@@ -8,7 +8,8 @@ namespace convladder {
 
 /// The arrays of the input gradient: dy, weights to dx.
 Signature conv2d_dgrad_signature(const Conv2dProblem& problem);
-/// The arrays of the weight gradient: x, dy to dw [K][C/groups][R][S] and db [K].
+/// The arrays of the weight gradient: x, dy to dw [K][C/groups][R][S] and db [K], which are float
+/// for every dtype.
 Signature conv2d_wgrad_signature(const Conv2dProblem& problem);
 
 /// The arrays of the input gradient where a rung computes; shapes are those of Layout::nchw.
@@ -24,8 +25,8 @@ struct Conv2dWgradArrays {
   using Problem = Conv2dProblem;  ///< Whose arrays these are.
   Input x;                        ///< [N][C][H][W]
   Input dy;                       ///< [N][K][P][Q]
-  Output dw;                      ///< [K][C/groups][R][S]
-  Output db;                      ///< [K]
+  Output dw;                      ///< [K][C/groups][R][S], float
+  Output db;                      ///< [K], float
 };
 
 }  // namespace convladder

@@ -5,6 +5,7 @@
 #include "core/conv2d_gradients.hpp"
 #include "core/output_extent.hpp"
 #include "core/tile_map_problem.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder {
 namespace {
@@ -62,6 +63,7 @@ Conv2dProblem validated(Conv2dProblem p) {
   }
   require(p.C % p.groups == 0, "groups", p.groups, text("must divide c = ", p.C));
   require(p.K % p.groups == 0, "groups", p.groups, text("must divide k = ", p.K));
+  require(p.dtype != DType::i32, "dtype", name_of(p.dtype), "must be fp32, tf32, fp16 or bf16");
   p.P = checked_output("p", "h", p.H, p.pad.top, p.pad.bottom, p.R, p.stride.h, p.dilation.h);
   p.Q = checked_output("q", "w", p.W, p.pad.left, p.pad.right, p.S, p.stride.w, p.dilation.w);
   // Kernels compute coordinates such as p * stride + r * dilation in 32 bits.
@@ -93,13 +95,14 @@ std::string describe(const Conv2dProblem& p) {
   if (p.activation != Activation::none) line += text(", ", name_of(p.activation));
   if (p.layout != Layout::nchw) line += text(", ", name_of(p.layout));
   if (p.map != TileMap::row_major) line += text(", map ", name_of(p.map));
-  if (p.precision != Precision::fp32) line += text(", ", name_of(p.precision));
+  if (p.dtype != DType::f32 || p.precision != Precision::fp32)
+    line += text(", ", dtype_name(p.dtype, p.precision));
   return line;
 }
 
 Signature conv2d_signature(const Conv2dProblem& p) {
   Signature signature{{x_spec(p, "x"), weights_spec(p, "weights")}, {y_spec(p, "y")}};
-  if (p.bias) signature.inputs.push_back({"bias", "k", {p.K}, p.dtype});
+  if (p.bias) signature.inputs.push_back({"bias", "k", {p.K}, DType::f32});
   return signature;
 }
 
@@ -108,7 +111,9 @@ Signature conv2d_dgrad_signature(const Conv2dProblem& p) {
 }
 
 Signature conv2d_wgrad_signature(const Conv2dProblem& p) {
-  return {{x_spec(p, "x"), y_spec(p, "dy")}, {weights_spec(p, "dw"), {"db", "k", {p.K}, p.dtype}}};
+  ArraySpec dw = weights_spec(p, "dw");
+  dw.dtype = DType::f32;
+  return {{x_spec(p, "x"), y_spec(p, "dy")}, {dw, {"db", "k", {p.K}, DType::f32}}};
 }
 
 }  // namespace convladder

@@ -46,6 +46,10 @@ struct LayoutIndex4 {
 /// deep learning library; the "convolution" of signal processing also flips the filter. The forward
 /// pass stores activated() sums.
 ///
+/// With f16 or bf16, x, weights, y, dy and dx are of that type; sums are in float, and rounded once.
+/// bias, dw and db stay float: a bias is added to a float sum, and a gradient of the weights is a
+/// sum as long as the outputs are many, which its next reader adds to float weights.
+///
 /// The map says which block computes which tile of the forward pass as a product, see
 /// gemm_extents(); the result is the same. Rungs that are no such product, or whose blocks have no
 /// tiles, ignore it; the others decline the maps that they cannot work under. The gradients ignore
@@ -67,14 +71,14 @@ struct Conv2dProblem {
   Activation activation = Activation::none;  ///< of the sums with their bias (forward)
   Layout layout = Layout::nchw;              ///< of all arrays with four axes
   TileMap map = TileMap::row_major;          ///< of the forward pass as a product, see above
-  DType dtype = DType::f32;                  ///< of all arrays
-  Precision precision = Precision::fp32;     ///< of the products; a more exact rung is welcome
+  DType dtype = DType::f32;                  ///< of the arrays, see above: f32, f16 or bf16
+  Precision precision = Precision::fp32;     ///< of the products of f32; more is welcome
   int P = 0, Q = 0;                          ///< output height and width, set by validated()
 };
 
 /// The same problem with P and Q.
 /// @throws BadInput if an extent is out of range, C or K is not a multiple of groups, P or Q would
-/// be less than 1, or an array would have more than 2^63 - 1 elements.
+/// be less than 1, or an array would have more than 2^63 - 1 elements, or the numbers are integers.
 Conv2dProblem validated(Conv2dProblem problem);
 
 /// One line: "1x6x768x512, 6 filters 6x6, pad 0, stride 1".
@@ -87,7 +91,7 @@ struct Conv2dArrays {
   using Problem = Conv2dProblem;  ///< Whose arrays these are.
   Input x;                        ///< [N][C][H][W]
   Input weights;                  ///< [K][C/groups][R][S]
-  Input bias;                     ///< [K], or null
+  Input bias;                     ///< [K], float, or null
   Output y;                       ///< [N][K][P][Q]
 };
 

@@ -34,6 +34,7 @@ inline Precision precision_of(const Problem& problem) {
 
 /// The type of what it multiplies.
 inline DType dtype_of(const Problem& problem) {
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->dtype;
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->dtype;
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) return sparse->dtype;
   return DType::f32;

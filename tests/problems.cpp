@@ -48,6 +48,11 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
         form.precision = precision;
         forms.back().emplace_back(form);
       }
+      // Both types of 16 bits take the same code: every other problem meets each.
+      Conv2dProblem form = *conv;
+      form.layout = layout;
+      form.dtype = (conv->H + conv->W + conv->K) % 2 == 0 ? DType::f16 : DType::bf16;
+      forms.push_back({form});
     }
   } else if (const auto* columns = std::get_if<Im2colProblem>(&problem)) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
@@ -94,7 +99,8 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
 
 std::string name_of_form(const Problem& form) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&form))
-    return text(name_of(conv->layout), " ", name_of(conv->precision));
+    return text(name_of(conv->layout), " ",
+                conv->dtype == DType::f32 ? name_of(conv->precision) : "16 bits");
   if (const auto* columns = std::get_if<Im2colProblem>(&form)) return name_of(columns->layout);
   if (const auto* product = std::get_if<GemmProblem>(&form))
     return product->dtype == DType::f32 ? name_of(product->precision) : name_of(product->dtype);

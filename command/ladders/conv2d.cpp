@@ -135,7 +135,7 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters, const Own& own) {
   }
   conv.layout = parameters.layout();
   conv.map = parameters.map().value_or(TileMap::row_major);
-  conv.precision = parameters.precision();
+  parameters.set_dtype(conv);
   conv = validated(conv);
   task.problem = conv;
   task.title = describe(conv);

@@ -25,7 +25,7 @@ double gemm_work(const GemmProblem& p) {
 DrawnLadder drawn_gemm() {
   return {.draw = draw_gemm,
           .work = work_in<GemmProblem>(gemm_work),
-          .words = {{"dtype", {"fp32", "tf32", "fp16", "bf16"}}, kMapWords}};
+          .words = {kDtypeWords, kMapWords}};
 }
 
 }  // namespace convladder::command

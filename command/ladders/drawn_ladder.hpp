@@ -41,8 +41,8 @@ std::function<double(const Problem&)> work_in(double (*work)(const P&)) {
 /// `--layout`.
 inline const WordOption kLayoutWords = {"layout", {"nchw", "nhwc"}};
 
-/// `--dtype` of the dense ladders.
-inline const WordOption kDtypeWords = {"dtype", {"fp32", "tf32"}};
+/// `--dtype`.
+inline const WordOption kDtypeWords = {"dtype", {"fp32", "tf32", "fp16", "bf16"}};
 
 /// `--activation`.
 inline const WordOption kActivationWords = {"activation", {"none", "relu"}};

@@ -116,7 +116,7 @@ DrawnLadder drawn_rulebook() {
 DrawnLadder drawn_sparse_dgrad() {
   return {.draw = draw_convolution,
           .work = work_in<SparseConvProblem>(convolution_work),
-          .words = {{"dtype", {"fp32", "tf32", "fp16", "bf16"}}}};
+          .words = {kDtypeWords}};
 }
 
 DrawnLadder drawn_sparse_wgrad() { return drawn_sparse_dgrad(); }

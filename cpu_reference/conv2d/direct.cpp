@@ -15,25 +15,24 @@
 ///         y[n,k,p,q] += x[n, c, p + r, q + s] * w[k,c,r,s]
 ///
 /// **Expect.** About one multiply-add a nanosecond: the sum is one chain of dependent additions.
-/// **Costs.** Takes both layouts; declines other types than float32.
+/// **Costs.** Nothing is declined. Numbers of 16 bits are multiplied and added as floats; only the
+/// sum is rounded, once.
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::cpu_reference::conv2d {
 namespace {
 
-Declined supports(const Conv2dProblem& conv) {
-  if (conv.dtype != DType::f32) return "float32 only";
-  return {};
-}
-
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
-  const float* x = arrays.x;
-  const float* weights = arrays.weights;
+template <class T>
+void run_as(const Conv2dProblem& conv, const Conv2dArrays& arrays) {
+  const T* x = arrays.x;
+  const T* weights = arrays.weights;
   const float* bias = arrays.bias;
-  float* y = arrays.y;
+  T* y = arrays.y;
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
@@ -53,22 +52,30 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
               for (int s = 0; s < conv.S; ++s) {
                 const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
                 if (w < 0 || w >= conv.W) continue;
-                sum += x[x_at(n, c0 + c, h, w)] * weights[w_at(k, c, r, s)];
+                sum += to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)]);
               }
             }
           }
-          y[y_at(n, k, p, q)] = activated(conv.activation, sum);
+          y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));
         }
       }
     }
   }
 }
 
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return dtype_name(conv.dtype, conv.precision);
+}
+
 }  // namespace
 
 extern const Implementation<Conv2dArrays> direct = {
-    .supports = supports,
     .run = run,
+    .choice = choice_in_words,
 };
 
 }  // namespace convladder::cpu_reference::conv2d

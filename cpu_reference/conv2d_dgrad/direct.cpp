@@ -13,38 +13,39 @@
 ///     here:      dx[n,c,h,w] += dy[n,k,p,q]  * w[k,c,r,s]      w likewise
 ///
 /// **Expect.** As many multiply-adds as forward. A pixel that no window covers keeps its 0.
-#include <algorithm>
+/// **Costs.** Nothing is declined. Sums are scattered over a float array of their own, so that
+/// numbers of 16 bits are rounded once, when the last product is there.
+#include <vector>
 
 #include "core/arithmetic.hpp"
 #include "core/conv2d_gradients.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {
 namespace {
 
-Declined supports(const Conv2dProblem& conv) {
-  if (conv.dtype != DType::f32) return "float32 only";
-  return {};
-}
-
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
-void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
-  const float* dy = arrays.dy;
-  const float* weights = arrays.weights;
-  float* dx = arrays.dx;
+template <class T>
+void run_as(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays) {
+  const T* dy = arrays.dy;
+  const T* weights = arrays.weights;
+  T* dx = arrays.dx;
 
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const LayoutIndex4 x_at{conv.layout, conv.C, conv.H, conv.W};
   const LayoutIndex4 w_at{conv.layout, group_c, conv.R, conv.S};
   const LayoutIndex4 y_at{conv.layout, conv.K, conv.P, conv.Q};
 
-  std::fill_n(dx, std::int64_t{conv.N} * conv.C * conv.H * conv.W, 0.0f);
+  const std::int64_t size = std::int64_t{conv.N} * conv.C * conv.H * conv.W;
+  std::vector<float> sums(static_cast<std::size_t>(size));
   for (int n = 0; n < conv.N; ++n) {
     for (int k = 0; k < conv.K; ++k) {
       const int c0 = k / group_k * group_c;  // first input channel of k's group
       for (int p = 0; p < conv.P; ++p) {
         for (int q = 0; q < conv.Q; ++q) {
-          const float gradient = dy[y_at(n, k, p, q)];
+          const float gradient = to_float(dy[y_at(n, k, p, q)]);
           for (int c = 0; c < group_c; ++c) {
             for (int r = 0; r < conv.R; ++r) {
               const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
@@ -52,7 +53,8 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
               for (int s = 0; s < conv.S; ++s) {
                 const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
                 if (w < 0 || w >= conv.W) continue;
-                dx[x_at(n, c0 + c, h, w)] += gradient * weights[w_at(k, c, r, s)];
+                sums[static_cast<std::size_t>(x_at(n, c0 + c, h, w))] +=
+                    gradient * to_float(weights[w_at(k, c, r, s)]);
               }
             }
           }
@@ -60,13 +62,24 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
       }
     }
   }
+  for (std::int64_t i = 0; i < size; ++i) {
+    dx[i] = rounded_to<T>(sums[static_cast<std::size_t>(i)]);
+  }
+}
+
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return dtype_name(conv.dtype, conv.precision);
 }
 
 }  // namespace
 
 extern const Implementation<Conv2dDgradArrays> direct = {
-    .supports = supports,
     .run = run,
+    .choice = choice_in_words,
 };
 
 }  // namespace convladder::cpu_reference::conv2d_dgrad

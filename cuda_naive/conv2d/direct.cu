@@ -21,12 +21,14 @@
 /// @expect sectors_per_request.weights.load 1, a single address for the warp
 /// @expect sectors_per_request.x.load (4 + 4 * 5) / 5 = 4.8, of 5 taps 1 begins a sector
 /// **Costs.** Every input is loaded again for each output that reads it. Declines other layouts
-/// than NCHW and other types than float32.
+/// than NCHW.
 /// **Try.** Make the block 8 x 32 threads instead of 32 x 8 (kBlockQ = 8, kBlockP = 32). How many
 /// rows of x does a warp read at once then, and how many sectors of 32 bytes does a store touch?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {
@@ -36,8 +38,9 @@ constexpr int kBlockP = 8;   ///< Threads along p.
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
-__global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* weights,
-                              const float* bias, float* y) {
+template <class T>
+__global__ void conv2d_direct(Conv2dProblem conv, const T* x, const T* weights, const float* bias,
+                              T* y) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 w_at{group_c, conv.R, conv.S};
@@ -60,26 +63,31 @@ __global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* w
           for (int s = 0; s < conv.S; ++s) {
             const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
             if (w < 0 || w >= conv.W) continue;
-            sum += x[x_at(n, c0 + c, h, w)] * weights[w_at(k, c, r, s)];
+            sum += to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)]);
           }
         }
       }
-      y[y_at(n, k, p, q)] = activated(conv.activation, sum);
+      y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));
     }
   }
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(conv.Q, kBlockQ), blocks_for(conv.P, kBlockP, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * conv.K, 1, kMaxGridYZ));
-  launch(conv2d_direct, {grid, dim3(kBlockQ, kBlockP)}, conv, arrays.x, arrays.weights, arrays.bias,
-         arrays.y);
+  with_float_type(conv.dtype, [&]<class T>(T) {
+    launch(conv2d_direct<T>, {grid, dim3(kBlockQ, kBlockP)}, conv, arrays.x.as<const T>(),
+           arrays.weights.as<const T>(), arrays.bias.as<const float>(), arrays.y.as<T>());
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return dtype_name(conv.dtype, conv.precision);
 }
 
 }  // namespace
@@ -87,6 +95,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
 extern const Implementation<Conv2dArrays> direct = {
     .supports = supports,
     .run = run,
+    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d

@@ -24,12 +24,14 @@
 /// @expect lanes_per_output.dx.store 1, no atomics
 /// @expect barriers_per_block 0
 /// **Costs.** A division and a remainder for each tap and axis, outside of the loop over k.
-/// Declined: other layouts than NCHW, other types than float32.
+/// Declined: other layouts than NCHW.
 /// **Try.** Give the lanes of a warp pixels with the same remainder, w = residue + stride * lane.
 /// What happens to the loads of dy, and to the stores of dx?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d_dgrad {
 namespace {
@@ -47,8 +49,8 @@ __device__ int output_at(int position, int stride, int outputs) {
 
 /// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
 /// Grid (ceil(W/32), <= ceil(H/8), <= N*C), block (32, 8).
-__global__ void conv2d_dgrad_gather(Conv2dProblem conv, const float* dy, const float* weights,
-                                    float* dx) {
+template <class T>
+__global__ void conv2d_dgrad_gather(Conv2dProblem conv, const T* dy, const T* weights, T* dx) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 w_at{group_c, conv.R, conv.S};
@@ -72,26 +74,32 @@ __global__ void conv2d_dgrad_gather(Conv2dProblem conv, const float* dy, const f
           const int q = output_at(w + conv.pad.left - s * conv.dilation.w, conv.stride.w, conv.Q);
           if (q < 0) continue;
           for (int k = group * group_k; k < (group + 1) * group_k; ++k) {
-            sum += dy[y_at(n, k, p, q)] * weights[w_at(k, c - group * group_c, r, s)];
+            sum += to_float(dy[y_at(n, k, p, q)]) *
+                   to_float(weights[w_at(k, c - group * group_c, r, s)]);
           }
         }
       }
-      dx[x_at(n, c, h, w)] = sum;
+      dx[x_at(n, c, h, w)] = rounded_to<T>(sum);
     }
   }
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
 
 void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(conv.W, kBlockW), blocks_for(conv.H, kBlockH, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * conv.C, 1, kMaxGridYZ));
-  launch(conv2d_dgrad_gather, {grid, dim3(kBlockW, kBlockH)}, conv, arrays.dy, arrays.weights,
-         arrays.dx);
+  with_float_type(conv.dtype, [&]<class T>(T) {
+    launch(conv2d_dgrad_gather<T>, {grid, dim3(kBlockW, kBlockH)}, conv, arrays.dy.as<const T>(),
+           arrays.weights.as<const T>(), arrays.dx.as<T>());
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return dtype_name(conv.dtype, conv.precision);
 }
 
 }  // namespace
@@ -99,6 +107,7 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
 extern const Implementation<Conv2dDgradArrays> gather = {
     .supports = supports,
     .run = run,
+    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d_dgrad

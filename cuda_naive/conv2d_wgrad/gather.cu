@@ -18,13 +18,15 @@
 /// @expect loads_per_output.dy 64 * (16 * 46 * 46 + 16 * 16) / 9280 = 235.26, and for db
 /// @expect blocks 64 * 16 * 9 / 256 + 1 = 37, too few for a GPU
 /// **Costs.** The threads of db read different planes, so none of their loads is coalesced.
-/// Declined: other layouts than NCHW, other types than float32.
+/// Declined: other layouts than NCHW.
 /// **Try.** Let the 32 lanes of a warp share a weight: each adds up every 32nd output, then
 /// `__shfl_xor_sync` adds up the lanes. Which loads are coalesced now, and how many warps does B1
 /// have?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
+#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d_wgrad {
 namespace {
@@ -33,7 +35,8 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 65536;  ///< With more weights, a thread takes several.
 
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S]. Any one-dimensional grid.
-__global__ void weight_gradient(Conv2dProblem conv, const float* x, const float* dy, float* dw) {
+template <class T>
+__global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, float* dw) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 y_at{conv.K, conv.P, conv.Q};
@@ -57,7 +60,7 @@ __global__ void weight_gradient(Conv2dProblem conv, const float* x, const float*
         for (int q = 0; q < conv.Q; ++q) {
           const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
           if (w < 0 || w >= conv.W) continue;
-          sum += dy[y_at(n, k, p, q)] * x[x_at(n, c, h, w)];
+          sum += to_float(dy[y_at(n, k, p, q)]) * to_float(x[x_at(n, c, h, w)]);
         }
       }
     }
@@ -66,7 +69,8 @@ __global__ void weight_gradient(Conv2dProblem conv, const float* x, const float*
 }
 
 /// dy [N][K][P][Q], db [K]. Any one-dimensional grid.
-__global__ void bias_gradient(Conv2dProblem conv, const float* dy, float* db) {
+template <class T>
+__global__ void bias_gradient(Conv2dProblem conv, const T* dy, float* db) {
   const Index4 y_at{conv.K, conv.P, conv.Q};
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -75,7 +79,7 @@ __global__ void bias_gradient(Conv2dProblem conv, const float* dy, float* db) {
     float sum = 0.0f;
     for (int n = 0; n < conv.N; ++n) {
       for (int p = 0; p < conv.P; ++p) {
-        for (int q = 0; q < conv.Q; ++q) sum += dy[y_at(n, k, p, q)];
+        for (int q = 0; q < conv.Q; ++q) sum += to_float(dy[y_at(n, k, p, q)]);
       }
     }
     db[k] = sum;
@@ -84,16 +88,22 @@ __global__ void bias_gradient(Conv2dProblem conv, const float* dy, float* db) {
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
 
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context&) {
-  const float* dy = arrays.dy;
+  float *dw = arrays.dw, *db = arrays.db;
   const std::int64_t weights = std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
-  launch(weight_gradient, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv, arrays.x, dy,
-         arrays.dw);
-  launch(bias_gradient, {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy, arrays.db);
+  with_float_type(conv.dtype, [&]<class T>(T) {
+    const T *x = arrays.x, *dy = arrays.dy;
+    launch(weight_gradient<T>, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv, x, dy,
+           dw);
+    launch(bias_gradient<T>, {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy, db);
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return dtype_name(conv.dtype, conv.precision);
 }
 
 }  // namespace
@@ -101,6 +111,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
 extern const Implementation<Conv2dWgradArrays> gather = {
     .supports = supports,
     .run = run,
+    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d_wgrad

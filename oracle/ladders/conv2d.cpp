@@ -12,7 +12,8 @@ std::int64_t longest_sum(const Conv2dProblem& conv) {
   return std::int64_t{conv.C / conv.groups} * conv.R * conv.S + 1;  // and the bias
 }
 
-std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& inputs) {
+std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
+  const Arrays inputs = in_float(given);
   const auto x = inputs.at("x").as<float>(), weights = inputs.at("weights").as<float>();
   Expected y = expected_for(conv2d_signature(conv).outputs[0], longest_sum(conv));
   parallel_for(std::int64_t{conv.N} * conv.K, [&](std::int64_t nk) {

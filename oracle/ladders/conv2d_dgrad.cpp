@@ -12,7 +12,8 @@ std::int64_t longest_sum(const Conv2dProblem& conv) {
   return std::int64_t{conv.K / conv.groups} * conv.R * conv.S;
 }
 
-std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& inputs) {
+std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
+  const Arrays inputs = in_float(given);
   const auto dy = inputs.at("dy").as<float>(), weights = inputs.at("weights").as<float>();
   Expected dx = expected_for(conv2d_dgrad_signature(conv).outputs[0], longest_sum(conv));
   // Output channels of one image add to the same dx: only images and groups are independent.

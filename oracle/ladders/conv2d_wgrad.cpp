@@ -11,7 +11,8 @@ std::int64_t longest_sum(const Conv2dProblem& conv) {
   return std::max<std::int64_t>(1, std::int64_t{conv.N} * conv.P * conv.Q);
 }
 
-std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& inputs) {
+std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
+  const Arrays inputs = in_float(given);
   const auto x = inputs.at("x").as<float>(), dy = inputs.at("dy").as<float>();
   const Signature signature = conv2d_wgrad_signature(conv);
   const std::int64_t longest = longest_sum(conv);

@@ -4,7 +4,7 @@ from . import _core
 from ._run import Call, contiguous, each, float_type, operation, padding
 
 
-def _conv2d(x_shape, w_shape, pad, stride, dilation, groups, bias=False, activation=None, precision="fp32"):
+def _conv2d(x_shape, w_shape, pad, stride, dilation, groups, dtype, precision, bias=False, activation=None):
     """The problem of a convolution, from the shapes of x and w."""
     (N, C, H, W), (K, group_C, R, S) = x_shape, w_shape
     if group_C * groups != C:
@@ -12,19 +12,23 @@ def _conv2d(x_shape, w_shape, pad, stride, dilation, groups, bias=False, activat
     return _core.conv2d_problem(
         N=N, C=C, H=H, W=W, K=K, R=R, S=S, pad=padding(pad, 2), stride=each("stride", stride, 2),
         dilation=each("dilation", dilation, 2), groups=groups, bias=bias, activation=activation or "none",
-        precision=precision)
+        dtype=dtype, precision=precision)
 
 
 @operation
-def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation=None, precision="fp32"):
+def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation=None, dtype=None,
+           precision="fp32"):
     """2-D convolution (cross-correlation, as in every deep learning library).
 
-    x [N][C][H][W], w [K][C / groups][R][S] and bias [K] or None, float32, to y [N][K][P][Q].
+    x [N][C][H][W], w [K][C / groups][R][S] and bias [K] or None to y [N][K][P][Q].
     pad: one number, (vertical, horizontal) or (top, bottom, left, right); stride and dilation: one number or (h, w).
     activation: None or "relu". precision: "fp32", or "tf32", which allows factors to be rounded to TF32.
+    dtype: "float32", "float16" or "bfloat16": x and w are rounded to it, and so is y; bias and sums are float32. None: that
+    of x and w where it is one of these, else float32.
     """
+    dtype = float_type(dtype, x, w)
     x, w = contiguous("x", x, (4,)), contiguous("w", w, (4,))
-    problem = _conv2d(x.shape, w.shape, pad, stride, dilation, groups, bias is not None, activation, precision)
+    problem = _conv2d(x.shape, w.shape, pad, stride, dilation, groups, dtype, precision, bias is not None, activation)
     arrays = {"x": x, "weights": w}
     if bias is not None:
         arrays["bias"] = contiguous("bias", bias, (1,))
@@ -32,20 +36,25 @@ def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation
 
 
 @operation
-def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, precision="fp32"):
+def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, dtype=None, precision="fp32"):
     """The gradient of conv2d with respect to x: dy [N][K][P][Q] and w to dx, of `x_shape` (N, C, H, W)."""
+    dtype = float_type(dtype, dy, w)
     dy, w = contiguous("dy", dy, (4,)), contiguous("w", w, (4,))
-    problem = _conv2d(each("x_shape", x_shape, 4), w.shape, pad, stride, dilation, groups, precision=precision)
+    problem = _conv2d(each("x_shape", x_shape, 4), w.shape, pad, stride, dilation, groups, dtype, precision)
     return Call("conv2d_dgrad", problem, {"dy": dy, "weights": w}, ("dx",))
 
 
 @operation
-def conv2d_wgrad(x, dy, kernel, *, pad=0, stride=1, dilation=1, groups=1, precision="fp32"):
-    """The gradients of conv2d with respect to w and bias: x and dy, for filters of `kernel` (R, S), to (dw, db)."""
+def conv2d_wgrad(x, dy, kernel, *, pad=0, stride=1, dilation=1, groups=1, dtype=None, precision="fp32"):
+    """The gradients of conv2d with respect to w and bias: x and dy, for filters of `kernel` (R, S), to (dw, db).
+
+    Both are float32 for every dtype.
+    """
+    dtype = float_type(dtype, x, dy)
     x, dy = contiguous("x", x, (4,)), contiguous("dy", dy, (4,))
     groups_or_one = max(1, int(groups))  # the core refuses others
     w_shape = (dy.shape[1], x.shape[1] // groups_or_one, *each("kernel", kernel, 2))
-    problem = _conv2d(x.shape, w_shape, pad, stride, dilation, groups, precision=precision)
+    problem = _conv2d(x.shape, w_shape, pad, stride, dilation, groups, dtype, precision)
     return Call("conv2d_wgrad", problem, {"x": x, "dy": dy}, ("dw", "db"))
 
 

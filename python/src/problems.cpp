@@ -63,7 +63,8 @@ Step step_of(const std::string& parameter, const Numbers& numbers) {
 
 Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S, const Numbers& pad,
                        const Numbers& stride, const Numbers& dilation, int groups, bool bias,
-                       const std::string& activation, const std::string& precision) {
+                       const std::string& activation, const std::string& dtype,
+                       const std::string& precision) {
   require_count("pad", pad, 4);
   return validated(Conv2dProblem{.N = N,
                                  .C = C,
@@ -78,6 +79,7 @@ Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S, const Nu
                                  .groups = groups,
                                  .bias = bias,
                                  .activation = activation_named(activation),
+                                 .dtype = dtype_named(dtype),
                                  .precision = precision_named(precision)});
 }
 
@@ -213,7 +215,7 @@ void add_problems(nb::module_& module) {
   });
   module.def("conv2d_problem", &conv2d_problem, "N"_a, "C"_a, "H"_a, "W"_a, "K"_a, "R"_a, "S"_a,
              "pad"_a, "stride"_a, "dilation"_a, "groups"_a, "bias"_a, "activation"_a,
-             "precision"_a);
+             "dtype"_a, "precision"_a);
   module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a,
              "stride"_a, "dilation"_a);
   module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "map"_a, "dtype"_a, "precision"_a);

@@ -74,6 +74,9 @@ class Dense(unittest.TestCase):
         self.assertEqual(y.shape, right.shape)
         numpy.testing.assert_array_equal(y, right)
         self.assertEqual(y.where, where)
+        half = convladder.conv2d(x, w, bias, activation="relu" if relu else None, dtype="float16", where=where, **options)
+        self.assertEqual(half.dtype, numpy.float16)
+        numpy.testing.assert_array_equal(half, right.astype(numpy.float16))
 
     @given(convolutions(), st.sampled_from(["cpu", "emulated"]))
     def test_gradients_are_adjoint(self, problem, where):
@@ -86,6 +89,10 @@ class Dense(unittest.TestCase):
         self.assertEqual(numpy.vdot(x, dx), product)
         self.assertEqual(numpy.vdot(w, dw), product)
         numpy.testing.assert_array_equal(db, dy.sum((0, 2, 3)))
+        short = convladder.conv2d_dgrad(dy, w, x.shape, dtype="bfloat16", where=where, **options)
+        numpy.testing.assert_allclose(short, dx, rtol=2**-8)
+        for long, right in zip(convladder.conv2d_wgrad(x, dy, w.shape[2:], dtype="bfloat16", where=where, **options), (dw, db)):
+            numpy.testing.assert_array_equal(long, right)
 
     @given(convolutions())
     def test_columns_are_windows_and_their_adjoint(self, problem):
