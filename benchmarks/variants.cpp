@@ -22,6 +22,27 @@ std::vector<Variant> variants_of(const P& problem, const char* layout, bool fp16
   return variants;
 }
 
+/// The precisions of a convolution in both layouts, and the short types where channels are
+/// innermost.
+std::vector<Variant> variants_of(const Conv2dProblem& problem, bool fp16, bool bf16) {
+  std::vector<Variant> variants;
+  Conv2dProblem variant = problem;
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    variant.precision = precision;
+    for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      variant.layout = layout;
+      variants.push_back({variant, name_of(precision), name_of(layout)});
+    }
+  }
+  variant.precision = Precision::fp32;
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    if (!(dtype == DType::f16 ? fp16 : bf16)) continue;
+    variant.dtype = dtype;
+    variants.push_back({variant, dtype_name(dtype, Precision::fp32), "nhwc"});
+  }
+  return variants;
+}
+
 }  // namespace
 
 std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
@@ -32,25 +53,15 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
     return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
   if (pools_or_copies(problem)) return {{problem, "fp32", "rows"}};
-  std::vector<Variant> variants;
-  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
-    if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
-      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
-        Conv2dProblem variant = *conv;
-        variant.precision = precision;
-        variant.layout = layout;
-        variants.push_back({variant, name_of(precision), name_of(layout)});
-      }
-    } else if (const auto* columns = std::get_if<Im2colProblem>(&problem)) {
-      if (precision != Precision::fp32) continue;  // copies and plain sums
-      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
-        Im2colProblem variant = *columns;
-        variant.layout = layout;
-        variants.push_back({variant, name_of(precision), name_of(layout)});
-      }
-    } else if (precision == Precision::fp32) {
-      variants.push_back({problem, name_of(precision), "nchw"});
-    }
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem))
+    return variants_of(*conv, benchmark.fp16, benchmark.bf16);
+  const auto* columns = std::get_if<Im2colProblem>(&problem);
+  if (columns == nullptr) return {{problem, "fp32", "nchw"}};
+  std::vector<Variant> variants;  // copies and plain sums
+  for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+    Im2colProblem variant = *columns;
+    variant.layout = layout;
+    variants.push_back({variant, "fp32", name_of(layout)});
   }
   return variants;
 }

@@ -17,6 +17,7 @@
 #include "benchmarks/gpu/cudnn_operation.hpp"
 #include "benchmarks/gpu/graph.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/half.hpp"
 
 namespace convladder::benchmarks {
 namespace {
@@ -181,7 +182,7 @@ class Plan {
             .at(0));
   }
 
-  void run(const float* x, const float* w, const float* y, void* workspace) const {
+  void run(const void* x, const void* w, const void* y, void* workspace) const {
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set_all(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
                  std::vector<std::int64_t>{kX, kW, kY});
@@ -246,7 +247,8 @@ std::vector<Candidate> search(const Conv2dProblem& p, const Contest& contest,
   std::vector<Candidate> best;  // of each algorithm
   double best_us = 0;           // of all
   for (const Proposal& proposal : proposals(*operation)) {
-    if (proposal.is_below_tf32() || (!contest.tf32 && proposal.is_on_tensor_cores())) continue;
+    const bool exact_floats = p.dtype == DType::f32 && !contest.tf32;
+    if (proposal.is_below_tf32() || (exact_floats && proposal.is_on_tensor_cores())) continue;
     const std::chrono::duration<double, std::milli> passed =
         std::chrono::steady_clock::now() - start;
     if (best_us > 0 && passed.count() > kSearchMs + kSearchRuns * best_us / 1000) break;
@@ -285,23 +287,28 @@ std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratc
   using Run = std::function<void(const Plan&, const Arguments&)>;
   Direction direction{};
   Run run;
+  // Calls body(T{}) for the type of the arrays.
+  const auto in_type = [dtype = p->dtype](const auto& body) { with_float_type(dtype, body); };
   if (contest.ladder == "conv2d") {
     direction = kForward;
     run = [=](const Plan& plan, const Arguments& arrays) {
-      plan.run(arrays.in<float>("x"), arrays.in<float>("weights"), arrays.out<float>("y"),
-               scratch.data);
+      in_type([&]<class T>(T) {
+        plan.run(arrays.in<T>("x"), arrays.in<T>("weights"), arrays.out<T>("y"), scratch.data);
+      });
     };
   } else if (contest.ladder == "conv2d_dgrad") {
     direction = kInputGradient;
     run = [=](const Plan& plan, const Arguments& arrays) {
-      plan.run(arrays.out<float>("dx"), arrays.in<float>("weights"), arrays.in<float>("dy"),
-               scratch.data);
+      in_type([&]<class T>(T) {
+        plan.run(arrays.out<T>("dx"), arrays.in<T>("weights"), arrays.in<T>("dy"), scratch.data);
+      });
     };
   } else if (contest.ladder == "conv2d_wgrad") {
     direction = kWeightGradient;
     run = [=](const Plan& plan, const Arguments& arrays) {
-      plan.run(arrays.in<float>("x"), arrays.out<float>("dw"), arrays.in<float>("dy"),
-               scratch.data);
+      in_type([&]<class T>(T) {
+        plan.run(arrays.in<T>("x"), arrays.out<float>("dw"), arrays.in<T>("dy"), scratch.data);
+      });
     };
   } else {
     return {};
@@ -317,7 +324,9 @@ std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratc
       baselines.push_back({name, enqueue});
       continue;
     }
-    baselines.push_back({name, with_bias_gradient(*p, contest.nhwc, enqueue)});
+    // cuDNN adds up a float db of floats alone.
+    if (p->dtype == DType::f32)
+      baselines.push_back({name, with_bias_gradient(*p, contest.nhwc, enqueue)});
     baselines.push_back({name + ", dw alone", enqueue, true});
   }
   return baselines;

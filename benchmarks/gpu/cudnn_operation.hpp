@@ -84,12 +84,19 @@ inline std::vector<Descriptor> descriptors(cudnnBackendDescriptorType_t type, st
 /// By which an operation and the pointers of a run agree on the arrays.
 enum Id : std::int64_t { kX = 1, kW, kY };
 
+/// cuDNN's name for a type.
+inline cudnnDataType_t type_of(DType dtype) {
+  return dtype == DType::f16    ? CUDNN_DATA_HALF
+         : dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16
+                                : CUDNN_DATA_FLOAT;
+}
+
 /// An array [d0][d1][d2][d3], or in the order d0, d2, d3, d1.
-inline Descriptor tensor(Id id, std::int64_t d0, std::int64_t d1, std::int64_t d2, std::int64_t d3,
-                         bool nhwc) {
+inline Descriptor tensor(Id id, DType dtype, std::int64_t d0, std::int64_t d1, std::int64_t d2,
+                         std::int64_t d3, bool nhwc) {
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, std::int64_t{id});
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type_of(dtype));
   made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
   made.set_all(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::vector{d0, d1, d2, d3});
   made.set_all(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
@@ -129,11 +136,13 @@ inline constexpr Direction kWeightGradient = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 
-/// The graph of a single operation, and all that it refers to.
+/// The graph of a single operation, and all that it refers to. A gradient of the weights is float.
 struct OneOperation {
   OneOperation(const Conv2dProblem& p, bool nhwc, const Direction& direction)
-      : x(tensor(kX, p.N, p.C, p.H, p.W, nhwc)), w(tensor(kW, p.K, p.C / p.groups, p.R, p.S, nhwc)),
-        y(tensor(kY, p.N, p.K, p.P, p.Q, nhwc)), operation(direction.operation) {
+      : x(tensor(kX, p.dtype, p.N, p.C, p.H, p.W, nhwc)),
+        w(tensor(kW, direction.operation == kWeightGradient.operation ? DType::f32 : p.dtype, p.K,
+                 p.C / p.groups, p.R, p.S, nhwc)),
+        y(tensor(kY, p.dtype, p.N, p.K, p.P, p.Q, nhwc)), operation(direction.operation) {
     using Axes = std::vector<std::int64_t>;
     convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
     convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,

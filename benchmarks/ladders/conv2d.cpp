@@ -50,8 +50,12 @@ BenchmarkProblem with_bias_and_relu(const NamedConvolution& layer) {
   Conv2dProblem problem = layer.problem;
   problem.bias = true;
   problem.activation = Activation::relu;
-  return {"conv2d", text(layer.id, "-relu"), "with bias and ReLU: fused, or a pass over y",
-          validated(problem)};
+  return {"conv2d",
+          text(layer.id, "-relu"),
+          "with bias and ReLU: fused, or a pass over y",
+          validated(problem),
+          "",
+          false};
 }
 
 }  // namespace
@@ -62,7 +66,11 @@ BenchmarkProblems conv2d_problems() {
     for (const NamedConvolution& layer : convolutions()) {
       const std::string id = layer.id;
       if (id == "B15" && ladder != "conv2d") continue;  // it is about its large output
-      all.push_back({ladder, id, layer.teaches, layer.problem});
+      // Where there are rungs for numbers of 16 bits: many channels. One small and one large layer
+      // show that the two types take the same time.
+      const bool many = layer.problem.C / layer.problem.groups >= 64 && ladder != "conv2d_wgrad";
+      const bool both = many && (id == "B4" || id == "B10");
+      all.push_back({ladder, id, layer.teaches, layer.problem, "", many, both});
       if (id == "B4" && ladder == "conv2d") all.push_back(with_bias_and_relu(layer));
     }
   }
