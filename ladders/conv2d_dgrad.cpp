@@ -57,5 +57,9 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
                        "a forward pass over dy for each residue of the stride, with wgmma (TF32)")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
+                          "numbers of 16 bits: wgmma reads the weights as they lie")),
       }};
 }

@@ -46,6 +46,28 @@ CUtensorMap tiled(const TiledMap& map, CUtensorMapDataType type, const T* data) 
   return encoded;
 }
 
+/// A map of numbers of this type, 4 bytes each.
+template <class T>
+CUtensorMap im2col(const Im2colMap& map, CUtensorMapDataType type, const T* data) {
+  static auto* const encode =
+      driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col");
+  const cuuint64_t C = static_cast<cuuint64_t>(map.C), W = static_cast<cuuint64_t>(map.W);
+  const cuuint64_t H = static_cast<cuuint64_t>(map.H), N = static_cast<cuuint64_t>(map.N);
+  const cuuint64_t extents[4] = {C, W, H, N};
+  const cuuint64_t strides[3] = {C * sizeof(T), W * C * sizeof(T), H * W * C * sizeof(T)};
+  const int lower[2] = {map.lower_w, map.lower_h}, upper[2] = {map.upper_w, map.upper_h};
+  const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(map.stride_w),
+                               static_cast<cuuint32_t>(map.stride_h), 1};
+  CUtensorMap encoded{};
+  check_encoded(
+      encode(&encoded, type, 4, const_cast<T*>(data), extents, strides, lower, upper, kTensorMapRow,
+             static_cast<cuuint32_t>(map.pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "an im2col tensor map");
+  return encoded;
+}
+
 }  // namespace
 
 CUtensorMap tensor_map(const TiledMap& map, const float* data) {
@@ -58,25 +80,15 @@ CUtensorMap tensor_map(const TiledMap& map, const BFloat16* data) {
   return tiled(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, data);
 }
 
+CUtensorMap tensor_map(const TiledMap& map, const std::uint32_t* data) {
+  return tiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, data);
+}
+
 CUtensorMap tensor_map(const Im2colMap& map, const float* data) {
-  static auto* const encode =
-      driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col");
-  const cuuint64_t C = static_cast<cuuint64_t>(map.C), W = static_cast<cuuint64_t>(map.W);
-  const cuuint64_t H = static_cast<cuuint64_t>(map.H), N = static_cast<cuuint64_t>(map.N);
-  const cuuint64_t extents[4] = {C, W, H, N};
-  const cuuint64_t strides[3] = {C * sizeof(float), W * C * sizeof(float),
-                                 H * W * C * sizeof(float)};
-  const int lower[2] = {map.lower_w, map.lower_h}, upper[2] = {map.upper_w, map.upper_h};
-  const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(map.stride_w),
-                               static_cast<cuuint32_t>(map.stride_h), 1};
-  CUtensorMap encoded{};
-  check_encoded(
-      encode(&encoded, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 4, const_cast<float*>(data), extents,
-             strides, lower, upper, kTensorMapRow, static_cast<cuuint32_t>(map.pixels), steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-      "an im2col tensor map");
-  return encoded;
+  return im2col(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, data);
+}
+CUtensorMap tensor_map(const Im2colMap& map, const std::uint32_t* data) {
+  return im2col(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, data);
 }
 
 }  // namespace convladder::BACKEND

@@ -3,8 +3,9 @@
 ///
 /// A kernel takes a CUtensorMap by value, as `const __grid_constant__ CUtensorMap`, and passes its
 /// address to ptx::tma_load() or ptx::tma_load_im2col(). Both kinds are here of floats that the
-/// engine rounds to TF32 on the way, the tiled one also of numbers of 16 bits, in boxes whose rows
-/// of 128 bytes arrive permuted by the 128-byte swizzle that ptx::wgmma_descriptor() expects.
+/// engine rounds to TF32 on the way and of words that it leaves alone, the tiled one also of numbers
+/// of 16 bits, in boxes whose rows of 128 bytes arrive permuted by the 128-byte swizzle that
+/// ptx::wgmma_descriptor() expects.
 #pragma once
 
 #include <cuda.h>
@@ -17,7 +18,7 @@
 
 namespace convladder::BACKEND {
 
-/// Floats in a row of a box: the 128 bytes of the swizzle.
+/// Floats, or words, in a row of a box: the 128 bytes of the swizzle.
 constexpr int kTensorMapRow = 32;
 
 /// Numbers of 16 bits in such a row.
@@ -47,7 +48,11 @@ CUtensorMap tensor_map(const TiledMap& map, const float* data);
 CUtensorMap tensor_map(const TiledMap& map, const Half* data);
 /// Of bfloat16.
 CUtensorMap tensor_map(const TiledMap& map, const BFloat16* data);
+/// Of words of two numbers of 16 bits, of which the engine need not know what they are.
+CUtensorMap tensor_map(const TiledMap& map, const std::uint32_t* data);
 /// @throws DeviceError if the driver refuses.
 CUtensorMap tensor_map(const Im2colMap& map, const float* data);
+/// Of words; C counts these.
+CUtensorMap tensor_map(const Im2colMap& map, const std::uint32_t* data);
 
 }  // namespace convladder::BACKEND

@@ -200,7 +200,7 @@ void launch_with(const Windows& windows, int splits, const WindowArrays& arrays)
   const WgmmaWork work = work_of<Shape>(windows, splits);
   const auto result = pixels_of<Shape, kLayout>(windows, splits, arrays);
   if (by_the_copy_engine(windows, arrays)) {
-    launch_product(im2col_source<Shape>(windows, arrays), work, result);
+    launch_product(im2col_source<Shape>(windows, arrays.source, arrays.weights), work, result);
   } else if constexpr (std::is_same_v<Shape, Narrow>) {
     launch_product(gathered_source<Shape>(windows, arrays), work, result);
   } else {

@@ -156,8 +156,8 @@ inline bool by_the_copy_engine(const Windows& windows, const WindowArrays& array
 }
 
 /// Why the shape does not suit the kernel, if so: pixels of an image are counted by an int; and a
-/// step is 32 channels of one tap, however few there are, so that a filter of one channel that is
-/// as large as an image would spend minutes on products with zeros.
+/// step is the same number of channels of one tap, however few there are, so that a filter of one
+/// channel that is as large as an image would spend minutes on products with zeros.
 inline Declined why_no_windows(const Conv2dProblem& conv) {
   const std::int64_t pixels =
       std::max(std::int64_t{conv.H} * conv.W, std::int64_t{conv.P} * conv.Q);
@@ -165,8 +165,7 @@ inline Declined why_no_windows(const Conv2dProblem& conv) {
   constexpr std::int64_t kMaxTaps = 1024;
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
   if (taps <= kMaxTaps) return {};
-  return text("filters of ", taps, " taps, each a step of ", kWgmmaStep, " channels: at most ",
-              kMaxTaps);
+  return text("filters of ", taps, " taps, each a step of the sums: at most ", kMaxTaps);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -52,29 +52,32 @@ struct Im2colSource {
   __device__ void advance(Cursor& cursor) const { conv2d::advance(windows, cursor.chunk); }
 };
 
-/// The copy engine's view of the arrays.
-template <class Shape>
-Im2colSource<Shape> im2col_source(const Windows& windows, const WindowArrays& arrays) {
+/// Where windows begin, for loads of so many pixels.
+inline Im2colMap im2col_of(const Windows& windows, int pixels) {
+  return {.N = windows.N,
+          .H = windows.H,
+          .W = windows.W,
+          .C = windows.groups * windows.group_c,
+          .lower_h = windows.first.h,
+          .lower_w = windows.first.w,
+          // The box ends one beyond where the last windows begin.
+          .upper_h = windows.first.h + (windows.P - 1) * windows.stride.h + 1 - windows.H,
+          .upper_w = windows.first.w + (windows.Q - 1) * windows.stride.w + 1 - windows.W,
+          .stride_h = windows.stride.h,
+          .stride_w = windows.stride.w,
+          .pixels = pixels};
+}
+
+/// The copy engine's view of the arrays: floats, or words of two numbers.
+template <class Shape, class Word>
+Im2colSource<Shape> im2col_source(const Windows& windows, const Word* source, const Word* filters) {
   const std::int64_t taps = std::int64_t{windows.R} * windows.S, channels = windows.group_c;
-  const Im2colMap source = {
-      .N = windows.N,
-      .H = windows.H,
-      .W = windows.W,
-      .C = windows.groups * windows.group_c,
-      .lower_h = windows.first.h,
-      .lower_w = windows.first.w,
-      // The box ends one beyond where the last windows begin.
-      .upper_h = windows.first.h + (windows.P - 1) * windows.stride.h + 1 - windows.H,
-      .upper_w = windows.first.w + (windows.Q - 1) * windows.stride.w + 1 - windows.W,
-      .stride_h = windows.stride.h,
-      .stride_w = windows.stride.w,
-      .pixels = Shape::M};
   const TiledMap weights = {.rank = 3,
                             .extents = {channels, taps, windows.K},
                             .strides = {1, channels, taps * channels},
                             .box = {kWgmmaStep, 1, Shape::N}};
-  return {.source = tensor_map(source, arrays.source),
-          .weights = tensor_map(weights, arrays.weights),
+  return {.source = tensor_map(im2col_of(windows, Shape::M), source),
+          .weights = tensor_map(weights, filters),
           .windows = windows,
           .filters = FilterTiles<Shape>(windows)};
 }

@@ -407,3 +407,15 @@ planted_bug(winograd_channels_beyond_the_group
   FIND [==[const bool inside = left_ > 0 && (inside_]==]
   REPLACE [==[const bool inside = left_ > -kChannels && (inside_]==]
   TEACHES "the weights' zeros hide what is read beyond a group, unless it is NaN or not there")
+
+planted_bug(short_sums
+  RUNG cuda_naive/conv2d/direct
+  FIND [==[sum += to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)]);]==]
+  REPLACE [==[sum = to_float(rounded_to<T>(sum + to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)])));]==]
+  TEACHES "numbers of 16 bits cannot hold their own sums: add in float, and round once")
+
+planted_bug(turns_without_a_word
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows
+  FIND [==[if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);]==]
+  REPLACE [==[]==]
+  TEACHES "a wait for a phase tells even phases from odd ones: who comes two rounds early goes on")

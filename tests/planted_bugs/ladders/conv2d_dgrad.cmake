@@ -97,3 +97,9 @@ planted_bug(padding_of_the_forward_pass
   FIND [==[{conv.R - 1 - conv.pad.top,]==]
   REPLACE [==[{conv.pad.top,]==]
   TEACHES "with 3 taps and padding 1, the paddings of both directions are the same number")
+
+planted_bug(half_of_the_zeros
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit
+  FIND [==[static_cast<std::size_t>(size) * sizeof(T)]==]
+  REPLACE [==[static_cast<std::size_t>(size)]==]
+  TEACHES "memset counts bytes: of numbers of 16 bits, half stay what they were")
