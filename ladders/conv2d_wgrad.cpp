@@ -47,5 +47,9 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                      cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
                      "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
                      "implicit GEMM in NHWC on the tensor cores, its long sums split over blocks")),
+          branch("cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
+                 CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit,
+                          "cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
+                          "numbers of 16 bits: wgmma reads x and dy across, as they lie")),
       }};
 }

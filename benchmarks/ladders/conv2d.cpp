@@ -68,7 +68,7 @@ BenchmarkProblems conv2d_problems() {
       if (id == "B15" && ladder != "conv2d") continue;  // it is about its large output
       // Where there are rungs for numbers of 16 bits: many channels. One small and one large layer
       // show that the two types take the same time.
-      const bool many = layer.problem.C / layer.problem.groups >= 64 && ladder != "conv2d_wgrad";
+      const bool many = layer.problem.C / layer.problem.groups >= 64;
       const bool both = many && (id == "B4" || id == "B10");
       all.push_back({ladder, id, layer.teaches, layer.problem, "", many, both});
       if (id == "B4" && ladder == "conv2d") all.push_back(with_bias_and_relu(layer));

@@ -458,9 +458,10 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
 }
 
 /// Describes a factor b [k][n] of 16-bit numbers as it lies in a row-major matrix, for a wgmma with
-/// kRowMajorB. Its rows are cut into pieces of 64 columns, 128 bytes: those of all rows follow one
-/// another, each permuted as above, and the next 64 columns begin `piece_bytes` further. `shared`
-/// is at a multiple of 1024 bytes; the next 16 steps of k begin 2048 bytes further.
+/// kRowMajorB, or a [k][64], transposed, for one with kColumnMajorA. Its rows are cut into pieces
+/// of 64 columns, 128 bytes: those of all rows follow one another, each permuted as above, and the
+/// next 64 columns begin `piece_bytes` further. `shared` is at a multiple of 1024 bytes; the next
+/// 16 steps of k begin 2048 bytes further.
 __device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes) {
   return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
          static_cast<std::uint64_t>(piece_bytes >> 4) << 16 | std::uint64_t{1024 >> 4} << 32 |
@@ -580,16 +581,19 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16` (sm_90a): the same with a [64][16] and b
 /// [16][kN] of float16, both with rows of 64 numbers along k; the next 16 steps of k begin 32 bytes
-/// further. With kRowMajorB b is described by wgmma_row_major_descriptor(); factors of 16 bits
-/// alone can be read like this.
-template <int kN, bool kRowMajorB = false>
+/// further. With kRowMajorB b is described by wgmma_row_major_descriptor(), with kColumnMajorA a
+/// is, as its transposed; factors of 16 bits alone can be read like this.
+template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kRowMajorB) {
+  if constexpr (kRowMajorB && kColumnMajorA) {
+    CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 1, 1")
+  } else if constexpr (kRowMajorB) {
     CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 1")
   } else {
+    static_assert(!kColumnMajorA, "not needed so far");
     CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 0")
   }
 #else
@@ -598,14 +602,17 @@ __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std
 }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16` (sm_90a): the same of bfloat16.
-template <int kN, bool kRowMajorB = false>
+template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
   static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
 #if CONVLADDER_SM90A
-  if constexpr (kRowMajorB) {
+  if constexpr (kRowMajorB && kColumnMajorA) {
+    CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 1, 1")
+  } else if constexpr (kRowMajorB) {
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 1")
   } else {
+    static_assert(!kColumnMajorA, "not needed so far");
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 0")
   }
 #else

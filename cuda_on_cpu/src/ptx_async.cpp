@@ -323,10 +323,12 @@ void wgmma_fence(Site site) {
 }
 
 void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b,
-                          bool row_major_b, bool accumulate, const Site& site) {
+                          bool column_major_a, bool row_major_b, bool accumulate,
+                          const Site& site) {
   const Caller caller("wgmma", site);
-  check(caller, warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
-                                           {type, n, a, b, row_major_b, accumulate, site}));
+  check(caller,
+        warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
+                                   {type, n, a, b, row_major_b, accumulate, site, column_major_a}));
 }
 
 void wgmma_commit_group(Site site) {

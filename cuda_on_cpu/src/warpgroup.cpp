@@ -79,7 +79,7 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
                   half * (is_swizzled() ? 16 : leading_));
 }
 
-inline std::uint32_t WgmmaOperand::address_in_row_major(unsigned step, unsigned eight) const {
+inline std::uint32_t WgmmaOperand::address_across(unsigned step, unsigned eight) const {
   const unsigned pieces = span_ / 16;
   return permuted(start_ + step / 8 * stride_ + step % 8 * span_ + eight / pieces * leading_ +
                   eight % pieces * 16);
@@ -88,21 +88,21 @@ inline std::uint32_t WgmmaOperand::address_in_row_major(unsigned step, unsigned 
 template <class Visit>
 std::string Warpgroup::read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const {
   const WgmmaOperand operand(is_a ? call.a : call.b);
-  const bool row_major = !is_a && call.row_major_b;
+  const bool across = is_a ? call.column_major_a : call.row_major_b;
   const auto defect = [&](const std::string& what) {
     return std::string("issues a wgmma at ") + describe_site(call.site) + " whose factor " +
            (is_a ? "a" : "b") + what;
   };
-  if (row_major && !operand.is_swizzled())
-    return defect(" is row-major without a swizzle, which is not known here");
+  if (across && !operand.is_swizzled())
+    return defect(" lies across its depth without a swizzle, which is not known here");
   SharedRange range;
-  // The halves of each row; row-major, eight columns at a time of each of 16 steps.
-  const unsigned lines = is_a ? kRows : row_major ? 2 * kWords : call.n;
-  const unsigned pieces = row_major ? call.n / 8 : 2;
+  // The halves of each row; across, eight numbers at a time of each of 16 steps.
+  const unsigned rows = is_a ? kRows : call.n;
+  const unsigned lines = across ? 2 * kWords : rows, pieces = across ? rows / 8 : 2;
   for (unsigned line = 0; line < lines; ++line) {
     for (unsigned piece = 0; piece < pieces; ++piece) {
       const std::uint32_t address =
-          row_major ? operand.address_in_row_major(line, piece) : operand.address(line, piece);
+          across ? operand.address_across(line, piece) : operand.address(line, piece);
       if (!range.holds(address, 16)) range = find_(context_, address);
       if (!range.holds(address, 16)) {
         return defect(" reaches shared address " + std::to_string(address) +
@@ -129,18 +129,23 @@ std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* o
       std::memcpy(to + std::size_t{row} * kWords + std::size_t{half} * 4, told(from), 16);
     };
   };
-  std::string defect = read_factor(call, true, rows_to(operands->data()));
-  std::uint32_t* const b = operands->data() + std::size_t{kRows} * kWords;
+  const auto columns_to = [&](std::uint32_t* to) {
+    return [=](unsigned step, unsigned eight, const unsigned char* from) {
+      std::uint16_t numbers[8];
+      std::memcpy(numbers, told(from), sizeof numbers);
+      for (unsigned i = 0; i < 8; ++i) {
+        std::uint32_t& word = to[(std::size_t{eight} * 8 + i) * kWords + step / 2];
+        word = step % 2 == 0 ? numbers[i] : word | std::uint32_t{numbers[i]} << 16;
+      }
+    };
+  };
+  std::uint32_t* const a = operands->data();
+  std::uint32_t* const b = a + std::size_t{kRows} * kWords;
+  std::string defect = call.column_major_a ? read_factor(call, true, columns_to(a))
+                                           : read_factor(call, true, rows_to(a));
   if (!defect.empty()) return defect;
-  if (!call.row_major_b) return read_factor(call, false, rows_to(b));
-  return read_factor(call, false, [&](unsigned step, unsigned eight, const unsigned char* from) {
-    std::uint16_t numbers[8];
-    std::memcpy(numbers, told(from), sizeof numbers);
-    for (unsigned i = 0; i < 8; ++i) {
-      std::uint32_t& word = b[(std::size_t{eight} * 8 + i) * kWords + step / 2];
-      word = step % 2 == 0 ? numbers[i] : word | std::uint32_t{numbers[i]} << 16;
-    }
-  });
+  return call.row_major_b ? read_factor(call, false, columns_to(b))
+                          : read_factor(call, false, rows_to(b));
 }
 
 std::size_t Warpgroup::accumulators_of(unsigned thread, const float* registers) const {
@@ -185,6 +190,7 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   Accumulators& accumulators = accumulators_[product.accumulators];
   if (product.call.type != call.type || product.call.n != call.n || product.call.a != call.a ||
       product.call.b != call.b || product.call.row_major_b != call.row_major_b ||
+      product.call.column_major_a != call.column_major_a ||
       product.call.accumulate != call.accumulate || product.call.site.line() != call.site.line()) {
     return "issues a wgmma at " + describe_site(call.site) +
            " where another thread of its warpgroup issued a different one, at " +

@@ -26,17 +26,18 @@ struct WgmmaCall {
   bool row_major_b;
   bool accumulate;
   detail::Site site;
+  bool column_major_a = false;
 };
 
-/// An operand in shared memory, as a descriptor says: rows of 32 bytes along the depth, or
-/// row-major with 16-bit numbers.
+/// An operand in shared memory, as a descriptor says: rows of 32 bytes along the depth, or across
+/// it with 16-bit numbers: a row-major b, a column-major a.
 class WgmmaOperand {
  public:
   explicit WgmmaOperand(std::uint64_t descriptor);
   /// Where a half of a row begins, 16 bytes.
   std::uint32_t address(unsigned row, unsigned half) const;
-  /// Row-major: where the eight columns from 8 * `eight` on of a step of the depth begin.
-  std::uint32_t address_in_row_major(unsigned step, unsigned eight) const;
+  /// Across the depth: where the eight numbers from 8 * `eight` on of a step of it begin.
+  std::uint32_t address_across(unsigned step, unsigned eight) const;
   bool is_swizzled() const { return span_ != 0; }
 
  private:
@@ -104,8 +105,8 @@ class Warpgroup {
     bool fenced = false;
   };
 
-  /// Calls visit(row, half, its 16 bytes) for a factor's rows; where it lies row-major,
-  /// visit(step of the depth, i, the numbers of columns 8 i ... 8 i + 7).
+  /// Calls visit(row, half, its 16 bytes) for a factor's rows; where it lies across the depth,
+  /// visit(step of the depth, i, its numbers 8 i ... 8 i + 7).
   template <class Visit>
   std::string read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const;
   /// @param is_issued it is now; else somebody has waited for it

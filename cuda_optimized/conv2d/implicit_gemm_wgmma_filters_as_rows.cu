@@ -70,20 +70,23 @@ struct FilterRows {
     const int k = filters.first(item.n);
     const int count = (filters.group(item.n) + 1) * filters.group_k - k;  // to the group's end
     const int filter = thread / 32 * 16 + lane / 4;                       // and the one 8 below
-    const float bias0 = bias != nullptr && filter < count ? bias[k + filter] : 0.0f;
-    const float bias1 = bias != nullptr && filter + 8 < count ? bias[k + filter + 8] : 0.0f;
-    const auto put = [&](int pixel, int row, float sum) {
-      draft[gemm::swizzled_half(pixel, row)] = rounded_to<T>(activated(windows.activation, sum));
-    };
+    float added[2];
+    T* to[2][2];  // of the even and the odd pixel of a pair
+#pragma unroll
+    for (int below = 0; below < 2; ++below) {
+      const int row = filter + 8 * below;
+      added[below] = bias != nullptr && row < count ? bias[k + row] : 0.0f;
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd)
+        to[below][odd] = draft + gemm::swizzled_half(lane % 4 * 2 + odd, row);
+    }
     // All have stored what the draft held: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
-    for (int j = 0; j < kPixels / 8; ++j) {
-      const int pixel = 8 * j + lane % 4 * 2;
-      put(pixel, filter, sums[4 * j] + bias0);
-      put(pixel + 1, filter, sums[4 * j + 1] + bias0);
-      put(pixel, filter + 8, sums[4 * j + 2] + bias1);
-      put(pixel + 1, filter + 8, sums[4 * j + 3] + bias1);
+    for (int i = 0; i < kPixels / 2; ++i) {
+      const int below = i / 2 % 2, first = i / 4 * 8;  // of eight pixels, which lie in as many rows
+      to[below][i % 2][first * kFilters] =
+          rounded_to<T>(activated(windows.activation, sums[i] + added[below]));
     }
     ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from the loads below
     const int column = thread % 8 * 8;
@@ -91,11 +94,11 @@ struct FilterRows {
       const std::int64_t pixel = item.m * kPixels + row;
       if (pixel >= windows.pixels() || column >= count) break;
       const T* const from = draft + gemm::swizzled_half(row, column);
-      T* const to = y + pixel * windows.K + k + column;
+      T* const there = y + pixel * windows.K + k + column;
       if (vectors) {
-        *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+        *reinterpret_cast<uint4*>(there) = *reinterpret_cast<const uint4*>(from);
       } else {
-        for (int i = 0; i < 8 && column + i < count; ++i) to[i] = from[i];
+        for (int i = 0; i < 8 && column + i < count; ++i) there[i] = from[i];
       }
     }
   }

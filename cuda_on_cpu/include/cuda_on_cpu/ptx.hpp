@@ -124,7 +124,7 @@ void tma_store(const CUtensorMap* map, const void* shared_from, const int* at, u
                const detail::Site& site);
 void cp_async_bulk_wait_group_read(unsigned groups, const detail::Site& site);
 void wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b,
-           bool row_major_b, bool accumulate, const detail::Site& site);
+           bool column_major_a, bool row_major_b, bool accumulate, const detail::Site& site);
 void wgmma_wait_group(unsigned groups, const detail::Site& site);
 
 }  // namespace detail_of_ptx
@@ -194,9 +194,9 @@ inline void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64
 /// one another; `leading_bytes` is ignored. Without, rows are cut into pieces of 16 bytes: those of
 /// 8 rows follow one another, and the next pieces are `leading_bytes` away.
 ///
-/// For a row-major b ("MN-major") with a swizzle, spans of that many bytes hold some columns of one
-/// step of the depth. Those of 8 steps follow one another, the next 8 steps are `stride_bytes`
-/// away, and the next columns `leading_bytes`.
+/// For a row-major b, or a column-major a ("MN-major"), with a swizzle, spans of that many bytes
+/// hold some columns of one step of the depth. Those of 8 steps follow one another, the next 8
+/// steps are `stride_bytes` away, and the next columns `leading_bytes`.
 std::uint64_t wgmma_descriptor(const void* shared, int leading_bytes, int stride_bytes,
                                int swizzle_bytes, detail::Site site = detail::Site::current());
 
@@ -224,24 +224,24 @@ template <int kN>
 void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                       detail::Site site = detail::Site::current()) {
   static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
-  detail_of_ptx::wgmma(FactorType::tf32, d, kN, a, b, false, accumulate, site);
+  detail_of_ptx::wgmma(FactorType::tf32, d, kN, a, b, false, false, accumulate, site);
 }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16`: the same with a [64][16] and b [16][kN] of
-/// float16. Both have rows along their depth, but b is row-major with kRowMajorB: the bit
-/// "transpose b" of the instruction.
-template <int kN, bool kRowMajorB = false>
+/// float16. Both have rows along their depth, but b is row-major with kRowMajorB, and a
+/// column-major with kColumnMajorA: the bits "transpose" of the instruction.
+template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                       detail::Site site = detail::Site::current()) {
   static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
-  detail_of_ptx::wgmma(FactorType::f16, d, kN, a, b, kRowMajorB, accumulate, site);
+  detail_of_ptx::wgmma(FactorType::f16, d, kN, a, b, kColumnMajorA, kRowMajorB, accumulate, site);
 }
 /// `...f32.bf16.bf16`: of bfloat16.
-template <int kN, bool kRowMajorB = false>
+template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                        detail::Site site = detail::Site::current()) {
   static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
-  detail_of_ptx::wgmma(FactorType::bf16, d, kN, a, b, kRowMajorB, accumulate, site);
+  detail_of_ptx::wgmma(FactorType::bf16, d, kN, a, b, kColumnMajorA, kRowMajorB, accumulate, site);
 }
 
 /// `setmaxnreg`: registers are not counted here.
