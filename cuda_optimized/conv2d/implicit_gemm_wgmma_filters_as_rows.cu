@@ -24,8 +24,8 @@
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * 9 = 18, one tile of 256 pixels
 /// @expect bytes_per_lane.shared.async (256 + 64) * 64 * 2 / 2 = 20480
-/// @expect bytes_per_lane.shared.store 2, a sum
-/// @expect bytes_per_lane.y.store 16, eight filters of a pixel
+/// @expect bytes_per_lane.shared.load 16, eight filters of a pixel, transposed
+/// @expect bytes_per_lane.y.store 16, the same
 /// @expect sectors_per_request.y.store 32 * 16 / 32 = 16, whole ones
 /// **Costs.** 64 KB of shared memory for two tiles of sums. Late layers have too few tiles of 256
 /// pixels, and sums are not cut into parts. Declined: as before.
