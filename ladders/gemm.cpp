@@ -58,5 +58,7 @@ convladder::Ladder convladder::gemm_ladder() {
                  CUDA_ROW(cuda_optimized, gemm, wgmma_tf32_swapped,
                           "cuda_optimized/gemm/wgmma_registers",
                           "TF32 without a repack: c^T = b^T a^T, b^T from registers")),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32, "cuda_optimized/gemm/wgmma_tf32_swapped",
+                   "float's accuracy from wgmma: a's tile is its own big part"),
       }};
 }

@@ -93,8 +93,8 @@ __global__ void multiply_registers(const float* image, int floats, WgmmaFactor b
       mine[i] = reinterpret_cast<const std::uint32_t*>(shared())[row * 32 + 8 * step + k];
     }
     if (how != RegistersMisuse::no_fence || step == 0) ptx::wgmma_fence();
-    ptx::wgmma_m64k8_tf32<64>(sums, mine, at_b + static_cast<std::uint64_t>(step * 2),
-                              true);  // [wgmma of registers]
+    const std::uint64_t next_b = at_b + static_cast<std::uint64_t>(step * 32 / 16);
+    ptx::wgmma_m64k8_tf32<64>(sums, mine, next_b, true);  // [wgmma of registers]
     ptx::wgmma_commit_group();
     if (how == RegistersMisuse::overwritten && step == 1) a[0][2] += threadIdx.x == 37;
   }

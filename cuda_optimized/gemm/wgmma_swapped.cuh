@@ -18,14 +18,16 @@ inline constexpr int kDraftFloats = kDraftRows * kPanel;
 inline constexpr int kDraftBytes = kConsumerThreads / 64 * 2 * kDraftFloats * 4;
 
 /// The sizes of a kernel: a block's tile of c, whose columns are the rows of wgmma, and its stages.
-template <int kM, int kStages_>
+/// @tparam kParts of a in a stage: 1, or 2 for what wgmma_3xtf32.cu makes of it
+template <int kM, int kStages_, int kParts = 1>
 struct SwappedShape {
-  static constexpr int M = kM,                           ///< rows of a tile
-      N = 64 * kConsumers,                               ///< columns of a tile
-      kStages = kStages_;                                ///< of the ring in shared memory
-  static constexpr int kBytesA = kM * kWgmmaStep * 4,    ///< of a stage's a [M][kWgmmaStep]
-      kBytesB = N / kPanel * kPanelBytes;                ///< of its b [N / 32][kWgmmaStep][32]
-  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< a, then b
+  static constexpr int M = kM,                              ///< rows of a tile
+      N = 64 * kConsumers,                                  ///< columns of a tile
+      kStages = kStages_;                                   ///< of the ring in shared memory
+  static constexpr int kBytesA = kM * kWgmmaStep * 4,       ///< of a stage's a [M][kWgmmaStep]
+      kBytesB = N / kPanel * kPanelBytes;                   ///< of its b [N / 32][kWgmmaStep][32]
+  static constexpr int kLoadedBytes = kBytesA + kBytesB,    ///< a, then b
+      kStageBytes = kLoadedBytes + (kParts - 1) * kBytesA;  ///< and the second part of a
   /// Dynamic shared memory of a block: all stages, boxes for sums, and room to align them to kAtom.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kDraftBytes + kAtom;
 };
@@ -47,7 +49,7 @@ struct TiledSwapped {
   /// Brings the stage that the cursor stands at.
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
     // Whole boxes count, also the zeros past the edges.
-    ptx::mbarrier_arrive_expect_tx(full, Shape::kStageBytes);
+    ptx::mbarrier_arrive_expect_tx(full, Shape::kLoadedBytes);
     ptx::tma_load<2>(stage, &a, full, {cursor.k, cursor.m});
 #pragma unroll
     for (int i = 0; i < Shape::N / kPanel; ++i) {
@@ -80,12 +82,15 @@ struct GatheredSwapped {
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     float* const a_tile = reinterpret_cast<float*>(stage);
+#pragma unroll 1  // or a producer's registers are too few
     for (int i = 0; i < Shape::M; ++i) {
       const std::int64_t m = cursor.m + i, k = cursor.k + lane;
       a_tile[swizzled(i, lane)] = m < gemm.M && k < gemm.K ? taken(a[m * gemm.K + k]) : 0.0f;
     }
+#pragma unroll 1
     for (int j = lane; j < Shape::N; j += 32) {
       float* const panel = a_tile + (Shape::kBytesA + j / kPanel * kPanelBytes) / 4;
+#pragma unroll 1
       for (int i = 0; i < kWgmmaStep; ++i) {
         const std::int64_t k = cursor.k + i, n = cursor.n + j;
         panel[swizzled(i, j % kPanel)] = k < gemm.K && n < gemm.N ? taken(b[k * gemm.N + n]) : 0.0f;
