@@ -23,8 +23,7 @@
 /// 50. Predicted on an H200: 1200 us at 4096, 9400 at 8192, 165 at 2048, 30 at 1024.
 /// @expect on --m 128 --n 128 --k 64
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, as before: floats as they are
-/// @expect loads_per_output.shared 64 / 64 + 64 * 64 / (64 * 128) = 1.5, with those of the
-/// splitters
+/// @expect loads_per_output.shared 64 / 64 + 64 * 64 / 4 / (64 * 128) = 1.125, splitters load fours
 /// @expect excess.shared.load 0, no bank twice
 /// **Costs.** A small part of up to 2^-10 of a number, where rounding would leave 2^-11. Sums of up
 /// to 32 products get the fourth one, as in mma_3xtf32. Infinities become NaN. Declined: all but

@@ -24,7 +24,6 @@
 /// 4096 and 2950 at 8192, in tiles of 256 x 128; 47 at 2048, one tile an SM; 12 at 1024.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, two tiles, two steps, a box of a, four of b
-/// @expect loads_per_output.b 0, nobody copies b
 /// @expect loads_per_output.shared 64 / 64 = 1, 64 steps of k, each number for 64 rows of c
 /// @expect excess.shared.load 0, no bank twice
 /// @expect excess.shared.store 0, likewise
