@@ -3,6 +3,7 @@
 /// repacked.
 ///
 /// - Before: wgmma_registers.cu
+/// - After: wgmma_3xtf32.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** In TF32 both factors of wgmma must run along k in shared memory, and a row-major b
