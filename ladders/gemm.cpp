@@ -54,5 +54,11 @@ convladder::Ladder convladder::gemm_ladder() {
                    "the copy engine stores c, from boxes in shared memory, during the next work"),
           CUDA_ROW(cuda_optimized, gemm, wgmma_registers, "cuda_optimized/gemm/wgmma_tma_store",
                    "setmaxnreg: registers move from the warps that load to those that multiply"),
+          branch("cuda_optimized/gemm/wgmma_tf32",
+                 CUDA_ROW(cuda_optimized, gemm, wgmma_tf32_swapped,
+                          "cuda_optimized/gemm/wgmma_registers",
+                          "TF32 without a repack: c^T = b^T a^T, b^T from registers")),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32, "cuda_optimized/gemm/wgmma_tf32_swapped",
+                   "float's accuracy from wgmma: a's tile is its own big part"),
       }};
 }

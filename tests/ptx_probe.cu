@@ -163,6 +163,37 @@ __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a
   for (int i = 0; i < kN / 2; ++i) out[thread * (kN / 2) + i] = sums[i];
 }
 
+/// The same in TF32 with a in registers.
+template <int kN>
+__global__ void probe_wgmma_of_registers(const std::uint32_t* image, int words, WgmmaFactor a,
+                                         WgmmaFactor b, int steps, const float* d, float* out) {
+  char* const shared = aligned_shared();
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < words; i += 128) {
+    reinterpret_cast<std::uint32_t*>(shared)[i] = image[i];
+  }
+  ptx::fence_proxy_async();
+  __syncthreads();  // separates these stores from wgmma's loads
+  float sums[kN / 2];
+  for (int i = 0; i < kN / 2; ++i) sums[i] = d[thread * (kN / 2) + i];
+  const std::uint64_t b_at = ptx::wgmma_descriptor(shared + b.begin, b.group_bytes, b.row_bytes);
+  for (int step = 0; step < steps; ++step) {
+    std::uint32_t fragment[4];
+    for (int i = 0; i < 4; ++i) {
+      const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
+      const int at = a.begin + row / 8 * a.group_bytes + row % 8 * a.row_bytes +
+                     (step * 8 + thread % 4 + i / 2 * 4) * 4;
+      fragment[i] = *reinterpret_cast<const std::uint32_t*>(shared + at);
+    }
+    ptx::wgmma_fence();
+    ptx::wgmma_m64k8_tf32<kN>(sums, fragment, b_at + static_cast<std::uint64_t>(step * 32 / 16),
+                              true);
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+  }
+  for (int i = 0; i < kN / 2; ++i) out[thread * (kN / 2) + i] = sums[i];
+}
+
 /// A function of the driver, found at run time.
 template <class Function>
 Function* driver_function(const char* name) {
@@ -325,7 +356,11 @@ Registers multiply_in_warpgroup_as(const Registers& image, const WgmmaFactor& a,
            sums.data(), out.data());
   };
   constexpr bool kRowMajor = kType != FactorType::tf32;  // where b may be
-  if (kRowMajor && b.piece_bytes != 0) {
+  if (a.in_registers) {
+    n == 64    ? go(probe_wgmma_of_registers<64>)
+    : n == 128 ? go(probe_wgmma_of_registers<128>)
+               : go(probe_wgmma_of_registers<256>);
+  } else if (kRowMajor && b.piece_bytes != 0) {
     n == 64 ? go(probe_wgmma<kType, 64, kRowMajor>) : go(probe_wgmma<kType, 256, kRowMajor>);
   } else if (n == 16) {
     go(probe_wgmma<kType, 16, false>);

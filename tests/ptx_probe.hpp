@@ -30,6 +30,7 @@ struct WgmmaFactor {
   int group_bytes;      ///< between groups of 8 rows
   int row_bytes = 128;  ///< and of the swizzle
   int piece_bytes = 0;  ///< row-major b, of 16 bits: from 64 columns to the next; 0: rows along k
+  bool in_registers = false;  ///< a, in TF32: threads load it from there, without the swizzle
 };
 
 /// The numbers that tensor cores multiply.

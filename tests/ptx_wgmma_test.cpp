@@ -22,7 +22,7 @@ std::vector<float> multiplied(const Probes& probes, FactorType type, const Wgmma
     const std::size_t plain = static_cast<std::size_t>(f.begin) / 4 +
                               row / 8 * static_cast<std::size_t>(f.group_bytes) / 4 +
                               row % 8 * static_cast<std::size_t>(f.row_bytes) / 4 + word;
-    image[swizzled(plain, f.row_bytes)] = packed(type, values);
+    image[f.in_registers ? plain : swizzled(plain, f.row_bytes)] = packed(type, values);
   };
   for (std::size_t k = 0; k < words; ++k) {
     for (std::size_t i = 0; i < 64; ++i) put(a, i, k, &as[i * depth + k * part]);
@@ -73,10 +73,16 @@ TEST_CASE("ptx: wgmma multiplies integers exactly") {
           // b as it lies in a row-major matrix.
           Case{{0, 1024}, {8192, 1024, 128, 8192}, 64, 4},
           Case{{0, 1024}, {8192, 1024, 128, 8192}, 256, 4},
-          Case{{0, 1024}, {8192, 1024, 128, 2048}, 256, 1}}) {
+          Case{{0, 1024}, {8192, 1024, 128, 2048}, 256, 1},
+          // a in registers.
+          Case{{0, 1024, 128, 0, true}, {8192, 1024}, 64, 4},
+          Case{{0, 1024, 128, 0, true}, {8192, 1024}, 128, 1},
+          Case{{0, 1024, 128, 0, true}, {8192, 1024}, 256, 4}}) {
       CAPTURE(c.n);
       CAPTURE(c.b.piece_bytes);
+      CAPTURE(c.a.in_registers);
       if (c.b.piece_bytes != 0 && type == FactorType::tf32) continue;
+      if (c.a.in_registers && type != FactorType::tf32) continue;
       std::mt19937 random(3);
       const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };
       const auto columns = static_cast<std::size_t>(c.n),
@@ -111,10 +117,11 @@ TEST_CASE("ptx: wgmma truncates factors to TF32, and errs by less than 8 units o
     for (float& value : a) value = next();
     for (float& value : b) value = next();
     for (float& value : d) value = next();
+    const bool with_registers = type == FactorType::tf32;
     for (const Probes& probes : hopper_probes()) {
       CAPTURE(probes.place);
       const std::vector<float> result =
-          multiplied(probes, type, {0, 1024}, {8192, 1024}, 64, 1, a, b, d);
+          multiplied(probes, type, {0, 1024, 128, 0, with_registers}, {8192, 1024}, 64, 1, a, b, d);
       for (std::size_t i = 0; i < 64; ++i) {
         for (std::size_t j = 0; j < 64; ++j) {
           double expected = double{d[i * 64 + j]}, magnitude = std::fabs(expected);

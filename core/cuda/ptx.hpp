@@ -543,6 +543,15 @@ __device__ inline void setmaxnreg_dec() {
                "}, " at_a ", " at_b ", p, " flags ";\n}"                                \
                : CONVLADDER_SUMS_##sums(d, 0)                                           \
                : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
+/// The same with a in registers: four operands.
+#define CONVLADDER_WGMMA_OF_REGISTERS(instruction, sums, at_a, at_b, at_accumulate, flags) \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " at_accumulate                           \
+               ", 0;\n"                                                                    \
+               "wgmma.mma_async.sync.aligned." instruction " {" CONVLADDER_NAMES_##sums    \
+               "}, {" at_a "}, " at_b ", p, " flags ";\n}"                                 \
+               : CONVLADDER_SUMS_##sums(d, 0)                                              \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),                       \
+                 "r"(static_cast<int>(accumulate)))
 /// The same for the calling function's kN, where `types` is what follows it in the instruction.
 #define CONVLADDER_WGMMA_OF_N(types, flags)                                \
   if constexpr (kN == 16) {                                                \
@@ -620,7 +629,34 @@ __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, st
 #endif
 }
 
+/// wgmma_m64k8_tf32() with a in registers. A thread holds, with row as above and k = t % 4, of a
+///
+///     a[0], a[1]  at (row, k), (row + 8, k)        a[2], a[3]  at (row, k + 4), (row + 8, k + 4)
+///
+/// They must be left alone until the product has been waited for, and a wgmma_fence() stands behind
+/// whatever has written them.
+template <int kN>
+__device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], const std::uint32_t (&a)[4],
+                                        std::uint64_t b, bool accumulate) {
+  static_assert(kN == 64 || kN == 128 || kN == 256, "not needed so far");
+#if CONVLADDER_SM90A
+  if constexpr (kN == 64) {
+    CONVLADDER_WGMMA_OF_REGISTERS("m64n64k8.f32.tf32.tf32", 32, "%32, %33, %34, %35", "%36", "%37",
+                                  "1, 1");
+  } else if constexpr (kN == 128) {
+    CONVLADDER_WGMMA_OF_REGISTERS("m64n128k8.f32.tf32.tf32", 64, "%64, %65, %66, %67", "%68", "%69",
+                                  "1, 1");
+  } else {
+    CONVLADDER_WGMMA_OF_REGISTERS("m64n256k8.f32.tf32.tf32", 128, "%128, %129, %130, %131", "%132",
+                                  "%133", "1, 1");
+  }
+#else
+  __trap();
+#endif
+}
+
 #undef CONVLADDER_WGMMA_OF_N
+#undef CONVLADDER_WGMMA_OF_REGISTERS
 #undef CONVLADDER_WGMMA
 #undef CONVLADDER_SUMS_8
 #undef CONVLADDER_SUMS_16

@@ -71,7 +71,9 @@ CUtensorMap im2col(const Im2colMap& map, CUtensorMapDataType type, const T* data
 }  // namespace
 
 CUtensorMap tensor_map(const TiledMap& map, const float* data) {
-  return tiled(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, data);
+  return tiled(
+      map, map.keeps_floats ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+      data);
 }
 CUtensorMap tensor_map(const TiledMap& map, const Half* data) {
   return tiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, data);

@@ -3,9 +3,9 @@
 ///
 /// A kernel takes a CUtensorMap by value, as `const __grid_constant__ CUtensorMap`, and passes its
 /// address to ptx::tma_load() or ptx::tma_load_im2col(). Both kinds are here of floats that the
-/// engine rounds to TF32 on the way and of words that it leaves alone, the tiled one also of numbers
-/// of 16 bits, in boxes whose rows of 128 bytes arrive permuted by the 128-byte swizzle that
-/// ptx::wgmma_descriptor() expects.
+/// engine rounds to TF32 on the way and of words that it leaves alone, the tiled one also of floats as
+/// they are and of numbers of 16 bits, in boxes whose rows of 128 bytes arrive permuted by the
+/// 128-byte swizzle that ptx::wgmma_descriptor() expects.
 #pragma once
 
 #include <cuda.h>
@@ -29,8 +29,9 @@ struct TiledMap {
   int rank;                             ///< Axes, 2 to 4.
   std::array<std::int64_t, 4> extents;  ///< Of the array.
   std::array<std::int64_t, 4>
-      strides;             ///< Numbers between neighbours; [0] is 1, others of 16 bytes.
-  std::array<int, 4> box;  ///< What one copy brings; [0] is 128 bytes at most.
+      strides;                ///< Numbers between neighbours; [0] is 1, others of 16 bytes.
+  std::array<int, 4> box;     ///< What one copy brings; [0] is 128 bytes at most.
+  bool keeps_floats = false;  ///< They are not rounded to TF32; for all that is stored.
 };
 
 /// An im2col map of an array [N][H][W][C].

@@ -331,6 +331,13 @@ void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, std::uint64_t a
                                    {type, n, a, b, row_major_b, accumulate, site, column_major_a}));
 }
 
+void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, const std::uint32_t* a,
+                          std::uint64_t b, bool accumulate, const Site& site) {
+  const Caller caller("wgmma", site);
+  check(caller, warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
+                                           {type, n, 0, b, false, accumulate, site, false, a}));
+}
+
 void wgmma_commit_group(Site site) {
   const Caller caller("wgmma_commit_group", site);
   check(caller, warpgroup_of(caller).commit(caller.runner().thread() % kWarpgroup));

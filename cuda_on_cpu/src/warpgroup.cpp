@@ -25,6 +25,14 @@ void for_each_register(unsigned thread, unsigned n, Visit visit) {
   }
 }
 
+/// Copies a thread's part of a factor a [64][kWords].
+void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32_t* a) {
+  const unsigned row = thread / kLanes * 16 + thread % kLanes / 4, word = thread % 4;
+  for (unsigned i = 0; i < 4; ++i) {
+    a[(row + i % 2 * 8) * kWords + word + i / 2 * 4] = registers[i];
+  }
+}
+
 /// d [64][n] += a [64][depth] * b, rounded once, towards zero. b is
 /// [n / 4][depth][4], with the columns last. The products are exact, with fused multiply-add and
 /// without.
@@ -141,8 +149,11 @@ std::string Warpgroup::read(const WgmmaCall& call, std::vector<std::uint32_t>* o
   };
   std::uint32_t* const a = operands->data();
   std::uint32_t* const b = a + std::size_t{kRows} * kWords;
-  std::string defect = call.column_major_a ? read_factor(call, true, columns_to(a))
-                                           : read_factor(call, true, rows_to(a));
+  std::string defect;
+  if (call.registers == nullptr) {
+    defect = call.column_major_a ? read_factor(call, true, columns_to(a))
+                                 : read_factor(call, true, rows_to(a));
+  }
   if (!defect.empty()) return defect;
   return call.row_major_b ? read_factor(call, false, columns_to(b))
                           : read_factor(call, false, rows_to(b));
@@ -168,10 +179,14 @@ void Warpgroup::take(Accumulators& accumulators, unsigned thread, float* registe
 
 std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall& call) {
   Thread& me = threads_[thread];
+  if (call.registers != nullptr && !me.fenced) {
+    return "issues a wgmma at " + describe_site(call.site) +
+           " whose factor a lies in registers, without a wgmma_fence() since its last wait";
+  }
   const std::uint64_t number = me.issued;
   const std::size_t known = accumulators_of(thread, registers);
   if (number == first_product_ + products_.size()) {  // the first thread that comes here
-    Product product{call, known, {}};
+    Product product{call, known, {}, {}};
     if (std::string defect = read(call, &product.operands, true); !defect.empty()) return defect;
     if (known == accumulators_.size()) {
       const auto free = std::find_if(accumulators_.begin(), accumulators_.end(),
@@ -186,9 +201,10 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
     accumulators_[product.accumulators].last_product = number;
     products_.push_back(std::move(product));
   }
-  const Product& product = products_[number - first_product_];
+  Product& product = products_[number - first_product_];
   Accumulators& accumulators = accumulators_[product.accumulators];
-  if (product.call.type != call.type || product.call.n != call.n || product.call.a != call.a ||
+  if ((product.call.registers == nullptr) != (call.registers == nullptr) ||
+      product.call.type != call.type || product.call.n != call.n || product.call.a != call.a ||
       product.call.b != call.b || product.call.row_major_b != call.row_major_b ||
       product.call.column_major_a != call.column_major_a ||
       product.call.accumulate != call.accumulate || product.call.site.line() != call.site.line()) {
@@ -208,6 +224,10 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
              " for registers that it has used, without a wgmma_fence() in between";
     }
     take(accumulators, thread, registers, call.accumulate);
+  }
+  if (call.registers != nullptr) {
+    product.registers[thread] = call.registers;
+    copy_registers(thread, call.registers, product.operands.data());
   }
   ++me.issued;
   return {};
@@ -249,6 +269,9 @@ std::string Warpgroup::finish() {
   for (; first_product_ < end && defect.empty(); ++first_product_) {
     const Product& product = products_.front();
     defect = read(product.call, &operands_now_, false);
+    for (unsigned thread = 0; product.call.registers != nullptr && thread < kWarpgroup; ++thread) {
+      copy_registers(thread, product.registers[thread], operands_now_.data());
+    }
     if (defect.empty() && operands_now_ != product.operands) defect = describe_overwritten(product);
     multiply(product);
     products_.pop_front();

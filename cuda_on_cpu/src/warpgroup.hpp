@@ -27,6 +27,7 @@ struct WgmmaCall {
   bool accumulate;
   detail::Site site;
   bool column_major_a = false;
+  const std::uint32_t* registers = nullptr;  ///< the thread's part of a, if that is where a is
 };
 
 /// An operand in shared memory, as a descriptor says: rows of 32 bytes along the depth, or across
@@ -97,7 +98,8 @@ class Warpgroup {
   struct Product {
     WgmmaCall call;
     std::size_t accumulators;
-    std::vector<std::uint32_t> operands;  ///< a [64][8 words], then b [n][8]
+    std::vector<std::uint32_t> operands;                       ///< a [64][8 words], then b [n][8]
+    std::array<const std::uint32_t*, kWarpgroup> registers{};  ///< of a, or null
   };
   struct Thread {
     std::uint64_t issued = 0;
@@ -109,6 +111,7 @@ class Warpgroup {
   /// visit(step of the depth, i, its numbers 8 i ... 8 i + 7).
   template <class Visit>
   std::string read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const;
+  /// Reads what lies in shared memory.
   /// @param is_issued it is now; else somebody has waited for it
   std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
                    bool is_issued) const;

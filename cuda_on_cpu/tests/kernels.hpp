@@ -128,6 +128,11 @@ enum class WgmmaMisuse {
   few_threads,
   beyond_shared
 };
+/// d [64][64] += a * b in TF32, `steps` times 8 deep, with a in registers from shared memory that
+/// is not swizzled: [64][32]. Makes the mistake, if there is one.
+enum class RegistersMisuse { none, no_fence, overwritten };
+__global__ void multiply_registers(const float* image, int floats, WgmmaFactor b, int steps,
+                                   RegistersMisuse how, float* d);
 __global__ void misuse_wgmma(const float* image, WgmmaMisuse how, float* out);
 
 // --- ptx.cu

@@ -73,6 +73,35 @@ template __global__ void multiply_in_warpgroup<256, WgmmaNumbers::bf16>(const fl
                                                                         WgmmaFactor, WgmmaFactor,
                                                                         int, bool, float*);
 
+__global__ void multiply_registers(const float* image, int floats, WgmmaFactor b, int steps,
+                                   RegistersMisuse how, float* d) {
+  fill_shared(image, floats);
+  const std::uint64_t at_b =
+      ptx::wgmma_descriptor(shared() + b.begin, b.leading, b.stride, b.swizzle);
+  const unsigned warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
+  const auto at = [=](unsigned i) {
+    return (16 * warp + group + i / 2 % 2 * 8) * 64 + i / 4 * 8 + 2 * place + i % 2;
+  };
+  float sums[32];
+  for (unsigned i = 0; i < 32; ++i) sums[i] = d[at(i)];
+  std::uint32_t a[2][4];
+  for (int step = 0; step < steps; ++step) {
+    std::uint32_t(&mine)[4] = a[step % 2];
+    ptx::wgmma_wait_group<1>();
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = 16 * warp + group + i % 2 * 8, k = place + i / 2 * 4;
+      mine[i] = reinterpret_cast<const std::uint32_t*>(shared())[row * 32 + 8 * step + k];
+    }
+    if (how != RegistersMisuse::no_fence || step == 0) ptx::wgmma_fence();
+    const std::uint64_t next_b = at_b + static_cast<std::uint64_t>(step * 32 / 16);
+    ptx::wgmma_m64k8_tf32<64>(sums, mine, next_b, true);  // [wgmma of registers]
+    ptx::wgmma_commit_group();
+    if (how == RegistersMisuse::overwritten && step == 1) a[0][2] += threadIdx.x == 37;
+  }
+  ptx::wgmma_wait_group<0>();
+  for (unsigned i = 0; i < 32; ++i) d[at(i)] = sums[i];
+}
+
 __global__ void misuse_wgmma(const float* image, WgmmaMisuse how, float* out) {
   fill_shared(image, 64 * 32);
   const unsigned thread = threadIdx.x;

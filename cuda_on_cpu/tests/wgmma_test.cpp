@@ -139,6 +139,41 @@ TEST_CASE("wgmma multiplies matrices of 16-bit numbers") {
   check_product<64, WgmmaNumbers::f16>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
 }
 
+TEST_CASE("wgmma takes its first factor from registers, which must be left alone") {
+  const Defaults defaults;
+  const WgmmaFactor b{kBeginB, 16, 1024, 128};
+  // a as a plain [64][32].
+  Product product(WgmmaNumbers::tf32, 64, 32, {0, 16, 1024, 128}, b, true);
+  std::vector<float> plain(64 * 32);
+  for (std::size_t row = 0; row < 64; ++row) {
+    for (std::size_t k = 0; k < 32; ++k) {
+      plain[row * 32 + k] = product.image[place_of_word({0, 16, 1024, 128}, row, k)];
+    }
+  }
+  std::copy(plain.begin(), plain.end(), product.image.begin());
+  const auto run = [&](RegistersMisuse how, std::vector<float>* out) {
+    DeviceArray<float> image(product.image), d(product.d);
+    const Shape shape{1, 128, 4 * kFloats};
+    cudaFuncSetAttribute(multiply_registers, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(shape.shared_bytes));
+    const cudaError_t error = launch(multiply_registers, shape, image.data(),
+                                     static_cast<int>(kFloats), b, 4, how, d.data());
+    *out = d.host();
+    return error;
+  };
+  std::vector<float> out;
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 3);
+    CHECK(run(RegistersMisuse::none, &out) == cudaSuccess);
+    CHECK(out == product.expected);
+    CHECK(run(RegistersMisuse::no_fence, &out) == cudaErrorLaunchFailure);
+    CHECK(report_names("in registers, without a wgmma_fence() since its last wait",
+                       place_of("wgmma.cu", "wgmma of registers")));
+    CHECK(run(RegistersMisuse::overwritten, &out) == cudaErrorLaunchFailure);
+    CHECK(report_names("whose factor a was overwritten before the wait, first in row 17"));
+  }
+}
+
 TEST_CASE("wgmma with the swizzle of another layout multiplies other numbers") {
   const Defaults defaults;
   const WgmmaFactor right{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};

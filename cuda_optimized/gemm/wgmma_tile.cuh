@@ -35,6 +35,8 @@ struct WgmmaShape {
   static_assert(kM % (64 * kConsumers) == 0, "whole wgmma tiles");
 };
 
+inline constexpr int kColumnGroup = 8;  ///< Tiles that share a panel of a follow one another.
+
 /// What there is to compute: tiles, each in `splits` parts of the sum.
 struct WgmmaWork {
   std::int64_t tiles_m;  ///< tiles down c, of Shape::M rows
@@ -44,6 +46,7 @@ struct WgmmaWork {
   int products = 1;      ///< that lie side by side in c, each of tiles_n / products tiles
   /// The order of the tiles of a product; row_major stands for an order of the kernel's own.
   TileMap map = TileMap::row_major;
+  int group = kColumnGroup;  ///< of the kernel's own order: columns of tiles that are walked down
 
   /// Parts of tiles: how many WgmmaItem there are.
   HOST_DEVICE std::int64_t items() const { return tiles_m * tiles_n * splits; }
@@ -57,8 +60,6 @@ struct WgmmaItem {
       first,       ///< its first step, of kWgmmaStep
       last;        ///< one past its last step
 };
-
-inline constexpr int kColumnGroup = 8;  ///< Tiles that share a panel of a follow one another.
 
 /// How blocks count the items: the places of work.map's grid, of which some may be empty.
 struct WgmmaPlaces {
@@ -77,16 +78,16 @@ struct WgmmaPlaces {
 
 /// Finds the item at a place; false: there is none. Blocks that run at the same time have
 /// neighbouring numbers, and should read the same rows of a and b: in the kernel's own order, tiles
-/// are counted across up to kColumnGroup columns first, then down.
+/// are counted across up to work.group columns first, then down.
 __device__ inline bool item_at(const WgmmaWork& work, const WgmmaPlaces& places, std::int64_t index,
                                WgmmaItem* item) {
   if (work.map == TileMap::row_major) {
     const std::int64_t tiles = work.tiles_m * work.tiles_n;
     item->split = static_cast<int>(index / tiles);
-    const std::int64_t tile = index % tiles, group = tile / (work.tiles_m * kColumnGroup);
-    const int n0 = static_cast<int>(group) * kColumnGroup;
-    const int columns = min(kColumnGroup, work.tiles_n - n0);
-    const std::int64_t inside = tile - group * work.tiles_m * kColumnGroup;
+    const std::int64_t tile = index % tiles, group = tile / (work.tiles_m * work.group);
+    const int n0 = static_cast<int>(group) * work.group;
+    const int columns = min(work.group, work.tiles_n - n0);
+    const std::int64_t inside = tile - group * work.tiles_m * work.group;
     item->m = inside / columns;
     item->n = n0 + static_cast<int>(inside % columns);
   } else {

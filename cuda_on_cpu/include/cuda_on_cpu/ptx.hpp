@@ -125,6 +125,9 @@ void tma_store(const CUtensorMap* map, const void* shared_from, const int* at, u
 void cp_async_bulk_wait_group_read(unsigned groups, const detail::Site& site);
 void wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b,
            bool column_major_a, bool row_major_b, bool accumulate, const detail::Site& site);
+/// With a in registers.
+void wgmma(FactorType type, float* d, unsigned n, const std::uint32_t* a, std::uint64_t b,
+           bool accumulate, const detail::Site& site);
 void wgmma_wait_group(unsigned groups, const detail::Site& site);
 
 }  // namespace detail_of_ptx
@@ -225,6 +228,19 @@ void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool
                       detail::Site site = detail::Site::current()) {
   static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
   detail_of_ptx::wgmma(FactorType::tf32, d, kN, a, b, false, false, accumulate, site);
+}
+
+/// The same with a in registers: a thread's a[i] is a at
+///
+///     row 16 w + group + 8 * (i % 2), column place + 4 * (i / 2)
+///
+/// A wgmma_fence() must stand between the last wait and such a product, since its registers have
+/// been written in the meantime; and they must stay as they are, like the factors in shared memory.
+template <int kN>
+void wgmma_m64k8_tf32(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b,
+                      bool accumulate, detail::Site site = detail::Site::current()) {
+  static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
+  detail_of_ptx::wgmma(FactorType::tf32, d, kN, a, b, accumulate, site);
 }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16`: the same with a [64][16] and b [16][kN] of

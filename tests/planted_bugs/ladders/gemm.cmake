@@ -156,3 +156,31 @@ planted_bug(descriptor_without_its_high_word
   FIND [==[return std::uint64_t{high} << 32 | (low]==]
   REPLACE [==[return (low]==]
   TEACHES "a descriptor's low word says where, the high one how rows lie: the swizzle is in it")
+
+planted_bug(registers_loaded_while_they_are_read
+  RUNG cuda_optimized/gemm/wgmma_tf32_swapped
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::wgmma_wait_group<3>();]==]
+  REPLACE [==[ptx::wgmma_wait_group<4>();]==]
+  TEACHES "four sets of registers take turns: all but three products must be done before the next set is loaded")
+
+planted_bug(stage_given_back_by_its_first_product
+  RUNG cuda_optimized/gemm/wgmma_tf32_swapped
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (k == kWgmmaStep - 8 && last_stage >= 0]==]
+  REPLACE [==[if (k == 0 && last_stage >= 0]==]
+  TEACHES "three products of the step before still read the stage that the copy engine would overwrite")
+
+planted_bug(multiplied_before_it_is_split
+  RUNG cuda_optimized/gemm/wgmma_3xtf32
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_wait(&ready[stage], round);]==]
+  REPLACE [==[]==]
+  TEACHES "the copy engine's barrier says that a stage has arrived, not what other warps have made of it")
+
+planted_bug(small_parts_cut_off
+  RUNG cuda_optimized/gemm/wgmma_3xtf32
+  WITH core/cuda/tensor_map.cu
+  FIND [==[__float_as_uint(value) & 0xffffe000u);]==]
+  REPLACE [==[ptx::to_tf32(value));]==]
+  TEACHES "wgmma cuts a number off, whatever the program has rounded it to: the small part must be what that leaves")
