@@ -3,6 +3,7 @@
 /// channels, and filters turned so that neighbouring channels lie side by side.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/conv2d_problem.hpp"
@@ -18,11 +19,12 @@ inline constexpr int kDown = 7;     ///< The same down.
 inline constexpr int kPlaces = kAcross * kDown;        ///< Threads of a block with the same channels.
 inline constexpr int kMostQuads = 32;                  ///< Of four channels, in a block.
 inline constexpr int kThreads = kMostQuads * kPlaces;  ///< Of a block, at most.
+inline constexpr std::int64_t kMostTiles = INT32_MAX;  ///< They are counted in 32 bits.
 
 /// How tiles of pixels and channels cover an array [N][rows][columns][C].
 struct Plan {
   int quads;  ///< Vectors of four channels in a block.
-  std::int64_t tiles;  ///< Of the array.
+  std::int64_t tiles;  ///< Of the array; kernels take up to kMostTiles.
   FastDivision by_channels, by_columns, by_rows;  ///< Tiles along each.
 
   /// @param rows_each of pixels, that a thread computes
@@ -77,29 +79,35 @@ __device__ inline float4 four_of(const float* from, int at) {
   return {from[at], from[at + 1], from[at + 2], from[at + 3]};
 }
 
-/// Vectors of neighbouring pixels of a row; zeros beyond its ends.
-/// @param pixel the number of the first one, which may be beyond. @param w its column, of W
+/// Vectors of neighbouring pixels of a row [W][C]; zeros beyond its ends. Places in a row are counted
+/// in 32 bits: an address is then one multiplication and one addition, for each of many vectors.
+/// @param line the row's number. @param w the first pixel's column, which may be beyond
 template <int kCount>
-__device__ void load(const float* x, std::int64_t pixel, int w, int W, int C, int c,
+__device__ void load(const float* x, std::int64_t line, int w, int W, int C, int c,
                      float4 (&values)[kCount]) {
+  const float* const row = x + line * W * C;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     values[i] = {};
     if (static_cast<unsigned>(w + i) < static_cast<unsigned>(W))
-      values[i] = *reinterpret_cast<const float4*>(x + (pixel + i) * C + c);
+      values[i] = *reinterpret_cast<const float4*>(row + ((w + i) * C + c));
   }
 }
 
-/// Stores sums to neighbouring pixels of a row, as far as there are any. @param q the first one's
-/// column, of Q
-__device__ inline void store(float* y, std::int64_t pixel, int q, int Q, int C, int c,
+/// Stores sums to neighbouring pixels of a row, as far as there are any.
+/// @param line the row's number. @param q the first pixel's column
+__device__ inline void store(float* y, std::int64_t line, int q, int Q, int C, int c,
                              Activation activation, const float4 (&sums)[kColumns]) {
+  float* const row = y + line * Q * C;
 #pragma unroll
   for (int i = 0; i < kColumns; ++i) {
     if (q + i >= Q) continue;
-    const float4 four = {activated(activation, sums[i].x), activated(activation, sums[i].y),
-                         activated(activation, sums[i].z), activated(activation, sums[i].w)};
-    *reinterpret_cast<float4*>(y + (pixel + i) * C + c) = four;
+    float4 four = sums[i];
+    if (activation != Activation::none) {  // the same for all: one branch, no choice a number
+      four = {activated(activation, four.x), activated(activation, four.y),
+              activated(activation, four.z), activated(activation, four.w)};
+    }
+    *reinterpret_cast<float4*>(row + ((q + i) * C + c)) = four;
   }
 }
 
@@ -128,10 +136,11 @@ inline Declined not_depthwise(const Conv2dProblem& conv) {
   return {};
 }
 
-/// Whether channels come in fours with a filter each, square and without dilation.
+/// Whether channels come in fours with a filter each, square and without dilation, in rows whose
+/// places have 31 bits.
 inline bool has_quads(const Conv2dProblem& conv) {
   return conv.C % 4 == 0 && conv.K == conv.C && conv.R == conv.S && conv.dilation.h == 1 &&
-         conv.dilation.w == 1;
+         conv.dilation.w == 1 && std::max(conv.W, conv.Q) <= INT32_MAX / conv.C;
 }
 
 /// Whether vectors may be loaded from, or stored to, both.

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
   constexpr int kInColumns = (kColumns - 1) * kStride + kTaps;
   constexpr int kOutRows = kRows<kTaps, kStride>, kInRows = (kOutRows - 1) * kStride + kTaps;
   float* const filters = dynamic_shared<float>();  // [tap][plan.pitch()]
-  for (std::int64_t number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
+  for (unsigned number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
     const Tile tile(plan, static_cast<int>(number), kOutRows);
     const bool works = tile.c < conv.C && tile.row < conv.P && tile.column < conv.Q;
     const int h0 = tile.row * kStride - conv.pad.top, w0 = tile.column * kStride - conv.pad.left;
@@ -71,8 +71,8 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
       return static_cast<unsigned>(h0 + i) < static_cast<unsigned>(conv.H);
     };
     const auto load = [&](int i, float4(&values)[kInColumns]) {
-      const std::int64_t pixel = (std::int64_t{tile.n} * conv.H + h0 + i) * conv.W + w0;
-      channel_rows::load(x, pixel, w0, conv.W, conv.C, tile.c, values);
+      const std::int64_t line = std::int64_t{tile.n} * conv.H + h0 + i;
+      channel_rows::load(x, line, w0, conv.W, conv.C, tile.c, values);
     };
     float4 values[kInColumns];
     if (works && row_is_there(0)) load(0, values);
@@ -106,9 +106,8 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
 #pragma unroll
       for (int j = 0; j < kOutRows; ++j) {
         if (tile.row + j >= conv.P) continue;
-        const std::int64_t pixel =
-            (std::int64_t{tile.n} * conv.P + tile.row + j) * conv.Q + tile.column;
-        channel_rows::store(y, pixel, tile.column, conv.Q, conv.C, tile.c, conv.activation, sums[j]);
+        const std::int64_t line = std::int64_t{tile.n} * conv.P + tile.row + j;
+        channel_rows::store(y, line, tile.column, conv.Q, conv.C, tile.c, conv.activation, sums[j]);
       }
     }
     __syncthreads();  // between the reads of the filters and those of the block's next tile
@@ -154,7 +153,7 @@ struct Choice {
 template <int kTaps, int kStride>
 Choice kernel_with(const Conv2dProblem& conv) {
   const Plan plan(conv.N, conv.C, conv.P, conv.Q, kRows<kTaps, kStride>);
-  if (plan.tiles > INT32_MAX) return {};
+  if (plan.tiles > channel_rows::kMostTiles) return {};
   return {depthwise_rows<kTaps, kStride>, kRows<kTaps, kStride>};
 }
 
