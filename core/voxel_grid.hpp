@@ -27,8 +27,9 @@ VoxelGrid voxel_grid(const std::array<float, 6>& range, float voxel);
 inline constexpr std::int64_t kNoVoxel = -1;
 
 /// The key of a point's voxel, (z * Y + y) * X + x, or kNoVoxel. The voxel is floor((p - low) /
-/// voxel), axis by axis in float; a point has one if low <= p < high on every axis, which no NaN and
-/// no infinity is. Where rounding takes such a point just past the last voxel, it has none, either.
+/// voxel), axis by axis in float; a point has one if low <= p < high on every axis, which no NaN
+/// and no infinity is. Where rounding takes such a point just past the last voxel, it has none,
+/// either.
 /// @param point x, y, z
 HOST_DEVICE inline std::int64_t key_of_point(const VoxelGrid& grid, const float* point) {
   std::int64_t key = 0;

@@ -28,8 +28,9 @@ Signature voxelize_signature(const VoxelizeProblem& p) {
     return ArraySpec{
         .name = name, .axes = axes, .shape = {0, columns}, .dtype = dtype, .dynamic = true};
   };
-  return {{{"points", "nc", {p.points, p.columns}, DType::f32}},
-          {found("out_coords", "ma", 4, DType::i32), found("features", "mc", p.columns, DType::f32)}};
+  return {
+      {{"points", "nc", {p.points, p.columns}, DType::f32}},
+      {found("out_coords", "ma", 4, DType::i32), found("features", "mc", p.columns, DType::f32)}};
 }
 
 }  // namespace convladder

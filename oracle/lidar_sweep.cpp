@@ -283,7 +283,8 @@ Hits turn_sensor(std::int64_t voxels, std::uint64_t seed, const Visit& visit) {
         if (lost || distance > kReach) continue;
         distance += noise;
         const Point point{beam, from_x + kSide + distance * to.x / kOne,
-                          kSide + distance * to.y / kOne, kBelow + distance * slope / kOne, distance};
+                          kSide + distance * to.y / kOne, kBelow + distance * slope / kOne,
+                          distance};
         hits.add(beam, point.x, point.y, point.z);
         visit(point);
         if (hits.count() == voxels) return hits;

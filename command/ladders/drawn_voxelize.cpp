@@ -5,13 +5,15 @@
 namespace convladder::command {
 namespace {
 
-/// Points are whole numbers from -8 to 8, or reals from -1 to 1: the range has some of them, or all.
+/// Points are whole numbers from -8 to 8, or reals from -1 to 1: the range has some of them, or
+/// all.
 DrawnProblem draw_voxelize(Drawer& drawer, double work) {
   DrawnProblem problem;
   const int most = drawer.one_in(6) ? 60'000 : 3000;
-  set(problem, "n", {drawer.one_in(30) ? 0 : drawer.edge(1, std::min(most, static_cast<int>(
-                                                                              std::min(work, 1e6)) +
-                                                                              1))});
+  set(problem, "n",
+      {drawer.one_in(30)
+           ? 0
+           : drawer.edge(1, std::min(most, static_cast<int>(std::min(work, 1e6)) + 1))});
   if (drawer.one_in(2)) set(problem, "c", {3});
   const int reach = drawer.one_of({1, 2, 8, 8, 8, 100});
   std::vector<int> range;

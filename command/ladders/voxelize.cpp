@@ -32,9 +32,9 @@ Source read_file(Parameters& parameters) {
     require(parameters.given(name), "points", file, text("needs --", name, " beside it"));
   const Points points = read_points(parameters);
   Source source;
-  source.points = Array(
-      DType::f32,
-      {static_cast<std::int64_t>(points.numbers.size()) / points.columns, points.columns});
+  source.points =
+      Array(DType::f32,
+            {static_cast<std::int64_t>(points.numbers.size()) / points.columns, points.columns});
   std::ranges::copy(points.numbers, source.points->as<float>().begin());
   source.name = std::filesystem::path(file).filename().string();
   return source;
@@ -113,7 +113,7 @@ std::vector<Task> read_voxelize(const Ladder& ladder, const Options& options) {
 }
 
 std::string voxelize_in_code(const VoxelizeProblem& p) {
-  const auto floats = [](const float (&list)[3]) { return text("{", joined(list, ", "), "}"); };
+  const auto floats = [](const float(&list)[3]) { return text("{", joined(list, ", "), "}"); };
   return text("VoxelizeProblem{.grid = {.low = ", floats(p.grid.low),
               ", .high = ", floats(p.grid.high), ", .voxel = static_cast<float>(", p.grid.voxel,
               "), .shape = ", in_code(p.grid.shape), "}, .points = ", p.points,

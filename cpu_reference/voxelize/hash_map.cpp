@@ -12,7 +12,8 @@
 ///     keys      7   3   7   -   3                   key 3:  b + e      2 points
 ///                           outside     rows       3: (b + e) / 2     7: (a + c) / 2
 ///
-/// **Expect.** A look-up a point, and a sort of the voxels: in a LiDAR sweep half as many as points.
+/// **Expect.** A look-up a point, and a sort of the voxels: in a LiDAR sweep half as many as
+/// points.
 /// **Costs.** Hash maps jump through memory. Programs that stop here, without the sort, have voxels
 /// in the order of their first points, and every layer of the network pays for it.
 #include <algorithm>
@@ -46,8 +47,7 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
     if (is_new) entries.push_back({.key = key});
     Entry& entry = entries[place->second];
     ++entry.points;
-    for (std::int64_t c = 0; c < columns; ++c)
-      entry.sums[static_cast<std::size_t>(c)] += point[c];
+    for (std::int64_t c = 0; c < columns; ++c) entry.sums[static_cast<std::size_t>(c)] += point[c];
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.key < b.key; });

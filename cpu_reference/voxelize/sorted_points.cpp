@@ -48,7 +48,8 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
     write_voxel(problem.grid, sorted[begin].first, out_coords, m);
     for (std::int64_t c = 0; c < columns; ++c) {
       float sum = 0;
-      for (std::size_t i = begin; i < end; ++i) sum += arrays.points[sorted[i].second * columns + c];
+      for (std::size_t i = begin; i < end; ++i)
+        sum += arrays.points[sorted[i].second * columns + c];
       features[m * columns + c] = sum / static_cast<float>(end - begin);
     }
   }

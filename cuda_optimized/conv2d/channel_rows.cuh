@@ -16,15 +16,15 @@ namespace convladder::BACKEND::cuda_optimized::conv2d::channel_rows {
 inline constexpr int kColumns = 7;  ///< Of a row, that a thread computes: rows have 7, 14, 28 ...
 inline constexpr int kAcross = 2;   ///< Threads along a row of pixels.
 inline constexpr int kDown = 7;     ///< The same down.
-inline constexpr int kPlaces = kAcross * kDown;        ///< Threads of a block with the same channels.
-inline constexpr int kMostQuads = 32;                  ///< Of four channels, in a block.
+inline constexpr int kPlaces = kAcross * kDown;  ///< Threads of a block with the same channels.
+inline constexpr int kMostQuads = 32;            ///< Of four channels, in a block.
 inline constexpr int kThreads = kMostQuads * kPlaces;  ///< Of a block, at most.
 inline constexpr std::int64_t kMostTiles = INT32_MAX;  ///< They are counted in 32 bits.
 
 /// How tiles of pixels and channels cover an array [N][rows][columns][C].
 struct Plan {
-  int quads;  ///< Vectors of four channels in a block.
-  std::int64_t tiles;  ///< Of the array; kernels take up to kMostTiles.
+  int quads;                                      ///< Vectors of four channels in a block.
+  std::int64_t tiles;                             ///< Of the array; kernels take up to kMostTiles.
   FastDivision by_channels, by_columns, by_rows;  ///< Tiles along each.
 
   /// @param rows_each of pixels, that a thread computes
@@ -79,8 +79,9 @@ __device__ inline float4 four_of(const float* from, int at) {
   return {from[at], from[at + 1], from[at + 2], from[at + 3]};
 }
 
-/// Vectors of neighbouring pixels of a row [W][C]; zeros beyond its ends. Places in a row are counted
-/// in 32 bits: an address is then one multiplication and one addition, for each of many vectors.
+/// Vectors of neighbouring pixels of a row [W][C]; zeros beyond its ends. Places in a row are
+/// counted in 32 bits: an address is then one multiplication and one addition, for each of many
+/// vectors.
 /// @param line the row's number. @param w the first pixel's column, which may be beyond
 template <int kCount>
 __device__ void load(const float* x, std::int64_t line, int w, int W, int C, int c,

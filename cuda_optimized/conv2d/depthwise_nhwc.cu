@@ -1,39 +1,35 @@
 /// @file depthwise_nhwc.cu
-/// @brief conv2d, depthwise, in NHWC: four channels a thread as one vector, neighbours in registers.
+/// @brief conv2d, depthwise, in NHWC: four channels a thread, as one vector.
 ///
 /// - The rows of vectors: channel_rows.cuh
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** In NCHW the channel's plane is one piece of memory; in NHWC the channels of a pixel
-/// are. So a warp takes 128 neighbouring channels of a pixel, 4 a thread in a vector of 16 bytes:
-/// every load and store is 512 bytes in a row, whatever the rows of the image are like, and nothing
-/// has to pass through shared memory to be in order.
+/// **The idea.** In NHWC the channels of a pixel are one piece of memory. A warp takes 128 of them,
+/// 4 a thread in a vector of 16 bytes: every load and store is 512 bytes in a row, whatever the
+/// rows of the image are like, and x need not pass through shared memory to be in order.
 ///
-///     channels     0 1 2 3 | 4 5 6 7 | ...            a thread's four
 ///     x  h     [ v v v v v v v v v ]  9 vectors of a row in registers
 ///     x  h+1   [ . . . . . . . . . ]  the next row takes their place
-///     y  p     ( s s s s s s s )      7 sums, of two rows: a row of x serves both
+///     y  p     ( s s s s s s s )      7 sums, in two rows: a row of x serves both
 ///     y  p+1   ( s s s s s s s )
 ///
-/// The rows of x that neighbouring threads read, too, are in the L1 cache, for the block is all of a
-/// tile of 14 x 14 outputs. Filters lie tap by tap: thread by thread they would be 144 bytes apart.
-/// So the block turns them in shared memory, once, while the first row of x is under way.
+/// Rows of x that neighbouring threads read, too, are in the L1 cache: a block is a whole tile of
+/// 14 x 14 outputs. The filters of neighbouring channels are 9 floats apart; the block turns them
+/// in shared memory, tap by tap, while the first row of x is under way.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): 128 blocks, one an SM; 36 vectors of x and 9 of the filter
-/// loaded for 14 outputs, 504 multiply-adds. 51 + 14 requests of 512 bytes a warp take its SM 2 us;
-/// the bytes, each moved once from and to the L2 cache, 4.3: predicted on an H200 6 us, a ninth of
-/// what the channels' planes in NCHW would take to be turned first.
+/// **Expect.** B12 (32x512x14x14, 3x3): 128 blocks, one an SM; 36 vectors of x and 18 of the filter
+/// loaded for 14 outputs, 504 multiply-adds. These 68 requests of a warp take its SM 2 us, some
+/// 1100 instructions as long again, the bytes from and to the L2 cache 4.3. Predicted on an H200: 6
+/// us.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.x.load 16
 /// @expect sectors_per_request.y.store 16
 /// @expect barriers_per_block 2
-/// **Costs.** Planes narrower than 8 leave half of the threads idle, fewer than 128 channels make
-/// small blocks. 3 x 3 and 5 x 5 with stride 1 or 2 are compiled in, for a multiple of 4 channels
-/// and a filter a channel; all else takes one thread an output. Declined: NCHW, and more than one
-/// input channel a group.
-/// **Try.** Let a thread have eight channels. How many registers does it need, and how many warps
-/// are left to wait for memory?
+/// **Costs.** Rows narrower than 8 and fewer than 128 channels leave threads idle. 3 x 3 and 5 x 5,
+/// stride 1 and 2, are compiled in, for a filter a channel and channels in fours; all else takes
+/// one thread an output. Declined: NCHW, more than one input channel a group.
+/// **Try.** Let a thread have eight channels. How many registers does it need?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -49,13 +45,13 @@ using channel_rows::kColumns, channel_rows::Plan, channel_rows::Tile;
 constexpr int kThreads = 256;                 ///< Of the kernel for any filter.
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: blocks stride.
 
-/// Rows of outputs that a thread computes: two share most rows of x where the stride is 1, and 5 x 5
-/// leaves no registers for them.
+/// Rows of outputs that a thread computes: two share most rows of x where the stride is 1, and 5 x
+/// 5 leaves no registers for them.
 template <int kTaps, int kStride>
 constexpr int kRows = kTaps == 3 && kStride == 1 ? 2 : 1;
 
-/// x [N][H][W][C], weights [C][kTaps][kTaps], bias [C] or null, y [N][P][Q][C]; x and y at multiples
-/// of 16 bytes. Block (plan.quads, kPlaces), any one-dimensional grid.
+/// x [N][H][W][C], weights [C][kTaps][kTaps], bias [C] or null, y [N][P][Q][C]; x and y at
+/// multiples of 16 bytes. Block (plan.quads, kPlaces), any one-dimensional grid.
 template <int kTaps, int kStride>
 __global__ void __launch_bounds__(channel_rows::kThreads)
     depthwise_rows(Conv2dProblem conv, Plan plan, const float* x, const float* weights,

@@ -1,5 +1,5 @@
 /// @file depthwise_nhwc.cu
-/// @brief conv2d_dgrad, depthwise, in NHWC: the forward kernel over dy, with the filter turned round.
+/// @brief conv2d_dgrad, depthwise, in NHWC: the forward kernel, with the filter turned round.
 ///
 /// - The rows of vectors: cuda_optimized/conv2d/channel_rows.cuh
 /// - The forward pass: cuda_optimized/conv2d/depthwise_nhwc.cu
@@ -8,25 +8,23 @@
 /// **The idea.** With a filter a channel and stride 1, dx is dy convolved with the filter turned
 /// round, and padded by what the forward pass did not pad:
 ///
-///     y[p] = x[p - pad] w0 + ... + x[p - pad + 2] w2      dx[h] = dy[h + pad - 2] w2 + ... + dy[h + pad] w0
+///     forward   y[p]  =  x[p - pad] w0 + x[p - pad + 1] w1 + x[p - pad + 2] w2
+///     backward  dx[h] = dy[h + pad - 2] w2 + dy[h + pad - 1] w1 + dy[h + pad] w0
 ///
 /// So it is the forward kernel: a thread has 4 neighbouring channels of 7 neighbouring pixels in
 /// two rows of dx, and a warp loads and stores 512 bytes in a row. A filter's rows and columns are
 /// counted from the other end.
 ///
-///     dy h-1+pad   [ v v v v v v v v v ]   9 vectors of 4 channels
-///     dx h         ( s s s s s s s )       7 sums; those of row h + 1 beside
-///
-/// **Expect.** B12 (32x512x14x14, 3x3): what the forward pass takes, as bytes and arithmetic are the
-/// same: predicted on an H200 6 us.
+/// **Expect.** B12 (32x512x14x14, 3x3): what the forward pass takes, as bytes and arithmetic are
+/// the same. Predicted on an H200: 6 us.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.dy.load 16
 /// @expect sectors_per_request.dy.load 16
 /// @expect sectors_per_request.dx.store 16
 /// @expect barriers_per_block 2
-/// **Costs.** 3 x 3 and 5 x 5 with stride 1 are compiled in, for a multiple of 4 channels and a
-/// filter a channel; all else takes one thread an element, which divides for each tap. Declined:
-/// NCHW, and more than one input channel a group.
+/// **Costs.** 3 x 3 and 5 x 5 with stride 1 are compiled in, for a filter a channel and channels in
+/// fours; all else takes one thread an element, which divides for each tap. Declined: NCHW, more
+/// than one input channel a group.
 /// **Try.** Stride 2: each element of dx meets every other tap. Which rows of dy do two
 /// neighbouring rows of dx read, and which of the sums below fall away?
 #include "core/conv2d_gradients.hpp"

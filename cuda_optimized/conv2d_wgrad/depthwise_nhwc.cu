@@ -19,17 +19,17 @@
 /// that does not change.
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 896 segments for each of 4 tiles of channels; 34 vectors
-/// loaded for 63 x 4 products and 7 x 4 sums of db. 136 clocks of requests a segment are 2 us on 132
-/// SMs; with the sums of 56 blocks a tile, 1.1 MB, added up by a second kernel: predicted on an H200
-/// 9 us.
+/// loaded for 63 x 4 products and 7 x 4 sums of db. 136 clocks of requests a segment are 2 us on
+/// 132 SMs; with the sums of 56 blocks a tile, 1.1 MB, added up by a second kernel: predicted on an
+/// H200 9 us.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.dy.load 16
 /// @expect loads_per_output.dy 14 * 14 * 32 / 1280 = 4.9, each vector once
 /// @expect launches 2
 /// **Costs.** Workspace for the sums of the blocks, and a second launch. 3 x 3 with stride 1 or 2
-/// and 5 x 5 with stride 1 are compiled in, for a multiple of 4 channels and a filter a channel; all
-/// else takes one thread a sum. Declined: NCHW, and more than one input channel a group.
+/// and 5 x 5 with stride 1 are compiled in, for a multiple of 4 channels and a filter a channel;
+/// all else takes one thread a sum. Declined: NCHW, and more than one input channel a group.
 /// **Try.** A window that slides along the row needs 4 vectors an output where this rung loads 34
 /// for 7. What does it cost to keep 9 vectors of the window in registers, beside 10 of sums?
 #include <algorithm>

@@ -1,32 +1,31 @@
 /// @file bit_grid.cu
-/// @brief voxelize: a bit for each voxel of the grid; ranks of bits are rows, and nothing is sorted.
+/// @brief voxelize: a bit for each voxel, whose rank is its row; nothing is sorted.
 ///
 /// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/hash_map.cpp
 ///
-/// **The idea.** Rows are wanted in the order of keys, so a voxel's row is the number of voxels with
-/// a point before it. Every point sets the bit of its voxel, `atomicOr`, which does not mind how
-/// often. The bits before one, counted with running sums over words, are its *rank*: the row. Then
-/// each point adds its numbers to its voxel's row, by atomics, and the sums are divided.
+/// **The idea.** Rows are wanted in the order of keys, so a voxel's row is the number of voxels
+/// with a point before it. Every point sets the bit of its voxel, `atomicOr`, which does not mind
+/// how often. The bits before one, counted with running sums over words, are its *rank*: the row.
+/// Then each point adds its numbers to its voxel's row, by atomics, and the sums are divided.
 ///
 ///     voxels     . . x . | x x . . | . . . . | . x . x       4 to a word here, 32 there
 ///     first          0         1         3         3          bits in the words before
 ///     rows           0     1 2                   3   4         + bits below in the word
 ///
-/// The order of the points does not matter to the bits: what a scanner's file makes of it ends
-/// here, and all layers after this one have their sites in order.
+/// The order of the points does not matter to the bits, and all layers after this one have sites in
+/// order. The host needs the number of rows to give memory to the outputs; sums and counts stand in
+/// the workspace meanwhile, so that points are added while it waits.
 ///
-/// The host needs the number of rows before it can give memory to the outputs. Sums and counts stand
-/// in the workspace meanwhile, so that the points are added while the host waits.
-///
-/// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits are filled with zeros and read twice,
-/// in the L2 cache; five atomics a point, 1.2 million, go there as well. Predicted on an H200: 45 us.
+/// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits are filled with zeros and read
+/// twice, in the L2 cache; five atomics a point, 1.2 million, go there as well. Predicted on an
+/// H200: 45 us.
 /// @expect launches 5, nothing is sorted
 /// @expect lanes.points.load 1
 /// @expect lanes.workspace.atomic 1
 /// @expect lanes.features.store 1
-/// **Costs.** Memory and time by the volume, and 24 bytes a point. Sums in any order: real data have
-/// other last bits from run to run. Declined: grids of 2^31 voxels (256 MB of bits) and more.
+/// **Costs.** Memory and time by the volume, and 24 bytes a point. Sums in any order: real data
+/// have other last bits from run to run. Declined: grids of 2^31 voxels (256 MB of bits) and more.
 /// **Try.** Neighbours in a scanner's list often share a voxel. Let the lanes of a warp that do so
 /// (`__match_any_sync`) add up among themselves first.
 #include "core/cuda/host_message.hpp"

@@ -1,11 +1,11 @@
 /// @file point_lists.cu
-/// @brief voxelize: counted, summed up and filled, lists of each voxel's points give sums one order.
+/// @brief voxelize: lists of each voxel's points, counted and filled, give sums one order.
 ///
 /// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
-/// **The idea.** Atomic additions of floats come in any order, and each order rounds in its own way:
-/// bit_grid.cu gives other last bits from run to run. Atomic additions of whole numbers do not
+/// **The idea.** Atomic additions of floats come in any order, and each order rounds in its own
+/// way: bit_grid.cu gives other last bits from run to run. Atomic additions of whole numbers do not
 /// round. So let those make lists. Each point takes a place in its voxel's list by counting it; a
 /// running sum over the counts says where each list begins; then the points are filled in.
 ///
@@ -25,8 +25,8 @@
 /// @expect lanes.points.load 1
 /// @expect lanes.workspace.atomic 1
 /// @expect lanes.features.store 1
-/// **Costs.** Memory and time by the volume, and 36 bytes a point. Lists of thousands of points take
-/// time by the square of their length. Declined: grids of 2^31 voxels and more.
+/// **Costs.** Memory and time by the volume, and 36 bytes a point. Lists of thousands of points
+/// take time by the square of their length. Declined: grids of 2^31 voxels and more.
 /// **Try.** Leave out the ordering: what does a comparison of two runs on real data say, and what
 /// one on whole numbers?
 #include "core/cuda/algorithms.hpp"

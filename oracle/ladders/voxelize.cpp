@@ -1,11 +1,10 @@
 /// @file voxelize.cpp
 /// @brief Voxels and the means of their points: a search tree of sites, sums in double.
-#include "core/voxelize_problem.hpp"
-
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "core/voxelize_problem.hpp"
 #include "oracle/ladders/definition.hpp"
 #include "oracle/voxels.hpp"
 

@@ -178,8 +178,8 @@ Problem voxelize_problem(int points, int columns, float voxel, const std::vector
           "must be six numbers: x0, y0, z0, x1, y1, z1");
   std::array<float, 6> corners{};
   std::ranges::copy(range, corners.begin());
-  return validated(VoxelizeProblem{
-      .grid = voxel_grid(corners, voxel), .points = points, .columns = columns});
+  return validated(
+      VoxelizeProblem{.grid = voxel_grid(corners, voxel), .points = points, .columns = columns});
 }
 
 void add_rulebook(nb::module_& module) {

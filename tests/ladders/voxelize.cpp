@@ -84,8 +84,7 @@ std::vector<TestProblem> voxelize_problems() {
 VoxelizeProblem random_voxelize(Dice& dice) {
   const float high = static_cast<float>(dice(1, 9));
   VoxelizeProblem p{.points = dice(0, 3000), .columns = dice(3, 4)};
-  p.grid = voxel_grid({-high, -kMost, -1, kMost, high, high},
-                      static_cast<float>(dice(1, 40)) / 8);
+  p.grid = voxel_grid({-high, -kMost, -1, kMost, high, high}, static_cast<float>(dice(1, 40)) / 8);
   return validated(p);
 }
 
@@ -163,7 +162,8 @@ std::vector<Identity<VoxelizeProblem>> voxelize_identities(const Subject& f, con
 /// Nothing runs: a rung's arithmetic with sizes must not overflow.
 std::vector<Problem> voxelize_limits() {
   std::vector<Problem> list;
-  for (const float voxel : {16.0f, 1 / 128.0f, 1 / 65536.0f}) list.emplace_back(in_cube(kLargestInt, voxel));
+  for (const float voxel : {16.0f, 1 / 128.0f, 1 / 65536.0f})
+    list.emplace_back(in_cube(kLargestInt, voxel));
   return list;
 }
 
