@@ -17,12 +17,12 @@
 ///
 /// **Expect.** In a LiDAR sweep, 240 thousand points on 80 x 1600 x 1600 cells (sweep-points), keys
 /// have 28 bits, and a radix sort passes over the pairs of 12 bytes four times. Keys and rows are
-/// small beside what launches cost: five of ours and some of the library's, and the host waits once
-/// for the number of runs. Threads at heads walk, the others have nothing to do: of a warp as many
-/// work as it has heads, as long as its longest run. Predicted on an H200: 80 us.
-/// @expect launches 7, of which the sort and the sum are one each here
-/// @expect lanes.points.load 1
-/// @expect lanes.features.store 1
+/// small beside what launches cost: three of ours and some of the library's, and the host waits
+/// once for the number of runs. Threads at heads walk, the others have nothing to do: of a warp as
+/// many work as it has heads, as long as its longest run. Predicted on an H200: 80 us.
+/// @expect launches 5, of which the sort and the sum are one each here
+/// @expect lanes.points.load 11616 + 4 * 3441 = 25380, keys; and again those in the range
+/// @expect lanes.features.store 4 * 2316 = 9264, voxels
 /// **Costs.** 36 bytes a point. A voxel with very many points keeps one thread busy for long.
 /// **Try.** Let each thread at a head copy its row number to its run, and a thread a point add with
 /// atomicAdd. What becomes faster, and what is lost?

@@ -20,10 +20,9 @@
 /// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits are filled with zeros and read
 /// twice, in the L2 cache; five atomics a point, 1.2 million, go there as well. Predicted on an
 /// H200: 45 us.
-/// @expect launches 5, nothing is sorted
-/// @expect lanes.points.load 1
-/// @expect lanes.workspace.atomic 1
-/// @expect lanes.features.store 1
+/// @expect lanes.workspace.atomic (1 + 4 + 1) * 3441 + 1 = 20647, bits, sums, counts
+/// @expect lanes.workspace.store 2316 + 128 + 3 = 2447, voxels; words; sums of a tile
+/// @expect lanes.points.load 2 * 11616 + 4 * 3441 = 36996, each key is found twice
 /// **Costs.** Memory and time by the volume, and 24 bytes a point. Sums in any order: real data
 /// have other last bits from run to run. Declined: grids of 2^31 voxels (256 MB of bits) and more.
 /// **Try.** Neighbours in a scanner's list often share a voxel. Let the lanes of a warp that do so

@@ -22,9 +22,8 @@
 /// them is short: in a LiDAR sweep (sweep-points) on an H200 predicted 55 us, where bit_grid takes
 /// 45 and the sort 80.
 /// @expect launches 8, with the running sum
-/// @expect lanes.points.load 1
-/// @expect lanes.workspace.atomic 1
-/// @expect lanes.features.store 1
+/// @expect lanes.workspace.atomic (1 + 1) * 3441 + 1 = 6883, bits and counts
+/// @expect lanes.workspace.store 2447 + 4096 + 4 * 3441 + 4097 = 24404, lists and their begins
 /// **Costs.** Memory and time by the volume, and 36 bytes a point. Lists of thousands of points
 /// take time by the square of their length. Declined: grids of 2^31 voxels and more.
 /// **Try.** Leave out the ordering: what does a comparison of two runs on real data say, and what
