@@ -13,7 +13,4 @@ namespace convladder {
 /// Gives memory to an output, of int32, whose shape is known now: once for each output and run.
 using OutputCreator = std::function<std::int32_t*(const std::string& name, const Shape& shape)>;
 
-/// The same for an output of floats.
-using FloatOutputCreator = std::function<float*(const std::string& name, const Shape& shape)>;
-
 }  // namespace convladder

@@ -2,6 +2,7 @@
 /// @brief From the points of a sweep to sites: the first step of every sparse network.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "core/output_creator.hpp"
@@ -40,6 +41,9 @@ std::string describe(const VoxelizeProblem& problem);
 
 /// The arrays: points [points][columns] to out_coords [M][4] (int32) and features [M][columns].
 Signature voxelize_signature(const VoxelizeProblem& problem);
+
+/// As OutputCreator, for an output of floats.
+using FloatOutputCreator = std::function<float*(const std::string& name, const Shape& shape)>;
 
 /// The arrays where a rung computes.
 struct VoxelizeArrays {

@@ -1,6 +1,7 @@
 /// @file hash_map.cpp
 /// @brief voxelize, rung 1: a hash map from voxels to what they hold so far, point after point.
 ///
+/// - After: sorted_points.cpp
 /// - The semantics: core/voxelize_problem.hpp, core/voxel_grid.hpp
 ///
 /// **The idea.** A sweep is a list of points, in the order in which a scanner met them; a sparse

@@ -1,6 +1,9 @@
 /// @file sorted_points.cpp
 /// @brief voxelize, CPU: points sorted by their voxels' keys, which are runs then.
 ///
+/// - Before: hash_map.cpp
+/// - After: cuda_naive/voxelize/sorted_points.cu
+///
 /// **The idea.** If points are sorted by the keys of their voxels, those of a voxel stand side by
 /// side, and the voxels are in order already. There is nothing to look up: one walk along the list
 /// adds up each run, and divides by its length.

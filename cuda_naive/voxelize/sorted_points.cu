@@ -1,6 +1,8 @@
 /// @file sorted_points.cu
 /// @brief voxelize, first on the GPU: keys are sorted by a library, and a thread adds up a run.
 ///
+/// - Before: cpu_reference/voxelize/sorted_points.cpp
+/// - After: cuda_optimized/voxelize/bit_grid.cu
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
 /// **The idea.** Each step of the sorted list is a kernel: a thread a point makes its key, the

@@ -1,6 +1,7 @@
 /// @file depthwise_nhwc.cu
 /// @brief conv2d, depthwise, in NHWC: four channels a thread, as one vector.
 ///
+/// - Before: depthwise.cu
 /// - The rows of vectors: channel_rows.cuh
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///

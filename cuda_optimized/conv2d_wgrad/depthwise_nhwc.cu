@@ -1,6 +1,7 @@
 /// @file depthwise_nhwc.cu
 /// @brief conv2d_wgrad, depthwise, in NHWC: four channels a thread, all their sums in registers.
 ///
+/// - Before: depthwise.cu
 /// - The rows of vectors: cuda_optimized/conv2d/channel_rows.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///

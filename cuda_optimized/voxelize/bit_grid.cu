@@ -1,6 +1,8 @@
 /// @file bit_grid.cu
 /// @brief voxelize: a bit for each voxel, whose rank is its row; nothing is sorted.
 ///
+/// - Before: cuda_naive/voxelize/sorted_points.cu
+/// - After: point_lists.cu
 /// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/hash_map.cpp
 ///

@@ -1,6 +1,7 @@
 /// @file point_lists.cu
 /// @brief voxelize: lists of each voxel's points, counted and filled, give sums one order.
 ///
+/// - Before: bit_grid.cu
 /// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
