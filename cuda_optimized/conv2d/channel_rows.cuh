@@ -19,7 +19,6 @@ inline constexpr int kDown = 7;     ///< The same down.
 inline constexpr int kPlaces = kAcross * kDown;  ///< Threads of a block with the same channels.
 inline constexpr int kMostQuads = 32;            ///< Of four channels, in a block.
 inline constexpr int kThreads = kMostQuads * kPlaces;  ///< Of a block, at most.
-inline constexpr std::int64_t kMostTiles = INT32_MAX;  ///< They are counted in 32 bits.
 
 /// How tiles of pixels and channels cover an array [N][rows][columns][C].
 struct Plan {
@@ -36,7 +35,7 @@ struct Plan {
     by_channels = FastDivision(channel_tiles);
     by_columns = FastDivision(column_tiles);
     by_rows = FastDivision(row_tiles);
-    tiles = std::int64_t{N} * row_tiles * column_tiles * channel_tiles;
+    tiles = N * row_tiles * column_tiles * channel_tiles;
   }
   /// Floats from a tap of the turned filters to the next: four more than there are, so that one
   /// channel's taps lie in different banks.
@@ -137,11 +136,12 @@ inline Declined not_depthwise(const Conv2dProblem& conv) {
   return {};
 }
 
-/// Whether channels come in fours with a filter each, square and without dilation, in rows whose
-/// places have 31 bits.
+/// Whether channels come in fours with a filter each, square and without dilation, in arrays of
+/// fewer than 2^31 elements.
 inline bool has_quads(const Conv2dProblem& conv) {
+  const std::int64_t image = std::max(std::int64_t{conv.H} * conv.W, std::int64_t{conv.P} * conv.Q);
   return conv.C % 4 == 0 && conv.K == conv.C && conv.R == conv.S && conv.dilation.h == 1 &&
-         conv.dilation.w == 1 && std::max(conv.W, conv.Q) <= INT32_MAX / conv.C;
+         conv.dilation.w == 1 && conv.N * image <= INT32_MAX / conv.C;
 }
 
 /// Whether vectors may be loaded from, or stored to, both.

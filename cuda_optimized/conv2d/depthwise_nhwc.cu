@@ -60,8 +60,9 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
   constexpr int kInColumns = (kColumns - 1) * kStride + kTaps;
   constexpr int kOutRows = kRows<kTaps, kStride>, kInRows = (kOutRows - 1) * kStride + kTaps;
   float* const filters = dynamic_shared<float>();  // [tap][plan.pitch()]
-  for (unsigned number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
-    const Tile tile(plan, static_cast<int>(number), kOutRows);
+  for (int number = static_cast<int>(blockIdx.x); number < plan.tiles;
+       number += static_cast<int>(gridDim.x)) {
+    const Tile tile(plan, number, kOutRows);
     const bool works = tile.c < conv.C && tile.row < conv.P && tile.column < conv.Q;
     const int h0 = tile.row * kStride - conv.pad.top, w0 = tile.column * kStride - conv.pad.left;
     const auto row_is_there = [&](int i) {
@@ -148,18 +149,16 @@ struct Choice {
 };
 
 template <int kTaps, int kStride>
-Choice kernel_with(const Conv2dProblem& conv) {
-  const Plan plan(conv.N, conv.C, conv.P, conv.Q, kRows<kTaps, kStride>);
-  if (plan.tiles > channel_rows::kMostTiles) return {};
+Choice kernel_with() {
   return {depthwise_rows<kTaps, kStride>, kRows<kTaps, kStride>};
 }
 
 Choice choose(const Conv2dProblem& conv) {
   if (!channel_rows::has_quads(conv) || conv.stride.h != conv.stride.w) return {};
-  if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>(conv);
-  if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>(conv);
-  if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>(conv);
-  if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>(conv);
+  if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>();
+  if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>();
+  if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>();
+  if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>();
   return {};
 }
 

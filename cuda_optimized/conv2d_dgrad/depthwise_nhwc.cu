@@ -55,8 +55,9 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
                    float* dx) {
   constexpr int kInColumns = kColumns + kTaps - 1, kInRows = kRows<kTaps> + kTaps - 1;
   float* const filters = dynamic_shared<float>();  // [tap][plan.pitch()]
-  for (unsigned number = blockIdx.x; number < plan.tiles; number += gridDim.x) {
-    const Tile tile(plan, static_cast<int>(number), kRows<kTaps>);
+  for (int number = static_cast<int>(blockIdx.x); number < plan.tiles;
+       number += static_cast<int>(gridDim.x)) {
+    const Tile tile(plan, number, kRows<kTaps>);
     const bool works = tile.c < conv.C && tile.row < conv.H && tile.column < conv.W;
     const int p0 = tile.row + conv.pad.top - (kTaps - 1);
     const int q0 = tile.column + conv.pad.left - (kTaps - 1);
@@ -143,17 +144,10 @@ struct Choice {
   int rows = 1;
 };
 
-template <int kTaps>
-Choice kernel_with(const Conv2dProblem& conv) {
-  if (Plan(conv.N, conv.C, conv.H, conv.W, kRows<kTaps>).tiles > channel_rows::kMostTiles)
-    return {};
-  return {depthwise_rows<kTaps>, kRows<kTaps>};
-}
-
 Choice choose(const Conv2dProblem& conv) {
   if (!channel_rows::has_quads(conv) || conv.stride.h != 1 || conv.stride.w != 1) return {};
-  if (conv.R == 3) return kernel_with<3>(conv);
-  if (conv.R == 5) return kernel_with<5>(conv);
+  if (conv.R == 3) return {depthwise_rows<3>, kRows<3>};
+  if (conv.R == 5) return {depthwise_rows<5>, kRows<5>};
   return {};
 }
 

@@ -39,7 +39,9 @@ std::vector<Expected> outputs(const VoxelizeProblem& p, const Arrays& inputs) {
   Signature signature = voxelize_signature(p);
   for (ArraySpec& spec : signature.outputs)
     spec.shape[0] = static_cast<std::int64_t>(voxels.size());
-  Expected coords{.spec = signature.outputs[0]}, features{.spec = signature.outputs[1]};
+  Expected coords, features;
+  coords.spec = signature.outputs[0];
+  features.spec = signature.outputs[1];
   for (const auto& [voxel, held] : voxels) {
     coords.integers.insert(coords.integers.end(), {0, voxel[0], voxel[1], voxel[2]});
     const auto count = static_cast<double>(held.points);
