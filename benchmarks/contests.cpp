@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "benchmarks/sites.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/judge.hpp"
@@ -95,6 +96,31 @@ void expect_rulebook(Contest& contest, const Rulebook& rulebook) {
   };
 }
 
+/// The same of voxelize: sites exactly, means within the bound on rounding.
+void expect_voxels(Contest& contest) {
+  const std::vector<Expected> right = reference("voxelize", contest.problem, contest.inputs);
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    const Expected& output = right[i];
+    Array array(output.spec.dtype, output.spec.shape);
+    if (output.spec.dtype == DType::i32) {
+      std::ranges::copy(output.integers, array.as<std::int32_t>().begin());
+    } else {
+      std::ranges::transform(output.values, array.as<float>().begin(),
+                             [](double value) { return static_cast<float>(value); });
+    }
+    contest.signature.outputs[i].shape = output.spec.shape;
+    contest.wholes.push_back({output.spec, std::move(array)});
+  }
+  contest.difference = [right, problem = contest.problem](Arrays outputs) {
+    for (const Expected& output : right) {
+      const Verdict verdict =
+          judge(output, outputs.at(output.spec.name), Data::real, problem, OutputTile{});
+      if (!verdict.agrees) return verdict.difference;
+    }
+    return std::string();
+  };
+}
+
 /// The bytes that have to be read and written at least: every array once. But of the rulebook of a
 /// sparse convolution or pooling, which lies there in several forms, the masks of the rows and an
 /// index for each pair; and nothing of it for the gradient of a pooling, whose argmax says
@@ -130,6 +156,10 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
   data.dtype = dtype_of(problem);
   if (std::holds_alternative<RulebookProblem>(problem)) {
     data.inputs = {{"coords", sites_of(benchmark)}};
+    return data;
+  }
+  if (std::holds_alternative<VoxelizeProblem>(problem)) {
+    data.inputs = {{"points", points_named(benchmark.points)}};
     return data;
   }
   data.inputs = make_inputs(signature, Data::real, 1, longest, given_to(benchmark, problem));
@@ -177,6 +207,7 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   }
   if (std::holds_alternative<RulebookProblem>(variant.problem))
     expect_rulebook(contest, rulebook_of(benchmark));
+  if (std::holds_alternative<VoxelizeProblem>(variant.problem)) expect_voxels(contest);
   contest.bytes = least_bytes(contest);
   return contest;
 }

@@ -25,6 +25,7 @@ struct BenchmarkProblem {
   /// in bf16 and fp16, too; of a convolution: in bf16 in NHWC, too.
   bool bf16 = true;
   bool fp16 = false;  ///< Of a convolution: timed in fp16 in NHWC, too.
+  std::string points = {};  ///< Of voxelize, whose they are: see points_named().
 };
 
 /// All of them, ladder by ladder in the rung table's order.

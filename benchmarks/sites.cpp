@@ -49,11 +49,11 @@ Array cube_sites(int side) {
   return coords;
 }
 
-/// The rows of sites, each a sample and three coordinates, in another order.
+/// The rows of sites or points, four numbers of 32 bits each, in another order.
 Array reordered(const Array& sites, const std::string& name) {
-  using Row = std::array<std::int32_t, 4>;
+  using Row = std::array<std::byte, 16>;
   std::vector<Row> rows(static_cast<std::size_t>(sites.shape()[0]));
-  std::memcpy(rows.data(), sites.as<std::int32_t>().data(), rows.size() * sizeof(Row));
+  std::memcpy(rows.data(), sites.data(), rows.size() * sizeof(Row));
   if (name == "reversed") {
     std::ranges::reverse(rows);
   } else {
@@ -61,8 +61,8 @@ Array reordered(const Array& sites, const std::string& name) {
     for (std::size_t last = rows.size(); last > 1; --last)  // Fisher and Yates
       std::swap(rows[last - 1], rows[engine() % last]);
   }
-  Array result(DType::i32, sites.shape());
-  std::memcpy(result.as<std::int32_t>().data(), rows.data(), rows.size() * sizeof(Row));
+  Array result(sites.dtype(), sites.shape());
+  std::memcpy(result.data(), rows.data(), rows.size() * sizeof(Row));
   return result;
 }
 
@@ -110,16 +110,45 @@ const std::map<std::string, SiteSource>& site_sources() {
   return all;
 }
 
+const std::map<std::string, SiteSource>& point_sources() {
+  static const std::map<std::string, SiteSource> all = {
+      {"sweep", {263413, kLidarShape, "the points of a LiDAR sweep, as a scanner's file has them"}},
+      {"large", {6058246, kLidarShape, "the points of a long LiDAR sweep: many in each voxel"}},
+      {"shuffled", {263413, kLidarShape, "the points of a LiDAR sweep in no order"}},
+  };
+  return all;
+}
+
+namespace {
+
+/// Those of a name, by make(), which must be as many as the table says.
+template <class Make>
+const Array& made_once(std::map<std::string, Array>& made,
+                       const std::map<std::string, SiteSource>& sources, const std::string& name,
+                       const Make& make) {
+  auto rows = made.find(name);
+  if (rows == made.end()) {
+    rows = made.emplace(name, make()).first;
+    const std::int64_t count = rows->second.shape()[0];
+    if (count != sources.at(name).count)
+      throw std::logic_error(text("the rows of ", name, " are ", count, ": correct their table"));
+  }
+  return rows->second;
+}
+
+}  // namespace
+
 const Array& sites_named(const std::string& name) {
   static std::map<std::string, Array> made;
-  auto sites = made.find(name);
-  if (sites == made.end()) {
-    sites = made.emplace(name, make_sites(name)).first;
-    const std::int64_t count = sites->second.shape()[0];
-    if (count != site_sources().at(name).count)
-      throw std::logic_error(text("the sites ", name, " are ", count, ": correct their table"));
-  }
-  return sites->second;
+  return made_once(made, site_sources(), name, [&] { return make_sites(name); });
+}
+
+const Array& points_named(const std::string& name) {
+  static std::map<std::string, Array> made;
+  return made_once(made, point_sources(), name, [&] {
+    return name == "shuffled" ? reordered(points_named("sweep"), name)
+                              : lidar_points(site_sources().at(name).count, kSeed);
+  });
 }
 
 RulebookProblem book_over(const std::string& sites, const Window& window, RulebookForm form) {

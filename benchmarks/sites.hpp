@@ -31,6 +31,14 @@ const std::map<std::string, SiteSource>& site_sources();
 /// Those of a name, made when they are first asked for.
 const Array& sites_named(const std::string& name);
 
+/// Where points come from; `shape` is the grid's.
+/// - `sweep`, `large`: those of the sites of that name, in a scanner's order (lidar_points());
+/// - `shuffled`: those of `sweep` in no order.
+const std::map<std::string, SiteSource>& point_sources();
+
+/// Those of a name, float [count][4], made when they are first asked for.
+const Array& points_named(const std::string& name);
+
 /// A rulebook's mode and window.
 struct Window {
   const char* id;

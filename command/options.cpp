@@ -25,12 +25,12 @@ constexpr const char* kArrays =
 constexpr const char* kImage = "An image (conv2d)";
 constexpr const char* kColumns = "Columns (im2col, col2im)";
 constexpr const char* kTiles = "Tile maps";
-constexpr const char* kSparse = "Sparse (rulebook, sparse_...)";
+constexpr const char* kSparse = "Sparse (rulebook, sparse_..., voxelize)";
 constexpr const char* kConditionsGroup = "Conditions (which must make no difference)";
 
 constexpr ProblemOption kProblemOptions[] = {
-    {"n", "N", "images; gemm: columns of b", kSizes},
-    {"c", "C", "input channels", kSizes},
+    {"n", "N", "images; gemm: columns of b; voxelize: made-up points", kSizes},
+    {"c", "C", "input channels; voxelize: numbers a point, 3 or 4", kSizes},
     {"h", "H", "input height", kSizes},
     {"w", "W", "input width", kSizes},
     {"k", "K", "output channels; gemm: columns of a", kSizes},

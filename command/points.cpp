@@ -6,6 +6,7 @@
 #include "command/files.hpp"
 #include "command/npy.hpp"
 #include "core/error.hpp"
+#include "oracle/lidar_sweep.hpp"
 
 namespace convladder::command {
 namespace {
@@ -39,6 +40,15 @@ Points read_points(Parameters& parameters) {
   if (!npy.converted.empty()) parameters.note(text("points = ", file, ": ", npy.converted));
   const auto numbers = npy.array.as<float>();
   return {{numbers.begin(), numbers.end()}, shape[1]};
+}
+
+std::int64_t lidar_voxels(const Parameters& parameters) {
+  const std::string word = parameters.word("lidar").value_or("");
+  if (word.empty()) return kOneTurn;
+  const std::int64_t voxels = parse_whole("lidar", word);
+  require(voxels >= 1 && voxels <= kMostLidarVoxels, "lidar", word,
+          text("must be 1 to ", kMostLidarVoxels, " voxels"));
+  return voxels;
 }
 
 }  // namespace convladder::command

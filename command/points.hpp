@@ -19,4 +19,8 @@ struct Points {
 /// @throws BadInput that names the file
 Points read_points(Parameters& parameters);
 
+/// How many voxels --lidar asks for; kOneTurn, if it does not say. @throws BadInput if there are
+/// not so many
+std::int64_t lidar_voxels(const Parameters& parameters);
+
 }  // namespace convladder::command

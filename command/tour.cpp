@@ -158,6 +158,13 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     tasks.push_back(coarse_sweep_task(options.seed));
     add("sparse_to_dense", 0.5, std::move(tasks), Data::integer);
   }
+  if (!selection.seats(ladder("voxelize")).empty()) {
+    Options sweep;
+    sweep.ladder = "voxelize";
+    sweep.seed = options.seed;
+    sweep.problem.set("lidar", text(kConvolvedVoxels));
+    add("voxelize", 0.5, read_tasks(sweep), Data::real);
+  }
   // A ladder that has no problem here shows its example.
   for (const Ladder& other : ladders()) {
     const auto is_here = [&](const Stop& stop) {

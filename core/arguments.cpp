@@ -32,4 +32,10 @@ void Arguments::find(std::string_view, OutputCreator& creator) const {
   };
 }
 
+void Arguments::find(std::string_view, FloatOutputCreator& creator) const {
+  creator = [create = creator_](const std::string& name, const Shape& shape) {
+    return static_cast<float*>(create(name, DType::f32, shape));
+  };
+}
+
 }  // namespace convladder

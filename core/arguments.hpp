@@ -69,7 +69,8 @@ class Arguments {
     find(name, found);
     array = found.as<T>();
   }
-  void find(std::string_view name, OutputCreator& creator) const;  ///< That of the run.
+  void find(std::string_view name, OutputCreator& creator) const;       ///< That of the run.
+  void find(std::string_view name, FloatOutputCreator& creator) const;  ///< The same for floats.
 
  private:
   /// Null if there is none of that name.

@@ -8,6 +8,7 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/tile_map_problem.hpp"
+#include "core/voxelize_problem.hpp"
 
 namespace convladder {
 
@@ -143,6 +144,14 @@ void for_each_array(SparseToDenseArrays& arrays, const Visit& visit) {
   visit("features", arrays.features);
   visit("coords", arrays.coords);
   visit("x", arrays.x);
+}
+
+/// The same.
+template <class Visit>
+void for_each_array(VoxelizeArrays& arrays, const Visit& visit) {
+  visit("points", arrays.points);
+  visit("create", arrays.create);
+  visit("create_floats", arrays.create_floats);
 }
 
 }  // namespace convladder

@@ -11,13 +11,14 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/tile_map_problem.hpp"
+#include "core/voxelize_problem.hpp"
 
 namespace convladder {
 
 /// A ladder's problems are all of one of these types.
 using Problem =
     std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem, RulebookProblem,
-                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem>;
+                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem, VoxelizeProblem>;
 
 /// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {

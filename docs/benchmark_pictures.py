@@ -19,6 +19,7 @@ CLIMBS = {
     "sparse_max_pool": ["sweep-64-k2s2", "half-64-k3s2"],
     "sparse_max_pool_dgrad": ["sweep-64-k2s2", "half-64-k3s2"],
     "sparse_to_dense": ["eighth-128"],
+    "voxelize": ["sweep-points", "shuffled-points"],
 }
 # README.md's rows.
 HEADLINES = [

@@ -70,6 +70,10 @@ convladder::Ladder convladder::conv2d_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d, depthwise,
                           "cuda_optimized/conv2d/direct_deinterleaved",
                           "one channel a filter: planes are copied as one piece of memory")),
+          branch("cuda_optimized/conv2d/depthwise",
+                 CUDA_ROW(cuda_optimized, conv2d, depthwise_nhwc, "cuda_optimized/conv2d/depthwise",
+                          "one channel a filter, NHWC: four channels a vector, neighbours of two "
+                          "rows a thread")),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
                           "a kernel for the columns and one for the product, image after image")),

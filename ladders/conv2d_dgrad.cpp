@@ -26,6 +26,12 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise,
                           "cuda_optimized/conv2d_dgrad/gemm_col2im",
                           "one channel a filter: dy convolved with the filter turned round")),
+          branch(
+              "cuda_optimized/conv2d_dgrad/depthwise",
+              CUDA_ROW(
+                  cuda_optimized, conv2d_dgrad, depthwise_nhwc,
+                  "cuda_optimized/conv2d_dgrad/depthwise",
+                  "one channel a filter, NHWC: the forward kernel, with the filter turned round")),
           branch("cuda_optimized/conv2d_dgrad/gemm_col2im",
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
                           "cuda_optimized/conv2d_dgrad/gemm_col2im",

@@ -27,6 +27,10 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise,
                           "cuda_optimized/conv2d_wgrad/im2col_gemm",
                           "one channel a filter: a block a filter, all its sums in registers")),
+          branch("cuda_optimized/conv2d_wgrad/depthwise",
+                 CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise_nhwc,
+                          "cuda_optimized/conv2d_wgrad/depthwise",
+                          "one channel a filter, NHWC: four channels a thread, sums in registers")),
           branch(
               "cuda_optimized/conv2d_wgrad/im2col_gemm",
               CUDA_ROW(

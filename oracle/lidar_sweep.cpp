@@ -234,9 +234,16 @@ class Hits {
   std::vector<Hit> hits_;
 };
 
-}  // namespace
+/// Where a ray ended, measured from the grid's corner. Its beam is counted on from turn to turn.
+struct Point {
+  std::int64_t beam;
+  Length x, y, z, distance;
+};
 
-Array lidar_sweep(std::int64_t voxels, std::uint64_t seed, SweepOrder order) {
+/// Turns the sensor until it has hit so many voxels, or through one turn. Calls visit(point) for
+/// each point, those beyond the grid, too.
+template <class Visit>
+Hits turn_sensor(std::int64_t voxels, std::uint64_t seed, const Visit& visit) {
   require(voxels == kOneTurn || (voxels >= 1 && voxels <= kMostLidarVoxels), "lidar", voxels,
           text("must be 1 to ", kMostLidarVoxels, " voxels"));
   Random random(seed);
@@ -275,13 +282,38 @@ Array lidar_sweep(std::int64_t voxels, std::uint64_t seed, SweepOrder order) {
         Length distance = distance_to_hit(slope, crossings, random);
         if (lost || distance > kReach) continue;
         distance += noise;
-        hits.add(beam, from_x + kSide + distance * to.x / kOne, kSide + distance * to.y / kOne,
-                 kBelow + distance * slope / kOne);
-        if (hits.count() == voxels) return hits.coords(order);
+        const Point point{beam, from_x + kSide + distance * to.x / kOne,
+                          kSide + distance * to.y / kOne, kBelow + distance * slope / kOne,
+                          distance};
+        hits.add(beam, point.x, point.y, point.z);
+        visit(point);
+        if (hits.count() == voxels) return hits;
       }
     }
   }
-  return hits.coords(order);
+  return hits;
+}
+
+}  // namespace
+
+Array lidar_sweep(std::int64_t voxels, std::uint64_t seed, SweepOrder order) {
+  return turn_sensor(voxels, seed, [](const Point&) {}).coords(order);
+}
+
+Array lidar_points(std::int64_t voxels, std::uint64_t seed) {
+  std::vector<Point> points;
+  turn_sensor(voxels, seed, [&](const Point& point) { points.push_back(point); });
+  std::ranges::stable_sort(points, {}, &Point::beam);  // those of a beam stay as they came
+  Array array(DType::f32, {static_cast<std::int64_t>(points.size()), 4});
+  auto to = array.as<float>().begin();
+  const auto metres = [](Length length) { return static_cast<float>(length) / 1000; };
+  for (const Point& point : points) {
+    for (const float number :
+         {metres(point.x - kSide), metres(point.y - kSide), metres(point.z - kBelow),
+          static_cast<float>(kReach - point.distance) / static_cast<float>(kReach)})
+      *to++ = number;
+  }
+  return array;
 }
 
 }  // namespace convladder

@@ -2,6 +2,7 @@
 /// @brief A simulated LiDAR sweep: sites as a car in a street sees them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/array.hpp"
@@ -46,5 +47,14 @@ enum class SweepOrder {
 /// @param seed of the scene and the noise
 Array lidar_sweep(std::int64_t voxels, std::uint64_t seed,
                   SweepOrder order = SweepOrder::ascending);
+
+/// The points of the same sweep, x, y, z, intensity, in a scanner's order (SweepOrder::scanned):
+/// float [points][4], as many as it takes to hit so many voxels. Metres, from the sensor of the
+/// first turn: kLidarRange is the grid. The intensity, 0 to 1, falls with the distance, as an echo
+/// does. Those beyond the grid are there, too.
+Array lidar_points(std::int64_t voxels, std::uint64_t seed);
+
+/// The corners of the grid in metres from the first turn's sensor: x0, y0, z0, x1, y1, z1.
+inline constexpr std::array<float, 6> kLidarRange = {-80, -80, -3, 80, 80, 5};
 
 }  // namespace convladder

@@ -10,24 +10,17 @@
 
 namespace convladder {
 
-VoxelGrid voxel_grid(const std::array<float, 6>& range, float voxel) {
-  require(std::isfinite(voxel) && voxel > 0, "voxel", voxel, "must be a size above 0");
-  VoxelGrid grid{.voxel = voxel};
-  constexpr const char* kNames[] = {"x", "y", "z"};
+std::optional<std::array<std::int32_t, 3>> voxel_at(const VoxelGrid& grid,
+                                                    std::span<const float> point) {
+  std::array<std::int32_t, 3> voxel{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    const float low = range[axis], high = range[axis + 3];
-    require(low < high, "range", joined(range, ","),
-            text("must go up along every axis; along ", kNames[axis], " it goes from ", low, " to ",
-                 high));
-    const float extent = std::ceil((high - low) / voxel);
-    require(extent < 2147483648.0f, "voxel", voxel,
-            text("is so small that the range holds ", extent, " voxels along ", kNames[axis],
-                 ", 2^31 or more"));
-    grid.low[axis] = low;
-    grid.high[axis] = high;
-    grid.shape[2 - static_cast<int>(axis)] = static_cast<int>(extent);
+    const float at = std::floor((point[axis] - grid.low[axis]) / grid.voxel);
+    const bool inside = point[axis] >= grid.low[axis] && point[axis] < grid.high[axis] &&
+                        at < static_cast<float>(grid.shape[2 - static_cast<int>(axis)]);
+    if (!inside) return {};
+    voxel[2 - axis] = static_cast<std::int32_t>(at);
   }
-  return grid;
+  return voxel;
 }
 
 Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int64_t columns) {
@@ -36,18 +29,10 @@ Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int6
   const auto width = static_cast<std::size_t>(columns);
   for (std::size_t row = 0; row < points.size() / width; ++row) {
     const std::span<const float> point = points.subspan(row * width, 3);
-    std::array<std::int32_t, 3> voxel{};
-    bool inside = true;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      require(std::isfinite(point[axis]), "points", text("(", joined(point, ", "), ")"),
-              text("point ", row, " must be finite"));
-      const float at = std::floor((point[axis] - grid.low[axis]) / grid.voxel);
-      inside = inside && point[axis] >= grid.low[axis] && point[axis] < grid.high[axis] &&
-               at < static_cast<float>(grid.shape[2 - static_cast<int>(axis)]);
-      if (inside) voxel[2 - axis] = static_cast<std::int32_t>(at);
-    }
-    if (inside) {
-      voxels.push_back(voxel);
+    require(std::ranges::all_of(point, [](float p) { return std::isfinite(p); }), "points",
+            text("(", joined(point, ", "), ")"), text("point ", row, " must be finite"));
+    if (const auto voxel = voxel_at(grid, point)) {
+      voxels.push_back(*voxel);
     } else {
       ++result.outside;
     }

@@ -69,10 +69,11 @@ TEST_CASE("the table of problems: ladders that exist, in order, each id once, al
     // Their sizes fit, and there is a rung that takes them.
     const bool sparse = !problem.sites.empty();
     for (const ArraySpec& spec : ladders()[place].signature(problem.problem).outputs) {
-      CHECK((sparse || element_count(spec.shape) > 0));  // rulebooks tell their sizes later
+      CHECK((sparse || spec.dynamic || element_count(spec.shape) > 0));  // some tell it later
     }
     CHECK(sparse == (problem.ladder == "rulebook" || problem.ladder.starts_with("sparse_")));
     if (sparse) CHECK(problem.id.starts_with(problem.sites + "-"));
+    CHECK(problem.points.empty() == (problem.ladder != "voxelize"));
     CHECK_FALSE(describe(problem).empty());
     CHECK(std::ranges::any_of(ladders()[place].rungs, [&](const Rung& rung) {
       const auto& code = rung.code_at(rung.is_cuda() ? Where::emulated : Where::cpu);
@@ -102,6 +103,8 @@ TEST_CASE("the table of problems: ladders that exist, in order, each id once, al
   }
   for (const char* id : {"eighth-64", "eighth-128", "quarter-32"})
     CHECK(seen.contains({"sparse_to_dense", id}));
+  for (const char* id : {"sweep-points", "large-points", "shuffled-points"})
+    CHECK(seen.contains({"voxelize", id}));
 }
 
 TEST_CASE("sites of sparse problems are as many as the table says, and all that ids promise") {

@@ -131,7 +131,8 @@ std::map<std::string, Array, std::less<>> ContestMemory::downloaded(
     const CreatedOutputs& created) const {
   std::map<std::string, Array, std::less<>> outputs;
   for (const auto& [name, made] : created) {
-    Array array(DType::i32, made.shape);
+    const auto spec = std::ranges::find(contest_->signature.outputs, name, &ArraySpec::name);
+    Array array(spec->dtype, made.shape);
     gpu::check(cudaMemcpy(array.data(), made.data, array.size_bytes(), cudaMemcpyDeviceToHost));
     outputs.emplace(name, std::move(array));
   }

@@ -40,7 +40,7 @@ class ContestMemory {
 
   /// Fills all outputs with what is never right: 0xff bytes, which are NaN, and -1 in the argmax of
   /// a strided pooling, where every output has a candidate; and in created ones 0x7f, as -1 is a
-  /// number of rulebooks.
+  /// number of rulebooks; of floats they are far from any mean.
   void poison() const;
 
   /// Empty, or what is wrong with the outputs of the first `copies` copies.

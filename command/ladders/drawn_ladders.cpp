@@ -21,6 +21,7 @@ DrawnLadder drawn_sparse_max_pool_dgrad();
 DrawnLadder drawn_sparse_to_dense();
 DrawnLadder drawn_sparse_wgrad();
 DrawnLadder drawn_tile_map();
+DrawnLadder drawn_voxelize();
 
 const DrawnLadder& drawn_ladder(const std::string& ladder) {
   static const std::map<std::string, DrawnLadder> drawn = {
@@ -38,6 +39,7 @@ const DrawnLadder& drawn_ladder(const std::string& ladder) {
       {"sparse_to_dense", drawn_sparse_to_dense()},
       {"sparse_wgrad", drawn_sparse_wgrad()},
       {"tile_map", drawn_tile_map()},
+      {"voxelize", drawn_voxelize()},
   };
   const auto found = drawn.find(ladder);
   if (found == drawn.end()) throw std::logic_error("fuzz cannot draw the ladder " + ladder);

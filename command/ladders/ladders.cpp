@@ -21,6 +21,7 @@ LadderCommand sparse_max_pool_dgrad_command();
 LadderCommand sparse_to_dense_command();
 LadderCommand sparse_wgrad_command();
 LadderCommand tile_map_command();
+LadderCommand voxelize_command();
 
 const LadderCommand& command_of(const std::string& ladder) {
   static const std::map<std::string, LadderCommand> commands = {
@@ -38,6 +39,7 @@ const LadderCommand& command_of(const std::string& ladder) {
       {"sparse_to_dense", sparse_to_dense_command()},
       {"sparse_wgrad", sparse_wgrad_command()},
       {"tile_map", tile_map_command()},
+      {"voxelize", voxelize_command()},
   };
   const auto found = commands.find(ladder);
   if (found == commands.end()) throw std::logic_error("no command for the ladder " + ladder);

@@ -66,13 +66,7 @@ Sites read_point_sites(Parameters& parameters) {
 }
 
 Sites read_lidar_sites(const Parameters& parameters, std::uint64_t seed) {
-  std::int64_t voxels = kOneTurn;
-  if (const std::string word = parameters.word("lidar").value_or(""); !word.empty()) {
-    voxels = parse_whole("lidar", word);
-    require(voxels >= 1 && voxels <= kMostLidarVoxels, "lidar", word,
-            text("must be 1 to ", kMostLidarVoxels, " voxels"));
-  }
-  return {lidar_sweep(voxels, seed),
+  return {lidar_sweep(lidar_voxels(parameters), seed),
           {kLidarShape[0], kLidarShape[1], kLidarShape[2]},
           "simulated LiDAR sweep"};
 }

@@ -2,6 +2,7 @@
 /// @brief conv2d with one input channel a group: planes or bands of rows, each one piece of memory.
 ///
 /// - Before: direct_deinterleaved.cu
+/// - After: depthwise_nhwc.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With C = groups a filter reads one channel, and no sum over channels reuses what

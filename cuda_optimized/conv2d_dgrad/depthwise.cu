@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
 ///
 /// - Before: gemm_col2im.cu
+/// - After: depthwise_nhwc.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A channel's dx depends on that channel's dy alone. With stride 1 it is dy

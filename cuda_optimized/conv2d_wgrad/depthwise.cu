@@ -2,6 +2,7 @@
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
 /// - Before: im2col_gemm.cu
+/// - After: depthwise_nhwc.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for

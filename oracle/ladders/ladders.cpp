@@ -21,6 +21,7 @@ Definition sparse_max_pool_dgrad_definition();
 Definition sparse_to_dense_definition();
 Definition sparse_wgrad_definition();
 Definition tile_map_definition();
+Definition voxelize_definition();
 
 const Definition& definition_of(const std::string& ladder) {
   static const std::map<std::string, Definition> definitions = {
@@ -38,6 +39,7 @@ const Definition& definition_of(const std::string& ladder) {
       {"sparse_to_dense", sparse_to_dense_definition()},
       {"sparse_wgrad", sparse_wgrad_definition()},
       {"tile_map", tile_map_definition()},
+      {"voxelize", voxelize_definition()},
   };
   const auto found = definitions.find(ladder);
   if (found == definitions.end()) throw std::logic_error("no reference for the ladder " + ladder);

@@ -163,3 +163,16 @@ def sparse_to_dense(features, coords, shape, *, batch=None):
     batch = _images(coords) if batch is None else batch
     problem = _core.sparse_to_dense_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1])
     return Call("sparse_to_dense", problem, {"features": features, "coords": coords}, ("x",))
+
+
+@operation
+def voxelize(points, voxel, range):
+    """Points [n][3] or [n][4] (x, y, z and perhaps an intensity) to the voxels that hold any: (coords, features).
+
+    voxel: the side of a voxel. range: (x0, y0, z0, x1, y1, z1); points beyond it, or not finite, are left out.
+    coords [M][4]: int32, batch 0, z, y, x, sorted; features [M][3 or 4]: the mean of each voxel's points, all columns.
+    The grid of coords has ceil((high - low) / voxel) voxels along each axis.
+    """
+    points = contiguous("points", to_host(points), (2,))  # how many voxels there are, only a rung finds out
+    problem = _core.voxelize_problem(points=len(points), columns=points.shape[1], voxel=voxel, range=list(range))
+    return Call("voxelize", problem, {"points": points}, ("out_coords", "features"))

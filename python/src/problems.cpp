@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -172,6 +173,15 @@ Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int 
       .C = C});
 }
 
+Problem voxelize_problem(int points, int columns, float voxel, const std::vector<float>& range) {
+  require(range.size() == 6, "range", joined(range, ", "),
+          "must be six numbers: x0, y0, z0, x1, y1, z1");
+  std::array<float, 6> corners{};
+  std::ranges::copy(range, corners.begin());
+  return validated(
+      VoxelizeProblem{.grid = voxel_grid(corners, voxel), .points = points, .columns = columns});
+}
+
 void add_rulebook(nb::module_& module) {
   nb::class_<Rulebook>(module, "Rulebook")
       .def_ro("inputs", &Rulebook::N)
@@ -233,6 +243,7 @@ void add_problems(nb::module_& module) {
       "out_padding"_a);
   module.def("sparse_to_dense_problem", &sparse_to_dense_problem, "sites"_a, "batch"_a, "shape"_a,
              "C"_a);
+  module.def("voxelize_problem", &voxelize_problem, "points"_a, "columns"_a, "voxel"_a, "range"_a);
   add_rulebook(module);
 }
 

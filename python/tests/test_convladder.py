@@ -172,6 +172,17 @@ class Sparse(unittest.TestCase):
         self.assertEqual(len(book.coords), book.outputs)
         self.assertEqual(len(book.pairs), int((book.table() >= 0).sum()))
 
+    @given(st.integers(0, 200), st.sampled_from([3, 4]), st.sampled_from(["cpu", "emulated"]))
+    def test_voxels_hold_the_means_of_their_points(self, count, columns, where):
+        points = whole_numbers((count, columns), 5)
+        coords, features = convladder.voxelize(points, 2, (-4, -4, -4, 4, 4, 4), where=where)
+        cells = numpy.floor((points[:, 2::-1] + 4) / 2)
+        cells = numpy.where(((points[:, 2::-1] >= -4) & (points[:, 2::-1] < 4)).all(1, keepdims=True), cells, -1)
+        self.assertEqual(len(coords), len(set(map(tuple, cells)) - {(-1, -1, -1)}))
+        for coord, mean in zip(coords, features):
+            held = points[(cells == coord[1:]).all(1)]
+            numpy.testing.assert_array_equal(mean, (held.sum(0) / numpy.float32(len(held))).astype(numpy.float32))
+
     @given(sites())
     def test_pooling_takes_the_largest_of_each_window(self, drawn):
         coords, shape = drawn

@@ -177,10 +177,28 @@ def sparse_to_dense(features, coords, shape, batch):
 
 def voxels(points, low, high, voxel):
     """Sites [n][4] of points [n][3], and the grid's shape, in float32."""
-    points, low, high = (np.asarray(values, np.float32) for values in (points, low, high))
-    shape = np.ceil((high - low) / np.float32(voxel)).astype(np.int64)
-    inside = ((points >= low) & (points < high)).all(axis=1)
-    places = np.floor((points[inside] - low) / np.float32(voxel)).astype(np.int64)
-    places = places[(places < shape).all(axis=1)]
+    places, shape, _ = places_of(points, low, high, voxel)
     sites = sorted({(0, z, y, x) for x, y, z in places.tolist()})
     return np.array(sites, np.int32).reshape(len(sites), 4), tuple(shape[::-1].tolist())
+
+
+def places_of(points, low, high, voxel):
+    """Voxels [m][3], x first, of the points that have one, the grid's shape, and which points those are."""
+    points, low, high = (np.asarray(values, np.float32) for values in (points, low, high))
+    shape = np.ceil((high - low) / np.float32(voxel)).astype(np.int64)
+    rows = np.flatnonzero(((points >= low) & (points < high)).all(axis=1))
+    places = np.floor((points[rows] - low) / np.float32(voxel)).astype(np.int64)
+    inside = (places < shape).all(axis=1)
+    return places[inside], shape, rows[inside]
+
+
+def voxelize(points, low, high, voxel):
+    """(out_coords [M][4], features [M][columns]) of points [n][columns] whose sums are exact."""
+    places, _, rows = places_of(points[:, :3], low, high, voxel)
+    held = {}
+    for place, row in zip(places.tolist(), rows.tolist()):
+        held.setdefault((0, *reversed(place)), []).append(row)
+    sites = sorted(held)
+    means = [points[held[site]].astype(np.float64).sum(axis=0) / len(held[site]) for site in sites]
+    return (np.array(sites, np.int32).reshape(len(sites), 4),
+            np.array(means).astype(np.float32).reshape(len(sites), points.shape[1]))

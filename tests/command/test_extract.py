@@ -72,7 +72,7 @@ class Extract(unittest.TestCase):
                 text = self.write(rung).read_text()
                 self.assertNotRegex(text, r'(?m)^\s*#include "')
                 self.assertEqual(text.count(f"// ===== {rung['source']} "), 1)
-                self.assertIn(".output<" if rung["ladder"] not in ("rulebook", "tile_map") else ".created_output(", text)
+                self.assertIn(".output<" if rung["ladder"] not in ("rulebook", "tile_map", "voxelize") else ".created_output(", text)
 
     def test_files_compile_and_are_right(self):
         every = os.environ.get("CONVLADDER_EXTRACT_ALL", "0") != "0"

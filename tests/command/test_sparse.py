@@ -313,5 +313,59 @@ class SparsePoolFiles(SparseTest):
                        says=["memory"])
 
 
+class Voxelize(SparseTest):
+    """From points to sites with mean features."""
+
+    RANGE = "-4,-2.5,-1,4.25,2.5,1"
+    LOW, HIGH = (-4, -2.5, -1), (4.25, 2.5, 1)
+
+    def points(self, count, columns):
+        """Points in quarters, whose sums are exact; a few outside, a few not finite."""
+        points = np.round(self.rng.uniform(-4.5, 4.5, size=(count, columns)) * (4, 3, 1, 4)[:columns]) / 4
+        points[::17, 0], points[::19, 2] = np.nan, np.inf
+        return points.astype(np.float32)
+
+    def check(self, path, points, voxel):
+        out, report, result = self.save("voxelize", "--points", path, "--voxel", voxel, "--range", self.RANGE)
+        out_coords, features = reference.voxelize(points, self.LOW, self.HIGH, voxel)
+        self.check_saved("voxelize", out, report, {"out_coords": out_coords, "features": features})
+        left_out = len(points) - len(reference.places_of(points[:, :3], self.LOW, self.HIGH, voxel)[2])
+        if left_out:
+            self.assertIn(f"{left_out} of {len(points)} points", result.stdout)
+
+    def test_points(self):
+        for columns in (3, 4):
+            for voxel in (0.25, 0.3, 1, 3):
+                with self.subTest(columns=columns, voxel=voxel):
+                    points = self.points(300, columns)
+                    self.check(self.write("p.npy", points), points, voxel)
+                    if columns == 4:
+                        path = self.folder / "sweep.bin"
+                        path.write_bytes(points.astype("<f4").tobytes())
+                        self.check(path, points, voxel)
+
+    def test_no_points(self):
+        for points in (np.zeros((0, 4), np.float32), np.full((5, 3), 100, np.float32)):
+            self.check(self.write("p.npy", points), points, 1)
+
+    def test_what_is_not_given_is_made_up(self):
+        for words in ([], ["--n", 0], ["--n", 70, "--c", 3, "--voxel", 0.3], ["--data", "real", "--range", "-1,-1,-1,1,1,1"],
+                      ["--lidar", 300], ["--lidar", 200, "--voxel", 0.5, "--range", "-20,-20,-2,20,20,2"]):
+            self.agree("compare", "voxelize", *words)
+
+    def test_bad_input(self):
+        points = self.write("p.npy", np.ones((3, 4), np.float32))
+        not_finite = self.write("n.npy", np.array([[1, 1, 1, np.nan]], np.float32))
+        there = ["--voxel", 1, "--range", "0,0,0,2,2,2"]
+        for words, says in ((["--points", points], ["points", "--voxel"]), (["--points", points, *there, "--n", 3], ["n = 3"]),
+                            (["--points", not_finite, *there], ["intensity", "finite"]),
+                            (["--points", points, "--voxel", 0, "--range", "0,0,0,2,2,2"], ["voxel = 0"]),
+                            (["--c", 5], ["c = 5"]), (["--lidar", "--n", 3], ["n = 3", "lidar"]),
+                            (["--voxel", "1,2"], ["voxel"]), (["--range", "1,2"], ["range"]), (["--n", -1], ["n = -1"]),
+                            (["--kernel", 3], ["kernel = 3", "voxelize"])):
+            with self.subTest(words=words):
+                self.bad_input("compare", "voxelize", *words, says=says)
+
+
 if __name__ == "__main__":
     unittest.main()

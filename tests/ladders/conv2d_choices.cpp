@@ -90,6 +90,26 @@ std::vector<ConvTestProblem> choice_problems() {
   add("depthwise, 228 planes of a filter",
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
       "cuda_optimized/conv2d_wgrad/depthwise", true);
+  // Four channels a thread: tiles of 14 rows and columns and 32 vectors, 7 columns of 1 or 2 rows.
+  for (const char* rung :
+       {"cuda_optimized/conv2d/depthwise_nhwc", "cuda_optimized/conv2d_dgrad/depthwise_nhwc",
+        "cuda_optimized/conv2d_wgrad/depthwise_nhwc"}) {
+    const auto in_fours = [&](const std::string& name, P problem, int taps, Padding pad) {
+      problem.K = problem.groups = problem.C;
+      problem.R = problem.S = taps;
+      problem.pad = pad;
+      add("depthwise in fours, " + name, problem, rung);
+    };
+    in_fours("two tiles of channels", {.N = 2, .C = 132, .H = 5, .W = 9}, 3, pad_all(1));
+    in_fours("tiles of pixels", {.C = 8, .H = 15, .W = 16}, 3, pad_all(1));
+    in_fours("padding beyond the filter", {.C = 4, .H = 3, .W = 2}, 3, {5, 4, 3, 6});
+    in_fours("5x5", {.N = 2, .C = 4, .H = 9, .W = 17}, 5, {2, 2, 0, 3});
+    in_fours("stride 2", {.C = 12, .H = 15, .W = 33, .stride = {2, 2}}, 3, {1, 0, 1, 0});
+    in_fours("5x5, stride 2", {.C = 4, .H = 16, .W = 31, .stride = {2, 2}}, 5, pad_all(2));
+    in_fours("many images", {.N = 9, .C = 8, .H = 14, .W = 13}, 3, pad_all(1));
+    in_fours("arrays at 16 n + 4 bytes", {.C = 8, .H = 4, .W = 4}, 3, pad_all(1));
+    list.back().misalignment = 4;
+  }
 
   // What the fields of a tensor copy hold: windows from -128 to 127, and 255 from tap to tap.
   add("windows begin 260 rows before x",

@@ -14,6 +14,7 @@ LadderTests conv2d_wgrad_tests();
 LadderTests gemm_tests();
 LadderTests im2col_tests();
 LadderTests tile_map_tests();
+LadderTests voxelize_tests();
 LadderTests sparse_tests(const std::string& ladder);
 
 const LadderTests& tests_of(const std::string& ladder) {
@@ -26,6 +27,7 @@ const LadderTests& tests_of(const std::string& ladder) {
         {"gemm", gemm_tests()},
         {"im2col", im2col_tests()},
         {"tile_map", tile_map_tests()},
+        {"voxelize", voxelize_tests()},
     };
     for (const char* name : {"rulebook", "sparse_conv", "sparse_dgrad", "sparse_max_pool",
                              "sparse_max_pool_dgrad", "sparse_to_dense", "sparse_wgrad"})

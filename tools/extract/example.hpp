@@ -41,9 +41,9 @@ class Example {
   }
 
   /// An output that the rung creates once it knows its size. @param columns of a row
-  void created_output(const std::string& name, int columns,
-                      const std::vector<std::int32_t>& expected) {
-    expected_.push_back({name, DType::i32, columns, bytes_of<std::int32_t>(expected)});
+  template <class T>
+  void created_output(const std::string& name, int columns, const std::vector<T>& expected) {
+    expected_.push_back({name, dtype_of<T>(), columns, bytes_of<T>(expected)});
   }
 
   /// Runs the rung, and tells of each output whether it is as expected. @return 0, or 1 if not

@@ -41,6 +41,7 @@ EXAMPLES = {
     "sparse_conv": SPARSE, "sparse_dgrad": SPARSE, "sparse_wgrad": SPARSE,
     "sparse_max_pool": ["--shape 5,6,7 --sites 20 --cin 4"], "sparse_max_pool_dgrad": ["--shape 5,6,7 --sites 20 --cin 4"],
     "sparse_to_dense": ["--shape 5,6,7 --sites 20 --cin 4"],
+    "voxelize": ["--n 60 --voxel 4"],
 }
 
 

@@ -38,6 +38,7 @@ PROBLEMS = {
     "prefetch_into_the_tile_in_use": DENSE, "async_copy_not_waited_for": DENSE, "empty_group_left_out": DENSE,
     "pass_read_too_early": DENSE, "columns_used_before_all_are_gathered": DENSE,
     "sums_of_a_warp_read_before_they_are_there": ODD, "draft_read_before_it_is_written": ODD + " --dtype tf32",
+    "filters_read_before_they_are_turned": "--n 1 --c 8 --h 5 --w 9 --k 8 --r 3 --s 3 --pad 1 --groups 8 --layout nhwc",
     "stage_read_before_its_copies_landed": DENSE, "empty_groups_not_counted": DENSE, "dropped_barrier_in_a_tree": DENSE,
     "tiles_written_while_read": DENSE, "copies_not_waited_for": DENSE,
     "dropped_barrier_after_the_product": PRODUCT, "waits_for_one_group_too_few": PRODUCT,

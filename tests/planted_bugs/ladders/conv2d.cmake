@@ -234,6 +234,18 @@ planted_bug(phase_of_a_copy_forgotten
   REPLACE [==[const float* in = in_room;]==]
   TEACHES "planes begin anywhere: the first one's alignment says nothing about the second's")
 
+planted_bug(filters_read_before_they_are_turned
+  RUNG cuda_optimized/conv2d/depthwise_nhwc
+  FIND [==[__syncthreads();  // between the filters' writes, by all threads, and the reads below]==]
+  REPLACE [==[]==]
+  TEACHES "who turns a matrix in shared memory reads what others wrote")
+
+planted_bug(second_row_below_the_image
+  RUNG cuda_optimized/conv2d/depthwise_nhwc
+  FIND [==[if (tile.row + j >= conv.P) continue;]==]
+  REPLACE [==[]==]
+  TEACHES "an odd number of rows leaves half of a pair")
+
 planted_bug(band_reaches_beyond_its_vector
   RUNG cuda_optimized/conv2d/depthwise
   FILE cuda_optimized/conv2d/flat_copy.cuh

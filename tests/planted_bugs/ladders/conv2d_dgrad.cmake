@@ -10,6 +10,7 @@ planted_bug(division_for_modulo
   REPLACE [==[if (position < 0) return -1;]==]
   TEACHES "with a stride, most pixels have no output at most taps")
 
+
 planted_bug(filter_not_turned_round
   RUNG cuda_optimized/conv2d_dgrad/depthwise
   FIND [==[const int from = j + kOdd - s + kBefore * kStride;]==]
@@ -103,3 +104,9 @@ planted_bug(half_of_the_zeros
   FIND [==[static_cast<std::size_t>(size) * sizeof(T)]==]
   REPLACE [==[static_cast<std::size_t>(size)]==]
   TEACHES "memset counts bytes: of numbers of 16 bits, half stay what they were")
+
+planted_bug(filter_not_turned_round
+  RUNG cuda_optimized/conv2d_dgrad/depthwise_nhwc
+  FIND [==[const int r = kTaps - 1 - (i - j);]==]
+  REPLACE [==[const int r = i - j;]==]
+  TEACHES "the gradient meets the filter's rows from the other end; its columns alone are not enough")

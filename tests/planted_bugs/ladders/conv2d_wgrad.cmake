@@ -102,3 +102,9 @@ planted_bug(cut_instead_of_rounded
   FIND [==[bits + 0x1000]==]
   REPLACE [==[bits]==]
   TEACHES "mma.sync truncates: sums of positive products are 6e-4 too small")
+
+planted_bug(rows_of_threads_not_added
+  RUNG cuda_optimized/conv2d_wgrad/depthwise_nhwc
+  FIND [==[for (int other = 0; other < plan.rows; ++other) {]==]
+  REPLACE [==[for (int other = 0; other < plan.rows - 1; ++other) {]==]
+  TEACHES "every row of threads has a share of the sum")

@@ -1,0 +1,35 @@
+planted_bug(voxels_as_they_come
+  RUNG cpu_reference/voxelize/hash_map
+  FIND [==[std::sort(entries.begin(), entries.end(),]==]
+  REPLACE [==[std::sort(entries.begin(), entries.begin(),]==]
+  TEACHES "a hash map has no order, and a list of its entries that of the points")
+
+planted_bug(mean_by_reciprocal
+  RUNG cpu_reference/voxelize/sorted_points
+  FIND [==[sum / static_cast<float>(end - begin);]==]
+  REPLACE [==[sum * (1 / static_cast<float>(end - begin));]==]
+  TEACHES "a product with a rounded reciprocal is not the rounded quotient")
+
+planted_bug(points_without_a_voxel_are_a_run
+  RUNG cuda_naive/voxelize/sorted_points
+  FIND [==[heads[i] = keys[i] != no_voxel && (i == 0 || keys[i] != keys[i - 1]);]==]
+  REPLACE [==[heads[i] = i == 0 || keys[i] != keys[i - 1];]==]
+  TEACHES "what has no key must not look like a key")
+
+planted_bug(bits_added
+  RUNG cuda_optimized/voxelize/bit_grid
+  FIND [==[if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));]==]
+  REPLACE [==[if (cell != kNone) atomicAdd(&bits[cell / 32], bit_of(cell));]==]
+  TEACHES "a bit that two points add is carried into the next; a bit that they set stays")
+
+planted_bug(sums_of_three_columns
+  RUNG cuda_optimized/voxelize/bit_grid
+  FIND [==[features[m * columns + c] = totals[m * columns + c] / count;]==]
+  REPLACE [==[features[m * columns + c] = totals[m * 4 + c] / count;]==]
+  TEACHES "points with and without an intensity have rows of other lengths")
+
+planted_bug(list_in_order_of_arrival
+  RUNG cuda_optimized/voxelize/point_lists
+  FIND [==[place += lists[other] < n;]==]
+  REPLACE [==[place += other < i;]==]
+  TEACHES "a list filled by atomics has another order in each run, and real sums show it")
