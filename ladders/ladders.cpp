@@ -43,6 +43,7 @@ const std::vector<Ladder>& ladders() {
       sparse_max_pool_ladder(),
       sparse_max_pool_dgrad_ladder(),
       sparse_to_dense_ladder(),
+      fft_ladder(),
   };
   return all;
 }

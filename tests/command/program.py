@@ -22,6 +22,7 @@ LADDERS = [
     "rulebook",
     "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad",
     "sparse_to_dense",
+    "fft",
 ]
 SMALL_GEMM = ["gemm", "--m", "5", "--n", "6", "--k", "7"]
 

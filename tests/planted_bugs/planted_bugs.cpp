@@ -30,6 +30,7 @@ using sparse_wgrad_arrays = SparseWgradArrays;
 using sparse_max_pool_arrays = SparseMaxPoolArrays;
 using sparse_max_pool_dgrad_arrays = SparseMaxPoolDgradArrays;
 using sparse_to_dense_arrays = SparseToDenseArrays;
+using fft_arrays = FftArrays;
 
 }  // namespace
 }  // namespace convladder::testing
