@@ -31,6 +31,7 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   if (const auto* gemm = std::get_if<GemmProblem>(&problem))
     return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
+  if (std::holds_alternative<FftProblem>(problem)) return {{problem, "fp32", "lines"}};
   if (pools_or_copies(problem)) return {{problem, "fp32", "rows"}};
   std::vector<Variant> variants;
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {

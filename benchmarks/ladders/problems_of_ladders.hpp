@@ -18,5 +18,6 @@ BenchmarkProblems rulebook_problems();         ///< rulebook.cpp
 BenchmarkProblems sparse_conv_problems();      ///< sparse_conv.cpp: and those of both gradients.
 BenchmarkProblems sparse_max_pool_problems();  ///< sparse_max_pool.cpp: and its gradient's.
 BenchmarkProblems sparse_to_dense_problems();  ///< sparse_to_dense.cpp
+BenchmarkProblems fft_problems();              ///< fft.cpp
 
 }  // namespace convladder::benchmarks
