@@ -27,5 +27,8 @@ convladder::Ladder convladder::fft_ladder() {
           branch("cuda_optimized/fft/shared",
                  CUDA_ROW(cuda_optimized, fft, warp, "cuda_optimized/fft/shared",
                           "short lines in a warp: lanes exchange points by shuffles")),
+          branch("cuda_optimized/fft/registers",
+                 CUDA_ROW(cuda_optimized, fft, four_step, "cuda_optimized/fft/registers",
+                          "long lines as matrices: columns, a turn of each point, rows")),
       }};
 }

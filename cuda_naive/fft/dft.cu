@@ -11,9 +11,9 @@
 /// warp's load touches 32 places of the table, where it touches one of x. So the table, which stays
 /// in the caches, is what the time goes to: for L = 4096 it is a thousand times what reading x and
 /// writing y would take.
-/// @expect loads_per_output.x 64, all points of the line
+/// @expect loads_per_output.x 2 * 64 / 2 = 64, both parts of all points of the line, for a point
 /// @expect sectors_per_request.x.load 1, all lanes read the same float
-/// @expect loads_per_output.workspace 64, a root for each point
+/// @expect loads_per_output.workspace 64 / 2 = 32, a root for each point
 /// **Costs.** A table of L roots in the workspace. Nothing is declined: L may be any number.
 /// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
 /// terms; do the loads of the table lie closer?

@@ -1,5 +1,6 @@
 /// @file butterflies.cuh
-/// @brief Transforms of 2, 4 and 8 points in registers.
+/// @brief Transforms of 2, 4 and 8 points in registers, and a pass of them by a thread that holds
+/// eight.
 #pragma once
 
 #include "core/complex.hpp"
@@ -32,6 +33,26 @@ __device__ void butterfly(Complex<T>* v) {
     }
 #pragma unroll
     for (int k = 0; k < kRadix; ++k) v[k * kStep] = result[k];
+  }
+}
+
+inline constexpr int kRadix = 8;  ///< Points of a thread: those of its largest butterfly.
+
+/// A pass of radix R over the thread's points v, of a line of 8 * eighth, which lie `eighth` apart
+/// from point t on: 8 / R butterflies, each of points L / R apart.
+/// @param before points of the lines that are done @param twiddles see fft_twiddles()
+template <int R, class T>
+__device__ void turn_and_transform(Complex<T> (&v)[kRadix], int t, int eighth, int before,
+                                   const Complex<T>* twiddles) {
+  constexpr int kButterflies = kRadix / R;
+#pragma unroll
+  for (int b = 0; b < kButterflies; ++b) {
+    const int k = (t + b * eighth) & (before - 1);
+#pragma unroll
+    for (int r = 1; r < R; ++r) {
+      v[r * kButterflies + b] = v[r * kButterflies + b] * twiddles[r * before + k];
+    }
+    butterfly<R, kButterflies>(v + b);
   }
 }
 

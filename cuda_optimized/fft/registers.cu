@@ -17,11 +17,10 @@
 /// **Expect.** Loads and stores of shared memory fall by three, and none of them waits for another.
 /// Twiddle factors are 7 for 8 points in 3 passes, in place of 12; the rest of the turning is in the
 /// butterfly, by quarters and eighths. Three quarters of what a copy reaches, and more.
-/// @expect loads_per_output.x 1, the only read of a point
-/// @expect loads_per_output.shared 1, one exchange for two passes of radix 8
-/// @expect stores_per_output.shared 1, the other side of it
-/// @expect bank_conflicts_per_request.shared 0, by place_of()
-/// @expect barriers_per_block 2, before and after the loads
+/// @expect loads_per_output.shared 1 / 2 = 0.5, one exchange between two passes of radix 8
+/// @expect excess.shared.store 0, by place_of()
+/// @expect excess.shared.load 0, likewise
+/// @expect barriers_per_block 1, between the two sides of the exchange
 /// **Costs.** Some 50 registers a thread. Declines lines of fewer than 8 and of more than 4096
 /// points, and lengths that are no power of two.
 /// **Try.** Leave place_of() out. Which pass clashes, and how many ways?
@@ -33,9 +32,8 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kRadix = 8;           ///< Points of a thread.
-constexpr int kThreads = 256;       ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;    ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Lines that a block takes.
@@ -44,23 +42,6 @@ int lines_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix
 /// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
 /// 6, and bit 3 by bit 6.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
-
-/// A pass of radix R over the thread's points v, which lie L/8 apart from point t on: 8 / R
-/// butterflies, each of points L/R apart.
-template <int R, class T>
-__device__ void turn_and_transform(Complex<T> (&v)[kRadix], int t, int eighth, int before,
-                                   const Complex<T>* twiddles) {
-  constexpr int kButterflies = kRadix / R;
-#pragma unroll
-  for (int b = 0; b < kButterflies; ++b) {
-    const int k = (t + b * eighth) & (before - 1);
-#pragma unroll
-    for (int r = 1; r < R; ++r) {
-      v[r * kButterflies + b] = v[r * kButterflies + b] * twiddles[r * before + k];
-    }
-    butterfly<R, kButterflies>(v + b);
-  }
-}
 
 /// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it has
 /// times L/8 threads. Grid (ceil(N / lines)), block (lines * L/8), shared memory for its points.

@@ -13,10 +13,9 @@
 /// **Expect.** Bytes of memory fall from log2 L copies to one. Now shared memory is the limit: each
 /// pass loads and stores every point there, and its early stores clash. Where `before` is 1, a
 /// warp's lanes write two points apart: half of the banks serve all of them.
-/// @expect loads_per_output.x 1, the only read of a point
-/// @expect loads_per_output.shared 6 + 1 = 7, a pass each, and the last to be written to y
-/// @expect stores_per_output.shared 6 + 1 = 7, the same the other way round
-/// @expect barriers_per_block 6 + 1 = 7, one a pass, and one for the loads
+/// @expect launches 2, and one of them fills the table
+/// @expect loads_per_output.shared (6 + 1) / 2 = 3.5, in each pass, and to store y
+/// @expect barriers_per_block 6 + 1 = 7, one a pass, and one behind the loads
 /// **Costs.** 16 bytes of shared memory a point. Declines lines of more than 4096 points, whose two
 /// copies do not fit into 64 KB, and lengths that are no power of two.
 /// **Try.** Do with one copy: read both points, barrier, write both results, barrier. Twice as many

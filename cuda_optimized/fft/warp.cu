@@ -15,10 +15,9 @@
 /// Every lane computes every pass; only half of them turn, but all multiply. A warp reads its lines
 /// in one go, and writes them in order. All twiddle factors of a lane stay in registers from line to
 /// line.
-/// @expect loads_per_output.x 1, the only read of a point
 /// @expect loads_per_output.shared 0, there is none
 /// @expect barriers_per_block 0, a warp's lanes wait for one another in a shuffle
-/// @expect shared_bytes_per_block 0
+/// @expect sectors_per_request.x.load 256 / 32 = 8, 32 points in a row
 /// **Costs.** One lane's work in a pass is a quarter of a butterfly, at the price of a whole one.
 /// Declines lines of more than 64 points, and lengths that are no power of two.
 /// **Try.** Four points a lane, for 128: which passes come first, and what do they cost?

@@ -40,9 +40,12 @@ std::vector<TestProblem> fft_problems() {
   }
   add("lines that fill one block and begin another", {.N = 257, .L = 8, .ring = FftRing::mersenne});
   add("lines of a warp, several blocks", {.N = 19, .L = 64, .ring = FftRing::mersenne}, Size::full);
-  for (const int length : {2048, 4096, 8192}) {
+  for (const int length : {2048, 4096, 8192, 1 << 15, 1 << 17}) {
     add("a long line", {.N = 1, .L = length, .ring = FftRing::mersenne}, Size::full);
     list.back().once = true;
+    // By the definition, the longer ones would take a minute.
+    if (length > 4096)
+      list.back().rungs = {"cuda_optimized/fft/passes", "cuda_optimized/fft/four_step"};
   }
   for (const int length : {3, 12, 101, 360}) {
     add("no power of two", {.N = 2, .L = length}, length == 12 ? Size::small : Size::full);
