@@ -22,7 +22,7 @@ namespace convladder {
 
 /// A whole number modulo 2^17 - 1. A float holds every one of them.
 struct Mersenne {
-  static constexpr int kBits = 17;                                   ///< Of the prime.
+  static constexpr int kBits = 17;                                          ///< Of the prime.
   static constexpr std::uint32_t kPrime = (std::uint32_t{1} << kBits) - 1;  ///< 131071
 
   std::uint32_t value = 0;  ///< 0 ... kPrime - 1
@@ -90,7 +90,8 @@ template <class T>
 HOST_DEVICE T number_from(float x) {
   if constexpr (std::is_same_v<T, Mersenne>) {
     const int rest = static_cast<int>(x) % static_cast<int>(Mersenne::kPrime);
-    return {static_cast<std::uint32_t>(rest < 0 ? rest + static_cast<int>(Mersenne::kPrime) : rest)};
+    return {
+        static_cast<std::uint32_t>(rest < 0 ? rest + static_cast<int>(Mersenne::kPrime) : rest)};
   } else {
     return x;
   }
@@ -122,8 +123,8 @@ HOST_DEVICE void set_point(float* y, std::int64_t i, bool exchange, Complex<T> z
   y[2 * i + 1] = to_array(point.im);
 }
 
-/// exp(-2 pi i k / n): where k of n steps along the circle lead, clockwise from 1. Rounded once, and
-/// exact at quarters. @param k 0 ... n - 1 @param n over Mersenne a divisor of 2^17
+/// exp(-2 pi i k / n): where k of n steps along the circle lead, clockwise from 1. Rounded once,
+/// and exact at quarters. @param k 0 ... n - 1 @param n over Mersenne a divisor of 2^17
 template <class T>
 HOST_DEVICE Complex<T> root_of_unity(std::int64_t k, std::int64_t n) {
   if constexpr (std::is_same_v<T, Mersenne>) {
@@ -136,7 +137,8 @@ HOST_DEVICE Complex<T> root_of_unity(std::int64_t k, std::int64_t n) {
     return root;
   } else {
     const std::int64_t quarters = 4 * k / n, rest = 4 * k - quarters * n;
-    const double angle = 1.57079632679489661923 * static_cast<double>(rest) / static_cast<double>(n);
+    const double angle =
+        1.57079632679489661923 * static_cast<double>(rest) / static_cast<double>(n);
     Complex<double> root = {std::cos(angle), -std::sin(angle)};
     for (std::int64_t q = 0; q < quarters; ++q) root = quarter_turn(root);
     return {static_cast<T>(root.re), static_cast<T>(root.im)};

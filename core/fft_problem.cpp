@@ -11,9 +11,10 @@ FftProblem validated(FftProblem p) {
   require(p.N >= 0, "n", p.N, "must be at least 0");
   require(p.L >= 1, "length", p.L, "must be at least 1");
   if (p.ring == FftRing::mersenne) {
-    require(p.L <= kLongestMersenneLine && std::has_single_bit(static_cast<unsigned>(p.L)), "length",
-            p.L, text("over the ring mersenne it must be a power of two, at most ",
-                      kLongestMersenneLine));
+    require(
+        p.L <= kLongestMersenneLine && std::has_single_bit(static_cast<unsigned>(p.L)), "length",
+        p.L,
+        text("over the ring mersenne it must be a power of two, at most ", kLongestMersenneLine));
   }
   return p;
 }

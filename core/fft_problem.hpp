@@ -39,8 +39,8 @@ inline constexpr int kLongestMersenneLine = 1 << 17;
 /// numbers: the discrete Fourier transform, unnormalised, as FFTW and cuFFT have it. Trivially
 /// copyable.
 struct FftProblem {
-  int N = 1;                                 ///< Lines, one behind the other.
-  int L = 1;                                 ///< Points of a line.
+  int N = 1;                                       ///< Lines, one behind the other.
+  int L = 1;                                       ///< Points of a line.
   FftDirection direction = FftDirection::forward;  ///< The sign in the exponent.
   FftRing ring = FftRing::complex;                 ///< What the numbers are.
 
@@ -58,8 +58,8 @@ struct FftProblem {
   HOST_DEVICE constexpr bool exchanges() const { return direction == FftDirection::inverse; }
 };
 
-/// The same problem. @throws BadInput if N is negative or L less than 1; and over FftRing::mersenne if
-/// L is no power of two or more than kLongestMersenneLine
+/// The same problem. @throws BadInput if N is negative or L less than 1; and over FftRing::mersenne
+/// if L is no power of two or more than kLongestMersenneLine
 FftProblem validated(FftProblem problem);
 
 /// One line: "n 100, length 256", and direction and ring unless they are forward and complex.

@@ -20,6 +20,6 @@ Ladder sparse_wgrad_ladder();           ///< ladders/sparse_wgrad.cpp
 Ladder sparse_max_pool_ladder();        ///< ladders/sparse_max_pool.cpp
 Ladder sparse_max_pool_dgrad_ladder();  ///< ladders/sparse_max_pool_dgrad.cpp
 Ladder sparse_to_dense_ladder();        ///< ladders/sparse_to_dense.cpp
-Ladder fft_ladder();  ///< ladders/fft.cpp
+Ladder fft_ladder();                    ///< ladders/fft.cpp
 
 }  // namespace convladder

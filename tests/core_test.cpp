@@ -299,9 +299,9 @@ TEST_CASE("validated(FftProblem) names the parameter") {
        {{.L = 12, .ring = FftRing::mersenne}, "length = 12: over the ring mersenne"},
        {{.L = 1 << 18, .ring = FftRing::mersenne}, "at most 131072"}});
   CHECK(describe(FftProblem{.N = 3, .L = 8}) == "n 3, length 8");
-  CHECK(describe(FftProblem{
-            .L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne}) ==
-        "n 1, length 8, inverse, mersenne");
+  CHECK(
+      describe(FftProblem{.L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne}) ==
+      "n 1, length 8, inverse, mersenne");
 }
 
 TEST_CASE("whole numbers modulo a prime have the turns of complex numbers") {

@@ -21,7 +21,8 @@ class Plan {
  public:
   explicit Plan(const FftProblem& p) {
     int length = p.L;
-    check(cufftPlanMany(&plan_, 1, &length, nullptr, 1, length, nullptr, 1, length, CUFFT_C2C, p.N));
+    check(
+        cufftPlanMany(&plan_, 1, &length, nullptr, 1, length, nullptr, 1, length, CUFFT_C2C, p.N));
     check(cufftSetStream(plan_, rung_stream()));
   }
   Plan(const Plan&) = delete;

@@ -24,7 +24,8 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
                      .L = extents.value("length", kFftExample.L)};
   if (parameters.word("direction", {"forward", "inverse"}) == "inverse")
     problem.direction = FftDirection::inverse;
-  if (parameters.word("ring", {"complex", "mersenne"}) == "mersenne") problem.ring = FftRing::mersenne;
+  if (parameters.word("ring", {"complex", "mersenne"}) == "mersenne")
+    problem.ring = FftRing::mersenne;
   task.problem = problem = validated(problem);
   task.title = describe(problem);
   task.notes = parameters.notes();
@@ -32,8 +33,9 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
 }
 
 std::string fft_in_code(const FftProblem& p) {
-  return text("FftProblem{.N = ", p.N, ", .L = ", p.L, ", .direction = FftDirection::",
-              name_of(p.direction), ", .ring = FftRing::", name_of(p.ring), "}");
+  return text("FftProblem{.N = ", p.N, ", .L = ", p.L,
+              ", .direction = FftDirection::", name_of(p.direction),
+              ", .ring = FftRing::", name_of(p.ring), "}");
 }
 
 }  // namespace

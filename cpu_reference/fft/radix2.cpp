@@ -10,8 +10,8 @@
 ///
 /// (Cooley and Tukey, 1965; the halving is Danielson's and Lanczos's, 1942.) Each half is halved in
 /// the same way, down to lines of one point, which are their own transforms: log2 L passes over the
-/// line. Sorting even points before odd ones again and again sorts by the lowest bit, then the next:
-/// point j ends up where its bits, read backwards, say.
+/// line. Sorting even points before odd ones again and again sorts by the lowest bit, then the
+/// next: point j ends up where its bits, read backwards, say.
 ///
 ///     0 1 2 3 4 5 6 7  ->  0 2 4 6 | 1 3 5 7  ->  0 4 | 2 6 | 1 5 | 3 7       3 = 011 -> 110 = 6
 ///

@@ -14,8 +14,8 @@
 /// points a step towards their places, and the last one leaves them in order: the sort by reversed
 /// bits is spread over the passes, and costs none of its own.
 ///
-/// **Expect.** As many butterflies as before. All reads run through two halves of the line in order;
-/// no pass jumps. That is what a GPU wants: neighbouring threads, neighbouring addresses.
+/// **Expect.** As many butterflies as before. All reads run through two halves of the line in
+/// order; no pass jumps. That is what a GPU wants: neighbouring threads, neighbouring addresses.
 /// **Costs.** A second line of the same length. Declines lengths that are no power of two.
 #include <utility>
 #include <vector>

@@ -21,8 +21,8 @@
 /// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four columns in each
 /// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
 /// @expect barriers_per_block 2, likewise
-/// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer than
-/// 64 and of more than 2^20 points, and lengths that are no power of two.
+/// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer
+/// than 64 and of more than 2^20 points, and lengths that are no power of two.
 /// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/butterflies.cuh"
@@ -146,8 +146,7 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context& context)
     };
     step({L1, L2, L2, 1, L2, 1}, columns, {low, high, low_bits},
          points_of(arrays.x.as<const float>(), fft.exchanges()), points_of(middle, false));
-    step({L2, L1, 1, L2, L1, 1}, rows, {nullptr, nullptr, 0},
-         points_of<const float>(middle, false),
+    step({L2, L1, 1, L2, L1, 1}, rows, {nullptr, nullptr, 0}, points_of<const float>(middle, false),
          points_of(arrays.y.as<float>(), fft.exchanges()));
   });
 }

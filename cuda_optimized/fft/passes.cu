@@ -10,8 +10,8 @@
 ///     a warp's 32 butterflies read      two runs of 32 points
 ///     and write, while before < 32:     every other run of `before` points, twice
 ///
-/// **Expect.** L/2 log2 L butterflies in place of L^2 products; what is left is memory. A pass reads
-/// and writes all points once, so 12 passes take 12 times what a copy takes, at L = 4096. The
+/// **Expect.** L/2 log2 L butterflies in place of L^2 products; what is left is memory. A pass
+/// reads and writes all points once, so 12 passes take 12 times what a copy takes, at L = 4096. The
 /// stores of the first passes fill their sectors in two goes, which the L2 cache puts together.
 /// @expect loads_per_output.x 1 / 2 = 0.5, both parts of a point at once, in the first pass alone
 /// @expect loads_per_output.workspace 3 / 2 + 6 / 4 = 3, points, and a factor for two of them

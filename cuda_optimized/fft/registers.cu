@@ -9,14 +9,14 @@
 ///     L = 512    t + 0, 64, 128 ... 448  ->  radix 8  ->  exchange  ->  radix 8  -> ...
 ///     thread t reads points L/8 apart and writes `before` apart, as Stockham's passes do
 ///
-/// Writes `before` apart would clash: with `before` 1, lanes write 8 points apart, which is one bank
-/// of eight. So a point's place is its number with some lower bits flipped by higher ones, see
+/// Writes `before` apart would clash: with `before` 1, lanes write 8 points apart, which is one
+/// bank of eight. So a point's place is its number with some lower bits flipped by higher ones, see
 /// place_of(): a half of a warp, which is what one access of 8 bytes each takes at a time, then
 /// meets 16 different pairs of banks, whatever the pass.
 ///
 /// **Expect.** Loads and stores of shared memory fall by three, and none of them waits for another.
-/// Twiddle factors are 7 for 8 points in 3 passes, in place of 12; the rest of the turning is in the
-/// butterfly, by quarters and eighths. Three quarters of what a copy reaches, and more.
+/// Twiddle factors are 7 for 8 points in 3 passes, in place of 12; the rest of the turning is in
+/// the butterfly, by quarters and eighths. Three quarters of what a copy reaches, and more.
 /// @expect loads_per_output.shared 1 / 2 = 0.5, one exchange between two passes of radix 8
 /// @expect excess.shared.store 0, by place_of()
 /// @expect excess.shared.load 0, likewise
@@ -43,8 +43,9 @@ int lines_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix
 /// 6, and bit 3 by bit 6.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
-/// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it has
-/// times L/8 threads. Grid (ceil(N / lines)), block (lines * L/8), shared memory for its points.
+/// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it
+/// has times L/8 threads. Grid (ceil(N / lines)), block (lines * L/8), shared memory for its
+/// points.
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads)
     fft_registers(FftProblem fft, const Complex<T>* twiddles, Points<const float> x,

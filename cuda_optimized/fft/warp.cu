@@ -13,8 +13,8 @@
 ///
 /// **Expect.** No shared memory and no barrier: 10 shuffles of 4 bytes in 5 passes, and 2 to sort.
 /// Every lane computes every pass; only half of them turn, but all multiply. A warp reads its lines
-/// in one go, and writes them in order. All twiddle factors of a lane stay in registers from line to
-/// line.
+/// in one go, and writes them in order. All twiddle factors of a lane stay in registers from line
+/// to line.
 /// @expect loads_per_output.shared 0, there is none
 /// @expect barriers_per_block 0, a warp's lanes wait for one another in a shuffle
 /// @expect sectors_per_request.x.load 256 / 32 = 8, 32 points in a row

@@ -18,7 +18,9 @@ struct Whole {
   std::int64_t re = 0, im = 0;
 
   static constexpr std::int64_t kPrime = (1 << 17) - 1;
-  friend Whole operator+(Whole a, Whole b) { return {(a.re + b.re) % kPrime, (a.im + b.im) % kPrime}; }
+  friend Whole operator+(Whole a, Whole b) {
+    return {(a.re + b.re) % kPrime, (a.im + b.im) % kPrime};
+  }
   friend Whole operator*(Whole a, Whole b) {
     return {(a.re * b.re + (kPrime - a.im) * b.im) % kPrime, (a.re * b.im + a.im * b.re) % kPrime};
   }

@@ -125,8 +125,8 @@ Problem fft_problem(int N, int L, const std::string& direction, const std::strin
       .direction = named<FftDirection>(
           "direction", direction,
           {{"forward", FftDirection::forward}, {"inverse", FftDirection::inverse}}),
-      .ring = named<FftRing>(
-          "ring", ring, {{"complex", FftRing::complex}, {"mersenne", FftRing::mersenne}})});
+      .ring = named<FftRing>("ring", ring,
+                             {{"complex", FftRing::complex}, {"mersenne", FftRing::mersenne}})});
 }
 
 Problem tile_map_problem(const std::string& map, int tiles_m, int tiles_n, int k_steps, int splits,

@@ -100,7 +100,8 @@ Lines made_of(const FftProblem& p, const Of& of) {
 }
 
 FftProblem turned_round(FftProblem p) {
-  p.direction = p.direction == FftDirection::forward ? FftDirection::inverse : FftDirection::forward;
+  p.direction =
+      p.direction == FftDirection::forward ? FftDirection::inverse : FftDirection::forward;
   return p;
 }
 
@@ -164,7 +165,8 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
          const Lines x = x_of(p), other = x_of(p, 1);
          const Lines y = y_of(p, x), y_other = y_of(p, other);
          const auto L = at(p.L);
-         const Lines product = made_of(p, [&](auto n, auto k) { return y[n + k] * y_other[n + k]; });
+         const Lines product =
+             made_of(p, [&](auto n, auto k) { return y[n + k] * y_other[n + k]; });
          same(p, y_of(turned_round(p), product), made_of(p, [&](auto n, auto j) {
                 Point sum = {};
                 for (std::size_t i = 0; i < L; ++i)
@@ -184,8 +186,7 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
       {"a line alone", [](const FftProblem& p) { return p.N > 1; },
        [=](const FftProblem& p) {
          const Lines x = x_of(p), y = y_of(p, x);
-         const FftProblem one = {
-             .N = 1, .L = p.L, .direction = p.direction, .ring = p.ring};
+         const FftProblem one = {.N = 1, .L = p.L, .direction = p.direction, .ring = p.ring};
          const auto begin = static_cast<std::ptrdiff_t>(p.L);
          same(one, y_of(one, Lines(x.begin() + begin, x.begin() + 2 * begin)),
               Lines(y.begin() + begin, y.begin() + 2 * begin));
@@ -202,7 +203,8 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
            const bool right = i < 2 * at(p.L)
                                   ? std::isnan(instead[i]) || std::isnan(instead[i + 1])
                                   : instead[i] == value[i] && instead[i + 1] == value[i + 1];
-           if (!right) throw Broken{text("point ", i / 2, " is ", instead[i], ", ", instead[i + 1])};
+           if (!right)
+             throw Broken{text("point ", i / 2, " is ", instead[i], ", ", instead[i + 1])};
          }
        }},
   };
@@ -218,8 +220,8 @@ std::vector<Problem> fft_limits() {
                                   {1, 1 << 30},
                                   {kLargestInt, 1 << 30}})
     list.emplace_back(validated(FftProblem{.N = n, .L = length}));
-  list.emplace_back(
-      validated(FftProblem{.N = kLargestInt, .L = kLongestMersenneLine, .ring = FftRing::mersenne}));
+  list.emplace_back(validated(
+      FftProblem{.N = kLargestInt, .L = kLongestMersenneLine, .ring = FftRing::mersenne}));
   return list;
 }
 
