@@ -188,6 +188,7 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   rounding.longest_sum = longest_sum(benchmark.ladder, variant.problem);
   rounding.precision = precision_of(variant.problem);
   rounding.factors = dtype_of(variant.problem);
+  if (const auto* fft = std::get_if<FftProblem>(&variant.problem)) rounding.passes = fft->passes();
   const double allowed = allowed_error(rounding, Data::real);
   for (const ArraySpec& spec : contest.signature.inputs) {
     contest.inputs.emplace(spec.name, in_memory(data.inputs.at(spec.name), spec.order));

@@ -15,7 +15,8 @@ const std::vector<BenchmarkProblem>& benchmark_problems() {
     BenchmarkProblems problems;
     for (const auto& of_ladders :
          {conv2d_problems, column_problems, gemm_problems, rulebook_problems, sparse_conv_problems,
-          sparse_max_pool_problems, sparse_to_dense_problems, voxelize_problems}) {
+          sparse_max_pool_problems, sparse_to_dense_problems, voxelize_problems,
+          fft_problems}) {
       BenchmarkProblems some = of_ladders();
       std::ranges::move(some, std::back_inserter(problems));
     }
@@ -83,6 +84,9 @@ double operations(const Problem& problem) {
   if (const auto* p = std::get_if<GemmProblem>(&problem)) return 2.0 * p->M * p->N * p->K;
   if (const auto* p = std::get_if<SparseConvProblem>(&problem))
     return 2.0 * static_cast<double>(p->pairs) * p->Cin * p->Cout;
+  // As everybody counts a fast transform: L/2 log2(L) butterflies of 10 each.
+  if (const auto* p = std::get_if<FftProblem>(&problem))
+    return 5.0 * static_cast<double>(p->points()) * p->passes();
   return 0;
 }
 

@@ -48,7 +48,8 @@ const Rulebook& rulebook_of(const BenchmarkProblem& benchmark);
 Problem whole_problem(const BenchmarkProblem& benchmark, const Problem& variant);
 
 /// Multiplications and additions of a problem, as the definition counts them; 0 for copies,
-/// poolings and rulebooks. Those of a sparse convolution are of its pairs.
+/// poolings and rulebooks. Those of a sparse convolution are of its pairs, those of a Fourier
+/// transform of a fast one.
 double operations(const Problem& problem);
 
 }  // namespace convladder::benchmarks

@@ -52,6 +52,7 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   if (const auto* gemm = std::get_if<GemmProblem>(&problem))
     return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
+  if (std::holds_alternative<FftProblem>(problem)) return {{problem, "fp32", "lines"}};
   if (pools_or_copies(problem) || std::holds_alternative<VoxelizeProblem>(problem))
     return {{problem, "fp32", "rows"}};
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem))

@@ -29,7 +29,7 @@ constexpr const char* kSparse = "Sparse (rulebook, sparse_..., voxelize)";
 constexpr const char* kConditionsGroup = "Conditions (which must make no difference)";
 
 constexpr ProblemOption kProblemOptions[] = {
-    {"n", "N", "images; gemm: columns of b; voxelize: made-up points", kSizes},
+    {"n", "N", "images; gemm: columns of b; fft: lines; voxelize: made-up points", kSizes},
     {"c", "C", "input channels; voxelize: numbers a point, 3 or 4", kSizes},
     {"h", "H", "input height", kSizes},
     {"w", "W", "input width", kSizes},
@@ -37,6 +37,11 @@ constexpr ProblemOption kProblemOptions[] = {
     {"r", "R", "filter height", kSizes},
     {"s", "S", "filter width", kSizes},
     {"m", "M", "gemm: rows of a", kSizes},
+    {"length", "L", "fft: points of a line", kSizes},
+    {"direction", "NAME", "fft: forward (default) or inverse, which is not divided by L", kSizes},
+    {"ring", "NAME",
+     "fft: complex (default) numbers, or mersenne: the same in whole numbers, which are exact",
+     kSizes},
     {"pad", "P", "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0)",
      kSizes},
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},

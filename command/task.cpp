@@ -64,6 +64,15 @@ Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
     bytes += (2.0 * 8 + 2.0 * 4) * static_cast<double>(element_count(spec.shape));
   require_available(bytes, text("the problem (", describe(task.problem), ")"));
 
+  if (exactness_of(task.problem) == Exactness::never) {
+    require(wanted != Data::integer, "data", "integer",
+            "the roots of unity are irrational, and no sum by them is exact; see --ring mersenne");
+    wanted = Data::real;
+  }
+  if (exactness_of(task.problem) == Exactness::always) {
+    require(wanted != Data::real, "data", "real", "the ring mersenne has whole numbers alone");
+    wanted = Data::integer;
+  }
   if (wanted == Data::integer) {
     for (const auto& [name, array] : task.given) {
       require(all_whole(array), "data", "integer",

@@ -165,6 +165,13 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     sweep.problem.set("lidar", text(kConvolvedVoxels));
     add("voxelize", 0.5, read_tasks(sweep), Data::real);
   }
+  // Roots of unity are irrational, or whole numbers: the ring decides how results are compared.
+  if (options.data != Data::integer)
+    add_problem("fft", 0.5, validated(FftProblem{.N = 64, .L = 256}), Data::real);
+  if (options.data != Data::real) {
+    add_problem("fft", 0.5, validated(FftProblem{.N = 64, .L = 64, .ring = FftRing::mersenne}),
+                Data::integer);
+  }
   // A ladder that has no problem here shows its example.
   for (const Ladder& other : ladders()) {
     const auto is_here = [&](const Stop& stop) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/conv2d_gradients.hpp"
+#include "core/fft_problem.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -152,6 +153,13 @@ void for_each_array(VoxelizeArrays& arrays, const Visit& visit) {
   visit("points", arrays.points);
   visit("create", arrays.create);
   visit("create_floats", arrays.create_floats);
+}
+
+/// The same.
+template <class Visit>
+void for_each_array(FftArrays& arrays, const Visit& visit) {
+  visit("x", arrays.x);
+  visit("y", arrays.y);
 }
 
 }  // namespace convladder

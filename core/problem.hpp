@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/conv2d_gradients.hpp"
+#include "core/fft_problem.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -18,7 +19,8 @@ namespace convladder {
 /// A ladder's problems are all of one of these types.
 using Problem =
     std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem, RulebookProblem,
-                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem, VoxelizeProblem>;
+                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem, VoxelizeProblem,
+                 FftProblem>;
 
 /// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {
@@ -39,6 +41,20 @@ inline DType dtype_of(const Problem& problem) {
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->dtype;
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) return sparse->dtype;
   return DType::f32;
+}
+
+/// What its outputs can be compared with.
+enum class Exactness {
+  of_integers,  ///< Exactly where the data are small integers, else within a bound on rounding.
+  never,        ///< Within a bound, whatever the data: it multiplies by irrational numbers.
+  always        ///< Exactly: it computes with whole numbers alone.
+};
+
+/// Of a problem.
+inline Exactness exactness_of(const Problem& problem) {
+  const auto* fft = std::get_if<FftProblem>(&problem);
+  if (fft == nullptr) return Exactness::of_integers;
+  return fft->ring == FftRing::complex ? Exactness::never : Exactness::always;
 }
 
 }  // namespace convladder

@@ -44,6 +44,7 @@ const std::vector<Ladder>& ladders() {
       sparse_max_pool_dgrad_ladder(),
       sparse_to_dense_ladder(),
       voxelize_ladder(),
+      fft_ladder(),
   };
   return all;
 }

@@ -21,5 +21,6 @@ Ladder sparse_max_pool_ladder();        ///< ladders/sparse_max_pool.cpp
 Ladder sparse_max_pool_dgrad_ladder();  ///< ladders/sparse_max_pool_dgrad.cpp
 Ladder sparse_to_dense_ladder();        ///< ladders/sparse_to_dense.cpp
 Ladder voxelize_ladder();               ///< ladders/voxelize.cpp
+Ladder fft_ladder();                    ///< ladders/fft.cpp
 
 }  // namespace convladder

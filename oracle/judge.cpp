@@ -81,6 +81,7 @@ std::string found_text(double value) {
 
 double allowed_error(const Expected& expected, Data data) {
   const auto products = static_cast<double>(expected.longest_sum);
+  if (expected.passes > 0) return (4 + 2 * expected.passes) * std::ldexp(1.0, -24);
   if (expected.factors != DType::f32) return (4 + products) * std::ldexp(1.0, -24);
   if (expected.precision == Precision::fp32) {
     return (4 + 2 * std::sqrt(products)) * std::ldexp(1.0, -24);

@@ -26,6 +26,9 @@ struct Expected {
   std::int64_t longest_sum = 1;           ///< Products in the longest sum.
   Precision precision = Precision::fp32;  ///< Of the products, as the problem allows it.
   DType factors = DType::f32;             ///< Of what is multiplied.
+  /// Of a transform by irrational numbers: the passes that an FFT of its length has, and magnitudes
+  /// are the largest output of a line; else 0. See judge().
+  int passes = 0;
 };
 
 /// The products in the longest sum of any output of this problem.

@@ -146,6 +146,8 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
       has_made_up_data(ladder, problem))
     modes.push_back(Data::real);
   if (problem.equal_sums) modes = {Data::positive};
+  if (exactness_of(form) == Exactness::never) modes = {Data::real};
+  if (exactness_of(form) == Exactness::always) modes = {Data::integer};
   for (const Data data : modes) {
     const Comparison comparison(ladder, form, data, options.seed, problem.given);
     const std::vector<std::string> failures =

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "core/arithmetic.hpp"
+#include "core/complex.hpp"
 #include "core/fast_division.hpp"
 #include "core/output_extent.hpp"
 #include "core/parallel.hpp"
@@ -288,6 +290,42 @@ TEST_CASE("validated(GemmProblem) and validated(TileMapProblem) name the paramet
                      {P{.map = TileMap::horizontal, .tiles_m = 65536}, "grid.y ends at 65535"},
                      {P{.map = TileMap::identity1, .tiles_n = 65536}, "grid.y ends at 65535"},
                      {P{.tiles_m = 1 << 16, .tiles_n = 1 << 16}, "2^31"}});
+}
+
+TEST_CASE("validated(FftProblem) names the parameter") {
+  check_refusals<FftProblem>(
+      {{{.N = -1}, "n = -1: must be at least 0"},
+       {{.L = 0}, "length = 0: must be at least 1"},
+       {{.L = 12, .ring = FftRing::mersenne}, "length = 12: over the ring mersenne"},
+       {{.L = 1 << 18, .ring = FftRing::mersenne}, "at most 131072"}});
+  CHECK(describe(FftProblem{.N = 3, .L = 8}) == "n 3, length 8");
+  CHECK(
+      describe(FftProblem{.L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne}) ==
+      "n 1, length 8, inverse, mersenne");
+}
+
+TEST_CASE("whole numbers modulo a prime have the turns of complex numbers") {
+  using Z = Complex<Mersenne>;
+  const auto same = [](Z a, Z b) { return a.re.value == b.re.value && a.im.value == b.im.value; };
+  const Z one = {{1}, {0}};
+  CHECK(same(root_of_unity<Mersenne>(0, 8), one));
+  CHECK(same(root_of_unity<Mersenne>(1, 8), eighth_turn(one)));
+  CHECK(same(root_of_unity<Mersenne>(1, 4), quarter_turn(one)));
+  CHECK(same(root_of_unity<Mersenne>(1, 2), Z{} - one));
+  Z power = root_of_unity<Mersenne>(1, kLongestMersenneLine);
+  for (int order = kLongestMersenneLine; order > 1; order /= 2) {
+    CHECK_FALSE(same(power, one));
+    power = power * power;
+  }
+  CHECK(same(power, one));
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t a = random() % Mersenne::kPrime, b = random() % Mersenne::kPrime;
+    CHECK((Mersenne{a} + Mersenne{b}).value == (a + b) % Mersenne::kPrime);
+    CHECK((Mersenne{a} - Mersenne{b}).value == (a + Mersenne::kPrime - b) % Mersenne::kPrime);
+    CHECK((Mersenne{a} * Mersenne{b}).value == std::uint64_t{a} * b % Mersenne::kPrime);
+  }
+  CHECK(number_from<Mersenne>(-3).value == Mersenne::kPrime - 3);
 }
 
 TEST_CASE("signatures: names, shapes and old values") {

@@ -59,6 +59,21 @@ TEST_CASE("judge rejects NaN and infinity in both modes, wherever they stand") {
   }
 }
 
+TEST_CASE("judge allows a transform (4 + 2 passes) 2^-24 of its line's largest output") {
+  Expected expected = expected_values({0}, {1}, "k");
+  expected.magnitude = {64};
+  expected.longest_sum = 2048;
+  expected.passes = 10;
+  const double bound = 24 * std::ldexp(64.0, -24);
+  const auto judged = [&](double found) {
+    return judge(expected, array_of({static_cast<float>(found)}, {1}), Data::real, FftProblem{},
+                 {});
+  };
+  CHECK(judged(bound).agrees);
+  CHECK(judged(-bound).agrees);
+  CHECK_FALSE(judged(bound * 1.0001).agrees);
+}
+
 TEST_CASE("judge allows rounding within (4 + 2 sqrt(L)) 2^-24 S, not beyond") {
   // L = 1 and S = 1: six units of 2^-24.
   const double bound = 6 * std::ldexp(1.0, -24);

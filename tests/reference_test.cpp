@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <numbers>
 
 #include "oracle/memory_order.hpp"
 #include "oracle/runner.hpp"
@@ -185,6 +187,31 @@ TEST_CASE("reference: a matrix product by hand") {
       {{"a", array_of({1, 2, 3, 4, 5, 6}, {2, 3})}, {"b", array_of({1, 0, -1, 1, 2, 2}, {3, 2})}});
   CHECK(c[0].values == std::vector<double>{5, 8, 11, 17});
   CHECK(c[0].magnitude == std::vector<double>{9, 8, 21, 17});
+}
+
+TEST_CASE("a line's transform by halves is the definition's sum") {
+  for (const int length : {1, 2, 3, 4, 6, 8, 12, 20, 32}) {
+    for (const FftDirection direction : {FftDirection::forward, FftDirection::inverse}) {
+      const FftProblem p = {.N = 2, .L = length, .direction = direction};
+      const Arrays inputs = make_inputs(fft_signature(p), Data::real, 1, 1);
+      const auto x = inputs.at("x").as<float>();
+      const Expected y = reference("fft", p, inputs).at(0);
+      const double turn = direction == FftDirection::forward ? -2 : 2;
+      for (int n = 0; n < p.N; ++n) {
+        for (int k = 0; k < length; ++k) {
+          std::complex<double> sum = 0;
+          for (int j = 0; j < length; ++j) {
+            const auto at = static_cast<std::size_t>(2 * (n * length + j));
+            sum += std::complex<double>(x[at], x[at + 1]) *
+                   std::polar(1.0, turn * std::numbers::pi * j * k / length);
+          }
+          const auto at = static_cast<std::size_t>(2 * (n * length + k));
+          CHECK(std::abs(y.values[at] - sum.real()) < 1e-12);
+          CHECK(std::abs(y.values[at + 1] - sum.imag()) < 1e-12);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("an unknown ladder has no reference") {

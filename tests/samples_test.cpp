@@ -16,7 +16,8 @@ namespace convladder::testing {
 TEST_SUITE_BEGIN("samples");
 
 TEST_CASE("reference_at is reference(), element by element") {
-  for (const char* name : {"conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im", "gemm"}) {
+  for (const char* name :
+       {"conv2d", "conv2d_dgrad", "conv2d_wgrad", "im2col", "col2im", "gemm", "fft"}) {
     int compared = 0;
     for (const TestProblem& test : problems_of(name)) {
       if (test.size != Size::small) continue;

@@ -43,4 +43,7 @@ std::vector<Baseline> cutlass_baselines(const Contest& contest);
 /// build without cuBLAS.
 std::vector<Baseline> cublas_baselines(const Contest& contest);
 
+/// cuFFT for a Fourier transform; none for other ladders, or in a build without cuFFT.
+std::vector<Baseline> cufft_baselines(const Contest& contest);
+
 }  // namespace convladder::benchmarks

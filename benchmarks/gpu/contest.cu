@@ -36,7 +36,7 @@ std::vector<Baseline> baselines_of(const Contest& contest, ContestMemory& memory
   for (const std::vector<Baseline>& some :
        {cudnn_baselines(contest, scratch),
         cudnn_graph_baselines(contest, scratch, memory.arguments(0, nullptr)),
-        cublas_baselines(contest), cutlass_baselines(contest)}) {
+        cublas_baselines(contest), cutlass_baselines(contest), cufft_baselines(contest)}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -19,5 +19,6 @@ BenchmarkProblems sparse_conv_problems();      ///< sparse_conv.cpp: and those o
 BenchmarkProblems sparse_max_pool_problems();  ///< sparse_max_pool.cpp: and its gradient's.
 BenchmarkProblems sparse_to_dense_problems();  ///< sparse_to_dense.cpp
 BenchmarkProblems voxelize_problems();         ///< voxelize.cpp
+BenchmarkProblems fft_problems();              ///< fft.cpp
 
 }  // namespace convladder::benchmarks

@@ -11,6 +11,7 @@ DrawnLadder drawn_col2im();
 DrawnLadder drawn_conv2d();
 DrawnLadder drawn_conv2d_dgrad();
 DrawnLadder drawn_conv2d_wgrad();
+DrawnLadder drawn_fft();
 DrawnLadder drawn_gemm();
 DrawnLadder drawn_im2col();
 DrawnLadder drawn_rulebook();
@@ -29,6 +30,7 @@ const DrawnLadder& drawn_ladder(const std::string& ladder) {
       {"conv2d", drawn_conv2d()},
       {"conv2d_dgrad", drawn_conv2d_dgrad()},
       {"conv2d_wgrad", drawn_conv2d_wgrad()},
+      {"fft", drawn_fft()},
       {"gemm", drawn_gemm()},
       {"im2col", drawn_im2col()},
       {"rulebook", drawn_rulebook()},

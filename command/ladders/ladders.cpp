@@ -11,6 +11,7 @@ LadderCommand col2im_command();
 LadderCommand conv2d_command();
 LadderCommand conv2d_dgrad_command();
 LadderCommand conv2d_wgrad_command();
+LadderCommand fft_command();
 LadderCommand gemm_command();
 LadderCommand im2col_command();
 LadderCommand rulebook_command();
@@ -29,6 +30,7 @@ const LadderCommand& command_of(const std::string& ladder) {
       {"conv2d", conv2d_command()},
       {"conv2d_dgrad", conv2d_dgrad_command()},
       {"conv2d_wgrad", conv2d_wgrad_command()},
+      {"fft", fft_command()},
       {"gemm", gemm_command()},
       {"im2col", im2col_command()},
       {"rulebook", rulebook_command()},

@@ -11,6 +11,7 @@ Definition col2im_definition();
 Definition conv2d_definition();
 Definition conv2d_dgrad_definition();
 Definition conv2d_wgrad_definition();
+Definition fft_definition();
 Definition gemm_definition();
 Definition im2col_definition();
 Definition rulebook_definition();
@@ -29,6 +30,7 @@ const Definition& definition_of(const std::string& ladder) {
       {"conv2d", conv2d_definition()},
       {"conv2d_dgrad", conv2d_dgrad_definition()},
       {"conv2d_wgrad", conv2d_wgrad_definition()},
+      {"fft", fft_definition()},
       {"gemm", gemm_definition()},
       {"im2col", im2col_definition()},
       {"rulebook", rulebook_definition()},

@@ -98,6 +98,21 @@ def gemm(a, b, *, map="row_major", dtype=None, precision="fp32"):  # `map`: as e
 
 
 @operation
+def fft(x, *, direction="forward", ring="complex"):
+    """The discrete Fourier transform of lines: x [N][L][2] to y [N][L][2], float32, real and imaginary parts.
+
+    Of an array `lines` of complex64 [N][L], x is `lines.view("float32").reshape(N, L, 2)`, and the way back is
+    `y.view("complex64")[..., 0]`. direction: "forward", or "inverse", which is not divided by L. ring: "complex", or
+    "mersenne", whole numbers modulo 2^17 - 1, whose transform is exact (docs/ladders/fft.md).
+    """
+    x = contiguous("x", x, (3,))
+    if x.shape[2] != 2:
+        raise _core.BadInput(f"x = {x.shape[2]} numbers a point: a real and an imaginary part")
+    problem = _core.fft_problem(N=x.shape[0], L=x.shape[1], direction=direction, ring=ring)
+    return Call("fft", problem, {"x": x}, ("y",))
+
+
+@operation
 def tile_map(map, tiles_m, tiles_n, k_steps=1, *, splits=1, batch=1, blocks=132, group_rows=8):
     """Which block computes which part of a product: rows (block, batch, tile m, tile n, first k-step, last + 1)."""
     problem = _core.tile_map_problem(map=map, tiles_m=tiles_m, tiles_n=tiles_n, k_steps=k_steps, splits=splits,

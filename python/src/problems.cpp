@@ -121,6 +121,17 @@ Problem gemm_problem(int M, int N, int K, const std::string& map, const std::str
                                .precision = precision_named(precision)});
 }
 
+Problem fft_problem(int N, int L, const std::string& direction, const std::string& ring) {
+  return validated(FftProblem{
+      .N = N,
+      .L = L,
+      .direction = named<FftDirection>(
+          "direction", direction,
+          {{"forward", FftDirection::forward}, {"inverse", FftDirection::inverse}}),
+      .ring = named<FftRing>("ring", ring,
+                             {{"complex", FftRing::complex}, {"mersenne", FftRing::mersenne}})});
+}
+
 Problem tile_map_problem(const std::string& map, int tiles_m, int tiles_n, int k_steps, int splits,
                          int batch, int blocks, int group_rows) {
   return validated(TileMapProblem{.map = tile_map_named(map),
@@ -228,6 +239,7 @@ void add_problems(nb::module_& module) {
              "dtype"_a, "precision"_a);
   module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a,
              "stride"_a, "dilation"_a);
+  module.def("fft_problem", &fft_problem, "N"_a, "L"_a, "direction"_a, "ring"_a);
   module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "map"_a, "dtype"_a, "precision"_a);
   module.def("tile_map_problem", &tile_map_problem, "map"_a, "tiles_m"_a, "tiles_n"_a, "k_steps"_a,
              "splits"_a, "batch"_a, "blocks"_a, "group_rows"_a);

@@ -115,6 +115,16 @@ class Dense(unittest.TestCase):
         self.assertEqual(half.dtype, numpy.float16)
         numpy.testing.assert_array_equal(half, (a @ b).astype(numpy.float16))
 
+    @given(st.integers(0, 5), st.integers(1, 70), st.booleans(), st.sampled_from(["cpu", "emulated"]))
+    def test_fft_is_numpys(self, N, L, inverse, where):
+        parts = numpy.random.default_rng(N).standard_normal((N, L, 2), numpy.float32)
+        lines = parts.view("complex64")[..., 0]
+        direction = "inverse" if inverse else "forward"
+        rung = "cpu_reference/fft/dft" if where == "cpu" else "cuda_naive/fft/dft"  # which take any length
+        y = convladder.fft(parts, direction=direction, rung=rung, where=where)
+        right = numpy.fft.ifft(lines) * L if inverse else numpy.fft.fft(lines)
+        numpy.testing.assert_allclose(y.view("complex64")[..., 0], right, atol=1e-5 * L)
+
     @given(st.sampled_from(["row_major", "identity8", "grouped", "hilbert", "stream_k"]), st.integers(1, 9),
            st.integers(1, 9), st.integers(1, 4))
     def test_a_map_hands_out_every_step_once(self, map, tiles_m, tiles_n, k_steps):

@@ -23,6 +23,7 @@ LADDERS = [
     "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad",
     "sparse_to_dense",
     "voxelize",
+    "fft",
 ]
 SMALL_GEMM = ["gemm", "--m", "5", "--n", "6", "--k", "7"]
 

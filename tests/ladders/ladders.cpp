@@ -15,6 +15,7 @@ LadderTests gemm_tests();
 LadderTests im2col_tests();
 LadderTests tile_map_tests();
 LadderTests voxelize_tests();
+LadderTests fft_tests();
 LadderTests sparse_tests(const std::string& ladder);
 
 const LadderTests& tests_of(const std::string& ladder) {
@@ -24,6 +25,7 @@ const LadderTests& tests_of(const std::string& ladder) {
         {"conv2d", conv2d_tests()},
         {"conv2d_dgrad", conv2d_dgrad_tests()},
         {"conv2d_wgrad", conv2d_wgrad_tests()},
+        {"fft", fft_tests()},
         {"gemm", gemm_tests()},
         {"im2col", im2col_tests()},
         {"tile_map", tile_map_tests()},

@@ -31,6 +31,7 @@ using sparse_max_pool_arrays = SparseMaxPoolArrays;
 using sparse_max_pool_dgrad_arrays = SparseMaxPoolDgradArrays;
 using sparse_to_dense_arrays = SparseToDenseArrays;
 using voxelize_arrays = VoxelizeArrays;
+using fft_arrays = FftArrays;
 
 }  // namespace
 }  // namespace convladder::testing

@@ -29,6 +29,7 @@ PROBLEMS = {
     "conv2d_dgrad": AS_PRODUCT,
     "conv2d_wgrad": AS_PRODUCT,
     "gemm": "--m 128 --n 128 --k 64",
+    "fft": "--n 32 --length 64",
     "im2col": "--c 4 --size 34,66 --kernel 3,3",
     "col2im": "--c 4 --size 34,66 --kernel 3,3",
     "tile_map": "--tiles 16,16,4 --map row_major",

@@ -1,0 +1,178 @@
+/// @file complex.hpp
+/// @brief Complex numbers over float, or over whole numbers modulo a prime: the same arithmetic, so
+/// that a transform can be tested exactly.
+///
+/// The roots of unity in float are rounded, so no transform by them is exact. Modulo the Mersenne
+/// prime p = 2^17 - 1 they are whole: -1 has no square root there, so a + b i behaves as complex
+/// numbers do, and the p + 1 = 2^17 numbers with a^2 + b^2 = 1 are a circle, on which one of them
+/// generates the others. Quarters of a turn are 1, -i, -1 and i here as there; an eighth is
+/// (1 - i) r with r^2 = 1/2, where r is 0.7071... or 2^8, as 2 * 2^16 = 2^17 = 1. So all that is
+/// done to complex numbers can be done to these, bit for bit.
+/// (Reed and Truong, "The use of finite fields to compute convolutions", 1975.)
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/arithmetic.hpp"
+#include "core/fft_problem.hpp"
+
+namespace convladder {
+
+/// A whole number modulo 2^17 - 1. A float holds every one of them.
+struct Mersenne {
+  static constexpr int kBits = 17;                                          ///< Of the prime.
+  static constexpr std::uint32_t kPrime = (std::uint32_t{1} << kBits) - 1;  ///< 131071
+
+  std::uint32_t value = 0;  ///< 0 ... kPrime - 1
+
+  HOST_DEVICE friend constexpr Mersenne operator+(Mersenne a, Mersenne b) {
+    return folded(a.value + b.value);
+  }
+  HOST_DEVICE friend constexpr Mersenne operator-(Mersenne a, Mersenne b) {
+    return folded(a.value + (kPrime - b.value));
+  }
+  HOST_DEVICE friend constexpr Mersenne operator*(Mersenne a, Mersenne b) {
+    const std::uint64_t product = std::uint64_t{a.value} * b.value;
+    // 2^17 is 1: what lies above the lowest 17 bits counts as ones.
+    return folded(static_cast<std::uint32_t>((product & kPrime) + (product >> kBits)));
+  }
+  HOST_DEVICE friend constexpr Mersenne operator-(Mersenne a) { return folded(kPrime - a.value); }
+
+ private:
+  /// @param sum below 2 * kPrime
+  HOST_DEVICE static constexpr Mersenne folded(std::uint32_t sum) {
+    return {sum >= kPrime ? sum - kPrime : sum};
+  }
+};
+
+/// A complex number: re + im i, i^2 = -1. @tparam T float, double or Mersenne
+template <class T>
+struct alignas(2 * sizeof(T)) Complex {
+  T re, im;  ///< Real and imaginary part.
+
+  HOST_DEVICE friend constexpr Complex operator+(Complex a, Complex b) {
+    return {a.re + b.re, a.im + b.im};
+  }
+  HOST_DEVICE friend constexpr Complex operator-(Complex a, Complex b) {
+    return {a.re - b.re, a.im - b.im};
+  }
+  HOST_DEVICE friend constexpr Complex operator*(Complex a, Complex b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+};
+
+/// -i z: a quarter of a turn, without a multiplication.
+template <class T>
+HOST_DEVICE constexpr Complex<T> quarter_turn(Complex<T> z) {
+  return {z.im, -z.re};
+}
+
+/// The square root of 1/2.
+template <class T>
+HOST_DEVICE constexpr T root_of_half() {
+  if constexpr (std::is_same_v<T, Mersenne>) {
+    return {1 << 8};
+  } else {
+    return static_cast<T>(0.70710678118654752440);
+  }
+}
+
+/// An eighth of a turn: z (1 - i) / sqrt(2).
+template <class T>
+HOST_DEVICE constexpr Complex<T> eighth_turn(Complex<T> z) {
+  return {root_of_half<T>() * (z.re + z.im), root_of_half<T>() * (z.im - z.re)};
+}
+
+/// A part of a number as an array has it. @param x over Mersenne a whole number, |x| <= 2^24
+template <class T>
+HOST_DEVICE T number_from(float x) {
+  if constexpr (std::is_same_v<T, Mersenne>) {
+    const int rest = static_cast<int>(x) % static_cast<int>(Mersenne::kPrime);
+    return {
+        static_cast<std::uint32_t>(rest < 0 ? rest + static_cast<int>(Mersenne::kPrime) : rest)};
+  } else {
+    return x;
+  }
+}
+
+/// The other way round.
+HOST_DEVICE inline float to_array(float x) { return x; }
+/// The other way round.
+HOST_DEVICE inline float to_array(Mersenne x) { return static_cast<float>(x.value); }
+
+/// z, or i times its conjugate: an inverse transform is a forward one between two such exchanges of
+/// the parts.
+template <class T>
+HOST_DEVICE constexpr Complex<T> exchanged_if(bool exchange, Complex<T> z) {
+  return exchange ? Complex<T>{z.im, z.re} : z;
+}
+
+/// Point i of an array [..][2]. @param exchange see exchanged_if()
+template <class T>
+HOST_DEVICE Complex<T> point_of(const float* x, std::int64_t i, bool exchange) {
+  return exchanged_if(exchange, Complex<T>{number_from<T>(x[2 * i]), number_from<T>(x[2 * i + 1])});
+}
+
+/// Sets point i of an array [..][2].
+template <class T>
+HOST_DEVICE void set_point(float* y, std::int64_t i, bool exchange, Complex<T> z) {
+  const Complex<T> point = exchanged_if(exchange, z);
+  y[2 * i] = to_array(point.re);
+  y[2 * i + 1] = to_array(point.im);
+}
+
+/// exp(-2 pi i k / n): where k of n steps along the circle lead, clockwise from 1. Rounded once,
+/// and exact at quarters. @param k 0 ... n - 1 @param n over Mersenne a divisor of 2^17
+template <class T>
+HOST_DEVICE Complex<T> root_of_unity(std::int64_t k, std::int64_t n) {
+  if constexpr (std::is_same_v<T, Mersenne>) {
+    Complex<T> root = {{1}, {0}};
+    Complex<T> power = {{29}, {3318}};  // generates the circle; its 2^15th power is -i
+    for (std::int64_t steps = k * (kLongestMersenneLine / n); steps > 0; steps /= 2) {
+      if (steps % 2 != 0) root = root * power;
+      power = power * power;
+    }
+    return root;
+  } else {
+    const std::int64_t quarters = 4 * k / n, rest = 4 * k - quarters * n;
+    const double angle =
+        1.57079632679489661923 * static_cast<double>(rest) / static_cast<double>(n);
+    Complex<double> root = {std::cos(angle), -std::sin(angle)};
+    for (std::int64_t q = 0; q < quarters; ++q) root = quarter_turn(root);
+    return {static_cast<T>(root.re), static_cast<T>(root.im)};
+  }
+}
+
+/// What long sums of T are added up in: double, so that a sum of many terms is rounded as one.
+template <class T>
+struct SumOf {
+  using Type = T;  ///< Of the sum.
+};
+/// Of floats.
+template <>
+struct SumOf<float> {
+  using Type = double;  ///< Of the sum.
+};
+
+/// A number to add up, exactly.
+template <class T>
+HOST_DEVICE constexpr auto widened(Complex<T> z) {
+  using Sum = typename SumOf<T>::Type;
+  return Complex<Sum>{Sum{z.re}, Sum{z.im}};
+}
+
+/// A sum, rounded.
+template <class T, class Sum>
+HOST_DEVICE constexpr Complex<T> narrowed(Complex<Sum> z) {
+  return {static_cast<T>(z.re), static_cast<T>(z.im)};
+}
+
+/// Calls body(T{}) for the numbers of a ring.
+template <class Body>
+decltype(auto) with_numbers_of(FftRing ring, const Body& body) {
+  return ring == FftRing::mersenne ? body(Mersenne{}) : body(float{});
+}
+
+}  // namespace convladder

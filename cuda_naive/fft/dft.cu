@@ -1,0 +1,82 @@
+/// @file dft.cu
+/// @brief fft, first on the GPU: one thread sums up one point of y.
+///
+/// **The idea.** The points of y are independent, so each becomes a thread; its sum stays as the
+/// definition has it. The roots of unity are a table, which a kernel before fills.
+///
+///     thread k:   x[0] w[0] + x[1] w[k] + x[2] w[2 k] + ...       j k is counted modulo L
+///                 ----        ----        all threads of a line read the same point
+///
+/// **Expect.** L complex multiply-adds a point, in double, and L loads of roots that lie k apart: a
+/// warp's load touches 32 places of the table, where it touches one of x. So the table, which stays
+/// in the caches, is what the time goes to: for L = 4096 it is a thousand times what reading x and
+/// writing y would take.
+/// @expect loads_per_output.x 2 * 64 / 2 = 64, both parts of all points of the line, for a point
+/// @expect sectors_per_request.x.load 1, all lanes read the same float
+/// @expect loads_per_output.workspace 64 / 2 = 32, a root for each point
+/// **Costs.** A table of L roots in the workspace. Nothing is declined: L may be any number.
+/// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
+/// terms; do the loads of the table lie closer?
+#include "core/complex.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
+
+namespace convladder::BACKEND::cuda_naive::fft {
+namespace {
+
+constexpr int kThreads = 256;
+/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr std::int64_t kMaxBlocks = 2048;
+
+/// roots [L]: entry m is exp(-2 pi i m / L). Any one-dimensional grid.
+template <class T>
+__global__ void fft_roots(FftProblem fft, Complex<T>* roots) {
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t m = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; m < fft.L; m += grid_threads) roots[m] = root_of_unity<T>(m, fft.L);
+}
+
+/// x [N][L][2], y [N][L][2], roots [L]. Any one-dimensional grid.
+template <class T>
+__global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x, float* y) {
+  const std::int64_t L = fft.L, grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  const bool exchange = fft.exchanges();
+  std::int64_t point = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; point < fft.points(); point += grid_threads) {
+    const std::int64_t k = point % L, first = point - k;
+    Complex<typename SumOf<T>::Type> sum = {};
+    std::int64_t turn = 0;  // j k modulo L
+    for (std::int64_t j = 0; j < L; ++j) {
+      sum = sum + widened(point_of<T>(x, first + j, exchange)) * widened(roots[turn]);
+      turn += k;
+      if (turn >= L) turn -= L;
+    }
+    set_point(y, point, exchange, narrowed<T>(sum));
+  }
+}
+
+std::size_t workspace_bytes(const FftProblem& fft) {
+  return static_cast<std::size_t>(fft.L) * sizeof(Complex<float>);  // as large in both rings
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    auto* const roots = context.workspace_as<Complex<T>>();
+    launch(fft_roots<T>, {blocks_for(fft.L, kThreads, kMaxBlocks), kThreads}, fft, roots);
+    const unsigned blocks = blocks_for(fft.points(), kThreads, kMaxBlocks);
+    launch(fft_dft<T>, {blocks, kThreads}, fft, roots, arrays.x.as<const float>(),
+           arrays.y.as<float>());
+  });
+}
+
+std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
+
+}  // namespace
+
+extern const Implementation<FftArrays> dft = {
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_naive::fft

@@ -1,0 +1,167 @@
+/// @file four_step.cu
+/// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
+///
+/// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
+/// point j = j1 L2 + j2. Write k = k1 + L1 k2; of the factor w^(j k) three are left, and each is a
+/// step that needs a column or a row alone (Gentleman and Sande, 1966; Bailey, 1990):
+///
+///     x [j1][j2]   1. lines j1 -> k1, of L1 points, L2 apart     (columns)
+///                  2. turn by w^(j2 k1)
+///     M [k1][j2]   3. lines j2 -> k2, of L2 points, in order     (rows)
+///     y [k2][k1]   4. stored transposed
+///
+/// A block takes eight columns, or rows, side by side. So whatever is strided for one line is 64
+/// bytes in a row for eight: both kernels are the same, with other strides.
+///
+/// **Expect.** Lines of up to 2^20 points go through memory twice, not log2 L times: half the speed
+/// of short ones, at any length. A turn is the product of two entries of short tables; a table of L
+/// would be as long as the line.
+/// @expect on --n 1 --length 4096
+/// @expect launches 2 + 3 = 5, and three that fill tables
+/// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four columns in each
+/// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
+/// @expect barriers_per_block 2, likewise
+/// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer
+/// than 64 and of more than 2^20 points, and lengths that are no power of two.
+/// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?
+#include "core/implementation.hpp"
+#include "cuda_optimized/fft/butterflies.cuh"
+#include "cuda_optimized/fft/line_access.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::fft {
+namespace {
+
+constexpr int kLines = 8;  ///< Of a block: columns or rows side by side.
+constexpr int kMaxThreads = 1024;
+constexpr int kLongest = kRadix * kMaxThreads / kLines;  ///< Points of a column or row.
+
+/// One of the two kernels: `lines` lines of `length` points in each of the problem's lines.
+struct Step {
+  int length, lines;
+  int from_point, from_line;  ///< Where they are read: from one point, or line, to the next.
+  int to_point, to_line;      ///< Where they are written.
+};
+
+/// w^(j2 k1) = w^(high S) w^low, where high S + low = j2 k1; none: nothing is turned.
+template <class T>
+struct Turns {
+  const Complex<T>*low, *high;  ///< [S] and [L / S]
+  int low_bits;                 ///< log2(S)
+
+  __device__ Complex<T> operator()(int steps) const {
+    return low[steps & ((1 << low_bits) - 1)] * high[steps >> low_bits];
+  }
+};
+
+/// Where point i of the block's line c lies in shared memory: bit 0 of i is flipped by bit 3, so
+/// that neighbours along t, which write 8 points apart, meet different banks.
+__device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; }
+
+/// twiddles [step.length]: see fft_twiddles().
+/// Grid (N * step.lines / 8), block (step.length), shared memory for 8 lines.
+template <class T>
+__global__ void __launch_bounds__(kMaxThreads)
+    fft_step(FftProblem fft, Step step, const Complex<T>* twiddles, Turns<T> turns,
+             Points<const float> from, Points<float> to) {
+  Complex<T>* points = dynamic_shared<Complex<T>>();
+  const int eighth = step.length / kRadix, thread = static_cast<int>(threadIdx.x);
+  const int t = thread / kLines, c = thread % kLines;
+  const std::int64_t line = std::int64_t{blockIdx.x} * kLines + c;  // of all
+  const std::int64_t first = line / step.lines * fft.L;
+  const int l = static_cast<int>(line % step.lines);
+
+  Complex<T> v[kRadix];
+#pragma unroll
+  for (int r = 0; r < kRadix; ++r) {
+    v[r] = from.template get<T>(first + (t + r * eighth) * step.from_point + l * step.from_line);
+  }
+  butterfly<kRadix, 1>(v);
+  for (int before = 1; before < eighth;) {
+    const int k = t & (before - 1);
+#pragma unroll
+    for (int r = 0; r < kRadix; ++r) points[place_of(kRadix * (t - k) + k + r * before, c)] = v[r];
+    __syncthreads();  // separates these writes from the reads below
+#pragma unroll
+    for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(t + r * eighth, c)];
+    before *= kRadix;
+    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before <= eighth) {
+      turn_and_transform<8>(v, t, eighth, before, twiddles);
+    } else if (before == 2 * eighth) {
+      turn_and_transform<4>(v, t, eighth, before, twiddles);
+    } else {
+      turn_and_transform<2>(v, t, eighth, before, twiddles);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRadix; ++r) {
+    const int k = t + r * eighth;
+    if (turns.low != nullptr) v[r] = v[r] * turns(l * k);
+    to.set(first + k * step.to_point + l * step.to_line, v[r]);
+  }
+}
+
+/// low [S] and high [L / S], see Turns. Any one-dimensional grid.
+template <class T>
+__global__ void fft_turns(int L, int low_bits, Complex<T>* low, Complex<T>* high) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < 1 << low_bits) low[i] = root_of_unity<T>(i, L);
+  if (i < L >> low_bits) high[i] = root_of_unity<T>(i, L >> low_bits);
+}
+
+/// Points of a column, L1: at least as many as those of a row, L2 = L / L1.
+int column_length(const FftProblem& fft) { return 1 << (fft.passes() + 1) / 2; }
+
+std::size_t workspace_bytes(const FftProblem& fft) {
+  const std::int64_t points = checked_product({fft.points(), 1}, "points of a step");
+  const std::int64_t tables = 4 * std::int64_t{column_length(fft)};
+  return static_cast<std::size_t>(
+      checked_product({points + tables, sizeof(Complex<float>)}, "bytes of a step"));
+}
+
+Declined supports(const FftProblem& fft) {
+  if (!fft.has_power_of_two()) return "lengths that are powers of two only";
+  if (fft.L < kRadix * kRadix) return "lines of 64 points or more only";
+  if (fft.L > kLongest * kLongest) return "lines of at most 2^20 points only";
+  return {};
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
+  const int L1 = column_length(fft), L2 = fft.L / L1;
+  int low_bits = 0;
+  while ((1 << low_bits) < L1) ++low_bits;
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    auto* const middle = context.workspace_as<float>();
+    auto* const columns = reinterpret_cast<Complex<T>*>(middle + 2 * fft.points());
+    Complex<T>*const rows = columns + L1, *const low = rows + L1, *const high = low + L1;
+    launch_twiddles(L1, kRadix, columns);
+    launch_twiddles(L2, kRadix, rows);
+    launch(fft_turns<T>, {blocks_for(L1, 128), 128}, fft.L, low_bits, low, high);
+    const auto step = [&](const Step& of, const Complex<T>* twiddles, const Turns<T>& turns,
+                          const Points<const float>& from, const Points<float>& to) {
+      const std::size_t bytes = std::size_t{kLines} * of.length * sizeof(Complex<T>);
+      const unsigned blocks = blocks_for(std::int64_t{fft.N} * of.lines, kLines);
+      launch(fft_step<T>, {blocks, static_cast<unsigned>(of.length), bytes}, fft, of, twiddles,
+             turns, from, to);
+    };
+    step({L1, L2, L2, 1, L2, 1}, columns, {low, high, low_bits},
+         points_of(arrays.x.as<const float>(), fft.exchanges()), points_of(middle, false));
+    step({L2, L1, 1, L2, L1, 1}, rows, {nullptr, nullptr, 0}, points_of<const float>(middle, false),
+         points_of(arrays.y.as<float>(), fft.exchanges()));
+  });
+}
+
+std::string choice_in_words(const FftProblem& fft) {
+  return fft.passes() % 2 == 0 ? "as many columns as rows" : "columns twice as long as rows";
+}
+
+}  // namespace
+
+extern const Implementation<FftArrays> four_step = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::fft

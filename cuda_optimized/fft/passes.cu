@@ -1,0 +1,93 @@
+/// @file passes.cu
+/// @brief fft, a kernel a pass: a thread a butterfly, the line goes through memory log2 L times.
+///
+/// **The idea.** The butterflies of a pass are independent, those of two passes are not. So a pass
+/// becomes a kernel, and the end of a kernel is the wait for all of its threads, in all blocks. The
+/// passes are Stockham's: always read L/2 apart, write `before` apart, in order in the end.
+///
+///     x --pass 1--> workspace --pass 2--> y --pass 3--> workspace ... --last pass--> y
+///
+///     a warp's 32 butterflies read      two runs of 32 points
+///     and write, while before < 32:     every other run of `before` points, twice
+///
+/// **Expect.** L/2 log2 L butterflies in place of L^2 products; what is left is memory. A pass
+/// reads and writes all points once, so 12 passes take 12 times what a copy takes, at L = 4096. The
+/// stores of the first passes fill their sectors in two goes, which the L2 cache puts together.
+/// @expect loads_per_output.x 1 / 2 = 0.5, both parts of a point at once, in the first pass alone
+/// @expect loads_per_output.workspace 3 / 2 + 6 / 4 = 3, points, and a factor for two of them
+/// @expect launches 6 + 1 = 7, and one that fills the table
+/// **Costs.** A second array of N L points in the workspace, and a table of twiddle factors.
+/// Declines lengths that are no power of two, and lines of one point.
+/// **Try.** Do two passes in a kernel: four points a thread, two times two butterflies. How many
+/// registers does it take, and how many bytes does it save?
+#include <utility>
+
+#include "core/implementation.hpp"
+#include "cuda_optimized/fft/line_access.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::fft {
+namespace {
+
+constexpr int kThreads = 256;
+/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr std::int64_t kMaxBlocks = 4096;
+
+/// One pass over N lines: lines of `before` points become lines of twice as many.
+/// twiddles [L]: see fft_twiddles(). Any one-dimensional grid.
+template <class T>
+__global__ void fft_pass(FftProblem fft, int before, const Complex<T>* twiddles,
+                         Points<const float> from, Points<float> to) {
+  const std::int64_t half = fft.L / 2, grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < fft.points() / 2; i += grid_threads) {
+    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
+    const std::int64_t k = j & (before - 1);
+    const Complex<T> even = from.template get<T>(first + j);
+    const Complex<T> odd = from.template get<T>(first + j + half) * twiddles[before + k];
+    to.set(first + 2 * j - k, even + odd);
+    to.set(first + 2 * j - k + before, even - odd);
+  }
+}
+
+std::size_t workspace_bytes(const FftProblem& fft) {
+  const std::int64_t floats = checked_product({fft.points(), 2}, "floats of a pass");
+  return static_cast<std::size_t>(floats) * sizeof(float) + twiddle_bytes(fft);
+}
+
+Declined supports(const FftProblem& fft) {
+  if (!fft.has_power_of_two()) return "lengths that are powers of two only";
+  if (fft.L < 2) return "lines of two points or more only";
+  return {};
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
+  auto* const y = arrays.y.as<float>();
+  auto* const other = context.workspace_as<float>();
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    auto* const twiddles = reinterpret_cast<Complex<T>*>(other + 2 * fft.points());
+    launch_twiddles(fft.L, 2, twiddles);
+    const float* from = arrays.x;
+    float* to = fft.passes() % 2 != 0 ? y : other;  // so that the last pass writes to y
+    for (int pass = 0; pass < fft.passes(); ++pass) {
+      const bool first = pass == 0, last = pass + 1 == fft.passes();
+      launch(fft_pass<T>, {blocks_for(fft.points() / 2, kThreads, kMaxBlocks), kThreads}, fft,
+             1 << pass, twiddles, points_of(from, first && fft.exchanges()),
+             points_of(to, last && fft.exchanges()));
+      from = to;
+      to = to == y ? other : y;
+    }
+  });
+}
+
+std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
+
+}  // namespace
+
+extern const Implementation<FftArrays> passes = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::fft

@@ -1,0 +1,139 @@
+/// @file warp.cu
+/// @brief fft, short lines in a warp: lanes exchange points by shuffles, without shared memory.
+///
+/// **The idea.** A line of up to 32 points is a point a lane, one of 64 is two. A butterfly is then
+/// an exchange with the lane whose number differs in one bit, first the highest, in the end the
+/// lowest: Gentleman's and Sande's passes (1966), which turn after they subtract. They leave
+/// frequencies in order of reversed bits; one more shuffle puts that right.
+///
+///     lane  0 1 2 3 4 5 6 7      half = 4: lanes 0-3 become a + b, lanes 4-7 (a - b) w^k
+///           `-------' exchange   half = 2, half = 1: the same within each half
+///
+/// (Vasilache et al., "Fast convolutional nets with fbfft", 2014.)
+///
+/// **Expect.** No shared memory and no barrier: 10 shuffles of 4 bytes in 5 passes, and 2 to sort.
+/// Every lane computes every pass; only half of them turn, but all multiply. A warp reads its lines
+/// in one go, and writes them in order. All twiddle factors of a lane stay in registers from line
+/// to line.
+/// @expect loads_per_output.shared 0, there is none
+/// @expect barriers_per_block 0, a warp's lanes wait for one another in a shuffle
+/// @expect sectors_per_request.x.load 256 / 32 = 8, 32 points in a row
+/// **Costs.** One lane's work in a pass is a quarter of a butterfly, at the price of a whole one.
+/// Declines lines of more than 64 points, and lengths that are no power of two.
+/// **Try.** Four points a lane, for 128: which passes come first, and what do they cost?
+#include <bit>
+
+#include "core/implementation.hpp"
+#include "cuda_optimized/fft/line_access.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::fft {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr int kLongestLine = 2 * kWarp;
+constexpr int kPasses = 5;  ///< log2(kWarp): those by shuffles, at most.
+/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr std::int64_t kMaxBlocks = 132 * 8;
+
+/// What `lane` has.
+__device__ float of_lane(float value, int lane) { return __shfl_sync(~0u, value, lane); }
+/// What `lane` has.
+__device__ Mersenne of_lane(Mersenne number, int lane) {
+  return {__shfl_sync(~0u, number.value, lane)};
+}
+/// What `lane` has.
+template <class T>
+__device__ Complex<T> of_lane(Complex<T> z, int lane) {
+  return {of_lane(z.re, lane), of_lane(z.im, lane)};
+}
+
+/// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(), of radix 2. A warp takes 32 kPoints
+/// points: several lines if they are shorter. @tparam kPoints a lane: 2 if L is 64, else 1
+/// Any one-dimensional grid of whole warps.
+template <class T, int kPoints>
+__global__ void __launch_bounds__(kThreads)
+    fft_warp(FftProblem fft, const Complex<T>* twiddles, Points<const float> x, Points<float> y) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  const int longest = fft.L / kPoints;  // points of a line that lie in different lanes
+  const int l = lane & (longest - 1);   // the lane's own, from 0 to longest - 1
+  const Complex<T> one = {number_from<T>(1), number_from<T>(0)};
+  // Pass by pass: lanes whose bit is not set do not turn.
+  Complex<T> turns[kPasses];
+#pragma unroll
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const int half = 1 << pass;
+    turns[pass] = half < longest && (l & half) != 0 ? twiddles[half + (l & (half - 1))] : one;
+  }
+  const Complex<T> first_turn = kPoints == 2 ? twiddles[kWarp + lane] : one;
+  // The lane that has, in the end, this lane's frequency.
+  int source = lane - l;
+  for (int bit = 1; bit < longest; bit *= 2) source += (l & bit) != 0 ? longest / (2 * bit) : 0;
+
+  constexpr int kTile = kWarp * kPoints;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp * kTile;
+  // All lanes of a warp go on together: its first point decides.
+  for (; first < fft.points(); first += grid_threads * kPoints) {
+    Complex<T> v[kPoints];
+#pragma unroll
+    for (int i = 0; i < kPoints; ++i) {
+      const std::int64_t point = first + lane + i * kWarp;
+      v[i] = point < fft.points() ? x.template get<T>(point) : Complex<T>{};
+    }
+    if constexpr (kPoints == 2) {  // points 32 apart are both this lane's
+      const Complex<T> a = v[0], b = v[1];
+      v[0] = a + b;
+      v[1] = (a - b) * first_turn;
+    }
+#pragma unroll
+    for (int pass = kPasses - 1; pass >= 0; --pass) {
+      const int half = 1 << pass;
+      if (half >= longest) continue;
+#pragma unroll
+      for (int i = 0; i < kPoints; ++i) {
+        const Complex<T> other = of_lane(v[i], lane ^ half);
+        v[i] = (l & half) != 0 ? (other - v[i]) * turns[pass] : v[i] + other;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kPoints; ++i) {
+      v[i] = of_lane(v[i], source);
+      const std::int64_t point = first + kPoints * lane + i;
+      if (point < fft.points()) y.set(point, v[i]);
+    }
+  }
+}
+
+Declined supports(const FftProblem& fft) {
+  if (!fft.has_power_of_two()) return "lengths that are powers of two only";
+  if (fft.L > kLongestLine) return "lines of at most 64 points only";
+  return {};
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    auto* const twiddles = context.workspace_as<Complex<T>>();
+    launch_twiddles(fft.L, 2, twiddles);
+    const auto kernel = fft.L == kLongestLine ? fft_warp<T, 2> : fft_warp<T, 1>;
+    const int block_points = kThreads * (fft.L == kLongestLine ? 2 : 1);
+    launch(kernel, {blocks_for(fft.points(), block_points, kMaxBlocks), kThreads}, fft, twiddles,
+           points_of(arrays.x.as<const float>(), fft.exchanges()),
+           points_of(arrays.y.as<float>(), fft.exchanges()));
+  });
+}
+
+std::string choice_in_words(const FftProblem& fft) {
+  return fft.L == kLongestLine ? "two points a lane" : "a point a lane";
+}
+
+}  // namespace
+
+extern const Implementation<FftArrays> warp = {
+    .supports = supports,
+    .workspace_bytes = twiddle_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::fft
