@@ -5,8 +5,8 @@
 
 BUILD is a build without nvcc (build/cpu). Counts the microbenchmarks, and each rung on the problem on which it was
 profiled (ten minutes on two cores), and writes both numbers side by side to benchmarks/counters/comparison.json, and
-those that differ to differences.json beside it, where each needs a cause (counter_differences.py). With --rung, only
-these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
+those that differ to differences.json beside it, where each needs a cause (counter_differences.py). How many agree is
+printed for all rungs, and for those of the course's assignments. With --rung, only these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
 --microbenchmarks nothing is written. Exit status 1 if a microbenchmark differs, or a cause is missing.
 """
 import argparse
@@ -156,6 +156,7 @@ def compare_rungs(build, profile, record, micro, globs):
     differences = counter_differences.refreshed(comparison)
     pairs = sum(len(rung["counters"]) for rung in rungs.values())
     print(f"rungs: {pairs - len(differences)} of {pairs} counters within {counter_differences.TOLERANCE:.0%}")
+    print(f"rungs of the assignments: {counter_differences.of_assignments(comparison)}")
     problems = counter_differences.problems_of(comparison, differences)
     print("\n".join(problems), end="\n" if problems else "")
     return not problems
