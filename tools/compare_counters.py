@@ -5,8 +5,8 @@
 
 BUILD is a build without nvcc (build/cpu). Counts the microbenchmarks, and each rung on the problem on which it was
 profiled (ten minutes on two cores), and writes both numbers side by side to benchmarks/counters/comparison.json, and
-those that differ to differences.json beside it, where each needs a cause (counter_differences.py). With --rung, only
-these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
+those that differ to differences.json beside it, where each needs a cause (counter_differences.py). How many agree is
+printed for all rungs, and for those of the course's assignments. With --rung, only these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
 --microbenchmarks nothing is written. Exit status 1 if a microbenchmark differs, or a cause is missing.
 """
 import argparse
@@ -31,24 +31,27 @@ from measure_counters import base_name  # noqa: E402
 # A profiler counts the sectors of asynchronous copies among those of loads, and has a name of its own for ldmatrix;
 # "theoretical" is what it derives from addresses alone, without waiting for others. A copy whose lanes all fill in
 # zeros asks nothing of global memory, but is an instruction: so copies are counted where they go to.
+# A barrier of the grid is an atomic addition of each block. Tensor cores that read their factors themselves (wgmma)
+# take 128 bytes a turn.
 SHARED = ("shared.load.", "shared.store.", "shared.async.")
 COUNTERS = {
     "global loads": (["global.load.requests"], ["global.load.requests"]),
     "global stores": (["global.store.requests"], ["global.store.requests"]),
-    "atomics": (["global.atomic.requests"], ["global.atomic.requests"]),
+    "atomics": (["global.atomic.requests", "grid.barriers"], ["global.atomic.requests"]),
     "asynchronous copies": (["shared.async.requests"], ["global.async.requests"]),
     "sectors loaded": (["global.load.sectors", "global.async.sectors"], ["global.load.sectors"]),
     "sectors stored": (["global.store.sectors"], ["global.store.sectors"]),
     "shared loads": (["shared.load.requests"], ["shared.load.requests", "matrix.load.requests"]),
     "shared stores": (["shared.store.requests"], ["shared.store.requests"]),
-    "turns of shared memory": ([space + "wavefronts" for space in SHARED], ["theoretical.shared.wavefronts"]),
-    "turns without conflicts": ([space + "ideal" for space in SHARED], ["theoretical.shared.wavefronts_ideal"]),
+    "turns of shared memory": ([*(space + "wavefronts" for space in SHARED), "factors"], ["theoretical.shared.wavefronts"]),
+    "turns without conflicts": ([*(space + "ideal" for space in SHARED), "factors"], ["theoretical.shared.wavefronts_ideal"]),
 }
 # A rung may suit its launches to the device: the emulated one gets as many multiprocessors as the profiled one.
 MULTIPROCESSORS = {"NVIDIA H200": 132}
 # Bytes a lane of the widest load, store or asynchronous copy. What is wider is the copy engine's, whose requests these
 # counters of a profiler have not.
 WIDEST = 16
+BYTES_A_TURN = 128  # of the 32 banks
 
 
 def flat(totals):
@@ -66,6 +69,8 @@ def of_kernel(kernel):
     for site in kernel["sites"]:
         if site["op"] != "async" or site["width"] <= WIDEST:
             add_counts(counts, site["space"], site["op"], site, scale)
+    counts["grid.barriers"] = scale * kernel["grid_barriers"]
+    counts["factors"] = scale * kernel["factor_bytes"] / BYTES_A_TURN
     return counts
 
 
@@ -151,6 +156,7 @@ def compare_rungs(build, profile, record, micro, globs):
     differences = counter_differences.refreshed(comparison)
     pairs = sum(len(rung["counters"]) for rung in rungs.values())
     print(f"rungs: {pairs - len(differences)} of {pairs} counters within {counter_differences.TOLERANCE:.0%}")
+    print(f"rungs of the assignments: {counter_differences.of_assignments(comparison)}")
     problems = counter_differences.problems_of(comparison, differences)
     print("\n".join(problems), end="\n" if problems else "")
     return not problems

@@ -18,12 +18,19 @@ __global__ void scatter(const float* from, float* to, int stride) {
   to[static_cast<int>(threadIdx.x) * stride] = from[threadIdx.x];
 }
 
-/// Each lane stores one T in shared memory and loads it again, at lane / per * far + lane % per *
-/// near. The barrier keeps the compiler from handing on what it has just stored.
+/// Where a lane goes: lanes in groups of `per`, whose places are `far` apart; in a group, lanes are
+/// `near` apart, and those that are `wrap` apart at one place.
+struct Places {
+  int per, far, near, wrap = 32;
+  HOST_DEVICE int of(int lane) const { return lane / per * far + lane % per % wrap * near; }
+};
+
+/// Each lane stores one T in shared memory and loads it again, at its place. The barrier keeps the
+/// compiler from handing on what it has just stored.
 template <class T>
-__global__ void shared_places(const T* from, T* to, int per, int far, int near) {
+__global__ void shared_places(const T* from, T* to, Places places) {
   __shared__ T words[128];
-  const int lane = static_cast<int>(threadIdx.x), place = lane / per * far + lane % per * near;
+  const int lane = static_cast<int>(threadIdx.x), place = places.of(lane);
   words[place] = from[lane];
   __syncthreads();
   to[lane] = words[place];
@@ -57,14 +64,16 @@ __global__ void add(float* to, unsigned addresses) {
   atomicAdd(&to[threadIdx.x % addresses], 1.0f);
 }
 
+/// Each lane copies one T from its place in global memory to its place in shared memory.
 template <class T>
-__global__ void copy_async(const T* from, T* to) {
-  __shared__ T line[32];
-  __pipeline_memcpy_async(&line[threadIdx.x], &from[threadIdx.x], sizeof(T));
+__global__ void copy_async(const T* from, T* to, Places global, Places shared) {
+  __shared__ T words[128];
+  const int lane = static_cast<int>(threadIdx.x);
+  __pipeline_memcpy_async(&words[shared.of(lane)], &from[global.of(lane)], sizeof(T));
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
-  to[threadIdx.x] = line[threadIdx.x];
+  to[lane] = words[shared.of(lane)];
 }
 
 /// Four matrices, whose 32 rows begin `pitch` pieces of 16 bytes one behind the other.
@@ -91,10 +100,10 @@ void run_copy(const float* from, float* to) {
          kStride);
 }
 
-template <class T, int kPer, int kFar, int kNear>
+template <class T, int kPer, int kFar, int kNear, int kWrap = 32>
 void run_places(const float* from, float* to) {
   launch(shared_places<T>, {1, 32}, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to),
-         kPer, kFar, kNear);
+         Places{kPer, kFar, kNear, kWrap});
 }
 
 template <int kPitch, bool kSwizzled>
@@ -107,9 +116,11 @@ void run_add(const float*, float* to) {
   launch(add, {1, 32}, to, kAddresses);
 }
 
-template <class T>
+/// @tparam kPer, kFar, kNear of the places in global memory
+template <class T, int kPer = 32, int kFar = 0, int kNear = 1, int kSharedStride = 1>
 void run_copy_async(const float* from, float* to) {
-  launch(copy_async<T>, {1, 32}, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to));
+  launch(copy_async<T>, {1, 32}, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to),
+         Places{kPer, kFar, kNear}, Places{1, kSharedStride, 0});
 }
 
 template <int kPitch>
@@ -166,6 +177,34 @@ const std::vector<Microbenchmark>& microbenchmarks() {
       {"shared float4, all quarters alike", run_places<float4, 8, 0, 1>},
       {"shared float4, stride 2", run_places<float4, 1, 2, 0>},
       {"shared float4, quarters interleaved", run_places<float4, 4, 1, 8>},
+      {"shared float4, lanes 2 apart at one address", run_places<float4, 4, 2, 1, 2>},
+      {"shared float4, fours at one address", run_places<float4, 4, 1, 0>},
+      {"shared float4, eights at one address", run_places<float4, 8, 1, 0>},
+      {"shared float4, halves at one address", run_places<float4, 16, 1, 0>},
+      {"shared float4, all fours alike", run_places<float4, 4, 0, 1>},
+      {"shared float4, all pairs alike", run_places<float4, 2, 0, 1>},
+      {"shared float4, both halves alike", run_places<float4, 16, 0, 1>},
+      {"shared float4, pairs alike in fours", run_places<float4, 4, 1, 1, 2>},
+      {"shared float4, windows that overlap", run_places<float4, 8, 4, 1>},
+      {"shared float4, fours 5 apart", run_places<float4, 4, 5, 1>},
+      // How turns of asynchronous copies are made up.
+      {"cp.async of 4 bytes, off by one float", run_copy_async<float, 1, 1, 1>},
+      {"cp.async of 4 bytes, stride 2", run_copy_async<float, 1, 2, 0>},
+      {"cp.async of 4 bytes, stride 32", run_copy_async<float, 1, 32, 0>},
+      {"cp.async of 4 bytes, two rows", run_copy_async<float, 16, 64, 1>},
+      {"cp.async of 4 bytes, four rows", run_copy_async<float, 8, 64, 1>},
+      {"cp.async of 4 bytes, eight rows", run_copy_async<float, 4, 64, 1>},
+      {"cp.async of 4 bytes, one address", run_copy_async<float, 32, 0, 0>},
+      {"cp.async of 4 bytes, to stride 2", run_copy_async<float, 32, 0, 1, 2>},
+      {"cp.async of 4 bytes, four rows to stride 4", run_copy_async<float, 8, 64, 1, 4>},
+      {"cp.async of 8 bytes", run_copy_async<float2>},
+      {"cp.async of 8 bytes, four rows", run_copy_async<float2, 8, 32, 1>},
+      {"cp.async of 16 bytes, two rows", run_copy_async<float4, 16, 32, 1>},
+      {"cp.async of 16 bytes, eight rows", run_copy_async<float4, 4, 16, 1>},
+      {"cp.async of 16 bytes, sixteen rows", run_copy_async<float4, 2, 16, 1>},
+      {"cp.async of 16 bytes, stride 8", run_copy_async<float4, 1, 8, 0>},
+      {"cp.async of 16 bytes, one address", run_copy_async<float4, 32, 0, 0>},
+      {"cp.async of 16 bytes, to stride 2", run_copy_async<float4, 32, 0, 1, 2>},
   };
   return all;
 }

@@ -56,6 +56,8 @@ Json json_of(const microscope::Kernel& kernel) {
           {"shared_bytes", kernel.shared_bytes},
           {"blocks", {{"run", kernel.blocks_run}, {"counted", kernel.blocks_counted}}},
           {"barriers", kernel.barriers},
+          {"grid_barriers", kernel.grid_barriers},
+          {"factor_bytes", kernel.factor_bytes},
           {"totals", totals},
           {"sites", sites}};
 }

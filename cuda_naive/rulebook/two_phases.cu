@@ -92,10 +92,11 @@ __global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; i < std::int64_t{book.KV} * book.sites; i += grid_threads) {
-    if (candidates[i] == filler_of(book)) continue;
+    const std::int64_t candidate = candidates[i];
+    if (candidate == filler_of(book)) continue;
     const int k = static_cast<int>(i / book.sites);
     const auto given = static_cast<std::int32_t>(i % book.sites);
-    const std::int32_t found = grid[candidates[i]];
+    const std::int32_t found = grid[candidate];
     // CUDA's 64-bit addition is for unsigned numbers.
     const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
     std::int32_t* pair = pairs + place * kPairColumns;

@@ -2,6 +2,7 @@
 /// @brief What a warp's request costs the memory: sectors, and turns of the banks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -21,6 +22,10 @@ struct Request {
   std::array<std::uintptr_t, 32> address{};
   unsigned width = 0;  ///< bytes a lane
 };
+
+/// Bytes of a struct that one instruction moves: it moves a power of two of them, up to 16, and to
+/// or from a multiple of that, of which nothing but the struct's size tells here.
+constexpr unsigned widest_piece(unsigned bytes) { return std::min(bytes & (~bytes + 1), 16u); }
 
 /// Of global memory: sectors. Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX.
 Counts count_global(const Request& request, Operation operation);

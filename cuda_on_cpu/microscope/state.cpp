@@ -254,6 +254,7 @@ void State::grid_barrier_passed() {
   const BlockInfo before = blocks_[block.number];
   block.number = static_cast<std::uint32_t>(blocks_.size());
   blocks_.push_back({before.phase + 1, before.index});
+  kernels_[block.kernel].grid_barriers += block.counted;
 }
 
 // --- Instructions that functions of cuda_on_cpu stand for
@@ -322,6 +323,12 @@ void State::read_by_unit(const void* from, std::size_t bytes, const std::source_
   check_order(block, thread, access);
 }
 
+void State::factors_given(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const Block& block = *block_of_this_thread;
+  if (block.counted && !overflowed_) kernels_[block.kernel].factor_bytes += bytes;
+}
+
 void State::copy_landed(const void* to, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (block_of_this_thread == nullptr) return;
@@ -355,28 +362,35 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
   const Event& first = access.first();
   Request request;
   request.lanes = access.lanes;
-  request.width = first.width;
   for_each_lane(access.lanes,
                 [&](unsigned lane) { request.address[lane] = (*access.event)[lane]->address; });
-  const auto space = first.space;
-  const auto operation = first.operation;
+  request.width = first.operation == Operation::async ? first.width : widest_piece(first.width);
+  for (unsigned at = 0; at < first.width; at += request.width) {
+    count(block, warp, first, request);
+    for_each_lane(access.lanes, [&](unsigned lane) { request.address[lane] += request.width; });
+  }
+}
+
+void State::count(const Block& block, unsigned warp, const Event& event, const Request& request) {
+  const auto space = event.space;
+  const auto operation = event.operation;
   const Counts counts = space == Space::global   ? count_global(request, operation)
                         : space == Space::shared ? count_shared(request, operation)
                                                  : count_plain(request);
-  const std::size_t array = array_of(block, space, first.address);
-  const LineKey key{block.kernel, first.place, space, operation, first.width, array};
+  const std::size_t array = array_of(block, space, event.address);
+  const LineKey key{block.kernel, event.place, space, operation, request.width, array};
   Seen& seen = counts_[key];
   seen.counts += counts;
   const bool is_sample = seen.samples.size() < kSamples;
   if (!is_sample && !options_.trace) return;
   const std::uintptr_t begin = array == kNoArray ? 0 : arrays_[array].begin;
-  Sample sample{block.index, warp, access.lanes, {}, begin % 128};
-  for_each_lane(access.lanes,
+  Sample sample{block.index, warp, request.lanes, {}, begin % 128};
+  for_each_lane(request.lanes,
                 [&](unsigned lane) { sample.byte[lane] = request.address[lane] - begin; });
   if (is_sample) seen.samples.push_back(sample);
   if (!options_.trace) return;
   Trace& trace = traces_[block.trace];
-  trace.block.requests.push_back({trace.block.intervals - 1, warp, 0, access.lanes, sample.byte});
+  trace.block.requests.push_back({trace.block.intervals - 1, warp, 0, request.lanes, sample.byte});
   trace.lines.push_back(key);
 }
 

@@ -104,6 +104,7 @@ class State final : public inspect::Watcher {
                    const std::source_location& where) override;
   void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
                     bool goes_on) override;
+  void factors_given(std::size_t bytes) override;
   void unit_read_ended(const void* from, std::size_t bytes) override;
   void copy_landed(const void* to, std::size_t bytes) override;
   void allocated(const void* memory, std::size_t bytes) override;
@@ -165,6 +166,7 @@ class State final : public inspect::Watcher {
   void settle(Block& block);
   void flush(Block& block);
   void count(const Block& block, unsigned warp, const WarpAccess& access);
+  void count(const Block& block, unsigned warp, const Event& event, const Request& request);
   void trace_begins(Block& block);
   void trace_landing(Block& block, std::uintptr_t begin, std::size_t bytes);
   std::uint64_t touched_bytes(const Array& array);

@@ -53,6 +53,7 @@ void Watcher::touched(Operation, const void*, std::size_t, const std::source_loc
 void Watcher::copy_issued(const void*, std::size_t, const void*, std::size_t,
                           const std::source_location&) {}
 void Watcher::read_by_unit(const void*, std::size_t, const std::source_location&, bool) {}
+void Watcher::factors_given(std::size_t) {}
 void Watcher::unit_read_ended(const void*, std::size_t) {}
 void Watcher::copy_landed(const void*, std::size_t) {}
 void Watcher::allocated(const void*, std::size_t) {}

@@ -188,6 +188,9 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   if (number == first_product_ + products_.size()) {  // the first thread that comes here
     Product product{call, known, {}, {}};
     if (std::string defect = read(call, &product.operands, true); !defect.empty()) return defect;
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      watcher.factors_given(product.operands.size() * sizeof(std::uint32_t));
+    });
     if (known == accumulators_.size()) {
       const auto free = std::find_if(accumulators_.begin(), accumulators_.end(),
                                      [](const Accumulators& a) { return !a.in_use; });

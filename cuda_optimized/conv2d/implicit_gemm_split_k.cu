@@ -137,7 +137,7 @@ struct StoreParts {
                                  place.group * product.filters + place.m;
     tile.for_each_four(sums, [&](int m, int n, float4 four) {
       if (place.m + m >= product.filters || place.n + n >= product.pixels()) return;
-      *reinterpret_cast<float4*>(parts + (channel + m) * pitch(product) + place.n + n) = four;
+      reinterpret_cast<float4*>(parts)[((channel + m) * pitch(product) + place.n + n) / 4] = four;
     });
   }
 };

@@ -23,7 +23,7 @@ __device__ void for_each_in_order(const T& tile, const float (&sums)[T::kThreadM
   for (int i = 0; i < T::kThreadM; ++i) {
 #pragma unroll
     for (int j = 0; j < T::kThreadN; j += 4) {
-      *reinterpret_cast<float4*>(rows + lane_m * T::kWarpN + lane_n + T::column(j)) =
+      reinterpret_cast<float4*>(rows)[(lane_m * T::kWarpN + lane_n + T::column(j)) / 4] =
           float4{sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
     }
     __syncwarp();  // separates these stores from the loads below
@@ -79,7 +79,7 @@ struct StoreImages {
           const int channel = place.group * product.filters + m;
           const float start = bias ? bias[channel] : 0.0f;
           const auto result = [&](int e) { return activated(activation, start + sums[i][j + e]); };
-          *reinterpret_cast<float4*>(to + std::int64_t{channel} * image_pixels) =
+          reinterpret_cast<float4*>(to)[std::int64_t{channel} * (image_pixels / 4)] =
               float4{result(0), result(1), result(2), result(3)};
         }
       }

@@ -43,7 +43,7 @@ struct StoreParts {
         layout.at(place.split, channel, product.out_first.h, product.out_first.w) + place.n;
     tile.for_each_four(sums, [&](int m, int n, float4 four) {
       if (place.m + m >= product.filters || place.n + n >= product.pixels()) return;
-      *reinterpret_cast<float4*>(parts + (to + m * layout.row + n)) = four;
+      reinterpret_cast<float4*>(parts)[(to + m * layout.row + n) / 4] = four;
     });
   }
 };

@@ -39,9 +39,8 @@ struct StoreClass {
         const int pixel = place.n + n;
         if (place.m + m >= product.filters || pixel >= product.pixels()) return;
         const int image = product.by_image.quotient(pixel);
-        *reinterpret_cast<float4*>(
-            dx + (std::int64_t{image} * product.out_channels() + first + m) * plane +
-            product.by_image.remainder(pixel, image)) = four;
+        float* const to = dx + (std::int64_t{image} * product.out_channels() + first + m) * plane;
+        reinterpret_cast<float4*>(to)[product.by_image.remainder(pixel, image) / 4] = four;
       });
       return;
     }

@@ -127,12 +127,14 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
     const int filters = min(kTileM, product.group_k - m0);
 
     for (int i = thread; i < kTileN; i += Threads::kThreads) {
-      shared.columns[i] = column_at(product, n0 + i);
+      const Column column = column_at(product, n0 + i);
+      shared.columns[i] = column;
     }
     const auto decode = [&](int step) {
       if (thread < kStep) {
-        shared.pixels[step % 2][thread] =
+        const Pixel pixel =
             pixel_at(product, tile, first_filter, tile.pixel_begin + step * kStep + thread);
+        shared.pixels[step % 2][thread] = pixel;
       }
     };
     // Eight lanes copy neighbouring pixels, and the four groups of lanes neighbouring rows: stores

@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
 
     // A pixel for each thread, which is kAhead steps; two such groups are known at a time.
     const auto decode = [&](int group) {
-      pixels[group % 2 * kMmaThreads + thread] =
-          pixel_at(product, x, begin + group * kMmaThreads + thread, end);
+      const MmaPixel pixel = pixel_at(product, x, begin + group * kMmaThreads + thread, end);
+      pixels[group % 2 * kMmaThreads + thread] = pixel;
     };
     // A quarter of the copies of a step, to the tiles at `to`; all four, and the pointers move on.
     MmaPixel at{};

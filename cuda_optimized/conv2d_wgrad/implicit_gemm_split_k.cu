@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
   const int filters = min(kTileM, product.group_k - m0);
 
   for (int i = thread; i < kTileN; i += Threads::kThreads) {
-    shared.columns[i] = column_at(product, n0 + i);
+    const Column column = column_at(product, n0 + i);
+    shared.columns[i] = column;
   }
   __syncthreads();  // between the columns' writes and their reads
 

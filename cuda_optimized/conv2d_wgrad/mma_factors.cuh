@@ -105,12 +105,12 @@ __device__ inline void store_sums(const float (&sums)[S.warp_m / 16][S.warp_n / 
       const int v = i % 2 * 2 + next_column, slot = column_slot(2 * place + next_column);
 #pragma unroll
       for (int j = 0; j < kB / 4 * 4; j += 4) {
-        *reinterpret_cast<float4*>(to + place_of<kB>(j, slot)) = {row[j][v], row[j + 1][v],
-                                                                  row[j + 2][v], row[j + 3][v]};
+        reinterpret_cast<float4*>(to)[place_of<kB>(j, slot) / 4] = {row[j][v], row[j + 1][v],
+                                                                    row[j + 2][v], row[j + 3][v]};
       }
       if constexpr (kB % 4 != 0) {
         constexpr int j = kB - 2;
-        *reinterpret_cast<float2*>(to + place_of<kB>(j, slot)) = {row[j][v], row[j + 1][v]};
+        reinterpret_cast<float2*>(to)[place_of<kB>(j, slot) / 2] = {row[j][v], row[j + 1][v]};
       }
     }
   }

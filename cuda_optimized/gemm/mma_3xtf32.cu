@@ -171,12 +171,12 @@ __global__ void __launch_bounds__(S::kThreads, 1)
   sums.total.for_each_pair([&](int row, int column, float first, float second) {
     const std::int64_t m = m0 + warp_m + row, n = n0 + warp_n + column;
     if (m >= gemm.M || n >= gemm.N) return;
-    float* const to = c + m * gemm.N + n;
+    float* const to = c + m * gemm.N;
     if (in_pairs) {
-      *reinterpret_cast<float2*>(to) = {first, second};
+      reinterpret_cast<float2*>(to)[n / 2] = {first, second};
     } else {
-      to[0] = first;
-      if (n + 1 < gemm.N) to[1] = second;
+      to[n] = first;
+      if (n + 1 < gemm.N) to[n + 1] = second;
     }
   });
 }

@@ -107,7 +107,8 @@ __global__ void scatter_add_rows(Tap tap, std::int64_t pieces, const Piece* prod
   for (; i < count; i += grid_rows) {
     const std::int64_t out = tap.pairs[(begin + i) * kPairColumns + 2];
     for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
-      y[out * pieces + c] = plus(y[out * pieces + c], products[i * pieces + c]);
+      const Piece before = y[out * pieces + c], more = products[i * pieces + c];
+      y[out * pieces + c] = plus(before, more);
     }
   }
 }

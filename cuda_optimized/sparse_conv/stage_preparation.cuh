@@ -113,12 +113,12 @@ Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number
   return pass;
 }
 
-/// Stores a piece.
+/// Stores piece i of those at `to`.
 template <class T, int kCount>
-__device__ void store_piece(T* to, const T (&numbers)[kCount]) {
+__device__ void store_piece(T* to, std::int64_t i, const T (&numbers)[kCount]) {
   uint4 whole;
   std::memcpy(&whole, numbers, sizeof whole);
-  *reinterpret_cast<uint4*>(to) = whole;
+  reinterpret_cast<uint4*>(to)[i] = whole;
 }
 
 /// Copies the rows as factors, if they need it.
@@ -143,7 +143,7 @@ __device__ void copy_rows(const Preparation<typename Shape::Number>& p, std::int
       }
       numbers[j] = as_factor(numbers[j]);
     }
-    store_piece(p.copy + i * Shape::kCount, numbers);
+    store_piece(p.copy, i, numbers);
   }
 }
 

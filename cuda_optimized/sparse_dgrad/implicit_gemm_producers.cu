@@ -73,8 +73,8 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
         numbers[j] = as_factor(p.weights[(tap * p.channels + c) * p.summed + s]);
       }
     }
-    store_piece(p.blocks + block * (Shape::N * Shape::kDepth) + n * Shape::kDepth +
-                    (piece ^ permutation<Shape::kPieces>(n)) * Shape::kCount,
+    store_piece(p.blocks,
+                block * kOfBlock + n * Shape::kPieces + (piece ^ permutation<Shape::kPieces>(n)),
                 numbers);
   }
   copy_rows<Shape>(p, first, threads);

@@ -103,6 +103,8 @@ class Watcher {
   /// @param goes_on until unit_read_ended()
   virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
                             bool goes_on);
+  /// A tensor core was given factors in shared memory, so many bytes: told beside read_by_unit().
+  virtual void factors_given(std::size_t bytes);
   /// Somebody has waited for what reads here.
   virtual void unit_read_ended(const void* from, std::size_t bytes);
   /// Somebody has waited for an asynchronous copy to here.

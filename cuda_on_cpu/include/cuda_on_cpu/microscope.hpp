@@ -78,6 +78,8 @@ struct Kernel {
   std::uint64_t blocks_run;
   std::uint64_t blocks_counted;  ///< those that the counts are of
   std::uint64_t barriers;        ///< that a block's threads have passed, times the block's warps
+  std::uint64_t grid_barriers;   ///< that its blocks have passed, each of them counted
+  std::uint64_t factor_bytes;    ///< that tensor cores read of shared memory by themselves (wgmma)
   std::vector<Line> lines;       ///< by file, line, space, operation, array
 
   /// What counts are multiplied by to stand for all blocks.
