@@ -4,15 +4,16 @@ the text that a browser shows beside it.
 
     link_terms.py HTML      the folder that Doxygen wrote; its pages are changed
 
-The terms are the first cells of the glossary's tables under LINKED. Other words of the glossary, such as `tail`, are as
-often used in their everyday sense.
+The terms are the first cells of the glossary's tables under LINKED, but for those that are as often used in their everyday
+sense.
 """
 import html
 import pathlib
 import re
 import sys
 
-LINKED = ("glossary_gpu", "glossary_fast")  # anchors of sections of docs/glossary.md
+LINKED = ("glossary_house", "glossary_gpu", "glossary_fast")  # anchors of sections of docs/glossary.md
+EVERYDAY = {"reference", "skipped", "where", "window", "tail", "unit", "frequency", "pixel", "U, V, M", "F(m, r)"}
 NOT_WITHIN = {"a", "code", "pre", "script", "style", "svg", "summary", "h1", "h2", "h3", "h4", "h5", "h6", "map"}
 NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "dotgraph", "MathJax", "formulaDsp")
 TAG = re.compile(r"(<!--.*?-->|<[^>]*>)", re.S)
@@ -40,23 +41,23 @@ def anchor(term):
 
 def pieces(page):
     """(text, whether it is prose) of a page, one after the other; tags are text that is no prose."""
-    inside, contents = [], 0  # the tags that are open since the contents began, and whether prose may stand within
+    inside, contents = [], False  # of each tag that is open since the contents began: whether prose may stand within
     for piece in TAG.split(page):
-        tag = re.match(r"<(/?)(\w+)", piece)
-        if not tag:
-            yield piece, contents > 0 and all(inside)
+        if not piece.startswith("<"):
+            yield piece, contents and all(inside)
             continue
-        closing, name = tag.group(1), tag.group(2).lower()
+        closing, name = re.match(r"<(/?)(\w*)", piece).groups()
+        name = name.lower() or "br"  # of a comment, or a declaration: it opens nothing
         if contents and closing and name not in VOID:
             if inside:
                 inside.pop()
-            contents = 1 if inside else 0
+            contents = bool(inside)
         elif name not in VOID and not piece.endswith("/>") and not closing:
             if contents:
                 classes = (re.search(r'class="([^"]*)"', piece) or [None, ""])[1]
                 inside.append(name not in NOT_WITHIN and not any(of in classes for of in NOT_OF_CLASS))
             elif 'class="contents"' in piece or 'class="textblock"' in piece:
-                contents, inside = 1, [True]
+                contents, inside = True, [True]
         yield piece, False
 
 
@@ -83,7 +84,7 @@ def main():
     glossary = path.read_text()
     meanings, places = {}, []
     for section, term, meaning, place in rows(glossary):
-        if section in LINKED:
+        if section in LINKED and term not in EVERYDAY:
             places.append((place, anchor(term)))
             meanings[term] = meaning
     for place, name in reversed(places):
