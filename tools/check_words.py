@@ -36,11 +36,13 @@ def prose(page):
 
 
 def words(text):
-    """Words, but for names of files, rungs and variables, and numbers with units."""
+    """Words, but for names of files, rungs, variables and problems, and numbers with units."""
     for word in re.findall(r"[^\s()\[\]{}\"\u201c\u201d,;:!?=+*/<>|]+", text):
         word = word.strip(".'-\u00b7")
-        if re.fullmatch(r"[A-Za-z]+(?:['-][A-Za-z]+)*|[A-Za-z]+\d+[A-Za-z]?", word):
-            yield from re.split(r"-", word)
+        if re.fullmatch(r"[A-Z]+\d+", word) and not re.fullmatch(r"B\d+", word):  # TF32; but not B4, a problem
+            yield word
+        elif re.fullmatch(r"[A-Za-z]+(?:['-][A-Za-z]+)*", word) and not re.search(r"[a-z][A-Z]", word):  # nor kTileM
+            yield from word.split("-")
 
 
 def stems(word):

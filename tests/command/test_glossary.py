@@ -44,8 +44,8 @@ class Glossary(unittest.TestCase):
         self.assertEqual((section, term, meaning, glossary[place:place + 3]), ("glossary_gpu", "bank", "a part", "<tr"))
 
     def test_words_and_what_they_are_forms_of(self):
-        self.assertEqual(list(check_words.words("Don't stop: x3 of `a_b.cu`, half-done (2.5 MB).")),
-                         ["Don't", "stop", "x3", "of", "half", "done", "MB"])
+        self.assertEqual(list(check_words.words("Don't stop: TF32 of `a_b.cu` and kTileM, half-done in B4 (2.5 MB).")),
+                         ["Don't", "stop", "TF32", "of", "and", "half", "done", "in", "MB"])
         for form, word in (("planned", "plan"), ("copies", "copy"), ("storing", "store"), ("tiles", "tile"), ("reader's", "reader")):
             self.assertIn(word, list(check_words.stems(form)))
 
