@@ -1,4 +1,7 @@
-# Copies llvm-cov's pages, if there are any, FROM their folder TO that of the documentation.
-if(EXISTS "${FROM}")
-  file(COPY "${FROM}/" DESTINATION "${TO}")
-endif()
+# Copies pages that another command has made, if there are any, FROM their folder TO that of the documentation.
+file(GLOB pages "${FROM}/*")
+foreach(page IN LISTS pages)
+  if(IS_DIRECTORY "${page}" OR page MATCHES "[.](html|css|js|svg|png)$")
+    file(COPY "${page}" DESTINATION "${TO}")
+  endif()
+endforeach()

@@ -11,8 +11,8 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
   `<!-- profiled: RUNG -->` what a profiler counted, `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
-  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->` and `<!-- map -->`
-  what reading_paths.py makes, `<!-- players -->` links to what make_players.py has made; a page on a path says where
+  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->`, `<!-- map -->` and
+  `<!-- lessons -->` what reading_paths.py makes, `<!-- players -->` links to what make_players.py has made; a page on a path says where
   it stands there;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
@@ -326,6 +326,7 @@ class Pages:
             "benchmarks": self.benchmark_page,
             "reading paths": self.paths.overview,
             "map": self.paths.map,
+            "lessons": self.paths.lessons,
             "players": self.players,
             "sass machine": self.sass.machine,
             "sass table": self.sass.table,

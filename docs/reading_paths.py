@@ -61,6 +61,19 @@ class ReadingPaths:
             lines += folded(f"Its {len(path['stops'])} pages", table)
         return lines
 
+    def lessons(self):
+        """The table of notebooks; each leads to what it printed and plotted, if `./ladder notebooks` has run."""
+        executed = self.pages.root / "out" / "notebooks"
+
+        def link(match):
+            title, name = match.groups()
+            if (executed / f"{name}.html").exists():
+                return f'<a href="notebooks/{name}.html">{title}</a>'
+            return f"{title} (`notebooks/{name}.ipynb`)"
+
+        text = (self.pages.root / "notebooks" / "README.md").read_text().split("\n", 1)[1]
+        return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", link, text).splitlines()
+
     def marks(self, rung):
         """The paths that a rung is on, as small letters."""
         letters = [f'<span class="path {key}">{path["title"][0]}</span>' for key, path in self.paths.items() if rung in path["stops"]]

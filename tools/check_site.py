@@ -43,7 +43,7 @@ class Page(html.parser.HTMLParser):
 
 
 def findings_of(site):
-    """(page, what) of all, and numbers of pages, of links within the site, and of links to others."""
+    """(page, what) of all, the pages and their sizes, numbers of links within the site and to others, and bytes of all."""
     pages = {path.relative_to(site).as_posix(): Page(path.read_text(errors="replace")) for path in sorted(site.rglob("*.html"))}
     files = {path.relative_to(site).as_posix(): path.stat().st_size for path in site.rglob("*") if path.is_file()}
     findings, inside, outside = [], 0, 0
@@ -65,22 +65,26 @@ def findings_of(site):
                 findings.append((name, f"a link to {link}, which is not there"))
             elif anchor and target in pages and anchor not in pages[target].anchors | DOXYGENS_OWN:
                 findings.append((name, f"a link to {link}: {target} has no such anchor"))
-    if sum(files.values()) > MOST_BYTES_OF_SITE:
-        findings.append(("the site", f"{sum(files.values())} bytes, more than {MOST_BYTES_OF_SITE}"))
-    return findings, len(pages), inside, outside
+    site_bytes = sum(files.values())
+    if site_bytes > MOST_BYTES_OF_SITE:
+        findings.append(("the site", f"{site_bytes} bytes, more than {MOST_BYTES_OF_SITE}"))
+    return findings, {name: files[name] for name in pages}, inside, outside, site_bytes
 
 
 def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
         print("usage: check_site.py HTML, a folder", file=sys.stderr)
         return 2
-    findings, pages, inside, outside = findings_of(pathlib.Path(sys.argv[1]))
+    findings, pages, inside, outside, site_bytes = findings_of(pathlib.Path(sys.argv[1]))
     for (page, what), times in collections.Counter(findings).items():
         print(f"{page}: {what}" + (f" ({times} times)" if times > 1 else ""))
-    print(f"{pages} pages, {inside} links within, {outside} to other sites (not followed)")
     if not pages:
         print("no page at all", file=sys.stderr)
-    return 1 if findings or not pages else 0
+        return 1
+    largest = max(pages, key=pages.get)
+    print(f"{len(pages)} pages, {inside} links within, {outside} to other sites (not followed)")
+    print(f"{site_bytes / 1e6:.1f} MB; the largest page is {largest}, {pages[largest] / 1e6:.2f} MB")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

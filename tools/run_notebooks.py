@@ -6,15 +6,18 @@ out/notebooks/ as a notebook and as HTML; the notebooks themselves stay as they 
 failed.
 """
 
+import html
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
 import nbclient
 import nbconvert
 import nbformat
+import pygments.formatters
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS_A_CELL = 600
@@ -33,6 +36,35 @@ def use_this_python(folder):
     )
 
 
+STYLE = """
+:root { color-scheme: light dark; --soft: #8882; --line: #8885; }
+body { font: 16px/1.6 system-ui, sans-serif; max-width: 56rem; margin: 1.5rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+h1, h2, h3 { line-height: 1.25; }
+pre { font: 13px/1.5 ui-monospace, monospace; overflow-x: auto; margin: 0; padding: .7rem .9rem; }
+code { font-size: .92em; }
+.jp-InputArea, .input_area, .highlight { background: var(--soft); border-radius: 6px; margin: .6rem 0; }
+.input_area .highlight, .highlight .highlight { margin: 0; background: none; }
+.jp-InputPrompt, .jp-OutputPrompt, .prompt, .anchor-link { display: none; }
+.jp-OutputArea-output, .output { overflow-x: auto; }
+img, svg { max-width: 100%; height: auto; }
+img { background: #fff; }
+table { border-collapse: collapse; display: block; overflow-x: auto; } td, th { border: 1px solid var(--line); padding: .2em .6em; }
+"""
+
+
+def page_of(notebook, name):
+    """A page that needs nothing else, in the light or in the dark."""
+    body, _ = nbconvert.HTMLExporter(template_name="basic").from_notebook_node(notebook)
+    body = re.sub(r"<img(?![^>]*\balt=)", '<img alt="what the cell above has drawn"', body)
+    colours = [pygments.formatters.HtmlFormatter(style=style).get_style_defs(".highlight") for style in ("default", "monokai")]
+    # The colours of words alone: the ground is the page's.
+    light, dark = (re.sub(r"background(-color)?: [^;}]*;?", "", text) for text in colours)
+    title = html.escape(name.partition("_")[2].replace("_", " ").capitalize())
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{STYLE}{light}\n'
+            f'@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n</style></head><body>\n{body}\n</body></html>\n')
+
+
 def execute(path, out):
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
@@ -49,8 +81,7 @@ def execute(path, out):
         return False
     finally:
         nbformat.write(notebook, out / path.name)
-        page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
-        (out / path.name).with_suffix(".html").write_text(page)
+        (out / path.name).with_suffix(".html").write_text(page_of(notebook, path.stem))
 
 
 def main(names):

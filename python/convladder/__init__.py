@@ -6,8 +6,9 @@
     print(convladder.compare(convladder.conv2d, x, w))   # all rungs that take this, beside one another
 
 Where rungs run: "cpu" are the readable C++ versions, "emulated" the CUDA rungs on the CPU, thread by thread, and "gpu" the
-same on a GPU, in a build that has one. "auto" is gpu where it is there, else cpu. `rung=None` takes the rung that was
-fastest in the project's committed measurements and takes the problem; on the CPU, the highest one.
+same on a GPU, in a build that has one. "auto" is gpu where it is there, else cpu. `rung=None` takes, of those that take the
+problem, on the CPU the highest rung that does not save multiplications, elsewhere the one that was fastest in the project's
+committed measurements.
 
 Bad input raises BadInput, whose `parameter` is the name of what is wrong.
 """

@@ -6,7 +6,8 @@ import typing
 import numpy
 
 from . import _core
-from ._run import Call, candidates, full_name, run, _table
+from ._run import PLACES, Call, full_name, run, _table
+from ._tensors import to_host
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,15 +57,20 @@ def _error(outputs, first):
 def compare(function, *arguments, rungs=None, where=None, **options):
     """Runs all rungs on the same arguments: compare(convladder.conv2d, x, w, pad=1).
 
-    rungs: names, if not all. where: a place, or several; all that are there without it.
-    Each result is compared with that of the first rung in the table, which is the definition.
+    rungs: a name or several, if not all. where: a place, or several; all that are there without it.
+    Each result is compared with that of the first rung in the table, which is the definition. Tensors on a GPU are copied:
+    this is for comparing.
     """
+    if not hasattr(function, "prepare"):
+        raise _core.BadInput(f"function = {function!r}: it must be one of this module, such as convladder.conv2d")
     call: Call = function.prepare(*arguments, **options)
-    wanted = None if rungs is None else {full_name(call.ladder, name) for name in rungs}
-    places = [where] if isinstance(where, str) else list(where or ("cpu", "emulated", "gpu"))
+    call = dataclasses.replace(call, arrays={name: to_host(array) for name, array in call.arrays.items()})
+    places = [where] if isinstance(where, str) else list(where or PLACES)
     for place in places:
-        if place not in ("cpu", "emulated", "gpu"):
-            raise _core.BadInput(f"where = {place!r}: it must be one of cpu, emulated, gpu")
+        if place not in PLACES:
+            raise _core.BadInput(f"where = {place!r}: it must be one of {', '.join(PLACES)}")
+    rungs = [rungs] if isinstance(rungs, str) else rungs
+    wanted = None if rungs is None else {full_name(call.ladder, name) for name in rungs}
     table, first = Table(), None
     for row in _table():
         if row["ladder"] != call.ladder or (wanted is not None and row["name"] not in wanted):
@@ -79,6 +85,5 @@ def compare(function, *arguments, rungs=None, where=None, **options):
             time = next(iter(outputs.values())).milliseconds
             table.append(Row(row["name"], place, "ran", _error(outputs, first), time))
     if not table:
-        raise _core.BadInput(f"rungs = {rungs}: {call.ladder} has none of that name in {', '.join(places)}; "
-                             f"there are {', '.join(candidates(call.ladder, 'cpu')[:3])} and others")
+        raise _core.BadInput(f"rungs = {rungs}: none of them runs in {', '.join(places)} here")
     return table

@@ -1,5 +1,7 @@
 """Convolutions of images, their columns, and products of matrices."""
 
+import numpy
+
 from . import _core
 from ._run import Call, contiguous, each, float_type, operation, padding
 
@@ -7,15 +9,16 @@ from ._run import Call, contiguous, each, float_type, operation, padding
 def _conv2d(x_shape, w_shape, pad, stride, dilation, groups, dtype, precision, bias=False, activation=None):
     """The problem of a convolution, from the shapes of x and w."""
     (N, C, H, W), (K, group_C, R, S) = x_shape, w_shape
-    if group_C * groups != C:
-        raise _core.BadInput(f"w = {group_C} channels a filter: with {groups} group(s) and {C} channels, C / groups")
+    groups, = each("groups", groups, 1)
+    if groups > 0 and group_C * groups != C:
+        raise _core.BadInput(f"w = filters of {group_C} channels: they must have C / groups = {C} / {groups}")
     return _core.conv2d_problem(
         N=N, C=C, H=H, W=W, K=K, R=R, S=S, pad=padding(pad, 2), stride=each("stride", stride, 2),
         dilation=each("dilation", dilation, 2), groups=groups, bias=bias, activation=activation or "none",
         dtype=dtype, precision=precision)
 
 
-@operation
+@operation(names={"weights": "w"})
 def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation=None, dtype=None,
            precision="fp32"):
     """2-D convolution (cross-correlation, as in every deep learning library).
@@ -35,7 +38,7 @@ def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation
     return Call("conv2d", problem, arrays, ("y",))
 
 
-@operation
+@operation(names={"weights": "w"})
 def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, dtype=None, precision="fp32"):
     """The gradient of conv2d with respect to x: dy [N][K][P][Q] and w to dx, of `x_shape` (N, C, H, W)."""
     dtype = float_type(dtype, dy, w)
@@ -52,7 +55,7 @@ def conv2d_wgrad(x, dy, kernel, *, pad=0, stride=1, dilation=1, groups=1, dtype=
     """
     dtype = float_type(dtype, x, dy)
     x, dy = contiguous("x", x, (4,)), contiguous("dy", dy, (4,))
-    groups_or_one = max(1, int(groups))  # the core refuses others
+    groups_or_one = max(1, *each("groups", groups, 1))  # the core refuses others
     w_shape = (dy.shape[1], x.shape[1] // groups_or_one, *each("kernel", kernel, 2))
     problem = _conv2d(x.shape, w_shape, pad, stride, dilation, groups, dtype, precision)
     return Call("conv2d_wgrad", problem, {"x": x, "dy": dy}, ("dw", "db"))
@@ -76,7 +79,9 @@ def im2col(x, kernel, *, pad=0, stride=1, dilation=1):
 def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
     """The adjoint of im2col: columns [N][C * taps][windows], summed back into the shape of x."""
     col = contiguous("col", col, (3,))
-    shape = each("x_shape", x_shape, len(x_shape))
+    shape = each("x_shape", x_shape, numpy.size(x_shape))
+    if len(shape) not in (3, 4, 5):
+        raise _core.BadInput(f"x_shape = {x_shape!r}: it must be N, C and one to three extents")
     problem = _columns(shape[0], shape[1], shape[2:], kernel, pad, stride, dilation)
     return Call("col2im", problem, {"col": col}, ("x",))
 

@@ -1,8 +1,12 @@
 """A call: the problem, its arrays, and the rung that computes it."""
+import contextlib
 import dataclasses
+import difflib
 import functools
+import inspect
 import json
 import pathlib
+import re
 import typing
 
 import numpy
@@ -60,25 +64,50 @@ def _fastest():
     return json.loads((pathlib.Path(__file__).parent / "fastest.json").read_text())
 
 
+PLACES = ("cpu", "emulated", "gpu")
+
+
+def _saves_multiplications(name):
+    return "winograd" in name or "fft" in name
+
+
 def candidates(ladder, where):
-    """The ladder's rungs that run there, the best first."""
+    """The ladder's rungs that run there, the best first. Without measurements that is the highest, and those that save
+    multiplications, which round more, come last."""
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"]]
-    measured = [name for name in _fastest().get(ladder, []) if name in there]
-    return measured + [name for name in reversed(there) if name not in measured]
+    measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
+    others = sorted(reversed(there), key=_saves_multiplications)
+    return measured + [name for name in others if name not in measured]
 
 
 def place(ladder, where):
-    """`where`, with "auto" made a place where the ladder has rungs."""
-    if where != "auto":
-        return where
-    return "gpu" if candidates(ladder, "gpu") else "cpu"
+    """`where`, with "auto" made a place where the ladder has rungs. @raises BadInput"""
+    if where == "auto":
+        return "gpu" if candidates(ladder, "gpu") else "cpu"
+    if where not in PLACES:
+        raise _core.BadInput(f"where = {where!r}: it must be auto, {', '.join(PLACES[:-1])} or {PLACES[-1]}")
+    if where == "gpu" and not any("gpu" in row["where"] for row in _table()):
+        raise _core.BadInput(f"where = {where!r}: this computer, or this build of the module, has no GPU")
+    return where
 
 
-def full_name(ladder, name):
-    """The rung that is meant: its last word is enough where it is the only one of that name."""
-    names = [row["name"] for row in _table() if row["ladder"] == ladder]
-    same = [full for full in names if full == name or full.endswith("/" + name)]
-    return same[0] if len(same) == 1 else name  # the core refuses it, and names the nearest
+def full_name(ladder, name, where="auto"):
+    """The rung that is meant: its last word is enough where it is the only one of that name, or the only one there.
+    @raises BadInput"""
+    if not isinstance(name, str):
+        raise _core.BadInput(f"rung = {name!r}: it must be a name, such as those of convladder.rungs()")
+    rows = [row for row in _table() if row["ladder"] == ladder]
+    same = [row for row in rows if row["name"] == name or row["name"].endswith("/" + name)]
+    if len(same) > 1:
+        same = [row for row in same if where in row["where"]] or same
+    names = [row["name"] for row in same]
+    if len(names) > 1:
+        raise _core.BadInput(f"rung = {name!r}: it may be {' or '.join(names)}")
+    if not names:
+        short = {row["name"].rsplit("/", 1)[1]: row["name"] for row in rows}
+        near = difflib.get_close_matches(name.rsplit("/", 1)[-1], short, 1, 0)
+        raise _core.BadInput(f"rung = {name!r}: there is none of that name in {ladder}; the nearest is {short[near[0]]}")
+    return names[0]
 
 
 def choose(call, rung, where):
@@ -88,9 +117,11 @@ def choose(call, rung, where):
     if call.on_gpu:
         where = "gpu"
     if rung is not None:
-        rung = full_name(call.ladder, rung)
+        if where != "auto":
+            place(call.ladder, where)
+        rung = full_name(call.ladder, rung, where)
         if where == "auto":
-            places = next((row["where"] for row in _table() if row["name"] == rung), ["cpu"])
+            places = next(row["where"] for row in _table() if row["name"] == rung)
             where = "gpu" if "gpu" in places else places[0] if places else "cpu"
         return rung, where
     where = place(call.ladder, where)
@@ -133,18 +164,39 @@ def run(call, rung=None, where="auto"):
     return outputs
 
 
-def operation(prepare):
-    """Makes a function of one that only says what is asked for: it takes `rung` and `where`, too, and runs."""
+@contextlib.contextmanager
+def as_called(names):
+    """Errors of what is within speak of the caller's parameters: `names` are theirs, by those of the arrays in the core."""
+    try:
+        yield
+    except _core.BadInput as error:
+        array = re.match(r"\w+", str(error)).group()
+        if array not in names:
+            raise
+        raise _core.BadInput(names[array] + str(error)[len(array):]) from None
+
+
+def operation(prepare=None, *, names={}):
+    """Makes a function of one that only says what is asked for: it takes `rung` and `where`, too, and runs.
+    @param names of parameters that are called otherwise than their arrays in the core: array -> parameter"""
+    if prepare is None:
+        return functools.partial(operation, names=names)
 
     @functools.wraps(prepare)
     def wrapped(*arguments, rung=None, where="auto", **options):
         call = prepare(*arguments, **options)
-        outputs = run(call, rung, where)
+        with as_called(names):
+            outputs = run(call, rung, where)
         values = tuple(outputs[name] for name in call.outputs)
-        if is_torch(arguments[0]) and not call.on_gpu:
-            values = tuple(like_torch(value, element_type(arguments[0])) for value in values)
+        torchs = [each for each in (*arguments, *options.values()) if is_torch(each)]
+        if torchs and not call.on_gpu:
+            values = tuple(like_torch(value, element_type(torchs[0])) for value in values)
         return values[0] if len(values) == 1 else values
 
+    parameters = inspect.signature(prepare)
+    own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+           for name, default in (("rung", None), ("where", "auto"))]
+    wrapped.__signature__ = parameters.replace(parameters=[*parameters.parameters.values(), *own])
     wrapped.prepare = prepare
     return wrapped
 
@@ -166,19 +218,30 @@ def contiguous(name, array, dimensions, dtype=numpy.float32):
 
 
 def float_type(dtype, *arrays):
-    """`dtype`, if it is given; else that of the arrays where all have the same of 16 bits, and float32 otherwise."""
+    """The name of `dtype`, if it is given; else that of the arrays' type where all have the same of 16 bits, and float32
+    otherwise."""
+    if dtype is not None:
+        return dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype).rpartition(".")[2])
     types = {element_type(array) if hasattr(array, "dtype") else "float32" for array in arrays}
-    return dtype or (types.pop() if types in ({"float16"}, {"bfloat16"}) else "float32")
+    return types.pop() if types in ({"float16"}, {"bfloat16"}) else "float32"
 
 
 def each(name, value, count):
     """`count` numbers of one number, or of as many. @raises BadInput"""
-    if numpy.ndim(value) == 0:
-        value = [value] * count
-    numbers = list(value)
-    if len(numbers) != count or any(int(number) != number for number in numbers):
-        raise _core.BadInput(f"{name} = {value}: must be a whole number, or {count} of them")
-    return [int(number) for number in numbers]
+    try:
+        numbers = [value] * count if numpy.ndim(value) == 0 else list(value)
+        if len(numbers) == count and all(int(number) == number for number in numbers):
+            return [int(number) for number in numbers]
+    except (TypeError, ValueError):
+        pass
+    raise _core.BadInput(f"{name} = {value!r}: it must be a whole number" + (f", or {count} of them" if count > 1 else ""))
+
+
+def extents(value):
+    """The extents of a grid of sites, or of an image with its axes. @raises BadInput"""
+    if numpy.ndim(value) != 1:
+        raise _core.BadInput(f"shape = {value!r}: it must be a list, an extent for each axis")
+    return each("shape", value, len(value))
 
 
 def padding(value, axes):

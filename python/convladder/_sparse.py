@@ -2,7 +2,7 @@
 import numpy
 
 from . import _core
-from ._run import Call, contiguous, each, float_type, operation
+from ._run import Call, contiguous, each, extents, float_type, operation
 from ._tensors import to_host
 
 
@@ -61,7 +61,7 @@ def _sites(coords, shape):
 
 @operation
 def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None):
-    shape = each("shape", shape, len(shape))
+    shape = extents(shape)
     coords = _sites(to_host(coords), shape)  # its forms are made on the host, whatever finds it
     axes = len(shape)
     batch = _images(coords) if batch is None else batch
@@ -158,7 +158,7 @@ def sparse_max_pool_dgrad(dy, argmax, book):
 def sparse_to_dense(features, coords, shape, *, batch=None):
     """Rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, zeros elsewhere."""
     features = contiguous("features", features, (2,))
-    shape = each("shape", shape, len(shape))
+    shape = extents(shape)
     coords = _sites(coords, shape)
     batch = _images(coords) if batch is None else batch
     problem = _core.sparse_to_dense_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1])

@@ -62,7 +62,7 @@ void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
   require(tensor.device_id() == 0, spec.name, text("a tensor on GPU ", tensor.device_id()),
           "it must lie on GPU 0 (the variable CUDA_VISIBLE_DEVICES says which that is)");
   const Shape shape = shape_of(tensor);
-  require(shape == spec.shape, spec.name, to_string(shape),
+  require(shape == spec.shape, spec.name, text("shape ", to_string(shape)),
           text("the problem has ", to_string(spec.shape)));
   const DType dtype = dtype_of(spec.name, tensor.dtype());
   require(dtype == spec.dtype, spec.name, name_of(dtype),

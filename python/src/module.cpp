@@ -59,7 +59,7 @@ Arrays checked(const Signature& signature, Arrays given) {
     auto found = given.find(spec.name);
     if (found == given.end()) throw BadInput(text(spec.name, ": it is missing"));
     Array& array = found->second;
-    require(array.shape() == spec.shape, spec.name, to_string(array.shape()),
+    require(array.shape() == spec.shape, spec.name, text("shape ", to_string(array.shape())),
             text("the problem has ", to_string(spec.shape)));
     if (array.dtype() == spec.dtype) continue;
     require(array.dtype() != DType::i32 && spec.dtype != DType::i32, spec.name,

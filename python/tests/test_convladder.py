@@ -5,6 +5,9 @@
 """
 import concurrent.futures
 import dataclasses
+import importlib.util
+import pathlib
+import sys
 import unittest
 
 import convladder
@@ -241,11 +244,26 @@ class Calls(unittest.TestCase):
         self.assertIn("direct_tiled", str(table))
         self.assertIn("<table>", table._repr_html_())
 
+    def test_arrays_can_be_given_by_name(self):
+        numpy.testing.assert_array_equal(convladder.conv2d(w=self.w, x=self.x), convladder.conv2d(self.x, self.w))
+        self.assertEqual(convladder.tile_map(map="grouped", tiles_m=3, tiles_n=4).shape, (12, 6))
+
+    def test_the_cpus_choice_does_not_save_multiplications(self):
+        self.assertNotIn("winograd", convladder.conv2d(self.x, self.w, where="cpu").rung)
+
+    def test_the_last_word_of_a_name_is_enough(self):
+        self.assertEqual(convladder.conv2d(self.x, self.w, rung="direct", where="cpu").rung, "cpu_reference/conv2d/direct")
+        self.assertEqual(len(convladder.compare(convladder.conv2d, self.x, self.w, rungs="direct_tiled")), 1)
+        for name, words in (("direct", "cuda_naive/conv2d/direct"), ("direct_tild", "direct_tiled")):
+            with self.assertRaisesRegex(convladder.BadInput, words):
+                convladder.conv2d(self.x, self.w, rung=name)
+
     def test_bad_input_names_the_parameter(self):
         coords = numpy.array([[0, 1, 1], [0, 1, 1]], numpy.int32)
         cases = {
             "stride": lambda: convladder.conv2d(self.x, self.w, stride=0),
-            "pad": lambda: convladder.conv2d(self.x, self.w, pad=(1, 2, 3)),
+            "pad": lambda: convladder.conv2d(self.x, self.w, pad="same"),
+            "groups": lambda: convladder.conv2d(self.x, self.w, groups=0),
             "w": lambda: convladder.conv2d(self.x, self.w[:, :2]),
             "x": lambda: convladder.conv2d(self.x[0], self.w),
             "bias": lambda: convladder.conv2d(self.x, self.w, numpy.zeros(3, numpy.float32)),
@@ -274,6 +292,24 @@ class Calls(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for y in pool.map(lambda _: convladder.conv2d(self.x, self.w, rung="direct_tiled"), range(8)):
                 numpy.testing.assert_array_equal(y, right)
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+class Layer(unittest.TestCase):
+    """examples/torch_layer.py on the host."""
+
+    def test_its_gradients_are_pytorchs(self):
+        import torch
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
+        import torch_layer
+        x, w = (torch.tensor(whole_numbers(shape, 1)).requires_grad_() for shape in ((2, 3, 9, 8), (4, 3, 3, 3)))
+        right = torch.nn.functional.conv2d(x, w, padding=1)
+        found = torch_layer.Conv2d.apply(x, w, 1)
+        self.assertTrue(torch.equal(found, right))
+        for pair in zip(torch.autograd.grad(found.square().sum(), (x, w)), torch.autograd.grad(right.square().sum(), (x, w))):
+            torch.testing.assert_close(*pair)
+        wanted, learned = torch_layer.learned()
+        torch.testing.assert_close(learned, wanted)
 
 
 class OfTheHost:

@@ -114,6 +114,8 @@ class Ladder(unittest.TestCase):
         self.assertEqual(self.status("climb"), 2)
         self.assertIn("climb", self.errors)
         self.assertEqual(self.status("check", "nothing"), 2)
+        for wrong in (["--show"], ["--serve", "here"], ["--serve", "8000", "now"]):
+            self.assertEqual(self.status("docs", *wrong), 2)
 
 
 if __name__ == "__main__":

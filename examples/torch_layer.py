@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""A convolution of this project as a layer of PyTorch, which learns: it finds the filter that made a picture.
+
+    python3 examples/torch_layer.py          on a GPU where the module and PyTorch have one, else on the CPU
+"""
+import convladder
+import torch
+
+
+# [layer]
+class Conv2d(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, pad):
+        ctx.save_for_backward(x, w)
+        ctx.pad = pad
+        return convladder.conv2d(x, w, pad=pad)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x, w), dy = ctx.saved_tensors, dy.contiguous()
+        dx = convladder.conv2d_dgrad(dy, w, x.shape, pad=ctx.pad)
+        dw, _ = convladder.conv2d_wgrad(x, dy, w.shape[2:], pad=ctx.pad)
+        return dx, dw, None  # nothing for pad
+# [layer]
+
+
+def place():
+    """Where both can compute."""
+    rungs_there = any("gpu" in row["where"] for row in convladder.rungs())
+    return "cuda" if rungs_there and torch.cuda.is_available() else "cpu"
+
+
+def learned(steps=60, device="cpu"):
+    """(the filter that was to be found, the one that gradient descent found), both [1][1][3][3]."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(1, 1, 24, 24, generator=generator).to(device)
+    sobel = torch.tensor([[[[1., 0, -1], [2, 0, -2], [1, 0, -1]]]], device=device)
+    wanted = torch.nn.functional.conv2d(x, sobel, padding=1)
+    w = torch.zeros_like(sobel, requires_grad=True)
+    for _ in range(steps):
+        loss = (Conv2d.apply(x, w, 1) - wanted).square().mean()
+        gradient, = torch.autograd.grad(loss, w)
+        w = (w - 0.3 * gradient).detach().requires_grad_()
+    return sobel, w.detach()
+
+
+if __name__ == "__main__":
+    there = place()
+    right, found = learned(device=there)
+    print(f"Computed on {there}. The filter that was found:\n{found[0, 0].cpu().numpy().round(3)}")
+    print(f"It is {float((found - right).abs().max()):.1g} away from the one that made the picture.")

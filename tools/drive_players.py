@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Uses the pages on which kernels can be watched as a reader does, in a browser without a window: step, back, play, other
+warps and blocks, jumps from the source and the timeline, the keyboard, a link to a moment.
+
+    drive_players.py PLAYERS      the folder of the pages that ./ladder docs wrote
+
+Prints what went wrong as PAGE: WHAT; the status is 1 if something did. Without Chromium it says that it skips.
+"""
+import html
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+DRIVER = pathlib.Path(__file__).resolve().parents[1] / "docs" / "players" / "drive.js"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def driven(browser, page, folder):
+    """What goes wrong on a page."""
+    copy = pathlib.Path(folder) / page.name
+    copy.write_text(page.read_text().replace("</body>", f"<script>\n{DRIVER.read_text()}</script></body>"))
+    done = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
+         "--window-size=1300,900", "--virtual-time-budget=20000", "--dump-dom", f"{copy.as_uri()}#request-3"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    told = re.search(r'<pre id="driven">(.*?)</pre>', done.stdout, re.S)
+    if not told:
+        return ["its script did not come to its end: " + " ".join(done.stderr.split()[-40:])]
+    return json.loads(html.unescape(told.group(1)))
+
+
+def main():
+    if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
+        print("usage: drive_players.py PLAYERS, a folder", file=sys.stderr)
+        return 2
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        print("skipped: the players' script is not tried, for there is no browser (package chromium)")
+        return 0
+    pages, wrong = sorted(pathlib.Path(sys.argv[1]).glob("*.html")), 0
+    for page in pages:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            for what in driven(browser, page, folder):
+                print(f"{page.name}: {what}")
+                wrong += 1
+    print(f"{len(pages)} players were used in {pathlib.Path(browser).name}, {wrong} things went wrong")
+    return 1 if wrong or not pages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
