@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +19,7 @@
 
 #include "command/files.hpp"
 #include "command/fuzz_search.hpp"
+#include "command/interrupt.hpp"
 #include "command/program.hpp"
 #include "command/terminal.hpp"
 #include "core/error.hpp"
@@ -104,7 +106,7 @@ Totals totals_of(Log& log) {
   return totals;
 }
 
-void print(const Totals& totals) {
+void print(const Totals& totals, std::uint64_t seed) {
   for (const auto& [ladder, problems] : totals.problems_of) {
     std::size_t rungs = 0, choices = 0;
     for (const auto& [rung, met] : totals.met) {
@@ -115,6 +117,9 @@ void print(const Totals& totals) {
     std::printf("%s %s problems, %zu rungs, which made %zu choices\n", left(ladder, 22).c_str(),
                 right(text(problems), 7).c_str(), rungs, choices);
   }
+  std::printf("%lld problems, %lld runs, %zu failures, seed %llu\n",
+              static_cast<long long>(totals.problems), static_cast<long long>(totals.runs),
+              totals.failures.size(), static_cast<unsigned long long>(seed));
 }
 
 std::string json_of(const Totals& totals, double seconds, std::uint64_t seed) {
@@ -143,8 +148,19 @@ int convladder_fuzz(const Options& options) {
   Log log;
   FailureCounts failures;
   std::uint64_t processes = 0;
+  std::atomic<pid_t> searcher = 0;
+  const LastWords interrupted([&] {
+    if (searcher != 0) {
+      kill(searcher, SIGKILL);
+      siginfo_t ended;  // WNOWAIT: the thread that waits for it, too, is told
+      waitid(P_PID, static_cast<id_t>(searcher), &ended, WEXITED | WNOWAIT);
+    }
+    print(totals_of(log), seed);
+    std::fflush(stdout);
+  });
   for (bool searching = true; searching && Clock::now() < end; ++processes) {
     shared.running[0] = '\0';
+    shared.given_up = false;
     std::fflush(stdout);
     const pid_t process = fork();
     if (process < 0) throw BadInput("fuzz: no process can be started");
@@ -155,11 +171,14 @@ int convladder_fuzz(const Options& options) {
         return kAllAgree;
       }));
     }
+    searcher = process;
     int status = 0;
     while (waitpid(process, &status, 0) < 0) {
     }
+    searcher = 0;
     searching = !(WIFEXITED(status) && WEXITSTATUS(status) == kAllAgree);
-    if (!searching) break;
+    if (!searching || (shared.given_up && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM))
+      break;
     if (shared.running[0] == '\0')  // it did not begin: bad input, of which it told
       return WIFEXITED(status) ? WEXITSTATUS(status) : kProgramError;
     const Json running = Json::parse(std::string(shared.running));
@@ -187,10 +206,7 @@ int convladder_fuzz(const Options& options) {
   const Totals totals = totals_of(log);
   const double took = std::chrono::duration<double>(Clock::now() - start).count();
   if (file) file->write(json_of(totals, took, seed));
-  print(totals);
-  std::printf("%lld problems, %lld runs, %zu failures, seed %llu\n",
-              static_cast<long long>(totals.problems), static_cast<long long>(totals.runs),
-              totals.failures.size(), static_cast<unsigned long long>(seed));
+  print(totals, seed);
   return totals.failures.empty() ? kAllAgree : kSomeDiffer;
 }
 

@@ -236,11 +236,15 @@ class Search {
     log_.add({{"problem", drawn.ladder}});
     progress_->begin(text(drawn.ladder, ", problem ", problems_));
     for (const Seat& seat : willing) {
+      if (over()) return;
       if (failures_[seat.rung->name] >= kMostFailures) continue;
       leave_behind(drawn, seat);
-      alarm(static_cast<unsigned>(limit_));
+      const auto left = std::chrono::ceil<std::chrono::seconds>(end_ - Clock::now()).count();
+      shared_.given_up = left + kSecondsBeyond < limit_;
+      alarm(static_cast<unsigned>(shared_.given_up ? left + kSecondsBeyond : limit_));
       std::string message = trial->fault_of(seat);
       alarm(0);
+      shared_.given_up = false;
       ++runs_[seat.rung->name];
       log_.add({{"run", {seat.rung->name, choices_.of(seat, trial->problem())}}});
       if (message.empty()) continue;

@@ -12,12 +12,14 @@
 
 namespace convladder::command {
 
-constexpr int kSecondsARun = 60;  ///< A rung that runs longer than that does not end.
+constexpr int kSecondsARun = 60;   ///< A rung that runs longer than that does not end.
+constexpr int kSecondsBeyond = 3;  ///< A run that is under way at the end is given up after these.
 
 /// What the process that compares and the one that waits for it both see.
 struct Shared {
   char
       running[8192];  ///< Which problem runs, as JSON: what a process leaves that did not end well.
+  bool given_up;      ///< SIGALRM ends this run for the sake of the time, and tells nothing of it.
 };
 
 /// How many failures each rung had, by its name.

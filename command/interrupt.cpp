@@ -6,6 +6,7 @@
 #include <csignal>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "command/program.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 struct Registry {
   std::recursive_mutex mutex;
   std::map<std::filesystem::path, Unfinished::Removal> unfinished;
+  std::function<void()> last_words;
 };
 
 Registry& registry() {
@@ -47,6 +49,7 @@ void say(const char* words) {
   }
   // A progress bar may stand in this line.
   say(isatty(STDERR_FILENO) ? "\r\033[Kconvladder: interrupted\n" : "convladder: interrupted\n");
+  if (registry().last_words) registry().last_words();
   _exit(kInterrupted);
 }
 
@@ -85,6 +88,16 @@ Unfinished::~Unfinished() {
 void Unfinished::keep() {
   const auto lock = hold_interrupts();
   registry().unfinished.erase(path_);
+}
+
+LastWords::LastWords(std::function<void()> say) {
+  const auto lock = hold_interrupts();
+  registry().last_words = std::move(say);
+}
+
+LastWords::~LastWords() {
+  const auto lock = hold_interrupts();
+  registry().last_words = nullptr;
 }
 
 std::unique_lock<std::recursive_mutex> hold_interrupts() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <mutex>
 
 namespace convladder::command {
@@ -33,6 +34,16 @@ class Unfinished {
 
  private:
   std::filesystem::path path_;
+};
+
+/// What an interrupted run still has to say: an interrupt calls it, in a thread of its own, before
+/// the process ends. There is one at a time.
+class LastWords {
+ public:
+  explicit LastWords(std::function<void()> say);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
 };
 
 /// While it is held, an interrupt waits: for steps that belong together, such as a few renames.

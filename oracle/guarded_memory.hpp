@@ -20,12 +20,15 @@ namespace convladder {
 /// Of each guard band; keeps the alignment of 256 bytes.
 inline constexpr std::size_t kGuardBytes = 1024;
 
-/// Bytes 0xc0 and 0xff in turn: a NaN as float and as half, negative as an integer, but not -1,
-/// which means something in a table of rows. In pieces of this, as a device takes uploads.
+/// Bytes 0xa0 and 0x7f in turn, in pieces of this, as a device takes uploads. As float, half and
+/// bfloat16 a NaN; as float and bfloat16 one that signals, which is another one after a sum: so a
+/// guard band to which something was added does not look untouched. As an integer it is positive
+/// and large, and no guard against negative numbers, such as a row of -1, lets it pass: who takes
+/// it for an index leaves memory.
 inline const std::vector<unsigned char>& poison_bytes() {
   static const std::vector<unsigned char> bytes = [] {
     std::vector<unsigned char> pattern(std::size_t{1} << 20);
-    for (std::size_t i = 0; i < pattern.size(); ++i) pattern[i] = i % 2 == 0 ? 0xc0 : 0xff;
+    for (std::size_t i = 0; i < pattern.size(); ++i) pattern[i] = i % 2 == 0 ? 0xa0 : 0x7f;
     return pattern;
   }();
   return bytes;

@@ -5,6 +5,7 @@
 #include <cuda_on_cpu/control.hpp>
 
 #include "core/device.hpp"
+#include "tests/ladders/ladder_tests.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -228,6 +229,37 @@ std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
   return list;
 }
 
+ChoiceCounts choices_of(const std::vector<TestProblem>& problems, const std::string& ladder,
+                        const AnyImplementation& code) {
+  ChoiceCounts counts;
+  const auto count = [&](const Problem& form) {
+    const std::string words = code.choice(form);
+    if (!words.empty()) ++counts[words];
+  };
+  const auto add_up = [&](const char* what, std::int64_t number) {
+    if (number != 0) counts[text("in all: ", what)] += number;
+  };
+  for (const TestProblem& problem : problems) {
+    for (const Problem& form : accepted_forms(problem.problem, code).forms) {
+      count(form);
+      add_up("rows of tiles", code.tile(form).rows);
+      add_up("columns of tiles", code.tile(form).columns);
+      add_up("bytes of workspace", static_cast<std::int64_t>(code.workspace_bytes(form)));
+    }
+  }
+  for (const Problem& limit : tests_of(ladder).limits()) {
+    for (const std::vector<Problem>& forms : forms_of(limit)) {
+      for (const Problem& form : forms) {
+        try {
+          code.supports(form) ? void(++counts[kDeclinesLimits]) : count(form);
+        } catch (const BadInput&) {  // sizes whose product 64 bits do not hold
+        }
+      }
+    }
+  }
+  return counts;
+}
+
 CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder& ladder,
                           const Rung& rung, Where where, const CheckOptions& options) {
   CheckReport report;
@@ -289,7 +321,6 @@ CheckReport check_rung(const Ladder& ladder, const Rung& rung, Where where,
     chosen.push_back(std::move(problem));
   }
   CheckReport report = check_rung_on(chosen, ladder, rung, where, options);
-  if (const auto& code = rung.code_at(where)) report.fixed = taken_of(fixed, *code);
   report.skipped.insert(report.skipped.begin(), left_out.begin(), left_out.end());
   if (report.problems == 0 && report.failures.empty()) {
     report.failures.push_back(text("declines all ", chosen.size(), " problems"));

@@ -40,6 +40,16 @@ struct FixedProblem {
 std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
                                    const AnyImplementation& code);
 
+/// How often a rung chooses what (Implementation::choice), and in the same form some sums.
+using ChoiceCounts = std::map<std::string, std::int64_t>;
+/// Such a sum: of LadderTests::limits, so many forms are declined.
+inline constexpr const char* kDeclinesLimits = "in all: limits declined";
+
+/// Asks code for its choices over the problems of a list and over the ladder's limits, in each form
+/// that it takes, for the tiles and for the workspaces of the list: it runs none.
+ChoiceCounts choices_of(const std::vector<TestProblem>& problems, const std::string& ladder,
+                        const AnyImplementation& code);
+
 /// What a check found out.
 struct CheckReport {
   int problems = 0;                     ///< On so many problems the rung ran and was judged,
@@ -47,7 +57,6 @@ struct CheckReport {
   std::map<std::string, int> declined;  ///< Problems by the reason for which the rung declined.
   std::vector<std::string> skipped;     ///< Problems that did not fit here, with the reason.
   std::vector<std::string> failures;    ///< Each a line that names the problem and what is wrong.
-  std::vector<FixedProblem> fixed;      ///< Of check_rung(): all of them, also those left out.
 };
 
 /// Checks `rung` there on every problem of its ladder:

@@ -44,10 +44,16 @@ const RungTest& current_test() {
 
 constexpr std::size_t kMostShown = 5;  ///< Of differences from a record.
 
-/// A rung that declines more than it did fails, see taken.hpp.
-void check_taken(const RungTest& test, const CheckReport& report) {
-  const std::vector<std::string> differences =
-      TakenRecord(taken_record_file()).differences(test.rung->name, report.fixed);
+/// A rung that declines more than it did, or chooses otherwise, fails: see taken.hpp.
+/// Nothing runs for it, so it comes first.
+void check_taken(const RungTest& test) {
+  const TakenRecord record(taken_record_file());
+  const std::vector<TestProblem> list = fixed_problems(test.ladder->name);
+  const AnyImplementation& code = *test.rung->code_at(test.where);
+  std::vector<std::string> differences = record.differences(test.rung->name, taken_of(list, code));
+  const std::vector<std::string> choices =
+      record.choice_differences(test.rung->name, choices_of(list, test.ladder->name, code));
+  differences.insert(differences.end(), choices.begin(), choices.end());
   for (std::size_t i = 0; i < std::min(differences.size(), kMostShown); ++i)
     FAIL_CHECK(differences[i]);
   if (differences.size() > kMostShown)
@@ -80,6 +86,7 @@ void run_rung_test() {
   }
   const Settings& set = settings();
   const CheckOptions options = options_for(set);
+  if (!test.identities && test.where == recorded_place(*test.rung)) check_taken(test);
   const CheckReport report = test.identities
                                  ? check_identities(*test.ladder, *test.rung, test.where, options)
                                  : check_rung(*test.ladder, *test.rung, test.where, options);
@@ -97,7 +104,6 @@ void run_rung_test() {
   INFO(text("to see this again: CONVLADDER_SEED=", set.seed, set.small ? " CONVLADDER_SMALL=1" : "",
             " tests/suite --test-case='", test.name, "'"));
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
-  if (!test.identities && test.where == recorded_place(*test.rung)) check_taken(test, report);
   if (!test.identities && !set.small) check_reach(test);
   CHECK(report.problems > 0);
   CHECK(report.comparisons >= report.problems);

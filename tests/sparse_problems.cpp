@@ -109,18 +109,22 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
     gaps.stride = every_axis(3);
     Dice dice(7);
     cases.push_back({"outputs without candidates", random_case(gaps, 60, dice), kRows});
+    cases.push_back({"rows of whole vectors, arrays at 16 n + 8 bytes",
+                     random_case(book_of(kSubm, 2, {{9, 8}}, every_axis(3)), 40, dice), kRows,
+                     Size::small, 8, Channels{8, 8}});
   }
   std::vector<TestProblem> list;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const NamedSites& entry = cases[i];
     Channels channels = entry.channels.value_or(kChannels[i % kChannels.size()]);
-    if (pools) channels.in = kPoolChannels[i % kPoolChannels.size()];
+    if (pools && !entry.channels) channels.in = kPoolChannels[i % kPoolChannels.size()];
     if (to_dense) {
       channels.in = kDenseChannels[i % kDenseChannels.size()];
       // One mode has all sets of sites, most of them in grids that are small enough.
       const RulebookProblem& book = entry.sites.book;
       const std::int64_t cells = key_count(book, book.shape);
-      if (book.mode != kSubm || cells * channels.in > kMostElements) continue;
+      if (book.mode != kSubm || cells * channels.in > kMostElements || !entry.rungs.empty())
+        continue;
     }
     SparseConvProblem layer{.Cin = channels.in, .Cout = channels.out};
     if (ladder == "sparse_conv") {

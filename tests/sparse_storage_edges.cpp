@@ -220,6 +220,16 @@ void add_choices(std::vector<NamedSites>& list) {
   add("more rows than three large blocks have threads", random_case(line(2600), 2400, dice));
   add("more than 32 tiles of 256 rows", random_case(line(9000), 8300, dice));
   list.back().once = true;
+  // Grids of blocks that wait for each other end where a device has no room for more of them.
+  const auto crowd = [&](const std::string& name, const RulebookProblem& book, int sites) {
+    add(name, random_case(book, sites, dice));
+    list.back().once = true;
+    list.back().rungs = {"cuda_optimized/rulebook/fused", "cuda_optimized/rulebook/paged_bit_grid",
+                         "cuda_optimized/rulebook/ranked_bit_grid"};
+  };
+  crowd("more rows than resident blocks have threads", line(14000), 12'300);
+  crowd("more rows than resident blocks have threads, 3x3x3",
+        book_of(kSubm, 3, {{5, 30, 32}}, every_axis(3)), 4'100);
 }
 
 }  // namespace convladder::testing

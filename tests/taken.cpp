@@ -31,6 +31,7 @@ std::string names_text(const std::vector<std::string>& taken,
   return text("{\"", all_but ? "all but" : "only", "\": [\n", joined(lines, ",\n"), "]}");
 }
 
+constexpr const char* kChoices = "choices";  ///< Stands among a rung's forms.
 constexpr std::string_view kAs = "as ", kBetween = ": ";
 constexpr const char* kComma = ", ";
 
@@ -59,6 +60,10 @@ TakenRecord TakenRecord::parsed(const std::string& json) {
   const nlohmann::json all = nlohmann::json::parse(json);
   for (const auto& [rung, entries] : all.items()) {
     for (const auto& [forms, entry] : entries.items()) {
+      if (forms == kChoices) {
+        record.choices_[rung] = entry.get<ChoiceCounts>();
+        continue;
+      }
       // An entry may name one that has the same problems.
       const nlohmann::json* names = &entry;
       if (entry.is_string() && entry != "all") {
@@ -123,13 +128,34 @@ std::vector<std::string> TakenRecord::differences(const std::string& rung,
   return found;
 }
 
+std::vector<std::string> TakenRecord::choice_differences(const std::string& rung,
+                                                         const ChoiceCounts& choices) const {
+  const auto of_rung = choices_.find(rung);
+  const ChoiceCounts recorded = of_rung == choices_.end() ? ChoiceCounts{} : of_rung->second;
+  ChoiceCounts all = choices;
+  all.insert(recorded.begin(), recorded.end());
+  std::vector<std::string> found;
+  for (const auto& [choice, any] : all) {
+    const auto count_in = [&](const ChoiceCounts& counts) {
+      const auto of_choice = counts.find(choice);
+      return of_choice == counts.end() ? std::int64_t{0} : of_choice->second;
+    };
+    const std::int64_t now = count_in(choices), before = count_in(recorded);
+    if (now != before)
+      found.push_back(text("chooses otherwise than it did: \"", choice, "\" ", now, " and not ",
+                           before, "; ", kHowToRecordTaken));
+  }
+  return found;
+}
+
 std::vector<std::string> TakenRecord::rungs() const {
   std::vector<std::string> names;
   for (const auto& [rung, forms] : rungs_) names.push_back(rung);
   return names;
 }
 
-std::string record_text(const std::map<std::string, std::vector<FixedProblem>>& fixed_by_rung) {
+std::string record_text(const std::map<std::string, std::vector<FixedProblem>>& fixed_by_rung,
+                        const std::map<std::string, ChoiceCounts>& choices_by_rung) {
   std::vector<std::string> rungs;
   std::map<std::string, std::string> first_with;  // by names
   for (const auto& [rung, fixed] : fixed_by_rung) {
@@ -143,6 +169,13 @@ std::string record_text(const std::map<std::string, std::vector<FixedProblem>>& 
       if (!is_new && names.size() > first->second.size()) names = json_text(first->second);
       entries.push_back(text("    ", json_text(key), ": ", names));
     }
+    const auto choices = choices_by_rung.find(rung);
+    if (choices != choices_by_rung.end() && !choices->second.empty()) {
+      std::vector<std::string> counts;
+      for (const auto& [choice, count] : choices->second)
+        counts.push_back(text("      ", json_text(choice), ": ", count));
+      entries.push_back(text("    ", json_text(kChoices), ": {\n", joined(counts, ",\n"), "}"));
+    }
     rungs.push_back(text("  ", json_text(rung), ": {\n", joined(entries, ",\n"), "}"));
   }
   return text("{\n", joined(rungs, ",\n"), "\n}\n");
@@ -150,20 +183,24 @@ std::string record_text(const std::map<std::string, std::vector<FixedProblem>>& 
 
 bool record_taken(const std::filesystem::path& file) {
   std::map<std::string, std::vector<FixedProblem>> fixed_by_rung;
+  std::map<std::string, ChoiceCounts> choices_by_rung;
   for (const Ladder& ladder : ladders()) {
     const std::vector<TestProblem> list = fixed_problems(ladder.name);
     for (const Rung& rung : ladder.rungs) {
-      if (const auto& code = rung.code_at(recorded_place(rung)))
+      if (const auto& code = rung.code_at(recorded_place(rung))) {
         fixed_by_rung[rung.name] = taken_of(list, *code);
+        choices_by_rung[rung.name] = choices_of(list, ladder.name, *code);
+      }
     }
   }
   std::ofstream out(file);
-  out << record_text(fixed_by_rung);
+  out << record_text(fixed_by_rung, choices_by_rung);
   if (!out.flush()) {
     std::fprintf(stderr, "cannot write %s\n", file.c_str());
     return false;
   }
-  std::printf("recorded what %zu rungs take in %s\n", fixed_by_rung.size(), file.c_str());
+  std::printf("recorded what %zu rungs take and choose in %s\n", fixed_by_rung.size(),
+              file.c_str());
   return true;
 }
 

@@ -1,9 +1,10 @@
 /// @file taken.hpp
-/// @brief Which problems of the fixed lists each rung takes, and as which form, compared with the
-/// record in tests/taken_problems.json.
+/// @brief Which problems of the fixed lists each rung takes, as which form, and what it chooses,
+/// compared with the record in tests/taken_problems.json.
 ///
 /// A rung may decline what it cannot do, so declining is no failure: but to decline what it did
-/// before is one, until somebody says that it is meant, by recording it:
+/// before is one, until somebody says that it is meant, by recording it. So it is with choices: all
+/// of them give the right numbers, and a plan that has got worse unmeant would show nowhere else.
 ///
 ///     build/cpu/tests/suite --record-taken tests/taken_problems.json
 ///
@@ -26,7 +27,7 @@ namespace convladder::testing {
 /// takes none are not there.
 using TakenByForm = std::map<std::string, std::vector<std::string>>;
 
-/// What CheckReport::fixed says, form by form.
+/// What taken_of() says, form by form.
 TakenByForm taken_by_form(const std::vector<FixedProblem>& fixed);
 
 /// The record of all rungs, by name. It names the problems that a rung takes, or those that it does
@@ -43,6 +44,9 @@ class TakenRecord {
   /// do: it declines one that it took, or takes one that it declined.
   std::vector<std::string> differences(const std::string& rung,
                                        const std::vector<FixedProblem>& fixed) const;
+  /// Likewise about the counts of the rung's choices.
+  std::vector<std::string> choice_differences(const std::string& rung,
+                                              const ChoiceCounts& choices) const;
   /// The rungs that are recorded.
   std::vector<std::string> rungs() const;
 
@@ -55,11 +59,13 @@ class TakenRecord {
     std::vector<std::string> names = {};
   };
   std::map<std::string, std::map<std::string, Names>> rungs_;
+  std::map<std::string, ChoiceCounts> choices_;  ///< By rung.
 };
 
 /// The record as a file: forms and rungs that take the same share an entry, in which each name has
 /// a line.
-std::string record_text(const std::map<std::string, std::vector<FixedProblem>>& fixed_by_rung);
+std::string record_text(const std::map<std::string, std::vector<FixedProblem>>& fixed_by_rung,
+                        const std::map<std::string, ChoiceCounts>& choices_by_rung = {});
 
 /// Writes the record of all rungs that run on the CPU or on cuda_on_cpu. @returns whether that
 /// worked; if not, it is said on standard error.

@@ -73,6 +73,21 @@ TEST_CASE("a rung that takes what is recorded as declined, or is not recorded, f
       "in no list: a name of old"));
 }
 
+TEST_CASE("a rung that chooses otherwise than it did fails, with both counts") {
+  const ChoiceCounts counts = {{"large tiles", 2}, {kDeclinesLimits, 3}};
+  const TakenRecord record = TakenRecord::parsed(
+      record_text({{"a/rung", {taken("one", {"fp32"})}}, {"b/rung", {taken("one", {"fp32"})}}},
+                  {{"a/rung", counts}}));
+  CHECK(record.rungs() == Names{"a/rung", "b/rung"});
+  CHECK(record.choice_differences("a/rung", counts).empty());
+  CHECK(record.choice_differences("b/rung", {}).empty());
+  const Names found = record.choice_differences("a/rung", {{"large tiles", 1}, {"small tiles", 1}});
+  REQUIRE(found.size() == 3);
+  CHECK(contains(found[0], text('"', kDeclinesLimits, "\" 0 and not 3")));
+  CHECK(contains(found[1], "\"large tiles\" 1 and not 2"));
+  CHECK(contains(found[2], "\"small tiles\" 1 and not 0"));
+}
+
 TEST_CASE("what is written is read back, with few names") {
   const std::vector<FixedProblem> fixed = {
       taken("one", {"fp32"}), taken("\"two\"", {"fp16", "fp32"}), taken("three", {"fp32"}),

@@ -7,12 +7,14 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 import numpy as np
 
-from program import AGREE, BAD_INPUT, DIFFER, PROGRAM, ProgramTest, run
+from program import AGREE, BAD_INPUT, DIFFER, INTERRUPTED, PROGRAM, ProgramTest, run
 
 RUNG = "cuda_naive/gemm/direct"
 LAST_LINE = re.compile(r"(\d+) problems, (\d+) runs, (\d+) failures, seed (\d+)")
@@ -76,6 +78,21 @@ class Fuzz(ProgramTest):
         self.assertGreaterEqual(len(found["failures"]), 1)
         for failure in found["failures"]:
             self.assertIn("does not end within 1 s", failure["message"])
+
+    def test_it_ends_with_its_time_whatever_runs(self):
+        began = time.monotonic()
+        found, _ = self.fuzz("hang", "--seconds", "1")  # the run that never ends tells nothing by then
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(found["failures"], [])
+
+    def test_an_interrupted_one_says_what_it_did(self):
+        running = subprocess.Popen([PROGRAM, "fuzz", "gemm", "--rung", RUNG, "--seed", "5", "--seconds", "200"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, INTERRUPTED, err)
+        self.assertRegex(out.splitlines()[-1], LAST_LINE)
 
     def test_both_sides_of_a_choice_are_met(self):
         # One problem in thousands: found only where the choice changes.

@@ -136,15 +136,32 @@ class Mutants(unittest.TestCase):
         self.assertEqual(found["a.cu", "comparison moved", "a < b;", "a <= b;"], "Because of c.")
         self.assertEqual(equivalents.reason_for(("a.cu", "constant + 1", "int c = 4;", "int c = 5;"), found), "Speed.")
         self.assertEqual(equivalents.reason_for(("a.cu", "comparison moved", "a < b;", "a > b;"), found), "")
+        found = self.equivalents("cuda/...: *\n- ...(a, kMost)...\n+ ...(2 * kMost)...\n  Grids.\n")
+        fitting = ["cuda/b.cu", "constant doubled", "f(a, kMost);", "f(a, (2 * kMost));"]
+        self.assertEqual(equivalents.reason_for(fitting, found), "Grids.")
+        for place, other in enumerate(("cpu/b.cu", "constant doubled", "f(b, kMost);", "f(a, 2);")):
+            changed = [*fitting[:place], other, *fitting[place + 1:]]
+            self.assertEqual(equivalents.reason_for(changed, found), "Grids." if place == 1 else "")
+        found = self.equivalents("a.cu: comparison moved\n- a  < b;\n+ a <= b;\n  Because.\n\n"
+                                 "a.cu: *\n- int c = 4;\n+ *\n  Speed.\n")
         of = {"a.cu": mutation.mutants_of("a.cu", "int c = 4;\n")}
-        self.assertEqual(equivalents.stale_entries(found, of), [("a.cu", "comparison moved", "a < b;", "a <= b;")])
+        self.assertEqual(equivalents.stale_entries(found, ["a.cu"], of), [("a.cu", "comparison moved", "a < b;", "a <= b;")])
         with self.assertRaises(built_rungs.Trouble):
             self.equivalents("- a line without a file\n")
 
     def test_every_entry_of_ours_is_of_a_change_that_there_is(self):
         ours = equivalents.read_equivalents(ROOT / "tests/equivalent_mutants.txt")
-        of = {file: mutation.mutants_of(file, (ROOT / file).read_text()) for file in {entry[0] for entry in ours}}
-        self.assertEqual(equivalents.stale_entries(ours, of), [])
+        files = sorted(path.relative_to(ROOT).as_posix() for folder in built_rungs.FOLDERS
+                       for path in (ROOT / folder).rglob("*") if path.suffix in (".cpp", ".hpp", ".cu", ".cuh"))
+
+        class Mutants(dict):
+            """Made when they are asked for: of few files."""
+
+            def __missing__(self, file):
+                self[file] = mutation.mutants_of(file, (ROOT / file).read_text())
+                return self[file]
+
+        self.assertEqual(equivalents.stale_entries(ours, files, Mutants()), [])
 
     def test_how_a_run_ended(self):
         passed = "[doctest] test cases:  2 |  2 passed | 0 failed | 9 skipped\n"

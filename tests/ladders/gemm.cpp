@@ -107,6 +107,13 @@ std::vector<Problem> gemm_limits() {
                                   {kLargestInt, 1, kLargestInt}})
       list.emplace_back(validated(GemmProblem{.M = m, .N = n, .K = k, .map = map.map}));
   }
+  // Sizes that a GPU takes, and for which rungs have plans of their own.
+  for (const auto& [m, n, k] : {std::array{4096, 4096, 4096},
+                                {1000, 1000, 1000},
+                                {128, 8192, 1024},
+                                {8192, 128, 1024},
+                                {64, 256, 65536}})
+    list.emplace_back(validated(GemmProblem{.M = m, .N = n, .K = k}));
   return list;
 }
 

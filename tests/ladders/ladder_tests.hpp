@@ -22,7 +22,8 @@ struct LadderTests {
   std::function<std::vector<TestProblem>()> rounding;  ///< See rounding_problems(); may be empty.
   /// See check_identities().
   std::function<void(const Subject&, const CheckOptions&, CheckReport&)> identities;
-  /// Problems that no machine holds, and types that its arrays have not; see limits_test.cpp.
+  /// Problems that no machine holds, and types that its arrays have not, see limits_test.cpp; with
+  /// some that take too long here, for which choices alone are asked.
   std::function<std::vector<Problem>()> limits;
   /// Small problems, for infinities and NaNs in each input of floats; empty: it has none.
   std::function<std::vector<TestProblem>()> non_finite = {};

@@ -1,5 +1,4 @@
 """The list of changes that make no difference (tests/equivalent_mutants.txt)."""
-import itertools
 import re
 
 from built_rungs import Trouble
@@ -15,6 +14,8 @@ def read_equivalents(path):
         - the line before
         + the line after       or "+ *" for any change of that line
           the reason, in one or more lines that are indented by two blanks
+
+    In the file and in both lines, "..." stands for anything.
     """
     entries, entry = {}, None
     for number, line in enumerate(path.read_text().splitlines() if path.is_file() else [], 1):
@@ -33,18 +34,26 @@ def read_equivalents(path):
     return entries
 
 
+def _fits(entry, change):
+    """Whether an entry of the list is about the change."""
+    file, operator, before, after = entry
+    return (operator in ("*", change[1]) and (after == "*" or _is_like(after, change[3]))
+            and _is_like(before, change[2]) and _is_like(file, change[0]))
+
+
+def _is_like(pattern, text):
+    if "..." not in pattern:
+        return pattern == text
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("..."))), text) is not None
+
+
 def reason_for(change, equivalents):
     """Why the change makes no difference; empty if the list does not say so."""
-    file, name, before, after = change
-    for operator, to in itertools.product((name, "*"), (after, "*")):
-        if (file, operator, before, to) in equivalents:
-            return equivalents[file, operator, before, to]
-    return ""
+    return next((reason for entry, reason in equivalents.items() if _fits(entry, change)), "")
 
 
-def stale_entries(equivalents, mutants):
-    """Entries of the list that no mutant is like any more."""
-    changes = {mutant.change for of_file in mutants.values() for mutant in of_file}
-    some = {(file, operator, before, to) for file, name, before, after in changes
-            for operator in (name, "*") for to in (after, "*")}
-    return [entry for entry in equivalents if entry not in some]
+def stale_entries(equivalents, files, mutants):
+    """Entries of the list that no mutant is like any more. `mutants` has those of a file."""
+    return [entry for entry in equivalents
+            if not any(_fits(entry, mutant.change) for file in files if _is_like(entry[0], file)
+                       for mutant in mutants[file])]

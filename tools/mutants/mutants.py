@@ -92,7 +92,7 @@ def main(arguments):
     whole = {file: mutants_of(file, (ROOT / file).read_text()) for file in files}
     listed = ROOT / "tests/equivalent_mutants.txt"
     equivalents = read_equivalents(listed)
-    for file, operator, before, _ in stale_entries(equivalents, whole):
+    for file, operator, before, _ in stale_entries(equivalents, files, whole):
         raise Trouble(f"{listed.relative_to(ROOT)}: {file} has no such change any more: {operator}: {before}")
     mutants = {file: [mutant for mutant in of_file if fnmatch.fnmatch(file, options.file)
                       and fnmatch.fnmatch(mutant.operator, options.operator)] for file, of_file in whole.items()}
