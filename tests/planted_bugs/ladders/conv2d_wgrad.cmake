@@ -102,3 +102,9 @@ planted_bug(cut_instead_of_rounded
   FIND [==[bits + 0x1000]==]
   REPLACE [==[bits]==]
   TEACHES "mma.sync truncates: sums of positive products are 6e-4 too small")
+
+planted_bug(piece_of_no_tap
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit
+  FIND [==[if (piece >= pieces.count) return;]==]
+  REPLACE [==[]==]
+  TEACHES "an odd number of pieces leaves a warpgroup without one: what it computes belongs nowhere")
