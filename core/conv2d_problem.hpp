@@ -46,9 +46,9 @@ struct LayoutIndex4 {
 /// deep learning library; the "convolution" of signal processing also flips the filter. The forward
 /// pass stores activated() sums.
 ///
-/// With f16 or bf16, x, weights, y, dy and dx are of that type; sums are in float, and rounded once.
-/// bias, dw and db stay float: a bias is added to a float sum, and a gradient of the weights is a
-/// sum as long as the outputs are many, which its next reader adds to float weights.
+/// With f16 or bf16, x, weights, y, dy and dx are of that type; sums are in float, and rounded
+/// once. bias, dw and db stay float: a bias is added to a float sum, and a gradient of the weights
+/// is a sum as long as the outputs are many, which its next reader adds to float weights.
 ///
 /// The map says which block computes which tile of the forward pass as a product, see
 /// gemm_extents(); the result is the same. Rungs that are no such product, or whose blocks have no

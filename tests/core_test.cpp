@@ -179,6 +179,7 @@ TEST_CASE("validated(Conv2dProblem) names the parameter, its value and the rule"
   refuse([](P& p) { p.pad.right = -4; }, "pad = -4: must be at least 0");
   refuse([](P& p) { p.groups = 3; }, "groups = 3: must divide c = 2");
   refuse([](P& p) { p.groups = 2, p.K = 5; }, "groups = 2: must divide k = 5");
+  refuse([](P& p) { p.dtype = DType::i32; }, "dtype = int32: must be fp32, tf32, fp16 or bf16");
   refuse([](P& p) { p.R = 9; }, "p = 0: the filter does not fit: h 8 + padding 0");
   refuse([](P& p) { p.S = 10; }, "q = 0: the filter does not fit: w 9 + padding 0");
   refuse([](P& p) { p.R = 5, p.dilation.h = 2, p.pad.top = 0; }, "extent 9 (5 taps, dilation 2)");
@@ -214,6 +215,7 @@ TEST_CASE("describe says everything that is not a default") {
   p.pad = {0, 1, 2, 0};
   CHECK(describe(validated(p)).find("pad 0,1,2,0") != std::string::npos);
   CHECK(describe(validated(Conv2dProblem{})) == "1x1x1x1, 1 filter 1x1");
+  CHECK(describe(validated(Conv2dProblem{.dtype = DType::bf16})) == "1x1x1x1, 1 filter 1x1, bf16");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5})) == "m 3, n 4, k 5");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5, .dtype = DType::bf16})) ==
         "m 3, n 4, k 5, bf16");

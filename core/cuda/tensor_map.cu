@@ -59,12 +59,11 @@ CUtensorMap im2col(const Im2colMap& map, CUtensorMapDataType type, const T* data
   const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(map.stride_w),
                                static_cast<cuuint32_t>(map.stride_h), 1};
   CUtensorMap encoded{};
-  check_encoded(
-      encode(&encoded, type, 4, const_cast<T*>(data), extents, strides, lower, upper, kTensorMapRow,
-             static_cast<cuuint32_t>(map.pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-      "an im2col tensor map");
+  check_encoded(encode(&encoded, type, 4, const_cast<T*>(data), extents, strides, lower, upper,
+                       kTensorMapRow, static_cast<cuuint32_t>(map.pixels), steps,
+                       CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                "an im2col tensor map");
   return encoded;
 }
 

@@ -21,7 +21,6 @@
 #include "core/conv2d_gradients.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "core/type_names.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {
 namespace {
@@ -71,15 +70,10 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
   with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
-std::string choice_in_words(const Conv2dProblem& conv) {
-  return dtype_name(conv.dtype, conv.precision);
-}
-
 }  // namespace
 
 extern const Implementation<Conv2dDgradArrays> direct = {
     .run = run,
-    .choice = choice_in_words,
 };
 
 }  // namespace convladder::cpu_reference::conv2d_dgrad

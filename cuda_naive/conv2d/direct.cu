@@ -28,7 +28,6 @@
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {
@@ -86,16 +85,11 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   });
 }
 
-std::string choice_in_words(const Conv2dProblem& conv) {
-  return dtype_name(conv.dtype, conv.precision);
-}
-
 }  // namespace
 
 extern const Implementation<Conv2dArrays> direct = {
     .supports = supports,
     .run = run,
-    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d

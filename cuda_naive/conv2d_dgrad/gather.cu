@@ -31,7 +31,6 @@
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d_dgrad {
 namespace {
@@ -98,16 +97,11 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
   });
 }
 
-std::string choice_in_words(const Conv2dProblem& conv) {
-  return dtype_name(conv.dtype, conv.precision);
-}
-
 }  // namespace
 
 extern const Implementation<Conv2dDgradArrays> gather = {
     .supports = supports,
     .run = run,
-    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d_dgrad

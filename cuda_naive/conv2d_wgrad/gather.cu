@@ -26,7 +26,6 @@
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "core/type_names.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d_wgrad {
 namespace {
@@ -102,16 +101,11 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
   });
 }
 
-std::string choice_in_words(const Conv2dProblem& conv) {
-  return dtype_name(conv.dtype, conv.precision);
-}
-
 }  // namespace
 
 extern const Implementation<Conv2dWgradArrays> gather = {
     .supports = supports,
     .run = run,
-    .choice = choice_in_words,
 };
 
 }  // namespace convladder::BACKEND::cuda_naive::conv2d_wgrad

@@ -2,6 +2,7 @@
 /// @brief conv2d with Hopper's instructions: the copy engine finds the windows, wgmma multiplies.
 ///
 /// - Before: implicit_gemm_mma_tf32.cu
+/// - After: implicit_gemm_wgmma_16bit.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The product of \ref rung_cuda_optimized_gemm_wgmma_tf32 "gemm/wgmma_tf32", with

@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
 ///
 /// - Before: implicit_gemm_mma_tf32.cu
+/// - After: implicit_gemm_wgmma_16bit.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** dx[h] gets a product from tap r if h = p * stride - pad + r * dilation for some p.
@@ -186,7 +187,8 @@ void launch_with(const Windows& windows, int splits, const WindowArrays& arrays)
   const WgmmaWork work = conv2d::work_of<Shape>(windows, splits);
   const auto result = conv2d::pixels_of<Shape, kLayout>(windows, splits, arrays);
   if (by_the_copy_engine(windows, arrays)) {
-    launch_product(conv2d::im2col_source<Shape>(windows, arrays.source, arrays.weights), work, result);
+    launch_product(conv2d::im2col_source<Shape>(windows, arrays.source, arrays.weights), work,
+                   result);
   } else if constexpr (std::is_same_v<Shape, Narrow>) {
     launch_product(conv2d::gathered_source<Shape>(windows, arrays), work, result);
   } else {

@@ -235,8 +235,8 @@ void add_problems(nb::module_& module) {
     return describe(problem);
   });
   module.def("conv2d_problem", &conv2d_problem, "N"_a, "C"_a, "H"_a, "W"_a, "K"_a, "R"_a, "S"_a,
-             "pad"_a, "stride"_a, "dilation"_a, "groups"_a, "bias"_a, "activation"_a,
-             "dtype"_a, "precision"_a);
+             "pad"_a, "stride"_a, "dilation"_a, "groups"_a, "bias"_a, "activation"_a, "dtype"_a,
+             "precision"_a);
   module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a,
              "stride"_a, "dilation"_a);
   module.def("fft_problem", &fft_problem, "N"_a, "L"_a, "direction"_a, "ring"_a);

@@ -15,6 +15,12 @@ MAPS = ["row_major", "identity1", "identity2", "identity4", "identity8", "horizo
         "hilbert", "split_k", "batched", "stream_k"]
 
 
+def nearest(values, digits):
+    """Rounded to so many binary digits, ties to even."""
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(np.rint(np.ldexp(fraction, digits)), exponent - digits)
+
+
 class Conv2dFiles(ProgramTest):
     """y, dx, dw and db, saved by every rung, against NumPy."""
 
@@ -118,6 +124,26 @@ class Conv2dFiles(ProgramTest):
         for path in saved:
             atol = 2e-4 if "winograd" in str(path) else 2e-5  # fewer multiplications, more rounding (docs/oracle.md)
             np.testing.assert_allclose(np.load(path), expected, rtol=0, atol=atol, err_msg=str(path))
+
+    def test_numbers_of_16_bits_are_rounded_once(self):
+        x, weights, dy = (self.rng.integers(-20, 21, size=shape).astype(np.float32)
+                          for shape in ((2, 8, 9, 7), (16, 8, 3, 3), (2, 16, 7, 5)))
+        pads = ((0, 0), (0, 0))
+        y = reference.conv2d(x, weights, None, pads)
+        dx = reference.conv2d_dgrad(dy, weights, (9, 7), pads)
+        dw, db = reference.conv2d_wgrad(x, dy, (3, 3), pads)
+        x, weights, dy = self.write("x.npy", x), self.write("w.npy", weights), self.write("dy.npy", dy)
+        for dtype, digits in (("fp16", 11), ("bf16", 8)):
+            for layout in ("nchw", "nhwc"):
+                form = ["--dtype", dtype, "--layout", layout]
+                with self.subTest(dtype=dtype, layout=layout):
+                    for ladder, words, right in (
+                            ("conv2d", ["--x", x, "--weights", weights], {"y": nearest(y, digits)}),
+                            ("conv2d_dgrad", ["--dy", dy, "--weights", weights, "--h", 9, "--w", 7],
+                             {"dx": nearest(dx, digits)}),
+                            ("conv2d_wgrad", ["--x", x, "--dy", dy, "--r", 3, "--s", 3], {"dw": dw, "db": db})):
+                        out, report, _ = self.save(ladder, *words, *form)
+                        self.assertGreaterEqual(self.check_saved(ladder, out, report, right), 2)
 
     def test_a_second_run_replaces_the_first(self):
         for value in (1.0, 2.0):
@@ -223,9 +249,8 @@ class GemmFiles(ProgramTest):
             with self.subTest(dtype=dtype):
                 out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b",
                                            self.write("b.npy", b), "--dtype", dtype)
-                fraction, exponent = np.frexp(a.astype(np.float64) @ b)
-                nearest = np.ldexp(np.rint(np.ldexp(fraction, digits)), exponent - digits)
-                self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": nearest}), 5)
+                c = nearest(a.astype(np.float64) @ b, digits)
+                self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": c}), 5)
 
     def test_what_is_read_is_rounded_with_a_note(self):
         a, b = np.full((2, 3), 1 / 3, np.float32), integers(self.rng, 3, 4)

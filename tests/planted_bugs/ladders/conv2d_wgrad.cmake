@@ -108,3 +108,9 @@ planted_bug(rows_of_threads_not_added
   FIND [==[for (int other = 0; other < plan.rows; ++other) {]==]
   REPLACE [==[for (int other = 0; other < plan.rows - 1; ++other) {]==]
   TEACHES "every row of threads has a share of the sum")
+
+planted_bug(piece_of_no_tap
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit
+  FIND [==[if (piece >= pieces.count) return;]==]
+  REPLACE [==[]==]
+  TEACHES "an odd number of pieces leaves a warpgroup without one: what it computes belongs nowhere")
