@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(T::kThreads, 4)
     }
     float* const to = out + z * product.m * product.n;
     tile.for_each_four(sums, [&](int m, int n, float4 four) {
-      reinterpret_cast<float4*>(to)[((m0 + m) * product.n + n0 + n) / 4] = four;
+      *reinterpret_cast<float4*>(to + (m0 + m) * product.n + n0 + n) = four;
     });
     __syncthreads();  // separates the last loads from the next product's copies
   }

@@ -41,14 +41,14 @@ template <bool kAligned>
 __device__ inline void store_four(float* matrix, int rows, int columns, std::int64_t row,
                                   std::int64_t column, float4 four) {
   if (row >= rows || column >= columns) return;
-  float* const to = matrix + row * columns;
+  float* to = matrix + row * columns + column;
   if constexpr (kAligned) {
-    reinterpret_cast<float4*>(to)[column / 4] = four;  // through to + column, nvcc makes four of it
+    *reinterpret_cast<float4*>(to) = four;
   } else {
-    to[column] = four.x;
-    if (column + 1 < columns) to[column + 1] = four.y;
-    if (column + 2 < columns) to[column + 2] = four.z;
-    if (column + 3 < columns) to[column + 3] = four.w;
+    to[0] = four.x;
+    if (column + 1 < columns) to[1] = four.y;
+    if (column + 2 < columns) to[2] = four.z;
+    if (column + 3 < columns) to[3] = four.w;
   }
 }
 
