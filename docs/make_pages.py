@@ -335,8 +335,7 @@ class Pages:
             if f"<!-- {name} -->" in page:
                 page = page.replace(f"<!-- {name} -->", "\n".join(make()))
         if name := re.match(r"# .* \{#(\w+)\}", page):
-            places = self.paths.places(f"page {name.group(1)}")
-            page += "\n---\n" * bool(places) + "".join(f"\n{path}: {place}.\n" for path, place in places)
+            page += "\n".join(self.paths.next_pages(f"page {name.group(1)}")) + "\n"
         return benchmark_tables.filled(page, self.benchmarks, None, path)
 
 

@@ -55,7 +55,7 @@ class ReadingPaths:
         for key, path in self.paths.items():
             total = sum(map(self.minutes, path["stops"]))
             lines += [f"## {path['title']} {{#path_{key}}}", "", f"{path['what']} Some {round(total / 60)} hours of reading;"
-                      " trying takes longer.", ""]
+                      f" trying takes longer. It begins with {self.link(path['stops'][0])}.", ""]
             table = ["| | page | minutes |", "|---:|---|---:|"]
             table += [f"| {number} | {self.link(stop)} | {self.minutes(stop)} |" for number, stop in enumerate(path["stops"], 1)]
             lines += folded(f"Its {len(path['stops'])} pages", table)
@@ -111,6 +111,11 @@ class ReadingPaths:
         while row["kind"] == "branch":
             row = by_name[row["previous"]]
         return row["rung"]
+
+    def next_pages(self, stop):
+        """The end of a page on a path: what to read next. Lines of Markdown."""
+        places = self.places(stop)
+        return ["", "---", *(line for path, place in places for line in ("", f"{path}: {place}."))] if places else []
 
     def places(self, stop):
         """Where a page stands on each path, and what comes next there: lines of Markdown."""

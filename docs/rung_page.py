@@ -194,7 +194,7 @@ class RungPages:
                   ""]
         if exercise:
             lines += ["## Try", "", re.sub(r"^\*\*Try\.\*\* *", "", exercise[0]), *exercise[1:], ""]
-        lines += self.all_times(rung) + self.notebook(rung, folder) + self.guards(rung)
+        lines += self.all_times(rung) + self.notebook(rung, folder) + self.guards(rung) + self.pages.paths.next_pages(rung)
         return lines
 
     def place(self, row, number, count):
