@@ -30,8 +30,8 @@ def title_of(page):
 def entries(site):
     """(what is typed, what is shown, the page, what is shown beside it)."""
     for page in sorted(site.glob("rung_*.html")):
-        title = title_of(page.read_text())  # 9 · cuda_optimized / direct_tiled
-        folder, _, name = title.split(" ", 2)[2].partition(" / ")
+        # 9 · cuda_optimized / direct_tiled
+        folder, name = re.search(r"(\w+) / (\w+)$", title_of(page.read_text())).groups()
         ladder = page.stem.removeprefix(f"rung_{folder}_").removesuffix("_" + name)
         yield name, name, page.name, f"{folder} / {ladder}"
     for anchor, term in re.findall(r'<tr id="(term_\w+)"[^>]*>\s*<td[^>]*>(.*?)</td>', (site / "glossary.html").read_text(), re.S):
