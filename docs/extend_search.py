@@ -47,8 +47,7 @@ def entries(site):
                     yield word, title, page.name, ""
 
 
-def main():
-    site = pathlib.Path(sys.argv[1])
+def extend(site):
     letters = re.search(r'0: "(.*?)"', (site / "search" / "searchdata.js").read_text()).group(1)
     added = {}
     for number, (typed, shown, page, beside) in enumerate(entries(site)):
@@ -64,4 +63,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    extend(pathlib.Path(sys.argv[1]))
