@@ -48,6 +48,11 @@ function end_is_that_of_the_stills() {
     const written = array.state.filter(state => state === kWritten || state === kOnItsWay).length;
     if (written) shown[name] = written;
   }
+  const end = steps[steps.length - 1].interval;
+  if (block.landings.length && block.landings.every(([when]) => when < end)) {
+    const flying = Object.values(trace.arrays).some(array => array.state.includes(kOnItsWay));
+    expect("a copy that has arrived is on its way", flying, false);
+  }
   expect("what is written at the end", Object.entries(shown).sort(), Object.entries(said).sort());
 }
 
