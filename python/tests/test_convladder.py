@@ -3,9 +3,11 @@
 
     ./ladder check python        installs the module, and runs this
 """
+import ast
 import concurrent.futures
 import dataclasses
 import importlib.util
+import inspect
 import pathlib
 import sys
 import unittest
@@ -243,6 +245,17 @@ class Calls(unittest.TestCase):
         self.assertTrue(all(row.reason for row in table if row.status == "declined"))
         self.assertIn("direct_tiled", str(table))
         self.assertIn("<table>", table._repr_html_())
+
+    def test_the_stub_has_the_functions_parameters(self):
+        path = pathlib.Path(convladder.__file__).parent / "__init__.pyi"
+        stub = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        self.assertEqual(sorted(stub), sorted(convladder.__all__))
+        for name, node in stub.items():
+            function = getattr(convladder, name)
+            if isinstance(node, ast.ClassDef) or name == "rungs":
+                continue
+            told = [each.arg for each in node.args.args + [node.args.vararg, *node.args.kwonlyargs, node.args.kwarg] if each]
+            self.assertEqual(told, list(inspect.signature(function).parameters), name)
 
     def test_arrays_can_be_given_by_name(self):
         numpy.testing.assert_array_equal(convladder.conv2d(w=self.w, x=self.x), convladder.conv2d(self.x, self.w))
