@@ -14,7 +14,7 @@ import sys
 
 DOCS = pathlib.Path(__file__).resolve().parent
 LEAST_LETTERS = 4
-LITTLE = {"called", "course", "from", "this", "uses", "what", "will"}  # words that lead nowhere
+LITTLE = {"called", "from", "this", "uses", "what", "will"}  # words that lead nowhere
 
 
 def key(text):
@@ -30,8 +30,10 @@ def title_of(page):
 def entries(site):
     """(what is typed, what is shown, the page, what is shown beside it)."""
     for page in sorted(site.glob("rung_*.html")):
-        # 9 · cuda_optimized / direct_tiled
-        folder, name = re.search(r"(\w+) / (\w+)$", title_of(page.read_text())).groups()
+        found = re.search(r"(\w+) / (\w+)$", title_of(page.read_text()))  # 9 · cuda_optimized / direct_tiled
+        if not found:
+            continue  # the page of a file, rung_libraries.hpp
+        folder, name = found.groups()
         ladder = page.stem.removeprefix(f"rung_{folder}_").removesuffix("_" + name)
         yield name, name, page.name, f"{folder} / {ladder}"
     for anchor, term in re.findall(r'<tr id="(term_\w+)"[^>]*>\s*<td[^>]*>(.*?)</td>', (site / "glossary.html").read_text(), re.S):

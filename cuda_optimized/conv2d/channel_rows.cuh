@@ -53,6 +53,7 @@ struct Tile {
   int n, row, column;  ///< The first pixel.
   int c0, c;           ///< The block's first channel, and the thread's.
 
+  /// Of the tile with that number, for a thread of `rows_each` rows.
   __device__ Tile(const Plan& plan, int number, int rows_each) {
     const int pixels = plan.by_channels.quotient(number), rows = plan.by_columns.quotient(pixels);
     const int place = static_cast<int>(threadIdx.y);

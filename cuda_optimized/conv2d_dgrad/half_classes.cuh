@@ -17,8 +17,10 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 
 /// Which tap of the filter a tap of a class's windows is. The windows' order is the reverse one.
 struct ClassTaps {
-  int last_r, step_r,  ///< of the windows' first row of taps; down the filter to the next row's
-      last_s, step_s;  ///< likewise of columns
+  int last_r,  ///< of the windows' first row of taps
+      step_r,  ///< down the filter to the next row's
+      last_s,  ///< likewise of columns
+      step_s;  ///< likewise
   int S;               ///< taps in a row of the filter
 
   /// The taps of a class that has some.

@@ -13,7 +13,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 inline constexpr int kPanel = kTensorMapRow;                 ///< Columns of b that lie together.
 inline constexpr int kPanelBytes = kWgmmaStep * kPanel * 4;  ///< Of such a piece of a stage.
 inline constexpr int kDraftRows = 32;  ///< Of a box of kPanel columns in which sums leave.
-inline constexpr int kDraftFloats = kDraftRows * kPanel;
+inline constexpr int kDraftFloats = kDraftRows * kPanel;  ///< Of such a box.
 /// Of all boxes: two for each pair of warps that multiply, in turns.
 inline constexpr int kDraftBytes = kConsumerThreads / 64 * 2 * kDraftFloats * 4;
 

@@ -64,6 +64,7 @@ class Glossary(unittest.TestCase):
             site = pathlib.Path(folder)
             (site / "search").mkdir()
             (site / "rung_cuda_naive_gemm_direct.html").write_text(titled("2 · cuda_naive / direct"))
+            (site / "rung_libraries_8hpp.html").write_text(titled("rung_libraries.hpp File Reference"))
             (site / "glossary.html").write_text(titled("Glossary") + '<tr id="term_bank_conflict"><td>bank conflict</td></tr>')
             (site / "swizzles.html").write_text(titled("Two things called swizzle"))
             (site / "search/searchdata.js").write_text('var indexSectionsWithContent =\n{\n  0: "bdst",\n  1: "b"\n};\n')
