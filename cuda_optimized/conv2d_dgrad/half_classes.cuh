@@ -21,7 +21,7 @@ struct ClassTaps {
       step_r,  ///< down the filter to the next row's
       last_s,  ///< likewise of columns
       step_s;  ///< likewise
-  int S;               ///< taps in a row of the filter
+  int S;       ///< taps in a row of the filter
 
   /// The taps of a class that has some.
   ClassTaps(const Conv2dProblem& conv, const ResidueClass& residue)
