@@ -428,6 +428,7 @@ planted_bug(short_sums
 
 planted_bug(turns_without_a_word
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows
+  WITH core/cuda/tensor_map.cu
   FIND [==[if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);]==]
   REPLACE [==[]==]
   TEACHES "a wait for a phase tells even phases from odd ones: who comes two rounds early goes on")
