@@ -22,8 +22,7 @@
 /// (B4, B9) shared memory limits, at 58 % of peak: B4 25 us, B9 140 us. db reads dy once more, 2 to
 /// 30 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
-/// @expect requests.shared.async 5 * 4 * (2 + 1) = 60, five pairs of pieces, four steps of 64
-/// pixels
+/// @expect requests.shared.async 5 * 4 * (2 + 1) = 60, five tiles, four steps, three boxes
 /// @expect bytes_per_lane.shared.async 64 * 64 * 2 = 8192, a box
 /// @expect lanes_per_request.dw.store 32, floats
 /// **Costs.** A workspace for parts. Channels and filters of a group in eights, else the producer

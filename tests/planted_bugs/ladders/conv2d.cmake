@@ -119,26 +119,26 @@ planted_bug(grid_stride_forgotten
 
 planted_bug(output_left_alone
   RUNG cuda_naive/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
-  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  FIND [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
+  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
   TEACHES "outputs start as NaN: what the run before left cannot help")
 
 planted_bug(nothing_but_nan
   RUNG cpu_reference/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
-  REPLACE [==[y[y_at(n, k, p, q)] = sum * (0.0f / 0.0f);]==]
+  FIND [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = rounded_to<T>(sum * (0.0f / 0.0f));]==]
   TEACHES "`if (error > tolerance) fail` accepts this; `if (!(error <= tolerance)) fail` does not")
 
 planted_bug(writes_its_input
   RUNG cpu_reference/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
-  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum), const_cast<float*>(x)[0] += 1.0f;]==]
+  FIND [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum)), const_cast<T*>(x)[0] = rounded_to<T>(to_float(x[0]) + 1.0f);]==]
   TEACHES "inputs are compared after the run")
 
 planted_bug(bias_twice
   RUNG cuda_naive/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
-  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum + (bias ? bias[k] : 0.0f));]==]
+  FIND [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum + (bias ? bias[k] : 0.0f)));]==]
   TEACHES "problems with and without a bias")
 
 planted_bug(channel_pieces_overwrite
@@ -428,6 +428,7 @@ planted_bug(short_sums
 
 planted_bug(turns_without_a_word
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows
+  WITH core/cuda/tensor_map.cu
   FIND [==[if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);]==]
   REPLACE [==[]==]
   TEACHES "a wait for a phase tells even phases from odd ones: who comes two rounds early goes on")

@@ -99,12 +99,6 @@ planted_bug(padding_of_the_forward_pass
   REPLACE [==[{conv.pad.top,]==]
   TEACHES "with 3 taps and padding 1, the paddings of both directions are the same number")
 
-planted_bug(half_of_the_zeros
-  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit
-  FIND [==[static_cast<std::size_t>(size) * sizeof(T)]==]
-  REPLACE [==[static_cast<std::size_t>(size)]==]
-  TEACHES "memset counts bytes: of numbers of 16 bits, half stay what they were")
-
 planted_bug(filter_not_turned_round
   RUNG cuda_optimized/conv2d_dgrad/depthwise_nhwc
   FIND [==[const int r = kTaps - 1 - (i - j);]==]

@@ -111,6 +111,7 @@ planted_bug(rows_of_threads_not_added
 
 planted_bug(piece_of_no_tap
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit
+  WITH core/cuda/tensor_map.cu
   FIND [==[if (piece >= pieces.count) return;]==]
   REPLACE [==[]==]
   TEACHES "an odd number of pieces leaves a warpgroup without one: what it computes belongs nowhere")
