@@ -19,7 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/extract"), str(ROOT / "tools/inspect")]
 sys.dont_write_bytecode = True
 import extract  # noqa: E402
+import planted_races  # noqa: E402
 import prepare  # noqa: E402
+import race_lines  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"])
 TILED = "cuda_optimized/conv2d/direct_tiled"
@@ -132,6 +134,13 @@ class Inspect(unittest.TestCase):
         done = subprocess.run([sys.executable, "-B", ROOT / "tools/inspect/planted_races.py", BUILD],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_recorded_races_are_told_beside_their_cause(self):
+        said = json.loads(planted_races.RECORD.read_text())
+        for bug in planted_races.bugs():
+            lines = [race_lines.between(bug, said[bug.name][end]) for end in ("first", "second")]
+            with self.subTest(bug.name, lines=lines):
+                self.assertLessEqual(min(away for away in lines if away is not None), race_lines.NEAR)
 
     def test_an_asynchronous_copy_that_nobody_waits_for(self):
         rung = "cuda_optimized/gemm/cp_async"
