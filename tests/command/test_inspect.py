@@ -8,6 +8,7 @@ is looked at, which takes minutes: none may have a race or read what nobody wrot
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -176,6 +177,7 @@ class Inspect(unittest.TestCase):
         self.assertLess(seen["blocks"]["counted"], seen["blocks"]["run"])
         self.assertLessEqual(seen["events"], 20_000_000)
         self.assertAlmostEqual(seen["per_output"]["loads"]["a"], 256, delta=2.56)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 2**20)  # KiB: 1 GiB, compilers too
 
     def test_a_trace_has_the_requests_that_are_counted(self):
         file = self.folder / "trace.json"

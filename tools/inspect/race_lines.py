@@ -5,6 +5,7 @@ is called; and as a loop goes round, also where a loop that holds the bug begins
 its first or its last line is. Where the bug is in a header, the microscope names the line of the rung's file that calls
 what the header has: then that line is the end, and it is near if the bug lies in a function that it calls.
 """
+import functools
 import os
 import re
 
@@ -18,6 +19,7 @@ def bare(line):
     return re.sub(r"\s*//.*", "", line)
 
 
+@functools.cache
 def blocks_of(lines):
     """First and last line of each block in braces, with the statement that it belongs to."""
     blocks, open_at = [], []
@@ -59,7 +61,7 @@ def callers(files, name):
 def included(name, files):
     """The file and what it includes of the rungs' folders: {name: lines}."""
     if name not in files and (extract.ROOT / name).is_file():
-        files[name] = (extract.ROOT / name).read_text().split("\n")
+        files[name] = tuple((extract.ROOT / name).read_text().split("\n"))
         for header in re.findall(r'#include "(cuda_[^"]+)"', "\n".join(files[name])):
             included(header, files)
     return files
