@@ -8,6 +8,7 @@ is looked at, which takes minutes: none may have a race or read what nobody wrot
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +20,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/extract"), str(ROOT / "tools/inspect")]
 sys.dont_write_bytecode = True
 import extract  # noqa: E402
+import planted_races  # noqa: E402
 import prepare  # noqa: E402
+import race_lines  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"])
 TILED = "cuda_optimized/conv2d/direct_tiled"
@@ -133,6 +136,13 @@ class Inspect(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_recorded_races_are_told_beside_their_cause(self):
+        said = json.loads(planted_races.RECORD.read_text())
+        for bug in planted_races.bugs():
+            lines = [race_lines.between(bug, said[bug.name][end]) for end in ("first", "second")]
+            with self.subTest(bug.name, lines=lines):
+                self.assertLessEqual(min(away for away in lines if away is not None), race_lines.NEAR)
+
     def test_an_asynchronous_copy_that_nobody_waits_for(self):
         rung = "cuda_optimized/gemm/cp_async"
         source, _ = self.changed(rung, "ptx::cp_async_wait_group<", "ptx::cp_async_wait_group<1 + ")
@@ -167,6 +177,7 @@ class Inspect(unittest.TestCase):
         self.assertLess(seen["blocks"]["counted"], seen["blocks"]["run"])
         self.assertLessEqual(seen["events"], 20_000_000)
         self.assertAlmostEqual(seen["per_output"]["loads"]["a"], 256, delta=2.56)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 2**20)  # KiB: 1 GiB, compilers too
 
     def test_a_trace_has_the_requests_that_are_counted(self):
         file = self.folder / "trace.json"
