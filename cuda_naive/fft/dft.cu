@@ -1,6 +1,8 @@
 /// @file dft.cu
 /// @brief fft, first on the GPU: one thread sums up one point of y.
 ///
+/// - Before: cpu_reference/fft/dft.cpp
+///
 /// **The idea.** The points of y are independent, so each becomes a thread; its sum stays as the
 /// definition has it. The roots of unity are a table, which a kernel before fills.
 ///

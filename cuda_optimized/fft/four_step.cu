@@ -1,6 +1,8 @@
 /// @file four_step.cu
 /// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
 ///
+/// - Before: registers.cu
+///
 /// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
 /// point j = j1 L2 + j2. Write k = k1 + L1 k2; of the factor w^(j k) three are left, and each is a
 /// step that needs a column or a row alone (Gentleman and Sande, 1966; Bailey, 1990):

@@ -2,6 +2,9 @@
 /// @brief fft, eight points a thread in registers: three passes of butterflies between two
 /// exchanges.
 ///
+/// - Before: shared.cu
+/// - After: four_step.cu
+///
 /// **The idea.** A thread that holds eight points does three passes with them before it needs
 /// others: one pass of radix 8. Only then do threads exchange points through shared memory, in
 /// place, as the old ones are in registers. The last pass has radix 8, 4 or 2, whatever is left.

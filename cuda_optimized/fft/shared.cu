@@ -1,6 +1,9 @@
 /// @file shared.cu
 /// @brief fft, all passes in one kernel: a block keeps its lines in shared memory.
 ///
+/// - Before: passes.cu
+/// - After: registers.cu, warp.cu
+///
 /// **The idea.** A butterfly needs points of its own line alone. So a block takes whole lines, and
 /// what separated the passes was a kernel's end and is a barrier: the points go through memory
 /// once. Two copies of the lines in shared memory change roles from pass to pass.
