@@ -21,8 +21,8 @@
 /// Twiddle factors are 7 for 8 points in 3 passes, in place of 12; the rest of the turning is in
 /// the butterfly, by quarters and eighths. Three quarters of what a copy reaches, and more.
 /// @expect loads_per_output.shared 1 / 2 = 0.5, one exchange between two passes of radix 8
-/// @expect excess.shared.store 0, by place_of()
-/// @expect excess.shared.load 0, likewise
+/// @expect wavefronts_per_request.shared.store 256 / 128 = 2, by place_of() no bank is asked twice
+/// @expect wavefronts_per_request.shared.load 256 / 128 = 2, likewise
 /// @expect barriers_per_block 1, between the two sides of the exchange
 /// **Costs.** Some 50 registers a thread. Declines lines of fewer than 8 and of more than 4096
 /// points, and lengths that are no power of two.
