@@ -1,6 +1,9 @@
 /// @file radix2.cpp
 /// @brief fft, two halves of a line, transformed by themselves, make the whole with L/2 products.
 ///
+/// - Before: dft.cpp
+/// - After: stockham.cpp
+///
 /// **The idea.** Take the even points and the odd points as two lines, with transforms E and O. In
 /// the whole line, an odd point is turned by half a step more than in its own, so
 ///

@@ -1,6 +1,9 @@
 /// @file stockham.cpp
 /// @brief fft, each pass writes to a second line, already in order: nothing is reversed.
 ///
+/// - Before: radix2.cpp
+/// - After: cuda_optimized/fft/passes.cu
+///
 /// **The idea.** A pass need not leave a butterfly's results where its points were. Let all passes
 /// read alike, points L/2 apart, and write results `before` apart, where `before` is the length of
 /// the lines that are done (Stockham, 1966):

@@ -1,6 +1,8 @@
 /// @file dft.cu
 /// @brief fft, first on the GPU: one thread sums up one point of y.
 ///
+/// - Before: cpu_reference/fft/dft.cpp
+///
 /// **The idea.** The points of y are independent, so each becomes a thread; its sum stays as the
 /// definition has it. The roots of unity are a table, which a kernel before fills.
 ///
@@ -13,7 +15,7 @@
 /// writing y would take.
 /// @expect loads_per_output.x 2 * 64 / 2 = 64, both parts of all points of the line, for a point
 /// @expect sectors_per_request.x.load 1, all lanes read the same float
-/// @expect loads_per_output.workspace 64 / 2 = 32, a root for each point
+/// @expect launches 2, and one of them fills the table
 /// **Costs.** A table of L roots in the workspace. Nothing is declined: L may be any number.
 /// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
 /// terms; do the loads of the table lie closer?

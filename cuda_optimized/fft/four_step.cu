@@ -1,6 +1,8 @@
 /// @file four_step.cu
 /// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
 ///
+/// - Before: registers.cu
+///
 /// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
 /// point j = j1 L2 + j2. Write k = k1 + L1 k2; of the factor w^(j k) three are left, and each is a
 /// step that needs a column or a row alone (Gentleman and Sande, 1966; Bailey, 1990):
@@ -20,7 +22,7 @@
 /// @expect launches 2 + 3 = 5, and three that fill tables
 /// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four columns in each
 /// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
-/// @expect barriers_per_block 2, likewise
+/// @expect barriers_per_block 1, likewise
 /// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer
 /// than 64 and of more than 2^20 points, and lengths that are no power of two.
 /// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?

@@ -1,6 +1,9 @@
 /// @file passes.cu
 /// @brief fft, a kernel a pass: a thread a butterfly, the line goes through memory log2 L times.
 ///
+/// - Before: cpu_reference/fft/stockham.cpp
+/// - After: shared.cu
+///
 /// **The idea.** The butterflies of a pass are independent, those of two passes are not. So a pass
 /// becomes a kernel, and the end of a kernel is the wait for all of its threads, in all blocks. The
 /// passes are Stockham's: always read L/2 apart, write `before` apart, in order in the end.
@@ -14,7 +17,7 @@
 /// reads and writes all points once, so 12 passes take 12 times what a copy takes, at L = 4096. The
 /// stores of the first passes fill their sectors in two goes, which the L2 cache puts together.
 /// @expect loads_per_output.x 1 / 2 = 0.5, both parts of a point at once, in the first pass alone
-/// @expect loads_per_output.workspace 3 / 2 + 6 / 4 = 3, points, and a factor for two of them
+/// @expect loads_per_output.y 2 / 2 = 1, the third pass and the fifth read what was written there
 /// @expect launches 6 + 1 = 7, and one that fills the table
 /// **Costs.** A second array of N L points in the workspace, and a table of twiddle factors.
 /// Declines lengths that are no power of two, and lines of one point.

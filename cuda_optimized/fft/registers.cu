@@ -2,6 +2,9 @@
 /// @brief fft, eight points a thread in registers: three passes of butterflies between two
 /// exchanges.
 ///
+/// - Before: shared.cu
+/// - After: four_step.cu
+///
 /// **The idea.** A thread that holds eight points does three passes with them before it needs
 /// others: one pass of radix 8. Only then do threads exchange points through shared memory, in
 /// place, as the old ones are in registers. The last pass has radix 8, 4 or 2, whatever is left.
@@ -18,8 +21,8 @@
 /// Twiddle factors are 7 for 8 points in 3 passes, in place of 12; the rest of the turning is in
 /// the butterfly, by quarters and eighths. Three quarters of what a copy reaches, and more.
 /// @expect loads_per_output.shared 1 / 2 = 0.5, one exchange between two passes of radix 8
-/// @expect excess.shared.store 0, by place_of()
-/// @expect excess.shared.load 0, likewise
+/// @expect wavefronts_per_request.shared.store 256 / 128 = 2, by place_of() no bank is asked twice
+/// @expect wavefronts_per_request.shared.load 256 / 128 = 2, likewise
 /// @expect barriers_per_block 1, between the two sides of the exchange
 /// **Costs.** Some 50 registers a thread. Declines lines of fewer than 8 and of more than 4096
 /// points, and lengths that are no power of two.

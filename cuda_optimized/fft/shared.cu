@@ -1,6 +1,9 @@
 /// @file shared.cu
 /// @brief fft, all passes in one kernel: a block keeps its lines in shared memory.
 ///
+/// - Before: passes.cu
+/// - After: registers.cu, warp.cu
+///
 /// **The idea.** A butterfly needs points of its own line alone. So a block takes whole lines, and
 /// what separated the passes was a kernel's end and is a barrier: the points go through memory
 /// once. Two copies of the lines in shared memory change roles from pass to pass.
@@ -14,7 +17,7 @@
 /// pass loads and stores every point there, and its early stores clash. Where `before` is 1, a
 /// warp's lanes write two points apart: half of the banks serve all of them.
 /// @expect launches 2, and one of them fills the table
-/// @expect loads_per_output.shared (6 + 1) / 2 = 3.5, in each pass, and to store y
+/// @expect loads_per_output.y 0, no pass reads what another left in memory
 /// @expect barriers_per_block 6 + 1 = 7, one a pass, and one behind the loads
 /// **Costs.** 16 bytes of shared memory a point. Declines lines of more than 4096 points, whose two
 /// copies do not fit into 64 KB, and lengths that are no power of two.

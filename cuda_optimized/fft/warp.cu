@@ -1,6 +1,8 @@
 /// @file warp.cu
 /// @brief fft, short lines in a warp: lanes exchange points by shuffles, without shared memory.
 ///
+/// - Before: shared.cu
+///
 /// **The idea.** A line of up to 32 points is a point a lane, one of 64 is two. A butterfly is then
 /// an exchange with the lane whose number differs in one bit, first the highest, in the end the
 /// lowest: Gentleman's and Sande's passes (1966), which turn after they subtract. They leave
