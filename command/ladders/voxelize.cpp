@@ -2,7 +2,11 @@
 /// @brief Problems of voxelize from the command line: points of a file, simulated, or made up.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <initializer_list>
+#include <limits>
+#include <optional>
 
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
