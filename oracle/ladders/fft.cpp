@@ -79,8 +79,7 @@ std::vector<Z> transform(const std::vector<Z>& x, std::size_t begin, std::size_t
 
 /// Line n's transform.
 template <class Z>
-std::vector<Z> line(const FftProblem& p, std::span<const float> x, std::int64_t n,
-                    const std::vector<Z>& roots) {
+std::vector<Z> line(std::span<const float> x, std::int64_t n, const std::vector<Z>& roots) {
   std::vector<Z> points(roots.size());
   for (std::size_t j = 0; j < points.size(); ++j) {
     const std::size_t at = 2 * (static_cast<std::size_t>(n) * points.size() + j);
@@ -101,7 +100,7 @@ template <class Z>
 void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
   const std::vector<Z> roots = roots_of(p, Z{});
   parallel_for(p.N, [&](std::int64_t n) {
-    const std::vector<Z> points = line(p, x, n, roots);
+    const std::vector<Z> points = line(x, n, roots);
     const double most = largest(points);
     auto at = 2 * static_cast<std::size_t>(n) * points.size();
     for (const Z& z : points) {
@@ -137,7 +136,7 @@ ExpectedElement element(const FftProblem& p, const Arrays& inputs, const std::st
   const std::int64_t point = place / 2, n = point / p.L;
   const auto k = static_cast<std::size_t>(point % p.L);
   const auto of_line = [&]<class Z>(Z) {
-    const std::vector<Z> y = line(p, x, n, roots_of(p, Z{}));
+    const std::vector<Z> y = line(x, n, roots_of(p, Z{}));
     return ExpectedElement{place % 2 == 0 ? real(y[k]) : imag(y[k]),
                            p.ring == FftRing::complex ? largest(y) : 0};
   };
