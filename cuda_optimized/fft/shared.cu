@@ -17,7 +17,7 @@
 /// pass loads and stores every point there, and its early stores clash. Where `before` is 1, a
 /// warp's lanes write two points apart: half of the banks serve all of them.
 /// @expect launches 2, and one of them fills the table
-/// @expect loads_per_output.y 0, no pass reads what another left in memory
+/// @expect loads_per_output.x 1 / 2 = 0.5, and nothing else of memory but factors
 /// @expect barriers_per_block 6 + 1 = 7, one a pass, and one behind the loads
 /// **Costs.** 16 bytes of shared memory a point. Declines lines of more than 4096 points, whose two
 /// copies do not fit into 64 KB, and lengths that are no power of two.
