@@ -15,8 +15,7 @@ const std::vector<BenchmarkProblem>& benchmark_problems() {
     BenchmarkProblems problems;
     for (const auto& of_ladders :
          {conv2d_problems, column_problems, gemm_problems, rulebook_problems, sparse_conv_problems,
-          sparse_max_pool_problems, sparse_to_dense_problems, voxelize_problems,
-          fft_problems}) {
+          sparse_max_pool_problems, sparse_to_dense_problems, voxelize_problems, fft_problems}) {
       BenchmarkProblems some = of_ladders();
       std::ranges::move(some, std::back_inserter(problems));
     }

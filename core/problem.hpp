@@ -17,10 +17,9 @@
 namespace convladder {
 
 /// A ladder's problems are all of one of these types.
-using Problem =
-    std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem, RulebookProblem,
-                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem, VoxelizeProblem,
-                 FftProblem>;
+using Problem = std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem,
+                             RulebookProblem, SparseConvProblem, SparsePoolProblem,
+                             SparseToDenseProblem, VoxelizeProblem, FftProblem>;
 
 /// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {

@@ -42,11 +42,11 @@ double error_of_rounding(double size, DType dtype);
 /// truncation: rounding errors of products in [0, 1) average out, to within 2^-9 / sqrt(L), where
 /// truncation is off by 6.5e-4 for every L.
 ///
-/// A discrete Fourier transform adds up its points in passes (Expected::passes). A number on the way
-/// to output k is a mean of outputs, turned; so none is larger than the line's largest output, and
-/// the squares of all those of a pass that k depends on are, together, not larger than its square.
-/// Rounding errors of independent signs then add up to sqrt(passes) 2^-24 times a small constant of
-/// it: an output may err by (4 + 2 passes) 2^-24 * (the line's largest output).
+/// A discrete Fourier transform adds up its points in passes (Expected::passes). A number on the
+/// way to output k is a mean of outputs, turned; so none is larger than the line's largest output,
+/// and the squares of all those of a pass that k depends on are, together, not larger than its
+/// square. Rounding errors of independent signs then add up to sqrt(passes) 2^-24 times a small
+/// constant of it: an output may err by (4 + 2 passes) 2^-24 * (the line's largest output).
 ///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,

@@ -3,8 +3,8 @@
 ///
 /// A kernel takes a CUtensorMap by value, as `const __grid_constant__ CUtensorMap`, and passes its
 /// address to ptx::tma_load() or ptx::tma_load_im2col(). Both kinds are here of floats that the
-/// engine rounds to TF32 on the way and of words that it leaves alone, the tiled one also of floats as
-/// they are and of numbers of 16 bits, in boxes whose rows of 128 bytes arrive permuted by the
+/// engine rounds to TF32 on the way and of words that it leaves alone, the tiled one also of floats
+/// as they are and of numbers of 16 bits, in boxes whose rows of 128 bytes arrive permuted by the
 /// 128-byte swizzle that ptx::wgmma_descriptor() expects.
 #pragma once
 
