@@ -90,9 +90,7 @@ function(add_rungs folder)
       rungs_target(called_target ${called})
       target_link_libraries(${target} PRIVATE ${called_target})
     endforeach()
-    if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # whose functions the program brings
-      target_link_options(${target} PRIVATE LINKER:-z,defs)  # or a call beyond `calls_` fails too late
-    endif()
+    target_link_options(${target} PRIVATE LINKER:-z,defs)  # or a call beyond `calls_` fails too late
     add_dependencies(rung_libraries ${target})
   else()
     target_link_libraries(rungs INTERFACE ${object_files})
