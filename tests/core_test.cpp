@@ -322,7 +322,8 @@ TEST_CASE("whole numbers modulo a prime have the turns of complex numbers") {
   CHECK(same(power, one));
   std::mt19937 random(1);
   for (int i = 0; i < 1000; ++i) {
-    const std::uint32_t a = random() % Mersenne::kPrime, b = random() % Mersenne::kPrime;
+    const auto a = static_cast<std::uint32_t>(random() % Mersenne::kPrime);
+    const auto b = static_cast<std::uint32_t>(random() % Mersenne::kPrime);
     CHECK((Mersenne{a} + Mersenne{b}).value == (a + b) % Mersenne::kPrime);
     CHECK((Mersenne{a} - Mersenne{b}).value == (a + Mersenne::kPrime - b) % Mersenne::kPrime);
     CHECK((Mersenne{a} * Mersenne{b}).value == std::uint64_t{a} * b % Mersenne::kPrime);
