@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "oracle/lidar_sweep.hpp"
+#include "oracle/made_up_sites.hpp"
 #include "oracle/rulebook.hpp"
 #include "oracle/voxels.hpp"
 

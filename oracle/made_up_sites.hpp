@@ -42,4 +42,8 @@ inline constexpr std::array<std::string_view, 4> kSiteOrders = {"drawn", "sorted
 Array made_up_sites(const RulebookProblem& book, std::int64_t count, Places places, SiteOrder order,
                     std::uint64_t seed);
 
+/// Distinct sites [count][1 + ndim] in the grid of a problem, in no order. The same seed gives the
+/// same sites on every machine. @param count at most the sites that there are
+Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_t seed);
+
 }  // namespace convladder

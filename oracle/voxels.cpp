@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
-#include <set>
 #include <vector>
 
 #include "core/error.hpp"
@@ -43,23 +41,6 @@ Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int6
   auto to = result.coords.as<std::int32_t>().begin();
   for (const auto& voxel : voxels) to = std::copy(voxel.begin(), voxel.end(), to + 1);
   return result;
-}
-
-Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_t seed) {
-  // Floyd's algorithm: the j-th number comes from [0, total - count + j], or is the largest of
-  // them if it came before. ("Programming Pearls", 1987: a sample of distinct numbers.)
-  std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 1);
-  const auto total = static_cast<std::uint64_t>(key_count(book, book.shape));
-  Array coords(DType::i32, {count, std::int64_t{1} + book.ndim});
-  std::set<std::uint64_t> taken;
-  for (std::int64_t row = 0; row < count; ++row) {
-    const std::uint64_t largest = total - static_cast<std::uint64_t>(count - row);
-    std::uint64_t key = random() % (largest + 1);
-    if (!taken.insert(key).second) taken.insert(key = largest);
-    write_site(book, site_of_key(book, book.shape, static_cast<std::int64_t>(key)),
-               coords.as<std::int32_t>().data(), row);
-  }
-  return coords;
 }
 
 }  // namespace convladder

@@ -1,5 +1,5 @@
 /// @file voxels.hpp
-/// @brief Sites of rulebooks: from the points of a sweep, or drawn by a seed.
+/// @brief Sites of rulebooks: from the points of a sweep.
 #pragma once
 
 #include <array>
@@ -8,7 +8,6 @@
 #include <span>
 
 #include "core/array.hpp"
-#include "core/rulebook_problem.hpp"
 #include "core/voxel_grid.hpp"
 
 namespace convladder {
@@ -29,9 +28,5 @@ std::optional<std::array<std::int32_t, 3>> voxel_at(const VoxelGrid& grid,
 /// @param points rows of `columns` numbers, the first three x, y and z
 /// @throws BadInput that names the first point that is not finite
 Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int64_t columns);
-
-/// Distinct sites [count][1 + ndim] in the grid of a problem, in no order. The same seed gives the
-/// same sites on every machine. @param count at most the sites that there are
-Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_t seed);
 
 }  // namespace convladder

@@ -90,6 +90,29 @@ def digest(content):
     return hashlib.sha256(content).hexdigest()
 
 
+class ProblemTypes:
+    """The types of problems, of which a handout may do without some: those of ladders that are none of its own, and that
+    nothing but these two files speaks of."""
+    FILES = ("core/problem.hpp", "core/array_names.hpp")
+
+    def __init__(self, left_out):
+        """`left_out`: files of core/, such as "fft_problem"."""
+        self.headers = [f"core/{name}.hpp" for name in left_out]
+        self.files = {f"core/{name}{suffix}" for name in left_out for suffix in (".hpp", ".cpp")}
+
+    def without(self, path, text):
+        """A file's text without these types and their arrays."""
+        if path not in self.FILES:
+            return text
+        for header in self.headers:
+            text = text.replace(f'#include "{header}"\n', "")
+            for name in re.findall(r"^struct (\w+) \{", (ROOT / header).read_text(), re.M):
+                text = re.sub(rf",\s+{name}\b(?=[,>])", "", text)  # of the variant
+                text = re.sub(r"/// The same\.\ntemplate <class Visit>\nvoid for_each_array\("
+                              rf"{name}&.*?\n}}\n\n", "", text, flags=re.S)
+        return text
+
+
 class Handout:
     """The files of a student's repository, and what was taken out of them."""
 
@@ -157,9 +180,12 @@ class Handout:
             definitions.append("oracle/made_up_sites.cpp")
         # Of the hunt's rung only what it includes: right, it would tell the bug.
         beside = [path for rung in hunted for path in INCLUDE.findall((ROOT / source_of(rung)).read_text())]
-        for path in sorted(closure(ROOTS + rungs + definitions + beside, self.without()) - {source_of(rung) for rung in hunted}):
+        # The sparse ladders have no file to spare, and nothing of these.
+        types = ProblemTypes(["voxelize_problem"] if "rulebook" in ladders else [])
+        for path in sorted(closure(ROOTS + rungs + definitions + beside, self.without() | types.files) -
+                           {source_of(rung) for rung in hunted}):
             blanks = self.blanks_of(path)
-            text = (ROOT / path).read_text()
+            text = types.without(path, (ROOT / path).read_text())
             rung = path.rsplit(".", 1)[0]
             if blanks or rung in self.assignment.rungs:
                 try:

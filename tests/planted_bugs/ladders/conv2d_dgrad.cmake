@@ -99,7 +99,7 @@ planted_bug(padding_of_the_forward_pass
   REPLACE [==[{conv.pad.top,]==]
   TEACHES "with 3 taps and padding 1, the paddings of both directions are the same number")
 
-planted_bug(filter_not_turned_round
+planted_bug(rows_of_the_filter_not_turned_round
   RUNG cuda_optimized/conv2d_dgrad/depthwise_nhwc
   FIND [==[const int r = kTaps - 1 - (i - j);]==]
   REPLACE [==[const int r = i - j;]==]
