@@ -92,8 +92,8 @@ def digest(content):
 
 class ProblemTypes:
     """The types of problems, of which a handout may do without some: those of ladders that are none of its own, and that
-    nothing but these two files speaks of."""
-    FILES = ("core/problem.hpp", "core/array_names.hpp")
+    nothing but these files speaks of."""
+    FILES = ("core/problem.hpp", "core/array_names.hpp", "core/arguments.hpp", "core/arguments.cpp")
 
     def __init__(self, left_out):
         """`left_out`: files of core/, such as "fft_problem"."""
@@ -106,10 +106,12 @@ class ProblemTypes:
             return text
         for header in self.headers:
             text = text.replace(f'#include "{header}"\n', "")
-            for name in re.findall(r"^struct (\w+) \{", (ROOT / header).read_text(), re.M):
+            for name in re.findall(r"^(?:struct|using) (\w+) [{=]", (ROOT / header).read_text(), re.M):
                 text = re.sub(rf",\s+{name}\b(?=[,>])", "", text)  # of the variant
                 text = re.sub(r"/// The same\.\ntemplate <class Visit>\nvoid for_each_array\("
                               rf"{name}&.*?\n}}\n\n", "", text, flags=re.S)
+                text = re.sub(rf"  void find\(std::string_view name, {name}&[^\n]*\n", "", text)
+                text = re.sub(rf"void Arguments::find\(std::string_view, {name}&.*?\n}}\n\n", "", text, flags=re.S)
         return text
 
 
