@@ -18,12 +18,14 @@
 namespace convladder::testing {
 namespace {
 
-/// The bottom rung of conv2d, whose output is then changed. @param change gets x, y and y's size
+/// The bottom rung of conv2d, whose output is then changed where it is of floats. @param change
+/// gets x, y and y's size
 Rung changed(const std::function<void(const float* x, std::span<float> y)>& change) {
   Rung rung = ladder("conv2d").rungs.front();
   auto& run = rung.code[static_cast<std::size_t>(Where::cpu)]->run;
   run = [then = run, change](const Problem& problem, const Arguments& arrays) {
     then(problem, arrays);
+    if (std::get<Conv2dProblem>(problem).dtype != DType::f32) return;  // `change` writes floats
     const Shape shape = conv2d_signature(std::get<Conv2dProblem>(problem)).outputs[0].shape;
     change(arrays.in<float>("x"),
            {arrays.out<float>("y"), static_cast<std::size_t>(element_count(shape))});

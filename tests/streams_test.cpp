@@ -86,6 +86,11 @@ void for_each_cuda_rung(const std::function<void(const Ladder&, const Rung&, Whe
   }
 }
 
+/// Small integers, which are compared exactly, wherever they can be.
+Data data_for(const Problem& problem) {
+  return exactness_of(problem) == Exactness::never ? Data::real : Data::integer;
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("streams");
@@ -98,7 +103,8 @@ TEST_CASE("every rung stays in the stream that it is given") {
     const Stream stream(where);
     const Rung in_stream = where == Where::emulated ? confined(rung) : rung;
     for (const Prepared& prepared : problems) {
-      const Comparison comparison(ladder, prepared.form, Data::integer, 1, prepared.problem->given);
+      const Comparison comparison(ladder, prepared.form, data_for(prepared.form), 1,
+                                  prepared.problem->given);
       const Outcome outcome = comparison.run(in_stream, where, {.stream = stream.get()});
       CAPTURE(describe(prepared.form));
       CAPTURE(outcome.reason);
@@ -135,7 +141,7 @@ TEST_CASE("two runs at once, in two streams, do not meet") {
       // One thread begins where the other ends, and has other data.
       for (std::size_t i = 0; i < problems.size(); ++i) {
         const Prepared& prepared = problems[which == 0 ? i : problems.size() - 1 - i];
-        const Comparison comparison(ladder, prepared.form, Data::integer, 1 + which,
+        const Comparison comparison(ladder, prepared.form, data_for(prepared.form), 1 + which,
                                     prepared.problem->given);
         outcomes[which].push_back(
             comparison.run(rung, where, {.stream = stream.get(), .alone = false}));
