@@ -100,8 +100,8 @@ planted_bug(hash_table_not_cleared
   RUNG cuda_optimized/rulebook/hash_table
   WITH ${algorithms}
   FIND [==[i < hash.capacity() / 2; i += grid_threads)]==]
-  REPLACE [==[i < hash.capacity() / 4; i += grid_threads)]==]
-  TEACHES "a slot that nobody emptied holds what the memory held before")
+  REPLACE [==[i < hash.capacity() / 32; i += grid_threads)]==]
+  TEACHES "slots that nobody emptied hold what the memory held before, and there is no room for sites")
 
 planted_bug(bucket_behind_the_last_one
   RUNG cuda_optimized/rulebook/hash_table
