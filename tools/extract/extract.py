@@ -24,7 +24,9 @@ DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
          "--n 1 --c 4 --h 8 --w 8 --k 4 --r 3 --s 3 --groups 4",
          "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --pad 1 --layout nhwc",
          "--n 1 --c 16 --h 6 --w 8 --k 16 --r 3 --s 3 --dtype tf32",
-         "--n 1 --c 32 --h 6 --w 8 --k 64 --r 1 --s 1 --layout nhwc --dtype tf32"]
+         "--n 1 --c 32 --h 6 --w 8 --k 64 --r 1 --s 1 --layout nhwc --dtype tf32",
+         "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --groups 8 --layout nhwc",
+         "--n 1 --c 64 --h 6 --w 8 --k 64 --r 1 --s 1 --layout nhwc --dtype bf16"]
 SPARSE = ["--shape 5,6,7 --sites 20 --cin 4 --cout 5", "--shape 5,6,7 --sites 20 --cin 32 --cout 32",
           "--shape 5,6,7 --sites 20 --cin 16 --cout 16 --dtype fp16",
           "--shape 5,6,7 --sites 20 --cin 32 --cout 32 --dtype tf32"]
@@ -33,7 +35,7 @@ EXAMPLES = {
     "im2col": ["--c 3 --size 6,7 --kernel 3,3 --pad 1", "--c 3 --size 6,7 --kernel 3,3 --layout nhwc"],
     "col2im": ["--c 3 --size 6,7 --kernel 3,3 --pad 1", "--c 3 --size 6,7 --kernel 3,3 --layout nhwc"],
     "gemm": ["--m 19 --n 21 --k 34", "--m 32 --n 32 --k 32", "--m 32 --n 32 --k 32 --dtype tf32", "--m 32 --n 32 --k 32 --dtype bf16"],
-    "fft": ["--n 3 --length 16 --ring mersenne"],
+    "fft": ["--n 3 --length 16 --ring mersenne", "--n 3 --length 64 --ring mersenne"],
     "tile_map": ["--tiles 5,3,4 --map grouped", "--tiles 5,3,4 --map row_major"],
     "rulebook": [f"--shape 5,6,7 --sites 20 --mode {mode} {more} --form {form}"
                  for mode, more in (("subm", ""), ("strided", "--stride 2 --pad 1"), ("transposed", "--stride 2"),
