@@ -42,7 +42,7 @@ COLOURS = {
     "fp16": "#c25b6f",
     "bf16": "#3f8fb5",
     "int32": "#58a86c",
-    "fp32, fewer multiplications": "#b57a2c",
+    "fewer multiplications": "#b57a2c",  # in any type
     "limit": "#8a94a0",
 }
 
@@ -138,7 +138,7 @@ def climb(Picture, run, ladder, problem, order):
     for line, (kind, (us, name)) in enumerate(sorted(marks.items(), key=lambda item: item[1])):
         is_limit = kind.startswith("limit")
         x, y = x_of(us), 48 + 16 * line
-        p.line([(x, y + 4), (x, bottom)], COLOURS["limit" if is_limit else kind], 1.5, dash="6 4" if is_limit else None)
+        p.line([(x, y + 4), (x, bottom)], COLOURS["limit" if is_limit else kind.split(", ")[-1]], 1.5, dash="6 4" if is_limit else None)
         words = kind if is_limit else f"{name}, {kind.split(',')[0]}"
         # Towards the middle of the picture.
         anchor = "start" if x < left + width / 2 else "end"
