@@ -6,7 +6,9 @@ out/notebooks/ as a notebook and as HTML; the notebooks themselves stay as they 
 failed.
 """
 
+import base64
 import html
+import io
 import json
 import os
 import pathlib
@@ -17,10 +19,12 @@ import tempfile
 import nbclient
 import nbconvert
 import nbformat
+import PIL.Image
 import pygments.formatters
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS_A_CELL = 600
+LARGE_PICTURE = 1 << 18  # bytes of base64: such a picture is of photographs, for which JPEG takes a fifth of PNG
 
 
 def use_this_python(folder):
@@ -52,9 +56,21 @@ table { border-collapse: collapse; display: block; overflow-x: auto; } td, th { 
 """
 
 
+def as_jpeg(match):
+    """A picture as the page's text has it, `data:image/png;base64,...`, as JPEG where it is large."""
+    if len(match[1]) < LARGE_PICTURE:
+        return match[0]
+    packed = io.BytesIO()
+    picture = PIL.Image.open(io.BytesIO(base64.b64decode(match[1]))).convert("RGBA")
+    ground = PIL.Image.new("RGBA", picture.size, "white")
+    PIL.Image.alpha_composite(ground, picture).convert("RGB").save(packed, "JPEG", quality=85)
+    return "data:image/jpeg;base64," + base64.b64encode(packed.getvalue()).decode()
+
+
 def page_of(notebook, name):
     """A page that needs nothing else, in the light or in the dark."""
     body, _ = nbconvert.HTMLExporter(template_name="basic").from_notebook_node(notebook)
+    body = re.sub(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)", as_jpeg, body)
     body = re.sub(r"<img(?![^>]*\balt=)", '<img alt="what the cell above has drawn"', body)
     colours = [pygments.formatters.HtmlFormatter(style=style).get_style_defs(".highlight") for style in ("default", "monokai")]
     # The colours of words alone: the ground is the page's.
