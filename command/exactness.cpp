@@ -18,12 +18,12 @@ struct Grid {
   double largest = 0;
 };
 
-/// The coarsest grid on which the values lie; zeros lie on every grid.
+/// The coarsest grid on which the finite values lie; zeros lie on every grid.
 Grid grid_of(const Array& array) {
   Grid grid{std::numeric_limits<int>::max(), 0};
   const Array widened = rounded_to(array, DType::f32);
   for (const float value : widened.as<float>()) {
-    if (value == 0) continue;
+    if (value == 0 || !std::isfinite(value)) continue;
     int exponent = 0;
     // value = mantissa * 2^(exponent - 24), with a whole mantissa of 24 bits.
     auto mantissa = static_cast<std::int32_t>(std::ldexp(std::frexp(value, &exponent), 24));

@@ -333,8 +333,6 @@ std::vector<Problem> conv_limits() {
            P{.N = 3, .C = 64, .H = 129, .W = 129, .R = 2, .S = 2},
            P{.N = 2, .C = 129, .H = 129, .W = 129, .R = 2, .S = 2},
            // Extents to which nothing can be added.
-           P{.C = kLargestInt - 100, .H = 3, .W = 3, .R = 3, .S = 3},
-           P{.H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
            P{.H = kLargestInt - 100, .W = 3, .R = 3, .S = 3},
            P{.H = 3, .W = kLargestInt - 100, .R = 3, .S = 3},
            // Layers of networks, for which rungs have plans of their own.
