@@ -20,18 +20,15 @@
 /// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats, about R * S times
 /// the image, written once and read again. Declines other layouts than NCHW and other types than
 /// float32.
-#include <Eigen/Core>
-
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
+#include "cpu_reference/gemm/eigen.hpp"
 #include "cpu_reference/im2col/im2col.hpp"
 
 namespace convladder::cpu_reference::conv2d {
 namespace {
-
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
@@ -69,12 +66,13 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
     im2col::im2col(columns, {x + n * image_size, col});
     for (std::int64_t g = 0; g < conv.groups; ++g) {
       const std::int64_t k0 = g * group_k;  // the group's first output channel
-      const Eigen::Map<const Matrix> w(weights + k0 * group_rows, group_k, group_rows);
-      const Eigen::Map<const Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
-      Eigen::Map<Matrix> y_ng(y + (n * conv.K + k0) * windows, group_k, windows);
-      y_ng.noalias() = w * col_g;
-      if (bias) y_ng.colwise() += Eigen::Map<const Eigen::VectorXf>(bias + k0, group_k);
-      y_ng = y_ng.unaryExpr([&](float sum) { return activated(conv.activation, sum); });
+      float* y_ng = y + (n * conv.K + k0) * windows;
+      gemm::multiply(group_k, windows, group_rows, {weights + k0 * group_rows},
+                     {col + g * group_rows * windows}, y_ng);
+      for (std::int64_t i = 0; i < group_k * windows; ++i) {
+        const float sum = bias ? y_ng[i] + bias[k0 + i / windows] : y_ng[i];
+        y_ng[i] = activated(conv.activation, sum);
+      }
     }
   }
 }

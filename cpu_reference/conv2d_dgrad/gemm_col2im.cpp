@@ -15,18 +15,15 @@
 ///
 /// **Expect.** Many times the speed of rung 1: the product uses vector instructions and the caches.
 /// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats.
-#include <Eigen/Core>
-
 #include "core/arithmetic.hpp"
 #include "core/conv2d_gradients.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cpu_reference/col2im/col2im.hpp"
+#include "cpu_reference/gemm/eigen.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {
 namespace {
-
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
@@ -61,11 +58,9 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
 
   for (std::int64_t n = 0; n < conv.N; ++n) {
     for (std::int64_t g = 0; g < conv.groups; ++g) {
-      const Eigen::Map<const Matrix> w(weights + g * group_k * group_rows, group_k, group_rows);
-      const Eigen::Map<const Matrix> dy_ng(dy + (n * conv.K + g * group_k) * windows, group_k,
-                                           windows);
-      Eigen::Map<Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
-      col_g.noalias() = w.transpose() * dy_ng;
+      gemm::multiply(group_rows, windows, group_k,
+                     gemm::transpose(weights + g * group_k * group_rows),
+                     {dy + (n * conv.K + g * group_k) * windows}, col + g * group_rows * windows);
     }
     col2im::col2im(columns, {col, dx + n * image_size});
   }

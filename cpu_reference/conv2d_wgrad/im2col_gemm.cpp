@@ -16,18 +16,18 @@
 /// **Expect.** Many times the speed of rung 1, and smaller rounding errors: vector lanes and blocks
 /// of the product are partial sums, so that the chains of additions are shorter.
 /// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats.
-#include <Eigen/Core>
+#include <algorithm>
+#include <numeric>
 
 #include "core/arithmetic.hpp"
 #include "core/conv2d_gradients.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
+#include "cpu_reference/gemm/eigen.hpp"
 #include "cpu_reference/im2col/im2col.hpp"
 
 namespace convladder::cpu_reference::conv2d_wgrad {
 namespace {
-
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
@@ -59,19 +59,21 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
   const std::int64_t group_k = conv.K / conv.groups;
   const std::int64_t image_size = columns.C * columns.channel_size();
 
-  Eigen::Map<Matrix> dw(arrays.dw, conv.K, group_rows);
-  Eigen::Map<Eigen::VectorXf> db(arrays.db, conv.K);
-  dw.setZero();  // also the answer for N = 0
-  db.setZero();
+  float* dw = arrays.dw;
+  float* db = arrays.db;
+  std::fill_n(dw, conv.K * group_rows, 0.0f);  // also the answer for N = 0
+  std::fill_n(db, conv.K, 0.0f);
   for (std::int64_t n = 0; n < conv.N; ++n) {
     im2col::im2col(columns, {x + n * image_size, col});
-    const Eigen::Map<const Matrix> dy_n(dy + n * conv.K * windows, conv.K, windows);
+    const float* dy_n = dy + n * conv.K * windows;
     for (std::int64_t g = 0; g < conv.groups; ++g) {
-      const Eigen::Map<const Matrix> col_g(col + g * group_rows * windows, group_rows, windows);
-      dw.middleRows(g * group_k, group_k).noalias() +=
-          dy_n.middleRows(g * group_k, group_k) * col_g.transpose();
+      gemm::multiply(group_k, group_rows, windows, {dy_n + g * group_k * windows},
+                     gemm::transpose(col + g * group_rows * windows), dw + g * group_k * group_rows,
+                     true);
     }
-    db += dy_n.rowwise().sum();
+    for (std::int64_t k = 0; k < conv.K; ++k) {
+      db[k] += std::accumulate(dy_n + k * windows, dy_n + (k + 1) * windows, 0.0f);
+    }
   }
 }
 

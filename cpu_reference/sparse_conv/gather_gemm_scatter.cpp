@@ -24,6 +24,7 @@
 /// the copies cost more than the product. Declines other types than float32.
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "cpu_reference/gemm/eigen.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_conv {
@@ -55,12 +56,12 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
     const std::int64_t count = offsets[k + 1] - offsets[k];
     if (count == 0) continue;
     const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
-    const MatrixMap gathered(context.workspace_as<float>(), count, Cin);
-    MatrixMap product(context.workspace_as<float>() + count * Cin, count, Cout);
+    float* gathered = context.workspace_as<float>();  // [count][Cin]
+    float* product = gathered + count * Cin;          // [count][Cout]
 
-    gather_rows(features, pairs_k, Side::in, gathered);
-    product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout);
-    scatter_add_rows(ConstMatrixMap(product.data(), count, Cout), pairs_k, Side::out, y);
+    gather_rows(features, pairs_k, count, Side::in, Cin, gathered);
+    gemm::multiply(count, Cout, Cin, {gathered}, {weights + k * Cin * Cout}, product);
+    scatter_add_rows(product, pairs_k, count, Side::out, Cout, y);
   }
   for (std::int64_t i = 0; i < conv.M * Cout; ++i) y[i] = activated(conv.activation, y[i]);
 }

@@ -23,6 +23,7 @@
 
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "cpu_reference/gemm/eigen.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_dgrad {
@@ -55,12 +56,13 @@ void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const C
     const std::int64_t count = offsets[k + 1] - offsets[k];
     if (count == 0) continue;
     const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
-    const MatrixMap gathered(context.workspace_as<float>(), count, Cout);
-    MatrixMap product(context.workspace_as<float>() + count * Cout, count, Cin);
+    float* gathered = context.workspace_as<float>();  // [count][Cout]
+    float* product = gathered + count * Cout;         // [count][Cin]
 
-    gather_rows(dy, pairs_k, Side::out, gathered);
-    product.noalias() = gathered * ConstMatrixMap(weights + k * Cin * Cout, Cin, Cout).transpose();
-    scatter_add_rows(ConstMatrixMap(product.data(), count, Cin), pairs_k, Side::in, dx);
+    gather_rows(dy, pairs_k, count, Side::out, Cout, gathered);
+    gemm::multiply(count, Cin, Cout, {gathered}, gemm::transpose(weights + k * Cin * Cout),
+                   product);
+    scatter_add_rows(product, pairs_k, count, Side::in, Cin, dx);
   }
 }
 

@@ -18,8 +18,11 @@
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. The order in which
 /// pairs are listed is the order of the sum: another order, other rounding. Declines other types
 /// than float32.
+#include <algorithm>
+
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "cpu_reference/gemm/eigen.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_wgrad {
@@ -49,18 +52,18 @@ void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const C
 
   for (std::int64_t k = 0; k < conv.book.KV; ++k) {
     const std::int64_t count = offsets[k + 1] - offsets[k];
-    MatrixMap dw_k(dw + k * Cin * Cout, Cin, Cout);
+    float* dw_k = dw + k * Cin * Cout;
     if (count == 0) {
-      dw_k.setZero();  // a tap that no pair uses
+      std::fill_n(dw_k, Cin * Cout, 0.0f);  // a tap that no pair uses
       continue;
     }
     const std::int32_t* pairs_k = pairs + std::int64_t{offsets[k]} * kPairColumns;
-    const MatrixMap inputs(context.workspace_as<float>(), count, Cin);
-    const MatrixMap gradients(context.workspace_as<float>() + count * Cin, count, Cout);
+    float* inputs = context.workspace_as<float>();  // [count][Cin]
+    float* gradients = inputs + count * Cin;        // [count][Cout]
 
-    gather_rows(features, pairs_k, Side::in, inputs);
-    gather_rows(dy, pairs_k, Side::out, gradients);
-    dw_k.noalias() = inputs.transpose() * gradients;
+    gather_rows(features, pairs_k, count, Side::in, Cin, inputs);
+    gather_rows(dy, pairs_k, count, Side::out, Cout, gradients);
+    gemm::multiply(Cin, Cout, count, gemm::transpose(inputs), {gradients}, dw_k);
   }
 }
 
