@@ -12,6 +12,7 @@
 #include "oracle/memory_order.hpp"
 #include "oracle/reference.hpp"
 #include "oracle/rulebook.hpp"
+#include "oracle/winograd_bound.hpp"
 
 namespace convladder::benchmarks {
 namespace {
@@ -173,6 +174,13 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
                     : elements_of(all[data.places.size()], places));
     data.places.push_back(places);
   }
+  for (const Rung& rung : ladder(benchmark.ladder).rungs) {
+    const auto* conv = std::get_if<Conv2dProblem>(&problem);
+    if (rung.winograd == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
+    std::vector<double>& magnitudes = data.winograd_magnitudes[rung.winograd];
+    if (magnitudes.empty())
+      magnitudes = winograd_magnitudes_at(problem, data.inputs, rung.winograd, data.places[0]);
+  }
   return data;
 }
 
@@ -189,22 +197,32 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   rounding.precision = precision_of(variant.problem);
   rounding.factors = dtype_of(variant.problem);
   if (const auto* fft = std::get_if<FftProblem>(&variant.problem)) rounding.passes = fft->passes();
-  const double allowed = allowed_error(rounding, Data::real);
-  for (const ArraySpec& spec : contest.signature.inputs) {
-    contest.inputs.emplace(spec.name, in_memory(data.inputs.at(spec.name), spec.order));
-  }
-  for (std::size_t i = 0; i < data.places.size(); ++i) {
+  const auto sampled = [&](const Expected& bound, std::size_t i,
+                           const std::vector<double>* magnitudes) {
     const ArraySpec& spec = contest.signature.outputs[i];
+    const double allowed = allowed_error(bound, Data::real);
     Samples samples{spec.name, {}, {}, {}};
     for (std::size_t k = 0; k < data.places[i].size(); ++k) {
       const auto& [value, magnitude] = data.elements[i][k];
-      const double tolerance = allowed * magnitude;
+      const double tolerance = allowed * (magnitudes ? (*magnitudes)[k] : magnitude);
       samples.places.push_back(place_in_memory(data.places[i][k], spec.order));
       samples.values.push_back(value);
       samples.tolerances.push_back(tolerance +
                                    error_of_rounding(std::abs(value) + tolerance, spec.dtype));
     }
-    contest.samples.push_back(std::move(samples));
+    return samples;
+  };
+  for (const ArraySpec& spec : contest.signature.inputs) {
+    contest.inputs.emplace(spec.name, in_memory(data.inputs.at(spec.name), spec.order));
+  }
+  for (std::size_t i = 0; i < data.places.size(); ++i)
+    contest.samples.push_back(sampled(rounding, i, nullptr));
+  for (const auto& [m, magnitudes] : data.winograd_magnitudes) {
+    const auto& conv = std::get<Conv2dProblem>(variant.problem);
+    Expected of_winograd = rounding;
+    of_winograd.longest_sum = (benchmark.ladder == "conv2d" ? conv.C : conv.K) / conv.groups +
+                              1;  // see winograd_bound.hpp
+    contest.winograd_samples[m] = {sampled(of_winograd, 0, &magnitudes)};
   }
   if (std::holds_alternative<RulebookProblem>(variant.problem))
     expect_rulebook(contest, rulebook_of(benchmark));

@@ -20,6 +20,9 @@ struct SampledData {
   Arrays inputs;
   std::vector<std::vector<std::int64_t>> places;  // by output; row-major
   std::vector<std::vector<ExpectedElement>> elements;
+  /// Of a convolution that Winograd's rungs compute, by m: what bounds their rounding at these
+  /// places of its one output that they have, as ExpectedElement::magnitude.
+  std::map<int, std::vector<double>> winograd_magnitudes;
 };
 
 /// Of the problem, one of the benchmark's variants.

@@ -96,69 +96,128 @@ std::int64_t winograd_headroom(const Conv2dProblem& conv) {
   return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
 }
 
+namespace {
+
+/// What the bound is computed from: a forward pass, and its matrices.
+struct Bound {
+  Bound(const Problem& problem, const Arrays& inputs, int side)
+      : forward(forward_of(std::get<Conv2dProblem>(problem), inputs)),
+        transforms(transforms_of(side)), m(side),
+        bias(conv().bias ? inputs.at("bias").as<float>() : std::span<const float>()) {}
+
+  const Conv2dProblem& conv() const { return forward.conv; }
+  int group_c() const { return conv().C / conv().groups; }
+
+  /// A filter's channel, transformed.
+  Matrix filter(int k, int c) const {
+    const Index4 at{group_c(), 3, 3};
+    Matrix g;
+    for (int r = 0; r < 3; ++r)
+      for (int s = 0; s < 3; ++s) g.at[r][s] = size(forward.weights.as<float>(), at(k, c, r, s));
+    return both_sides(transforms.g, g);
+  }
+
+  /// A channel of the window of the tile whose first output is (p0, q0), transformed.
+  Matrix window(int n, int c, int p0, int q0) const {
+    const Index4 at{conv().C, conv().H, conv().W};
+    Matrix d;
+    for (int i = 0; i < m + 2; ++i) {
+      for (int j = 0; j < m + 2; ++j) {
+        const int h = p0 + i - conv().pad.top, w = q0 + j - conv().pad.left;
+        if (h < 0 || h >= conv().H || w < 0 || w >= conv().W) continue;
+        d.at[i][j] = size(forward.x->as<float>(), at(n, c, h, w));
+      }
+    }
+    return both_sides(transforms.b, d);
+  }
+
+  /// The outputs of a tile, from the sums of the products.
+  Matrix outputs(const Matrix& sums) const { return both_sides(transforms.a, sums); }
+
+  double bias_of(int k) const { return bias.empty() ? 0 : size(bias, k); }
+
+  static double size(std::span<const float> array, std::int64_t i) {
+    return std::abs(double{array[static_cast<std::size_t>(i)]});
+  }
+  static Forward forward_of(const Conv2dProblem& given, const Arrays& inputs) {
+    return inputs.contains("dy") ? turned(given, inputs)
+                                 : Forward{given, &inputs.at("x"), inputs.at("weights")};
+  }
+  static void add_product(Matrix& sums, const Matrix& u, const Matrix& v) {
+    for (int i = 0; i < kMost; ++i)
+      for (int j = 0; j < kMost; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
+  }
+
+  Forward forward;
+  Transforms transforms;
+  int m;
+  std::span<const float> bias;
+};
+
+}  // namespace
+
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              int m) {
-  const auto& given = std::get<Conv2dProblem>(problem);
-  const Forward forward = inputs.contains("dy")
-                              ? turned(given, inputs)
-                              : Forward{given, &inputs.at("x"), inputs.at("weights")};
-  const Conv2dProblem& conv = forward.conv;
-  const auto x = forward.x->as<float>(), weights = forward.weights.as<float>();
-  const Transforms transforms = transforms_of(m);
-  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const Index4 x_at{conv.C, conv.H, conv.W}, y_at{conv.K, conv.P, conv.Q};
-  const Index4 w_at{group_c, 3, 3};
-  const auto size = [](std::span<const float> array, std::int64_t i) {
-    return std::abs(double{array[static_cast<std::size_t>(i)]});
-  };
+  const Bound bound(problem, inputs, m);
+  const Conv2dProblem& conv = bound.conv();
+  const int group_c = bound.group_c(), group_k = conv.K / conv.groups;
+  const Index4 y_at{conv.K, conv.P, conv.Q};
 
   Expected bounded = expected;
   bounded.longest_sum = group_c + 1;  // and the bias
   // A filter is transformed once for all tiles, a tile once for all filters of its group.
   std::vector<Matrix> filters(static_cast<std::size_t>(conv.K) * static_cast<std::size_t>(group_c));
   parallel_for(conv.K, [&](std::int64_t k) {
-    for (int c = 0; c < group_c; ++c) {
-      Matrix g;
-      for (int r = 0; r < 3; ++r)
-        for (int s = 0; s < 3; ++s) g.at[r][s] = size(weights, w_at(static_cast<int>(k), c, r, s));
-      filters[static_cast<std::size_t>(k * group_c + c)] = both_sides(transforms.g, g);
-    }
+    for (int c = 0; c < group_c; ++c)
+      filters[static_cast<std::size_t>(k * group_c + c)] = bound.filter(static_cast<int>(k), c);
   });
   const int tile_rows = (conv.P + m - 1) / m;
   parallel_for(std::int64_t{conv.N} * tile_rows, [&](std::int64_t row) {
     const int n = static_cast<int>(row / tile_rows), p0 = static_cast<int>(row % tile_rows) * m;
     std::vector<Matrix> tile(static_cast<std::size_t>(conv.C));
     for (int q0 = 0; q0 < conv.Q; q0 += m) {
-      for (int c = 0; c < conv.C; ++c) {
-        Matrix d;
-        for (int i = 0; i < m + 2; ++i) {
-          for (int j = 0; j < m + 2; ++j) {
-            const int h = p0 + i - conv.pad.top, w = q0 + j - conv.pad.left;
-            if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
-            d.at[i][j] = size(x, x_at(n, c, h, w));
-          }
-        }
-        tile[static_cast<std::size_t>(c)] = both_sides(transforms.b, d);
-      }
+      for (int c = 0; c < conv.C; ++c)
+        tile[static_cast<std::size_t>(c)] = bound.window(n, c, p0, q0);
       for (int k = 0; k < conv.K; ++k) {
         Matrix sums;
         for (int c = 0; c < group_c; ++c) {
-          const Matrix& u = filters[static_cast<std::size_t>(std::int64_t{k} * group_c + c)];
-          const Matrix& v = tile[static_cast<std::size_t>(k / group_k * group_c + c)];
-          for (int i = 0; i < m + 2; ++i)
-            for (int j = 0; j < m + 2; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
+          Bound::add_product(sums, filters[static_cast<std::size_t>(std::int64_t{k} * group_c + c)],
+                             tile[static_cast<std::size_t>(k / group_k * group_c + c)]);
         }
-        const Matrix b = both_sides(transforms.a, sums);
+        const Matrix b = bound.outputs(sums);
         for (int p = p0; p < std::min(p0 + m, conv.P); ++p) {
           for (int q = q0; q < std::min(q0 + m, conv.Q); ++q) {
             bounded.magnitude[static_cast<std::size_t>(y_at(n, k, p, q))] =
-                b.at[p - p0][q - q0] + (conv.bias ? size(inputs.at("bias").as<float>(), k) : 0);
+                b.at[p - p0][q - q0] + bound.bias_of(k);
           }
         }
       }
     }
   });
   return bounded;
+}
+
+std::vector<double> winograd_magnitudes_at(const Problem& problem, const Arrays& inputs, int m,
+                                           std::span<const std::int64_t> places) {
+  const Bound bound(problem, inputs, m);
+  const Conv2dProblem& conv = bound.conv();
+  const int group_c = bound.group_c(), group_k = conv.K / conv.groups;
+  std::vector<double> magnitudes(places.size());
+  parallel_for(static_cast<std::int64_t>(places.size()), [&](std::int64_t i) {
+    std::int64_t place = places[static_cast<std::size_t>(i)];
+    const int q = static_cast<int>(place % conv.Q);
+    const int p = static_cast<int>((place /= conv.Q) % conv.P);
+    const int k = static_cast<int>((place /= conv.P) % conv.K);
+    const int n = static_cast<int>(place / conv.K);
+    Matrix sums;
+    for (int c = 0; c < group_c; ++c) {
+      Bound::add_product(sums, bound.filter(k, c),
+                         bound.window(n, k / group_k * group_c + c, p / m * m, q / m * m));
+    }
+    magnitudes[static_cast<std::size_t>(i)] =
+        bound.outputs(sums).at[p % m][q % m] + bound.bias_of(k);
+  });
+  return magnitudes;
 }
 
 }  // namespace convladder

@@ -2,6 +2,10 @@
 /// @brief What bounds the rounding of rungs that do with fewer multiplications (Winograd).
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "oracle/reference.hpp"
 
 namespace convladder {
@@ -26,5 +30,10 @@ std::int64_t winograd_headroom(const Conv2dProblem& conv);
 /// is a convolution of dy: channels and filters change places, and g is turned by 180 degrees.
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              int m);
+
+/// The same bound b for single outputs, each computed by itself.
+/// @param places row-major offsets in the output, y or dx
+std::vector<double> winograd_magnitudes_at(const Problem& problem, const Arrays& inputs, int m,
+                                           std::span<const std::int64_t> places);
 
 }  // namespace convladder

@@ -3,7 +3,13 @@
 /// rounding.
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
 #include "cpu_reference/conv2d/winograd_matrices.hpp"
+#include "ladders/ladders.hpp"
+#include "oracle/data.hpp"
 #include "oracle/winograd_bound.hpp"
 #include "tests/array_of.hpp"
 
@@ -55,6 +61,36 @@ TEST_CASE("the bound of F(m x m, 3 x 3) counts what cancels") {
   CHECK(with_winograd_bound(y, conv, inputs, 4).magnitude[0] == doctest::Approx(2 * 25.0 / 9));
   CHECK(with_winograd_bound(y, conv, inputs, 4).values == y.values);
   CHECK(with_winograd_bound(y, conv, inputs, 4).longest_sum == 2);
+}
+
+TEST_CASE("the bound of single outputs is that of all of them") {
+  const Conv2dProblem conv = validated(Conv2dProblem{.N = 2,
+                                                     .C = 6,
+                                                     .H = 7,
+                                                     .W = 9,
+                                                     .K = 4,
+                                                     .R = 3,
+                                                     .S = 3,
+                                                     .pad = {2, 0, 1, 3},
+                                                     .groups = 2,
+                                                     .bias = true});
+  for (const char* name : {"conv2d", "conv2d_dgrad"}) {
+    const Arrays inputs = make_inputs(ladder(name).signature(conv), Data::real, 1, 1 << 10);
+    const Expected output = reference(name, conv, inputs)[0];
+    std::vector<std::int64_t> places(output.values.size());
+    std::iota(places.begin(), places.end(), 0);
+    for (const int m : {2, 4}) {
+      CAPTURE(name);
+      CAPTURE(m);
+      const std::vector<double> all = with_winograd_bound(output, conv, inputs, m).magnitude;
+      const std::vector<double> single = winograd_magnitudes_at(conv, inputs, m, places);
+      REQUIRE(single.size() == all.size());
+      for (std::size_t i = 0; i < all.size(); ++i) CHECK(single[i] == doctest::Approx(all[i]));
+      // A place in the middle, alone.
+      CHECK(winograd_magnitudes_at(conv, inputs, m, std::vector<std::int64_t>{17})[0] ==
+            doctest::Approx(all[17]));
+    }
+  }
 }
 
 TEST_CASE("data leave room for F(4 x 4, 3 x 3), and only where it is taken") {

@@ -49,6 +49,9 @@ std::vector<Participant> participants_of(const Contest& contest, ContestMemory& 
   for (const Entrant& entrant : contest.rungs) {
     Participant& p = all.emplace_back();
     p.name = entrant.name;
+    const auto of_winograd = contest.winograd_samples.find(entrant.winograd);
+    p.right =
+        of_winograd == contest.winograd_samples.end() ? &contest.samples : &of_winograd->second;
     try {
       const std::size_t bytes = entrant.code->workspace_bytes(contest.problem);
       p.workspace = std::make_unique<Buffer>(bytes);
@@ -73,6 +76,7 @@ std::vector<Participant> participants_of(const Contest& contest, ContestMemory& 
     Participant& p = all.emplace_back();
     p.name = baseline.name;
     p.kind = baseline.limit ? Participant::Kind::limit : Participant::Kind::baseline;
+    p.right = &contest.samples;
     p.run = [&memory, run = baseline.run](int copy) { run(memory.arguments(copy, nullptr)); };
   }
   // A copy that moves as many bytes as have to be moved.

@@ -85,10 +85,11 @@ void ContestMemory::poison() const {
   }
 }
 
-std::string ContestMemory::wrong(int copies, double tolerance_factor) const {
+std::string ContestMemory::wrong(int copies, const std::vector<Samples>& right,
+                                 double tolerance_factor) const {
   for (int copy = 0; copy < copies; ++copy) {
     for (std::size_t i = 0; i < copies_[static_cast<std::size_t>(copy)].outputs.size(); ++i) {
-      const std::string what = wrong_output(copy, i, tolerance_factor);
+      const std::string what = wrong_output(copy, i, right, tolerance_factor);
       if (!what.empty()) return what;
     }
   }
@@ -157,7 +158,8 @@ const ArraySpec& ContestMemory::output(std::size_t i) const {
   return *specs[i];
 }
 
-std::string ContestMemory::wrong_output(int copy, std::size_t i, double tolerance_factor) const {
+std::string ContestMemory::wrong_output(int copy, std::size_t i, const std::vector<Samples>& right,
+                                        double tolerance_factor) const {
   const Arguments::Slot& slot = copies_[static_cast<std::size_t>(copy)].outputs[i];
   const ArraySpec& spec = output(i);
   const std::size_t size = size_of(slot.dtype);
@@ -165,7 +167,7 @@ std::string ContestMemory::wrong_output(int copy, std::size_t i, double toleranc
     launch_count_unwritten(slot.data, size, element_count(spec.shape), unwritten);
   });
   if (count != 0) return text(slot.name, ": ", count, " elements were not written, or NaN");
-  for (const Samples& samples : contest_->samples) {
+  for (const Samples& samples : right) {
     if (samples.output != slot.name) continue;
     const auto n = static_cast<std::int64_t>(samples.places.size());
     const Buffer places(samples.places.size() * sizeof(std::int64_t));

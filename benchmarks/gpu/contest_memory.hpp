@@ -44,7 +44,8 @@ class ContestMemory {
   void poison() const;
 
   /// Empty, or what is wrong with the outputs of the first `copies` copies.
-  std::string wrong(int copies, double tolerance_factor) const;
+  /// @param right the contest's samples, or those for Winograd's rungs
+  std::string wrong(int copies, const std::vector<Samples>& right, double tolerance_factor) const;
 
   /// Empty, or what is wrong with what a rung created in the first `created.size()` copies. Those
   /// in the canonical order are compared on the GPU, others on the host: of them the first copy and
@@ -71,7 +72,8 @@ class ContestMemory {
   const ArraySpec& output(std::size_t i) const;
 
   /// Empty, or what is wrong with it.
-  std::string wrong_output(int copy, std::size_t i, double tolerance_factor) const;
+  std::string wrong_output(int copy, std::size_t i, const std::vector<Samples>& right,
+                           double tolerance_factor) const;
 
   const Contest* contest_;
   std::vector<Copy> copies_;

@@ -181,8 +181,8 @@ void Round::time(Participant& p, bool last) {
   if (last && p.checked && p.kind != Participant::Kind::limit) {
     // Other people's algorithms may round differently, but not compute something else.
     const int used = std::min(copies(), p.launches);
-    p.timing.wrong =
-        memory_->wrong(used, p.kind == Participant::Kind::baseline ? baseline_tolerance_ : 1.0);
+    p.timing.wrong = memory_->wrong(
+        used, *p.right, p.kind == Participant::Kind::baseline ? baseline_tolerance_ : 1.0);
     if (p.created != nullptr && p.timing.wrong.empty())
       p.timing.wrong = memory_->wrong({p.created->begin(), p.created->begin() + used});
     p.finish(0);

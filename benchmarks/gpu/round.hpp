@@ -21,8 +21,9 @@ struct Participant {
 
   std::string name;
   Kind kind = Kind::rung;
-  bool checked = true;                ///< Its outputs are those of the contest.
-  std::function<void(int copy)> run;  ///< Enqueues one run on a copy of the arrays.
+  bool checked = true;                          ///< Its outputs are those of the contest.
+  const std::vector<Samples>* right = nullptr;  ///< What they are held against, if checked.
+  std::function<void(int copy)> run;            ///< Enqueues one run on a copy of the arrays.
   /// Reads what a run left for the host, once the GPU is done.
   std::function<void(int copy)> finish = [](int) {};
   std::unique_ptr<Buffer> workspace = {};
