@@ -28,8 +28,10 @@ struct GatheredProduct : WindowProduct {
   }
 };
 
-/// Why a problem whose rows of k are rounded up to whole tiles does not fit 31 bits.
-inline Declined why_no_padded_product(std::int64_t group_c, std::int64_t taps) {
+/// Why a product whose sides are rounded up to whole tiles does not fit 31 bits.
+inline Declined why_no_padded_product(std::int64_t filters, std::int64_t group_c,
+                                      std::int64_t taps) {
+  if (filters > 0x7fff0000) return "more than 2^31 - 2^16 filters, which tiles round up";
   if ((group_c + 31) * taps > 0x7fffffff) {
     return "a filter, its channels rounded up to 32, has 2^31 weights or more";
   }

@@ -17,7 +17,8 @@ inline Declined why_no_gather(const WindowProduct& product) {
     return text("a block may gather from ", images, " images of ", image,
                 " elements, together 2^30 or more");
   }
-  return why_no_padded_product(product.channels, std::int64_t{product.R} * product.S);
+  return why_no_padded_product(product.filters, product.channels,
+                               std::int64_t{product.R} * product.S);
 }
 
 /// Whether a coordinate lies inside of its extent.

@@ -110,7 +110,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T:
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined reason = why_no_product_row_by_row(conv)) return reason;
   if (const Declined reason = why_no_tap_table(conv)) return reason;
-  return why_no_padded_product(conv.C / conv.groups, std::int64_t{conv.R} * conv.S);
+  return why_no_padded_product(conv.K / conv.groups, conv.C / conv.groups,
+                               std::int64_t{conv.R} * conv.S);
 }
 
 /// A type as a value.

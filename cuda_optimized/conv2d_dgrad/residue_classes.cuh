@@ -111,7 +111,8 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
     return text("more than ", kMostPadding - 1, " of ", kMostPadding,
                 " products would be of padding");
   }
-  return conv2d::why_no_padded_product(conv.K / conv.groups, std::int64_t{conv.R} * conv.S);
+  return conv2d::why_no_padded_product(conv.C / conv.groups, conv.K / conv.groups,
+                                       std::int64_t{conv.R} * conv.S);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -335,6 +335,8 @@ std::vector<Problem> conv_limits() {
            // Extents to which nothing can be added.
            P{.H = kLargestInt - 100, .W = 3, .R = 3, .S = 3},
            P{.H = 3, .W = kLargestInt - 100, .R = 3, .S = 3},
+           P{.C = kLargestInt - 100, .H = 3, .W = 3, .R = 3, .S = 3},
+           P{.H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
            // Layers of networks, for which rungs have plans of their own.
            P{.N = 16,
            .C = 3,
