@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&full[i], Source::kThreads);
       ptx::mbarrier_init(&ready[i], kSplitters / 32);
       ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
     }
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     // next tile, while they store the last one.
     ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then three are left
     const bool splits = thread >= kFirstSplitter;
-    if (thread >= kFirstSplitter + kSplitters || (!splits && lane != 0 && !Source::kWholeWarp)) {
+    if (thread >= kFirstSplitter + kSplitters || (!splits && lane >= Source::kThreads)) {
       return;
     }
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {

@@ -35,8 +35,8 @@ struct SwappedShape {
 /// a [M][K] and b [K][N] by the copy engine, as they lie.
 template <class Shape>
 struct TiledSwapped {
-  static constexpr bool kWholeWarp = false;  ///< One thread calls load().
-  CUtensorMap a, b;                          ///< in boxes of Shape::M x 32, and of 32 x 32
+  static constexpr int kThreads = 1;  ///< That call load(), and arrive.
+  CUtensorMap a, b;                   ///< in boxes of Shape::M x 32, and of 32 x 32
 
   /// A step of a tile.
   struct Cursor {
@@ -65,9 +65,9 @@ struct TiledSwapped {
 /// @tparam kRounds to TF32, as the copy engine does it
 template <class Shape, bool kRounds>
 struct GatheredSwapped {
-  static constexpr bool kWholeWarp = true;  ///< All 32 call load().
-  const float *a, *b;                       ///< [M][K]; [K][N]
-  GemmProblem gemm;                         ///< their sizes
+  static constexpr int kThreads = 32;  ///< A warp, whose lanes call load(), and arrive.
+  const float *a, *b;                  ///< [M][K]; [K][N]
+  GemmProblem gemm;                    ///< their sizes
 
   /// A step of a tile.
   struct Cursor {
@@ -96,9 +96,8 @@ struct GatheredSwapped {
         panel[swizzled(i, j % kPanel)] = k < gemm.K && n < gemm.N ? taken(b[k * gemm.N + n]) : 0.0f;
       }
     }
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (lane == 0) ptx::mbarrier_arrive(full);
+    ptx::fence_proxy_async();    // ordinary stores, which wgmma will read
+    ptx::mbarrier_arrive(full);  // each lane for its own
   }
   /// On to the next step.
   __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }

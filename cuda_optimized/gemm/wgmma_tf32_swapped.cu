@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&full[i], Source::kThreads);
       ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
     }
     ptx::fence_mbarrier_init();
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
     ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
-    if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
+    if (thread >= kConsumerThreads + Source::kThreads) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
