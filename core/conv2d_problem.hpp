@@ -47,16 +47,13 @@ struct LayoutIndex4 {
 /// pass stores activated() sums.
 ///
 /// With f16 or bf16, x, weights, y, dy and dx are of that type; sums are in float, and rounded
-/// once. bias, dw and db stay float: a bias is added to a float sum, and a gradient of the weights
-/// is a sum as long as the outputs are many, which its next reader adds to float weights.
+/// once. bias, dw and db stay float: one is added to a float sum, the others to float weights.
 ///
 /// The map says which block computes which tile of the forward pass as a product, see
-/// gemm_extents(); the result is the same. Rungs that are no such product, or whose blocks have no
-/// tiles, ignore it; the others decline the maps that they cannot work under. The gradients ignore
-/// it.
+/// gemm_extents(); the result is the same. Rungs without such tiles, and the gradients, ignore it;
+/// the others decline the maps that they cannot work under.
 ///
-/// Build it with validated(), which also computes P and Q. Trivially copyable: kernels take it by
-/// value.
+/// Build it with validated(), which also computes P and Q. Kernels take it by value.
 struct Conv2dProblem {
   int N = 1;                                 ///< images
   int C = 1;                                 ///< input channels

@@ -83,8 +83,7 @@ enum class Precision {
 /// The extents of an array, outermost first.
 using Shape = std::vector<std::int64_t>;
 
-/// The tile maps. Where a map has one, CUTLASS's name for it stands beside.
-/// cpu_reference/tile_map/maps.cpp defines each by the order in which it walks over the tiles.
+/// The tile maps, with CUTLASS's names. cpu_reference/tile_map/maps.cpp defines their orders.
 enum class TileMap {
   row_major,   ///< tile row by tile row, in a grid with one axis
   identity1,   ///< GemmIdentityThreadblockSwizzle<1>: tile column by tile column

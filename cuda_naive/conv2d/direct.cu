@@ -2,7 +2,7 @@
 /// @brief conv2d, first on the GPU: one thread computes one output.
 ///
 /// - Before: cpu_reference/conv2d/direct.cpp
-/// - After: cuda_optimized/conv2d/direct_tiled.cu
+/// - After: cuda_optimized/conv2d/direct_tiled.cu, direct_16bit.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** All outputs are independent, so each becomes a thread. The four outer loops of the
@@ -21,12 +21,11 @@
 /// @expect sectors_per_request.weights.load 1, a single address for the warp
 /// @expect sectors_per_request.x.load (4 + 4 * 5) / 5 = 4.8, of 5 taps 1 begins a sector
 /// **Costs.** Every input is loaded again for each output that reads it. Declines other layouts
-/// than NCHW.
+/// than NCHW and other types than float32.
 /// **Try.** Make the block 8 x 32 threads instead of 32 x 8 (kBlockQ = 8, kBlockP = 32). How many
 /// rows of x does a warp read at once then, and how many sectors of 32 bytes does a store touch?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/half.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::conv2d {
@@ -37,9 +36,8 @@ constexpr int kBlockP = 8;   ///< Threads along p.
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 /// Grid (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
-template <class T>
-__global__ void conv2d_direct(Conv2dProblem conv, const T* x, const T* weights, const float* bias,
-                              T* y) {
+__global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* weights,
+                              const float* bias, float* y) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 w_at{group_c, conv.R, conv.S};
@@ -62,27 +60,26 @@ __global__ void conv2d_direct(Conv2dProblem conv, const T* x, const T* weights, 
           for (int s = 0; s < conv.S; ++s) {
             const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
             if (w < 0 || w >= conv.W) continue;
-            sum += to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)]);
+            sum += x[x_at(n, c0 + c, h, w)] * weights[w_at(k, c, r, s)];
           }
         }
       }
-      y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));
+      y[y_at(n, k, p, q)] = activated(conv.activation, sum);
     }
   }
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
+  if (conv.dtype != DType::f32) return "float32 only";
   return {};
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(conv.Q, kBlockQ), blocks_for(conv.P, kBlockP, kMaxGridYZ),
                   blocks_for(std::int64_t{conv.N} * conv.K, 1, kMaxGridYZ));
-  with_float_type(conv.dtype, [&]<class T>(T) {
-    launch(conv2d_direct<T>, {grid, dim3(kBlockQ, kBlockP)}, conv, arrays.x.as<const T>(),
-           arrays.weights.as<const T>(), arrays.bias.as<const float>(), arrays.y.as<T>());
-  });
+  launch(conv2d_direct, {grid, dim3(kBlockQ, kBlockP)}, conv, arrays.x, arrays.weights, arrays.bias,
+         arrays.y);
 }
 
 }  // namespace

@@ -119,8 +119,8 @@ planted_bug(grid_stride_forgotten
 
 planted_bug(output_left_alone
   RUNG cuda_naive/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
-  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[if (sum != 0.0f) y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
   TEACHES "outputs start as NaN: what the run before left cannot help")
 
 planted_bug(nothing_but_nan
@@ -137,8 +137,8 @@ planted_bug(writes_its_input
 
 planted_bug(bias_twice
   RUNG cuda_naive/conv2d/direct
-  FIND [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum));]==]
-  REPLACE [==[y[y_at(n, k, p, q)] = rounded_to<T>(activated(conv.activation, sum + (bias ? bias[k] : 0.0f)));]==]
+  FIND [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum);]==]
+  REPLACE [==[y[y_at(n, k, p, q)] = activated(conv.activation, sum + (bias ? bias[k] : 0.0f));]==]
   TEACHES "problems with and without a bias")
 
 planted_bug(channel_pieces_overwrite
@@ -421,9 +421,9 @@ planted_bug(winograd_channels_beyond_the_group
   TEACHES "the weights' zeros hide what is read beyond a group, unless it is NaN or not there")
 
 planted_bug(short_sums
-  RUNG cuda_naive/conv2d/direct
-  FIND [==[sum += to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)]);]==]
-  REPLACE [==[sum = to_float(rounded_to<T>(sum + to_float(x[x_at(n, c0 + c, h, w)]) * to_float(weights[w_at(k, c, r, s)])));]==]
+  RUNG cuda_naive/conv2d/direct_16bit
+  FIND [==[sum += to_float(value) * to_float(weight);]==]
+  REPLACE [==[sum = to_float(rounded_to<T>(sum + to_float(value) * to_float(weight)));]==]
   TEACHES "numbers of 16 bits cannot hold their own sums: add in float, and round once")
 
 planted_bug(turns_without_a_word
