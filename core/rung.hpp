@@ -27,6 +27,7 @@ struct AnyImplementation {
   std::function<OutputTile(const Problem&)> tile;  ///< rows = columns = 0 where there are no tiles
   std::function<std::string(const Problem&)> choice;  ///< Empty where there is none.
 
+  AnyImplementation() = default;  ///< Of nothing: none of its functions can be called.
   /// Its functions take problems of type A::Problem only.
   template <class A>
   explicit AnyImplementation(const Implementation<A>& code)

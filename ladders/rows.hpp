@@ -53,18 +53,18 @@ template <class Code>
 using ArraysOf = decltype(arrays_for(std::declval<Code>()));
 
 /// A row of a C++ rung; CPU_ROW fills in name and code.
-inline Rung cpu_row(std::string name, AnyImplementation code, std::string previous,
-                    std::string idea, bool deterministic = true) {
-  Rung rung{name, name + ".cpp", std::move(idea), std::move(previous), deterministic};
+inline Rung cpu_row(const char* name, AnyImplementation code, const char* previous,
+                    const char* idea, bool deterministic = true) {
+  Rung rung{name, std::string(name) + ".cpp", idea, previous, deterministic};
   rung.code[static_cast<std::size_t>(Where::cpu)] = std::move(code);
   return rung;
 }
 
 /// A row of a CUDA rung; CUDA_ROW fills in name and code.
-inline Rung cuda_row(std::string name, AnyImplementation emulated,
-                     std::optional<AnyImplementation> gpu, std::string previous, std::string idea,
+inline Rung cuda_row(const char* name, AnyImplementation emulated,
+                     std::optional<AnyImplementation> gpu, const char* previous, const char* idea,
                      bool deterministic = true) {
-  Rung rung{name, name + ".cu", std::move(idea), std::move(previous), deterministic};
+  Rung rung{name, std::string(name) + ".cu", idea, previous, deterministic};
   rung.code[static_cast<std::size_t>(Where::emulated)] = std::move(emulated);
   rung.code[static_cast<std::size_t>(Where::gpu)] = std::move(gpu);
   return rung;
@@ -72,8 +72,8 @@ inline Rung cuda_row(std::string name, AnyImplementation emulated,
 
 /// A row that is no step but a branch: another way, which leaves the steps at its previous rung.
 /// @param beside the rung to compare it with
-inline Rung branch(std::string beside, Rung rung) {
-  rung.beside = std::move(beside);
+inline Rung branch(const char* beside, Rung rung) {
+  rung.beside = beside;
   return rung;
 }
 

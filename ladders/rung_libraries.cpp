@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -138,5 +139,27 @@ std::optional<double> build_progress() {
 }
 
 void observe_waits(WaitObserver observer) { wait_observer() = std::move(observer); }
+
+AnyImplementation code_in_library(const char* folder, const char* name,
+                                  AnyImplementation (*read)(const void* constant)) {
+  struct Code {
+    std::once_flag once;
+    AnyImplementation found;
+  };
+  const auto code = [=, kept = std::make_shared<Code>()]() -> const AnyImplementation& {
+    std::call_once(kept->once, [&] { kept->found = read(constant_in_library(folder, name)); });
+    return kept->found;
+  };
+  AnyImplementation forwarded;
+  forwarded.supports = [code](const Problem& p) { return code().supports(p); };
+  forwarded.workspace_bytes = [code](const Problem& p) { return code().workspace_bytes(p); };
+  forwarded.run = [code](const Problem& p, const Arguments& arrays) { code().run(p, arrays); };
+  forwarded.finish = [code](const Problem& p, const Arguments& arrays) {
+    code().finish(p, arrays);
+  };
+  forwarded.tile = [code](const Problem& p) { return code().tile(p); };
+  forwarded.choice = [code](const Problem& p) { return code().choice(p); };
+  return forwarded;
+}
 
 }  // namespace convladder

@@ -8,8 +8,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -45,30 +43,17 @@ void observe_waits(WaitObserver observer);
 /// How far the running build is, from 0 to 1; nothing if none runs, or it has not begun.
 std::optional<double> build_progress();
 
-/// The code that `name` is, an Implementation<A>: found when one of its functions is first called.
+/// The code that the constant `name` is: found when one of its functions is first called.
+/// @param read makes it of the constant, given its address
+AnyImplementation code_in_library(const char* folder, const char* name,
+                                  AnyImplementation (*read)(const void* constant));
+
+/// The same of an Implementation<A>.
 template <class A>
-AnyImplementation code_in_library(const std::string& folder, const std::string& name) {
-  struct Code {
-    std::once_flag once;
-    std::optional<AnyImplementation> found;
-  };
-  const auto code = [folder, name, kept = std::make_shared<Code>()]() -> const AnyImplementation& {
-    std::call_once(kept->once, [&] {
-      kept->found.emplace(
-          *static_cast<const Implementation<A>*>(constant_in_library(folder, name)));
-    });
-    return *kept->found;
-  };
-  AnyImplementation forwarded{Implementation<A>{}};
-  forwarded.supports = [code](const Problem& p) { return code().supports(p); };
-  forwarded.workspace_bytes = [code](const Problem& p) { return code().workspace_bytes(p); };
-  forwarded.run = [code](const Problem& p, const Arguments& arrays) { code().run(p, arrays); };
-  forwarded.finish = [code](const Problem& p, const Arguments& arrays) {
-    code().finish(p, arrays);
-  };
-  forwarded.tile = [code](const Problem& p) { return code().tile(p); };
-  forwarded.choice = [code](const Problem& p) { return code().choice(p); };
-  return forwarded;
+AnyImplementation code_in_library(const char* folder, const char* name) {
+  return code_in_library(folder, name, [](const void* constant) {
+    return AnyImplementation(*static_cast<const Implementation<A>*>(constant));
+  });
 }
 
 }  // namespace convladder
