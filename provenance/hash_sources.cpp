@@ -1,5 +1,5 @@
 /// @file hash_sources.cpp
-/// @brief Run by the build: writes the hashes of all CUDA sources for the suite to compile in, so
+/// @brief Run by the build: writes the hashes of all rungs' sources for the suite to compile in, so
 /// that a program knows what it was built from, wherever it is carried.
 ///
 ///     hash_sources ROOT OUTPUT SOURCE...

@@ -7,7 +7,7 @@
 
 namespace convladder {
 
-/// By rung: the hash of the CUDA sources that this program was built from.
+/// By rung: the hash of the sources that this program was built from.
 const std::map<std::string, std::string>& built_source_hashes();
 
 /// "580.65.06", from the driver's own account of itself; "unknown" without one.

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Which CUDA sources are not as a GPU has verified them.
+"""Which sources of rungs have changed since all of them passed a check that takes long.
 
-    changed_rungs.py RECORD BUILD      their paths without the suffix, a line each
+    changed_rungs.py RECORD BUILD                  their paths without the suffix, a line each
+    changed_rungs.py RECORD BUILD --write BY       writes the record: all as they are passed, BY which compiler
 
-RECORD is tests/verified_on_gpu.json, which the suite writes on a GPU: of each rung the hash of its sources. BUILD is a
-build folder, which has the hashes as they are (provenance/source_hash.hpp: comments do not count, what a source includes
-does). So what nvcc has compiled for that run need not be compiled again; each night everything is. Files of functions that
-are no rungs are in no record, and always among them.
+RECORD has the hash of each rung's sources when it passed: tests/verified_on_gpu.json, which the suite writes on a GPU, or
+tests/sanitized.json. BUILD is a build folder, which has the hashes as they are (provenance/source_hash.hpp: comments do
+not count, what a source includes does). So a check need not repeat what it has said of the same source; each night
+everything is asked again. Files of functions that are no rungs are not in the record of a GPU, so always among them.
 """
 import argparse
+import datetime
 import json
 import pathlib
 import sys
@@ -18,18 +20,28 @@ import expect  # noqa: E402  (hashes of sources)
 
 
 def changed(record, hashes):
-    """Those that the record, rung: hash, does not have so. @param hashes by source"""
-    return sorted(name for source, digest in hashes.items() if record.get(name := source.rsplit(".", 1)[0]) != digest)
+    """Those that the record, rung: hash, does not have so. @param hashes by name, a path without the suffix"""
+    return sorted(name for name, digest in hashes.items() if record.get(name) != digest)
+
+
+def write(file, hashes, by):
+    rows = [json.dumps({"rung": name, "source_hash": digest}) for name, digest in sorted(hashes.items())]
+    head = f'  "by": {json.dumps(by)},\n  "date": "{datetime.date.today()}",\n'
+    file.write_text("{\n" + head + '  "rungs": [\n    ' + ",\n    ".join(rows) + "\n  ]\n}\n")
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("record", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--write", metavar="BY")
     options = parser.parse_args(arguments)
+    hashes = {source.rsplit(".", 1)[0]: digest for source, digest in expect.hashes_of(options.build).items()}
+    if options.write:
+        write(options.record, hashes, options.write)
+        return
     rows = json.loads(options.record.read_text())["rungs"] if options.record.is_file() else []
-    record = {row["rung"]: row["source_hash"] for row in rows}
-    print("\n".join(changed(record, expect.hashes_of(options.build))))
+    print("\n".join(changed({row["rung"]: row["source_hash"] for row in rows}, hashes)))
 
 
 if __name__ == "__main__":
