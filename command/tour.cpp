@@ -33,7 +33,7 @@ constexpr Photograph kPhotographs[] = {
     {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
 constexpr const Photograph& kComparedPhotograph = kPhotographs[1];  // the smaller one
 
-constexpr std::int64_t kPartOfATurn = 20000;  // voxels of the sweep under rulebooks
+constexpr std::int64_t kPartOfATurn = 12000;  // voxels of the sweep under rulebooks
 /// The sweep under sparse convolutions: a part of a turn, which the emulated kernels are done with
 /// soon.
 constexpr std::int64_t kConvolvedVoxels = 4000;
@@ -122,7 +122,7 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
   add_problem("conv2d_wgrad", 1, layer, Data::real);
   add_problem("im2col", 0.5, columns_of(layer), Data::integer);
   add_problem("col2im", 0.5, columns_of(layer), Data::integer);
-  add_problem("gemm", 4, validated(GemmProblem{.M = 512, .N = 512, .K = 512}), Data::real);
+  add_problem("gemm", 2, validated(GemmProblem{.M = 384, .N = 384, .K = 384}), Data::real);
   std::vector<Task> maps;
   for (const TileMapName& map : kTileMaps) {
     const Problem problem =
