@@ -213,8 +213,16 @@ class RungPages:
         rows += self.pages.paths.places(rung)
         if players := self.pages.players_of(rung):
             rows += [("Watch it", ", ".join(players))]
-        rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}`")]
+        rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}{self.problem_for(row)}`")]
         return ["| | |", "|---|---|", *(f"| {name} | {what} |" for name, what in rows), ""]
+
+    @staticmethod
+    def problem_for(row):
+        """Of a rung that declines the ladder's example for its type or layout: the problem of its predictions."""
+        path = expect.ROOT / row["source"]
+        predictions = expect.lines_of(path, row["ladder"]) if path.suffix == ".cu" else []
+        needs = predictions and re.search(r"--(dtype|layout) ", predictions[0].problem)
+        return f" {predictions[0].problem}" if needs else ""
 
     def linked(self, prose, folder):
         """Prose in which the names of rungs' files are links; pictures (indented lines) stay as they are."""
