@@ -1,4 +1,4 @@
-"""tools/changed_rungs.py: which sources ./ladder check gpu-code compiles."""
+"""tools/changed_rungs.py: which rungs a check that takes long looks at."""
 import json
 import pathlib
 import subprocess
@@ -22,13 +22,25 @@ class ChangedRungs(unittest.TestCase):
         text = "".join(f'{{"{source}", "{digest}"}},\n' for source, digest in hashes.items())
         (self.build / "provenance/source_hashes.inc").write_text(text)
 
-    def run_tool(self):
-        done = subprocess.run([sys.executable, "-B", TOOL, self.record, self.build], check=True,
+    def run_tool(self, *options):
+        done = subprocess.run([sys.executable, "-B", TOOL, self.record, self.build, *options], check=True,
                               capture_output=True, text=True)
         return done.stdout.split()
 
     def test_without_a_record_all_have_changed(self):
         self.assertEqual(self.run_tool(), ["cuda_naive/gemm/a", "cuda_naive/gemm/b"])
+
+    def test_what_was_written_has_not_changed(self):
+        self.run_tool("--write", "clang 16")
+        self.assertEqual(json.loads(self.record.read_text())["by"], "clang 16")
+        self.assertEqual(self.run_tool(), [])
+        self.now({"cuda_naive/gemm/a.cu": "1a", "cuda_naive/gemm/b.cu": "3c"})
+        self.assertEqual(self.run_tool(), ["cuda_naive/gemm/b"])
+
+    def test_without_hashes_it_fails(self):
+        (self.build / "provenance/source_hashes.inc").unlink()
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.run_tool()
 
     def test_what_is_recorded_has_not_changed_but_edits_and_new_rungs_have(self):
         self.record.write_text(json.dumps({"gpu": "H200", "rungs": [
