@@ -12,7 +12,6 @@
 #include "oracle/memory_order.hpp"
 #include "oracle/reference.hpp"
 #include "oracle/rulebook.hpp"
-#include "oracle/winograd_bound.hpp"
 
 namespace convladder::benchmarks {
 namespace {
@@ -177,9 +176,9 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
   for (const Rung& rung : ladder(benchmark.ladder).rungs) {
     const auto* conv = std::get_if<Conv2dProblem>(&problem);
     if (rung.winograd == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
-    std::vector<double>& magnitudes = data.winograd_magnitudes[rung.winograd];
-    if (magnitudes.empty())
-      magnitudes = winograd_magnitudes_at(problem, data.inputs, rung.winograd, data.places[0]);
+    if (data.winograd.contains(rung.winograd)) continue;
+    data.winograd.emplace(rung.winograd,
+                          winograd_bound_at(problem, data.inputs, rung.winograd, data.places[0]));
   }
   return data;
 }
@@ -217,12 +216,10 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   }
   for (std::size_t i = 0; i < data.places.size(); ++i)
     contest.samples.push_back(sampled(rounding, i, nullptr));
-  for (const auto& [m, magnitudes] : data.winograd_magnitudes) {
-    const auto& conv = std::get<Conv2dProblem>(variant.problem);
+  for (const auto& [m, bound] : data.winograd) {
     Expected of_winograd = rounding;
-    of_winograd.longest_sum = (benchmark.ladder == "conv2d" ? conv.C : conv.K) / conv.groups +
-                              1;  // see winograd_bound.hpp
-    contest.winograd_samples[m] = {sampled(of_winograd, 0, &magnitudes)};
+    of_winograd.longest_sum = bound.longest_sum;
+    contest.winograd_samples[m] = {sampled(of_winograd, 0, &bound.magnitude)};
   }
   if (std::holds_alternative<RulebookProblem>(variant.problem))
     expect_rulebook(contest, rulebook_of(benchmark));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "benchmarks/gpu/contest.hpp"
@@ -10,6 +11,7 @@
 #include "benchmarks/variants.hpp"
 #include "oracle/data.hpp"
 #include "oracle/samples.hpp"
+#include "oracle/winograd_bound.hpp"
 
 namespace convladder::benchmarks {
 
@@ -21,8 +23,8 @@ struct SampledData {
   std::vector<std::vector<std::int64_t>> places;  // by output; row-major
   std::vector<std::vector<ExpectedElement>> elements;
   /// Of a convolution that Winograd's rungs compute, by m: what bounds their rounding at these
-  /// places of its one output that they have, as ExpectedElement::magnitude.
-  std::map<int, std::vector<double>> winograd_magnitudes;
+  /// places of its one output that they have.
+  std::map<int, WinogradBound> winograd;
 };
 
 /// Of the problem, one of the benchmark's variants.

@@ -85,19 +85,6 @@ Forward turned(const Conv2dProblem& conv, const Arrays& inputs) {
   return {back, &inputs.at("dy"), std::move(weights)};
 }
 
-}  // namespace
-
-bool winograd_takes(const Conv2dProblem& conv) {
-  return conv.R == 3 && conv.S == 3 && conv.stride.h == 1 && conv.stride.w == 1 &&
-         conv.dilation.h == 1 && conv.dilation.w == 1;
-}
-
-std::int64_t winograd_headroom(const Conv2dProblem& conv) {
-  return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
-}
-
-namespace {
-
 /// What the bound is computed from: a forward pass, and its matrices.
 struct Bound {
   Bound(const Problem& problem, const Arrays& inputs, int side)
@@ -107,6 +94,7 @@ struct Bound {
 
   const Conv2dProblem& conv() const { return forward.conv; }
   int group_c() const { return conv().C / conv().groups; }
+  std::int64_t longest_sum() const { return group_c() + 1; }  // over the channels, and the bias
 
   /// A filter's channel, transformed.
   Matrix filter(int k, int c) const {
@@ -156,6 +144,15 @@ struct Bound {
 
 }  // namespace
 
+bool winograd_takes(const Conv2dProblem& conv) {
+  return conv.R == 3 && conv.S == 3 && conv.stride.h == 1 && conv.stride.w == 1 &&
+         conv.dilation.h == 1 && conv.dilation.w == 1;
+}
+
+std::int64_t winograd_headroom(const Conv2dProblem& conv) {
+  return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
+}
+
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              int m) {
   const Bound bound(problem, inputs, m);
@@ -164,7 +161,7 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
   const Index4 y_at{conv.K, conv.P, conv.Q};
 
   Expected bounded = expected;
-  bounded.longest_sum = group_c + 1;  // and the bias
+  bounded.longest_sum = bound.longest_sum();
   // A filter is transformed once for all tiles, a tile once for all filters of its group.
   std::vector<Matrix> filters(static_cast<std::size_t>(conv.K) * static_cast<std::size_t>(group_c));
   parallel_for(conv.K, [&](std::int64_t k) {
@@ -197,12 +194,12 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
   return bounded;
 }
 
-std::vector<double> winograd_magnitudes_at(const Problem& problem, const Arrays& inputs, int m,
-                                           std::span<const std::int64_t> places) {
+WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, int m,
+                                std::span<const std::int64_t> places) {
   const Bound bound(problem, inputs, m);
   const Conv2dProblem& conv = bound.conv();
   const int group_c = bound.group_c(), group_k = conv.K / conv.groups;
-  std::vector<double> magnitudes(places.size());
+  WinogradBound found{std::vector<double>(places.size()), bound.longest_sum()};
   parallel_for(static_cast<std::int64_t>(places.size()), [&](std::int64_t i) {
     std::int64_t place = places[static_cast<std::size_t>(i)];
     const int q = static_cast<int>(place % conv.Q);
@@ -214,10 +211,10 @@ std::vector<double> winograd_magnitudes_at(const Problem& problem, const Arrays&
       Bound::add_product(sums, bound.filter(k, c),
                          bound.window(n, k / group_k * group_c + c, p / m * m, q / m * m));
     }
-    magnitudes[static_cast<std::size_t>(i)] =
+    found.magnitude[static_cast<std::size_t>(i)] =
         bound.outputs(sums).at[p % m][q % m] + bound.bias_of(k);
   });
-  return magnitudes;
+  return found;
 }
 
 }  // namespace convladder

@@ -31,9 +31,15 @@ std::int64_t winograd_headroom(const Conv2dProblem& conv);
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              int m);
 
-/// The same bound b for single outputs, each computed by itself.
+/// The same bound b of single outputs, as Expected has it.
+struct WinogradBound {
+  std::vector<double> magnitude;  ///< b of each
+  std::int64_t longest_sum = 1;   ///< that over the channels
+};
+
+/// Of some outputs, each computed by itself.
 /// @param places row-major offsets in the output, y or dx
-std::vector<double> winograd_magnitudes_at(const Problem& problem, const Arrays& inputs, int m,
-                                           std::span<const std::int64_t> places);
+WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, int m,
+                                std::span<const std::int64_t> places);
 
 }  // namespace convladder

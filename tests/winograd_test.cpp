@@ -82,12 +82,15 @@ TEST_CASE("the bound of single outputs is that of all of them") {
     for (const int m : {2, 4}) {
       CAPTURE(name);
       CAPTURE(m);
-      const std::vector<double> all = with_winograd_bound(output, conv, inputs, m).magnitude;
-      const std::vector<double> single = winograd_magnitudes_at(conv, inputs, m, places);
-      REQUIRE(single.size() == all.size());
-      for (std::size_t i = 0; i < all.size(); ++i) CHECK(single[i] == doctest::Approx(all[i]));
+      const Expected whole = with_winograd_bound(output, conv, inputs, m);
+      const std::vector<double>& all = whole.magnitude;
+      const WinogradBound single = winograd_bound_at(conv, inputs, m, places);
+      CHECK(single.longest_sum == whole.longest_sum);
+      REQUIRE(single.magnitude.size() == all.size());
+      for (std::size_t i = 0; i < all.size(); ++i)
+        CHECK(single.magnitude[i] == doctest::Approx(all[i]));
       // A place in the middle, alone.
-      CHECK(winograd_magnitudes_at(conv, inputs, m, std::vector<std::int64_t>{17})[0] ==
+      CHECK(winograd_bound_at(conv, inputs, m, std::vector<std::int64_t>{17}).magnitude[0] ==
             doctest::Approx(all[17]));
     }
   }
