@@ -7,10 +7,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools/i
 import expect  # noqa: E402
 
 
+def predictions(root, row):
+    """The lines @expect of a rung's header; none of a C++ rung's."""
+    return expect.lines_of(root / row["source"], row["ladder"]) if row["backend"] == "cuda" else []
+
+
 def of_rung(root, row, entry):
     """What the header predicts line by line, beside what was counted. @param entry of the record, or None"""
-    lines = expect.lines_of(root / row["source"], row["ladder"]) if row["backend"] == "cuda" else []
-    table = []
+    lines, table = predictions(root, row), []
     for problem in dict.fromkeys(line.problem for line in lines):
         table += [f"On `{problem}`:", "", "| counter | predicted | counted |", "|---|---:|---:|"]
         for line in lines:

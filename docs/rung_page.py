@@ -216,11 +216,9 @@ class RungPages:
         rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}{self.problem_for(row)}`")]
         return ["| | |", "|---|---|", *(f"| {name} | {what} |" for name, what in rows), ""]
 
-    @staticmethod
-    def problem_for(row):
+    def problem_for(self, row):
         """Of a rung that declines the ladder's example for its type or layout: the problem of its predictions."""
-        path = expect.ROOT / row["source"]
-        predictions = expect.lines_of(path, row["ladder"]) if path.suffix == ".cu" else []
+        predictions = counted_tables.predictions(self.pages.root, row)
         needs = predictions and re.search(r"--(dtype|layout) ", predictions[0].problem)
         return f" {predictions[0].problem}" if needs else ""
 
