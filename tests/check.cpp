@@ -21,16 +21,21 @@ struct Variation {
 };
 
 /// The runs of a rung on the same data.
-/// @param all on cuda_on_cpu in each order; otherwise without the one in the middle, which differs
-/// from the others in neither the kernels that run nor the number of blocks
-std::vector<Variation> variations(Where where, bool all) {
+/// @param data real: two runs, whose bits are compared. Exact: where races show, so on cuda_on_cpu
+/// in each order, but for the one in which real data run, too
+/// @param both_modes whether there are runs on real data
+std::vector<Variation> variations(Where where, Data data, bool both_modes, bool all_orders) {
+  const bool exact = data == Data::integer;
   switch (where) {
-    case Where::cpu: return {{0, false}, {0, false}};
+    case Where::cpu:
+      return exact && both_modes ? std::vector<Variation>{{0, false}}
+                                 : std::vector<Variation>{{0, false}, {0, false}};
     case Where::gpu: return {{0, false}, {0, true}};
     case Where::emulated: break;
   }
-  if (all) return {{0, false}, {1, false}, {2, true}};
-  return {{0, false}, {2, true}};
+  if (!exact || !all_orders) return {{0, false}, {2, true}};
+  if (both_modes) return {{1, false}, {2, true}};
+  return {{0, false}, {1, false}, {2, true}};
 }
 
 std::string name_of(Where where, const Variation& variation, std::size_t run) {
@@ -62,7 +67,7 @@ struct Placement {
   std::string alone = {};  ///< The one that is misaligned; empty: all are, or none is.
 };
 
-/// A problem whose arrays are misaligned runs with all of them so, then with one of them alone: in
+/// A problem whose arrays are misaligned runs with all of them so, and with one of them alone: in
 /// turn over runs and problems, so that two or three problems are enough for each.
 /// @param turn how many placements of one array alone came before
 Placement placement(const TestProblem& problem, std::size_t turn, const Signature& signature,
@@ -99,14 +104,14 @@ bool has_made_up_data(const Ladder& ladder, const TestProblem& problem) {
 
 /// Compares the rung with the reference in one mode, in all runs. Returns a line for each failure.
 /// @param turn of the problems with misaligned arrays, so many came before
+/// @param both_modes whether real data have their turn, too
 std::vector<std::string> check_mode(const Comparison& comparison, const Rung& rung, Where where,
-                                    Data data, const TestProblem& problem, std::size_t turn,
-                                    const CheckOptions& options, int& comparisons) {
+                                    Data data, bool both_modes, const TestProblem& problem,
+                                    std::size_t turn, const CheckOptions& options,
+                                    int& comparisons) {
   const Signature signature = comparison.ladder().signature(comparison.problem());
   Arrays first;
-  // Races show in exact data. Real data need two runs, to compare bits.
-  std::vector<Variation> runs =
-      variations(where, options.all_orders && data == Data::integer && !problem.once);
+  std::vector<Variation> runs = variations(where, data, both_modes, options.all_orders);
   if (problem.once) runs.resize(1);
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const Variation& variation = runs[run];
@@ -114,8 +119,10 @@ std::vector<std::string> check_mode(const Comparison& comparison, const Rung& ru
     const bool few_blocks = variation.few_blocks && problem.size != Size::huge;
     const StridedBlocks strided(few_blocks ? kFewBlocks : max_strided_blocks);
     // Of rounded sums the bits are compared: there all runs take the same path.
-    const bool all = run == 0 || data != Data::integer;
-    const std::size_t alone_before = all ? 0 : turn * (runs.size() - 1) + run - 1;
+    const std::size_t first_alone = both_modes ? 0 : 1;
+    const bool all = run < first_alone || data != Data::integer;
+    const std::size_t alone_before =
+        all ? 0 : turn * (runs.size() - first_alone) + run - first_alone;
     const Placement placed = placement(problem, alone_before, signature, options, all);
     Outcome outcome = comparison.run(rung, where, placed.options);
     const std::string prefix =
@@ -152,7 +159,8 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
   for (const Data data : modes) {
     const Comparison comparison(ladder, form, data, options.seed, problem.given);
     const std::vector<std::string> failures =
-        check_mode(comparison, rung, where, data, problem, turn, options, report.comparisons);
+        check_mode(comparison, rung, where, data, modes.size() > 1, problem, turn, options,
+                   report.comparisons);
     for (const std::string& failure : failures) {
       add_failure(report, problem, text("as ", describe(form), ": ", failure));
     }

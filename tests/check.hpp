@@ -20,7 +20,7 @@ struct CheckOptions {
   Size largest = Size::full;     ///< Problems beyond this size are left out.
   int random_problems = 16;      ///< Beside the list.
   bool real_mode = true;         ///< Random floats, too: the same code, judged within a bound.
-  bool all_orders = true;        ///< Exact data in three orders of threads on cuda_on_cpu, not two.
+  bool all_orders = true;        ///< Of threads on cuda_on_cpu three, not two.
   std::uint64_t seed = 1;        ///< For the random problems and all data.
   bool poison = true;            ///< RunOptions::poison
   std::size_t max_failures = 5;  ///< Stops after so many.
@@ -64,8 +64,9 @@ struct CheckReport {
 /// - in each layout that it takes, and in the strictest precision;
 /// - real mode: every element within its bound on rounding, and, if the row says so, the same bits
 ///   in every run;
-/// - on cuda_on_cpu with the threads of a block in three orders, real data in two; elsewhere twice;
-/// - where its arrays are misaligned, in the first of these runs all, then one of them alone;
+/// - on cuda_on_cpu with the threads of a block in three orders, each in one mode at least and the
+///   shuffled one in both; elsewhere at least twice;
+/// - where its arrays are misaligned, in some of these runs all, in others one of them alone;
 /// - CUDA rungs in the last run with few blocks, so that every loop over a grid goes round.
 /// Never throws for what a rung does: an exception is a failure too. A rung that declines without a
 /// reason, or that declines everything, fails.

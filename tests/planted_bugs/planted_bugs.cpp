@@ -97,8 +97,14 @@ Rung row_of(const Copy& copy) {
 
 void find_planted_bug() {
   const Copy& copy = current_copy();
-  const CheckReport report = check_rung(ladder(copy.ladder), row_of(copy), copy.where,
-                                        {.random_problems = 0, .max_failures = 1});
+  CheckOptions options = {.random_problems = 0, .max_failures = 1};
+  // Most show in exact data and two orders: a failure there is one of the whole check.
+  options.real_mode = options.all_orders = false;
+  CheckReport report = check_rung(ladder(copy.ladder), row_of(copy), copy.where, options);
+  if (report.failures.empty()) {
+    options.real_mode = options.all_orders = true;
+    report = check_rung(ladder(copy.ladder), row_of(copy), copy.where, options);
+  }
   REQUIRE_MESSAGE(!report.failures.empty(),
                   "not found on " << report.problems << " problems: " << copy.teaches);
   std::printf("%s\n  found after %d problems: %s\n  %s\n", copy.name.c_str(), report.problems,
