@@ -17,10 +17,6 @@ ArraySpec y_spec(const SparseConvProblem& p, const char* name) {
 ArraySpec weights_spec(const SparseConvProblem& p, const char* name) {
   return {name, "kcd", {p.book.KV, p.Cin, p.Cout}, p.dtype};
 }
-/// An array of the rulebook.
-ArraySpec int_spec(const char* name, const char* axes, Shape shape) {
-  return {name, axes, std::move(shape), DType::i32};
-}
 ArraySpec pairs_spec(const SparseConvProblem& p) {
   return int_spec("pairs", "pc", {p.pairs, kPairColumns});
 }

@@ -10,9 +10,6 @@ namespace {
 ArraySpec floats_spec(const char* name, const char* axes, std::int64_t rows, int C) {
   return {name, axes, {rows, C}, DType::f32};
 }
-ArraySpec int_spec(const char* name, const char* axes, Shape shape) {
-  return {name, axes, std::move(shape), DType::i32};
-}
 ArraySpec argmax_spec(const SparsePoolProblem& p) { return int_spec("argmax", "mc", {p.M, p.C}); }
 
 std::string channels(int C) { return text(C, C == 1 ? " channel" : " channels"); }

@@ -24,12 +24,13 @@ def program(closure):
     if made.is_file():
         return made
     KEPT.mkdir(parents=True, exist_ok=True)
-    sources = [path for path in files if path.startswith(("oracle/", "core/", "tools/")) and path.endswith(".cpp")]
+    sources = [ROOT / path for path in files if path.startswith(("oracle/", "core/", "tools/")) and path.endswith(".cpp")]
+    sources += [student / path for path in STUDENT_SOURCES]
     temporary = KEPT / f".{key}.{os.getpid()}"
+    # All as one unit, which takes a sixth of the time.
     done = subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O0", "-DCHECK_WITHOUT_SITES", "-I", ROOT, "-I", student,
-                           "-I", ROOT / "cuda_on_cpu/include", *(ROOT / path for path in sources),
-                           *(student / path for path in STUDENT_SOURCES), "-o", temporary],
-                          capture_output=True, text=True)
+                           "-I", ROOT / "cuda_on_cpu/include", "-x", "c++", "-", "-o", temporary],
+                          input="".join(f'#include "{path}"\n' for path in sources), capture_output=True, text=True)
     if done.returncode != 0:
         raise Failure(f"the program that writes right answers does not compile:\n{done.stderr[:2000]}")
     temporary.rename(made)  # found whole, or not at all
