@@ -42,11 +42,6 @@ struct ArraySpec {
   MemoryOrder order = {};  ///< In the memory that a rung gets; row-major unless it says otherwise.
 };
 
-/// An array of indices: coordinates, a rulebook's tables.
-inline ArraySpec int_spec(std::string name, std::string axes, Shape shape) {
-  return {std::move(name), std::move(axes), std::move(shape), DType::i32};
-}
-
 /// Everything that a rung reads and writes.
 struct Signature {
   std::vector<ArraySpec> inputs;   ///< In the order in which messages name them.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
+#include "core/index_array.hpp"
 #include "core/type_names.hpp"
 
 namespace convladder {

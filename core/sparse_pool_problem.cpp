@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
+#include "core/index_array.hpp"
 
 namespace convladder {
 namespace {

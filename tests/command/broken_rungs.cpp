@@ -8,6 +8,7 @@
 /// - choice: it tells tall from wide matrices, and is wrong where M is 20 or more, and 1 more than
 /// N;
 /// - blind: cuda_naive/rulebook/two_phases takes sites that cannot be used.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +55,7 @@ void break_rung(const std::string& how) {
   code.run = [=](const Problem& problem, const Arguments& arrays) {
     const auto& p = std::get<GemmProblem>(problem);
     if (how == "crash" && p.M >= 20) std::raise(SIGABRT);
-    while (how == "hang" && p.M >= 20) std::this_thread::yield();
+    while (how == "hang" && p.M >= 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     right.run(problem, arrays);
     const bool wrong = (how == "wrong" && p.N >= 33 && p.K % 2 == 1) ||
                        (how == "choice" && p.M >= 20 && p.M == p.N + 1);
