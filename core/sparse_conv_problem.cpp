@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/array.hpp"
-#include "core/index_array.hpp"
 #include "core/type_names.hpp"
 
 namespace convladder {
@@ -17,6 +16,10 @@ ArraySpec y_spec(const SparseConvProblem& p, const char* name) {
 }
 ArraySpec weights_spec(const SparseConvProblem& p, const char* name) {
   return {name, "kcd", {p.book.KV, p.Cin, p.Cout}, p.dtype};
+}
+/// An array of the rulebook.
+ArraySpec int_spec(const char* name, const char* axes, Shape shape) {
+  return {name, axes, std::move(shape), DType::i32};
 }
 ArraySpec pairs_spec(const SparseConvProblem& p) {
   return int_spec("pairs", "pc", {p.pairs, kPairColumns});

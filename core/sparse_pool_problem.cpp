@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/array.hpp"
-#include "core/index_array.hpp"
 
 namespace convladder {
 namespace {
@@ -11,7 +10,9 @@ namespace {
 ArraySpec floats_spec(const char* name, const char* axes, std::int64_t rows, int C) {
   return {name, axes, {rows, C}, DType::f32};
 }
-ArraySpec argmax_spec(const SparsePoolProblem& p) { return int_spec("argmax", "mc", {p.M, p.C}); }
+ArraySpec argmax_spec(const SparsePoolProblem& p) {
+  return {"argmax", "mc", {p.M, p.C}, DType::i32};
+}
 
 std::string channels(int C) { return text(C, C == 1 ? " channel" : " channels"); }
 
@@ -30,17 +31,18 @@ std::string describe(const SparsePoolProblem& p) {
 }
 
 Signature sparse_max_pool_signature(const SparsePoolProblem& p) {
-  return {
-      {floats_spec("features", "nc", p.N, p.C), int_spec("pairs", "pc", {p.pairs, kPairColumns}),
-       int_spec("nbr", "km", {p.book.KV, p.M}),
-       int_spec("mask", "mw", {p.M, mask_words(p.book.KV)})},
-      {floats_spec("y", "mc", p.M, p.C), argmax_spec(p)}};
+  return {{floats_spec("features", "nc", p.N, p.C),
+           {"pairs", "pc", {p.pairs, kPairColumns}, DType::i32},
+           {"nbr", "km", {p.book.KV, p.M}, DType::i32},
+           {"mask", "mw", {p.M, mask_words(p.book.KV)}, DType::i32}},
+          {floats_spec("y", "mc", p.M, p.C), argmax_spec(p)}};
 }
 
 Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& p) {
-  return {{floats_spec("dy", "mc", p.M, p.C), argmax_spec(p),
-           int_spec("nbr_back", "kn", {p.book.KV, p.N}),
-           int_spec("mask_back", "nw", {p.N, mask_words(p.book.KV)})},
+  return {{floats_spec("dy", "mc", p.M, p.C),
+           argmax_spec(p),
+           {"nbr_back", "kn", {p.book.KV, p.N}, DType::i32},
+           {"mask_back", "nw", {p.N, mask_words(p.book.KV)}, DType::i32}},
           {floats_spec("dx", "nc", p.N, p.C)}};
 }
 
@@ -68,7 +70,7 @@ Signature sparse_to_dense_signature(const SparseToDenseProblem& p) {
   const std::string axes =
       std::string("tzyx").substr(static_cast<std::size_t>(kMaxAxes - p.grid.ndim));
   return {{floats_spec("features", "nc", p.grid.sites, p.C),
-           int_spec("coords", "na", {p.grid.sites, 1 + p.grid.ndim})},
+           {"coords", "na", {p.grid.sites, 1 + p.grid.ndim}, DType::i32}},
           {{"x", "nc" + axes, dense, DType::f32}}};
 }
 
