@@ -83,6 +83,8 @@ struct Rung {
   /// m, if its sums are those of Winograd's F(m x m, 3 x 3), whose rounding has another bound and
   /// in which NaN and infinity reach the whole tile; 0: it adds up the definition's products.
   int winograd = 0;
+  /// Its sums are those of a transform of whole images, all of which NaN and infinity reach.
+  bool whole_images = false;
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 

@@ -77,6 +77,12 @@ inline Rung branch(const char* beside, Rung rung) {
   return rung;
 }
 
+/// A row whose rung transforms whole images.
+inline Rung whole_images(Rung rung) {
+  rung.whole_images = true;
+  return rung;
+}
+
 /// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3).
 inline Rung winograd(int m, Rung rung) {
   rung.winograd = m;

@@ -42,8 +42,9 @@ bool is_in_window(int i, int o, int taps, int pad, int stride, int dilation) {
 }
 
 /// Whether a number in an input reaches an element of an output by products with zeros that the
-/// definition does not have. @param kind as Excesses has it @param winograd as Rung has it
-bool may_reach(const std::string& kind, int winograd, const std::string& ladder,
+/// definition does not have.
+/// @param kind as Excesses has it @param tile see tile_of()
+bool may_reach(const std::string& kind, std::int64_t tile, const std::string& ladder,
                const Problem& problem, const ArraySpec& in, std::int64_t in_element,
                const ArraySpec& out, std::int64_t out_element) {
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) {
@@ -61,8 +62,8 @@ bool may_reach(const std::string& kind, int winograd, const std::string& ladder,
            is_in_window(w, q, conv->S, conv->pad.left, conv->stride.w, conv->dilation.w);
   };
   const auto in_tile = [&](int at, int output, int pad) {
-    const int from_begin = at - (output / winograd * winograd - pad);
-    return from_begin >= 0 && from_begin < winograd + 2;
+    const std::int64_t from_begin = at - (output / tile * tile - pad);
+    return from_begin >= 0 && from_begin < tile + 2;
   };
   if (ladder == "conv2d") {  // o: n, k, p, q
     if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
@@ -96,6 +97,12 @@ struct Planted {
   std::int64_t element;
 };
 
+/// Outputs along each axis of what a rung transforms as one; 0: it adds up the definition's
+/// products.
+std::int64_t tile_of(const Rung& rung) {
+  return rung.whole_images ? std::numeric_limits<std::int32_t>::max() : rung.winograd;
+}
+
 /// Plants them in an array of any type.
 Array with(const Array& array, const std::vector<Planted>& numbers) {
   Array changed = rounded_to(array, DType::f32);
@@ -117,9 +124,9 @@ std::vector<float> right_values(const Expected& expected) {
 /// One run, with numbers planted in one input.
 class Run {
  public:
-  Run(const std::string& ladder, int winograd, const Problem& form, const ArraySpec& in,
+  Run(const std::string& ladder, std::int64_t tile, const Problem& form, const ArraySpec& in,
       const std::vector<Planted>& planted, NonFiniteReport& report)
-      : ladder_(&ladder), winograd_(winograd), form_(&form), in_(&in), planted_(&planted),
+      : ladder_(&ladder), tile_(tile), form_(&form), in_(&in), planted_(&planted),
         report_(&report) {}
 
   void compare(const Expected& expected, const Array& found) const {
@@ -151,15 +158,15 @@ class Run {
   std::string kind_of(const ArraySpec& out, std::int64_t element, float right, float found) const {
     if (std::isfinite(found)) return "";
     for (const Planted& number : *planted_) {
-      if (winograd_ != 0 && !std::isfinite(number.value) &&
-          may_reach("tiles", winograd_, *ladder_, *form_, *in_, number.element, out, element))
+      if (tile_ != 0 && !std::isfinite(number.value) &&
+          may_reach("tiles", tile_, *ladder_, *form_, *in_, number.element, out, element))
         return "tiles";
     }
     if (std::isnan(right) || !std::isnan(found)) return "";
     for (const char* kind : {"zeros", "groups"}) {
       for (const Planted& number : *planted_) {
         if (!std::isfinite(number.value) &&
-            may_reach(kind, winograd_, *ladder_, *form_, *in_, number.element, out, element))
+            may_reach(kind, tile_, *ladder_, *form_, *in_, number.element, out, element))
           return kind;
       }
     }
@@ -167,7 +174,7 @@ class Run {
   }
 
   const std::string* ladder_;
-  int winograd_;
+  std::int64_t tile_;
   const Problem* form_;
   const ArraySpec* in_;
   const std::vector<Planted>* planted_;
@@ -203,7 +210,7 @@ NonFiniteReport check_non_finite(const Ladder& ladder, const Rung& rung, Where w
         ++turn;
         Arrays inputs = data;
         inputs.at(in.name) = with(inputs.at(in.name), planted);
-        const Run run(ladder.name, rung.winograd, *form, in, planted, report);
+        const Run run(ladder.name, tile_of(rung), *form, in, planted, report);
         set_emulated_thread_order(static_cast<int>(turn % kThreadOrderCount), kSeed);
         try {
           const RungRun result = run_guarded(ladder, *form, inputs, code, where);
@@ -261,7 +268,8 @@ std::vector<std::string> excess_differences(const Excesses& recorded, const Exce
       {"zeros", "NaN where a zero stands for an input that the definition does not have"},
       {"groups", "NaN in outputs of other groups"},
       {"nan", "NaN where infinity is right"},
-      {"tiles", "NaN and infinity, of either sign, in all of a tile that needs the number"}};
+      {"tiles",
+       "NaN and infinity, of either sign, in all of a tile, or an image, that needs the number"}};
   std::vector<std::string> differences;
   for (const auto& [input, kinds] : found) {
     for (const std::string& kind : kinds) {

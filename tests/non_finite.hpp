@@ -27,7 +27,8 @@ namespace convladder::testing {
 /// - "groups": NaN in outputs of other groups, whose window holds the number's place;
 /// - "nan": NaN where infinity is right;
 /// - "tiles": of rungs that do with fewer multiplications, NaN or infinity of either sign in all
-///   outputs of a tile whose window, or whose filter, has the number.
+///   outputs of a tile (of one that transforms whole images: of an image) whose window, or whose
+///   filter, has the number.
 using Excesses = std::map<std::string, std::set<std::string>>;
 
 /// What a rung did with numbers that are not finite.

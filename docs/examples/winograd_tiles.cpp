@@ -1,6 +1,7 @@
 /// @file winograd_tiles.cpp
-/// @brief Prints what Winograd's tiles save and what they cost: multiplications, numbers in memory,
-/// and rounding, as the chapter on fewer multiplications shows them.
+/// @brief Prints what the tiles of Winograd and of Fourier save and what they cost:
+/// multiplications, numbers in memory, and rounding, as the chapter on fewer multiplications shows
+/// them.
 ///
 /// Tiles are counted whole: what ends beyond an image is left out.
 ///
@@ -35,6 +36,31 @@ void print_counts() {
   for (const int r : {3, 5, 7}) {
     std::printf("    %dx%d     %10d  %6.2f  %6.2f  %6.2f\n", r, r, r * r, transformed(2, r),
                 transformed(4, r), transformed(6, r));
+  }
+  std::printf("\n");
+}
+
+/// Multiplications of an output and a channel by Fourier tiles of t x t points, two as one complex
+/// image: t^2 complex products, of four multiplications each, for two tiles of (t - r + 1)^2
+/// outputs.
+double by_spectra(int t, int r) {
+  const double kept = t - r + 1.0;
+  return 2 * t * t / (kept * kept);
+}
+
+/// The same for tiles of spectra, where a filter leaves a half of the line at least.
+void print_spectra() {
+  std::printf("Multiplications of an output and a channel, the transforms left out:\n\n");
+  std::printf("    filter  definition  F(4x4)  16 x 16 points  32 x 32  64 x 64\n");
+  for (const int r : {3, 5, 7, 15, 31}) {
+    std::printf("    %2dx%-2d %11d", r, r, r * r);
+    r <= 7 ? void(std::printf("  %6.2f", transformed(4, r))) : void(std::printf("       -"));
+    for (const int t : {16, 32, 64}) {
+      const int width = t == 16 ? 16 : 9;
+      2 * r <= t ? void(std::printf("%*.2f", width, by_spectra(t, r)))
+                 : void(std::printf("%*s", width, "-"));
+    }
+    std::printf("\n");
   }
   std::printf("\n");
 }
@@ -177,4 +203,6 @@ int main() {
   print_errors<6>("0 1 -1 2 -2 3 -3", winograd_matrices<6, 3>({0, 1, -1, 2, -2, 3, -3}));
   print_errors<8>("0 1 -1 2 -2 1/2 -1/2 4 -4",
                   winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}));
+  std::printf("\n");
+  print_spectra();
 }

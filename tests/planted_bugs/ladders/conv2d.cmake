@@ -432,3 +432,33 @@ planted_bug(turns_without_a_word
   FIND [==[if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);]==]
   REPLACE [==[]==]
   TEACHES "a wait for a phase tells even phases from odd ones: who comes two rounds early goes on")
+
+planted_bug(spectrum_not_conjugated
+  RUNG cpu_reference/conv2d/fft_whole
+  FIND [==[Point{image[f].re, -image[f].im} * filter[f]]==]
+  REPLACE [==[image[f] * filter[f]]==]
+  TEACHES "products of spectra convolve: without a conjugate, the image is read backwards")
+
+planted_bug(what_wraps_around_is_kept
+  RUNG cpu_reference/conv2d/fft_whole
+  FIND [==[const std::int64_t seen = outputs + std::int64_t{taps - 1} * dilation;]==]
+  REPLACE [==[const std::int64_t seen = outputs + 0 * (taps + dilation);]==]
+  TEACHES "a transform's line is a circle: with too few points, its end is added to the first outputs")
+
+planted_bug(rounding_where_nothing_is
+  RUNG cpu_reference/conv2d/fft_whole
+  FIND [==[std::abs(found) <= error ? 0.0f : static_cast<float>(found)]==]
+  REPLACE [==[static_cast<float>(found + 0 * error)]==]
+  TEACHES "a spectrum does not know which outputs are sums of nothing: they must be 0, and not 1e-15")
+
+planted_bug(tiles_do_not_overlap
+  RUNG cpu_reference/conv2d/fft_tiles
+  FIND [==[const std::int64_t columns = t - std::int64_t{conv.S - 1} * conv.dilation.w;]==]
+  REPLACE [==[const std::int64_t columns = t;]==]
+  TEACHES "of a tile, only what does not wrap around is right; images narrower than a tile do not show it")
+
+planted_bug(second_tile_of_a_pair_negated
+  RUNG cpu_reference/conv2d/fft_tile_pairs
+  FIND [==[return -sum[i].im;]==]
+  REPLACE [==[return sum[i].im;]==]
+  TEACHES "an image of one tile has no pair: some must have more")

@@ -1,0 +1,92 @@
+/// @file fourier_transform.hpp
+/// @brief The discrete Fourier transform of an image, and how exact a convolution by it is.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/complex.hpp"
+
+namespace convladder::cpu_reference::conv2d {
+
+/// A number of an image, or of its spectrum.
+using Point = Complex<double>;
+
+/// Of an image or its spectrum; both are powers of two.
+struct Extents {
+  std::int64_t h, w;                             ///< Rows and columns.
+  std::int64_t points() const { return h * w; }  ///< All of them.
+};
+
+/// The transform of lines of one length, in place, as cpu_reference/fft/radix2.cpp explains it.
+class Transform {
+ public:
+  /// @param length a power of two
+  explicit Transform(std::int64_t length)
+      : length_(length), line_(static_cast<std::size_t>(length)) {
+    for (std::int64_t m = 0; m < length / 2; ++m)
+      roots_.push_back(root_of_unity<double>(m, length));
+    for (std::int64_t i = 0, j = 0; i < length; ++i) {  // j: the bits of i, read backwards
+      reversed_.push_back(static_cast<std::size_t>(j));
+      std::int64_t bit = length / 2;
+      for (; bit != 0 && (j & bit) != 0; bit /= 2) j -= bit;
+      j += bit;
+    }
+  }
+
+  /// @param apart of two points of the line
+  void operator()(Point* points, std::int64_t apart) {
+    for (std::int64_t i = 0; i < length_; ++i)
+      line_[reversed_[static_cast<std::size_t>(i)]] = points[i * apart];
+    const auto length = static_cast<std::size_t>(length_);
+    for (std::size_t half = 1; half < length; half *= 2) {
+      for (std::size_t begin = 0; begin < length; begin += 2 * half) {
+        for (std::size_t k = 0; k < half; ++k) {
+          const Point even = line_[begin + k];
+          const Point odd = line_[begin + half + k] * roots_[k * (length / (2 * half))];
+          line_[begin + k] = even + odd;
+          line_[begin + half + k] = even - odd;
+        }
+      }
+    }
+    for (std::int64_t i = 0; i < length_; ++i)
+      points[i * apart] = line_[static_cast<std::size_t>(i)];
+  }
+
+ private:
+  std::int64_t length_;
+  std::vector<Point> line_, roots_;
+  std::vector<std::size_t> reversed_;
+};
+
+/// Across, then down.
+class Transform2d {
+ public:
+  /// Of such images.
+  explicit Transform2d(Extents extents) : extents_(extents), across_(extents.w), down_(extents.h) {}
+
+  /// @param rows only so many hold anything but zeros
+  void operator()(Point* points, std::int64_t rows) {
+    for (std::int64_t i = 0; i < rows; ++i) across_(points + i * extents_.w, 1);
+    for (std::int64_t j = 0; j < extents_.w; ++j) down_(points + j, extents_.w);
+  }
+
+ private:
+  Extents extents_;
+  Transform across_, down_;
+};
+
+/// How far an output may be off, for an image's norm times the sum of a filter's magnitudes, summed
+/// over channels. log2(L) passes of a transform are off by at most 7 log2(L) u of a line's norm,
+/// u = 2^-53 (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem 24.2); there
+/// are three transforms, the products and the sum over channels. A whole number's error is far less
+/// than what rounds it to another float.
+inline double noise(Extents extents, int channels, double norms) {
+  constexpr double kU = std::numeric_limits<double>::epsilon() / 2;
+  const double passes = std::log2(static_cast<double>(extents.points()));
+  return kU * (3 * 7 * passes + 4 + channels) * norms;
+}
+
+}  // namespace convladder::cpu_reference::conv2d
