@@ -152,6 +152,7 @@ class Diagnosis(WithFolder):
             self.assertLessEqual(set(bugs), expected)
             self.assertGreaterEqual(len(bugs), len(expected) / 2, name)  # others stand in files that are given
             for file, content in bugs.values():
+                self.assertIn(file, assignment.submit)  # of others, nothing is looked at
                 self.assertNotEqual(content, predictions.project_files(assignment)[file])
 
     def signature(self, *lines):

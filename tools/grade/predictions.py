@@ -159,7 +159,9 @@ SOLUTIONS = {}  # of each assignment: composed once
 def project_files(assignment):
     """The project's own work in the place of the files that students write."""
     if assignment.name not in SOLUTIONS:
-        SOLUTIONS[assignment.name] = {path: text.encode() for path, text in Handout(assignment).solution().items()}
+        # solution() has a rung's own file, too, where a header's paragraph is left out and nothing is to be written.
+        SOLUTIONS[assignment.name] = {path: text.encode() for path, text in Handout(assignment).solution().items()
+                                      if path in assignment.submit}
     return dict(SOLUTIONS[assignment.name])
 
 
