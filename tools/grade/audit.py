@@ -42,11 +42,21 @@ FORBIDDEN = {name: "no assembler, no words to the linker" for name in ("asm", "_
         "__INCLUDE_LEVEL__", "__BASE_FILE__", "__COUNTER__")} | {
     "max_strided_blocks": "the case says how many blocks there may be", "__declspec": "not C++"}
 FORBIDDEN_NAMES = re.compile(r"__tsan\w*|__sanitizer\w*|__wrap_\w*|__real_\w*|cuda_on_cpu_(?:marker|atomic|probe)\w*|__builtin_apply\w*")
+# What the macro __shared__ becomes (cuda_on_cpu/static_shared.hpp), literals taken out.
+SHARED = re.compile(r"\s*".join((
+    r"\{", "static", "constinit", "thread_local", "::cuda_on_cpu::detail::SharedProbe", "cuda_on_cpu_probe", "=", r"\{\};",
+    r"::cuda_on_cpu::detail::static_shared_declaration_passed\(cuda_on_cpu_probe,", '"",', r"\d+\);", r"\}")))
 OTHERS_NAMESPACES = re.compile(r"\bnamespace\s+(?:\w+\s*::\s*)*(std|cuda_on_cpu|check|grader|oracle|__gnu_cxx|__cxxabiv1)\b\s*(?:::|\{)")
 
 
 def without_literals(text):
     return LITERAL_OR_COMMENT.sub(lambda found: " " if found.group().startswith("/") else '""', text)
+
+
+def check_names(code, where=""):
+    for name in re.findall(r"\w+", code):
+        if name in FORBIDDEN or FORBIDDEN_NAMES.fullmatch(name):
+            raise Refused(f"{where}{name}: {FORBIDDEN.get(name, 'it is the instrumentation' + chr(39) + 's own')}")
 
 
 def check_source_text(files):
@@ -56,9 +66,7 @@ def check_source_text(files):
         if re.search(r"%:|\?\?=", text):
             raise Refused(f"{path}: %: and ??=: write #")
         code = without_literals(text)
-        for name in re.findall(r"\w+", code):
-            if name in FORBIDDEN:
-                raise Refused(f"{path}: {name}: {FORBIDDEN[name]}")
+        check_names(code, f"{path}: ")
         # An include's name is a literal: directives are looked for beside it.
         for line in re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found.group()), text, flags=re.DOTALL).split("\n"):
             directive = re.match(r"\s*#\s*(\w*)(.*)$", line)
@@ -99,13 +107,11 @@ def own_lines(preprocessed, files):
 
 def check_tokens(preprocessed, files):
     """What macros have become, too: nothing can be pasted together."""
-    code = without_literals(own_lines(preprocessed, files))
+    code = SHARED.sub(" ", without_literals(own_lines(preprocessed, files)))
     for pragma in re.findall(r"^\s*#\s*pragma\s+(.*)$", code, re.MULTILINE):
         if not PRAGMAS.match(pragma.strip()) and not pragma.startswith("GCC pch"):
             raise Refused(f"#pragma {pragma.strip()}: only #pragma unroll")
-    for name in re.findall(r"\w+", code):
-        if name in FORBIDDEN or FORBIDDEN_NAMES.fullmatch(name):
-            raise Refused(f"{name}: {FORBIDDEN.get(name, 'it is the instrumentation' + chr(39) + 's own')}")
+    check_names(code)
     for attribute in re.findall(r"\[\s*\[\s*(using\b[^\]]*|\w+\s*::[^\]]*)\]\s*\]", code):
         raise Refused(f"[[{attribute.strip()}]]: no attributes but those of CUDA and of the standard")
     for found in re.finditer(r"__attribute(?:__)?\s*\(\s*\(", code):
