@@ -62,6 +62,21 @@ class Texts(unittest.TestCase):
         audit.check_source_text({"a.cu": b'// #include <fstream>\n/* asm\n#embed */ const char* a = "asm #line";\n#pragma unroll 4\n'
                                          b"#include <vector>\n#include \"core/error.hpp\"  // why\n"})
 
+    def test_what_shared_expands_to_is_no_instrumentation(self):
+        text = b"__global__ void k() { __shared__ float t[4]; __shared__ __align__(16) int u[2][2]; t[0] = u[0][0]; }"
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.cu"
+            file.write_bytes(text)
+            done = subprocess.run(["c++", "-std=c++20", "-E", "-x", "c++", "-I", ROOT / "cuda_on_cpu/include", "-include", "cuda_runtime.h",
+                                   "a.cu"], cwd=folder, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.count("cuda_on_cpu_probe = {}"), 2)
+        audit.check_tokens(done.stdout, {"a.cu": text})
+        for by_hand in ("int cuda_on_cpu_probe;", "static thread_local cuda_on_cpu::detail::SharedProbe cuda_on_cpu_probe = {};"):
+            with self.assertRaisesRegex(audit.Refused, "cuda_on_cpu_probe: it is the instrumentation's own"):
+                audit.check_source_text({"a.cu": by_hand.encode()})
+            with self.assertRaisesRegex(audit.Refused, "cuda_on_cpu_probe: it is the instrumentation's own"):
+                audit.check_tokens(done.stdout + by_hand + "\n", {"a.cu": text})
+
     def test_tokens_of_own_lines_alone(self):
         given = '# 1 "a.cu"\nint a;\n# 1 "/usr/include/x.h" 1\nasm("x"); __attribute__((section("s"))) int b;\n# 2 "a.cu" 2\n'
         audit.check_tokens(given, {"a.cu": b""})
