@@ -212,6 +212,7 @@ def check_wanted(mangled, name, needed):
 
 CALL = re.compile(r"\s+[0-9a-f]+:\s+(?:call|jmp|bl|b)\S*\s+[0-9a-f]+ <([^>+]+)>")
 RELOCATION = re.compile(r"\s+[0-9a-f]+: (R_\S+)\s+(\S+?)(?:[-+]0x[0-9a-f]+)?$")
+OF_THREAD_LOCAL = re.compile(r"TLS|TPOFF")  # kinds of relocations: of a __shared__ variable, which is data
 FUNCTION = re.compile(r"[0-9a-f]+ <(\S+)>:$")
 STANDARD_ON_DEVICE = re.compile(
     r"\bstd::(?:(?:__\w+::)?(?:min|max|clamp|swap|move|forward|exchange|abs|get|tie|make_pair|make_tuple|addressof|__addressof|bit_cast|"
@@ -246,7 +247,7 @@ def calls_of(listing):
             now = calls.setdefault(begins.group(1), [])
         elif now is not None:
             found = CALL.match(line) or RELOCATION.match(line)
-            if found:
+            if found and not (found.re is RELOCATION and OF_THREAD_LOCAL.search(found.group(1))):
                 now.append(found.group(found.lastindex).removesuffix("@plt"))
     return calls
 
