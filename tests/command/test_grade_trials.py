@@ -141,6 +141,8 @@ class Symbols(unittest.TestCase):
         self.assertEqual(illegal(tile=["__tsan_read4", "fmaf", "helper"], helper=["memcpy"], run=["malloc"]), "")
         self.assertIn("malloc: tile calls malloc", illegal(tile=["malloc"]))
         self.assertIn("printf: tile calls helper calls printf", illegal(tile=["helper"], helper=["printf"]))
+        shared = listing(tile=["fmaf"]) + "\t\t\t9: R_X86_64_DTPOFF32\t_ZZ4tileiE6before\n\t\t\t9: R_X86_64_TLSLD\t_ZZ4tileiE6before-0x4\n"
+        audit.check_calls(shared, text, lambda names: [name.replace("_ZZ4tileiE6before", "tile(int)::before") for name in names])
         for unseen, below in (("strlen", True), ("printf", False), ("own", False)):
             says = illegal(tile=["malloc", "helper"], helper=[unseen], own=["fmaf"])
             self.assertEqual(says.endswith("unseen"), below, says)
