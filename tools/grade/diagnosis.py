@@ -32,7 +32,7 @@ def planted_bugs(assignment):
             words = options.split()
             of = dict(zip(words[::2], words[1::2]))
             file = of.get("FILE", source_of(rung))
-            if of["RUNG"] != rung or file not in written:
+            if of["RUNG"] != rung or file not in written or name in assignment.bugs_elsewhere:
                 continue
             text = written[file].decode()
             if text.count(find) == 1:

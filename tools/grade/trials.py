@@ -293,7 +293,8 @@ class Trials:
         text = files.get(mended)
         if text is not None and text.decode(errors="replace") not in self._buggy_texts(student):
             own = {source: text}
-            write_tree(folder, own)
+            # What it includes is the project's: a header may be one that students write.
+            write_tree(folder, {path: (self.folder / "right" / path).read_bytes() for path in self.right} | own)
             found["mended"] = self._mended(rung, own, folder, judge, None if why else words)
         return found
 

@@ -100,6 +100,7 @@ class Assignment:
     properties: list = dataclasses.field(default_factory=list)  # functions of check/assignment.hpp
     edits: list = dataclasses.field(default_factory=list)
     solution: str = ""  # of an assignment whose file is free: a rung that solves it
+    bugs_elsewhere: list = dataclasses.field(default_factory=list)  # planted in what a file has beside the blanks, and no case tries
 
     @property
     def folder(self):
@@ -140,7 +141,7 @@ def read(name):
             [Blank(**table) for table in tables["blank"]], [Mark(**table) for table in tables["mark"]], cases,
             [Prediction(**table) for table in tables.get("predict", [])], hunt["rung"], hunt["bugs"] + hunt.get("bug", []),
             about.get("expected", False), about.get("properties", []),
-            [Edit(**table) for table in tables.get("edit", [])], about.get("solution", ""))
+            [Edit(**table) for table in tables.get("edit", [])], about.get("solution", ""), about.get("bugs_elsewhere", []))
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{file.relative_to(ROOT)}: {error}") from None
     check(assignment)
