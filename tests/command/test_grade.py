@@ -149,7 +149,9 @@ class Diagnosis(WithFolder):
                            for ladder in {rung.split("/")[1] for rung in assignment.rungs})
             entries = re.findall(r"planted_bug\((\w+)\n  RUNG (\S+)", text)
             expected = {bug for bug, rung in entries if rung in assignment.rungs}
-            self.assertLessEqual(set(bugs) | set(assignment.bugs_elsewhere), expected)
+            self.assertLessEqual(set(assignment.bugs_elsewhere), expected)
+            expected -= set(assignment.bugs_elsewhere)
+            self.assertLessEqual(set(bugs), expected)
             self.assertGreaterEqual(len(bugs), len(expected) / 2, name)  # others stand in files that are given
             for file, content in bugs.values():
                 self.assertIn(file, assignment.submit)  # of others, nothing is looked at
