@@ -165,6 +165,8 @@ TEST_CASE(
         {{{0, 1, 1}, {0, -1, 2}}, outside("1 of 2 rows", book, 1)},
         {{{0, 6, 1}, {0, 1, 7}, {0, 0, 0}}, outside("2 of 3 rows", book, 0)},
         {{{0, 0, 0}, {2, 1, 1}, {-1, 1, 1}}, outside("2 of 3 rows", book, 1)},
+        {{{0, 0, 0}, {2, 1, 1}}, outside("1 of 2 rows", book, 1)},  // nothing else is wrong
+        {{{0, 6, 1}, {0, 0, 0}}, outside("1 of 2 rows", book, 0)},
         {{{0, 0, 0}, {1, 2147483647, 1}}, "1 of 2 rows lie outside"},
         {{{0, 0, 0}, {1, -2147483647 - 1, 1}}, "1 of 2 rows lie outside"},
         {{{0, 0, 7}, {0, 1, 0}}, "1 of 2 rows lie outside"}};  // (0,7) has the key of (1,0)

@@ -321,8 +321,18 @@ std::vector<Problem> conv_limits() {
            P{.N = 1 << 24, .H = 256, .W = 1},                              // rows of planes
            P{.C = 2, .H = 1, .W = 100'000, .K = 2, .groups = 2},           // a row of a plane
            P{.H = 301, .W = 301, .R = 2, .S = 2, .dilation = {300, 300}},  // inputs of an output
-           P{.H = 100, .W = 100, .R = 100, .S = 100},               // nearly all of dy's padding
-           P{.C = 1 << 15, .H = 256, .W = 256},                     // an image of x
+           P{.H = 100, .W = 100, .R = 100, .S = 100},  // nearly all of dy's padding
+           P{.C = 1 << 15, .H = 256, .W = 256},        // an image of x
+           // Likewise, of channels by themselves: of x, and of y alone.
+           P{.C = 4, .H = 24'000, .W = 24'000, .K = 4, .R = 3, .S = 3, .groups = 4},
+           P{.C = 4,
+           .H = 16'000,
+           .W = 16'000,
+           .K = 4,
+           .R = 3,
+           .S = 3,
+           .pad = {4000, 4000, 4000, 4000},
+           .groups = 4},
            P{.H = 256, .W = 256, .K = 1 << 15},                     // likewise, of dy
            P{.N = 2, .C = 64, .H = 256, .W = 256, .R = 3, .S = 3},  // columns of two images
            // Classes of pixels that get different tiles.

@@ -61,8 +61,13 @@ std::vector<Problem> sparse_limits(const std::string& ladder) {
       list.emplace_back(validated(SparsePoolProblem{
           .book = book, .C = 64, .N = book.sites, .M = book.sites, .pairs = kLargestInt}));
     } else {
-      for (const auto& [in, out] :
-           {std::array{1, 1}, {1 << 12, 1 << 12}, {1 << 20, 1 << 20}, {1 << 30, 1}, {1, 1 << 30}}) {
+      for (const auto& [in, out] : {std::array{1, 1},
+                                    {1 << 12, 1 << 12},
+                                    {1 << 20, 1 << 20},
+                                    {1 << 30, 1},
+                                    {1, 1 << 30},
+                                    {(1 << 21) + 1, 1},  // more channels than blocks of 32
+                                    {1, (1 << 21) + 1}}) {
         // As many pairs as there can be, and so many that parts are neither shortest nor longest.
         for (const std::int64_t pairs : {std::int64_t{kLargestInt}, std::int64_t{1} << 22}) {
           list.emplace_back(validated(SparseConvProblem{.book = book,
