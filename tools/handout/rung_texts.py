@@ -57,7 +57,8 @@ def in_one_file(rung, alias):
 
     _, ladder, name = rung.split("/")
     top, _, own = alias.split("/")
-    text = text_of(source_of(rung))
+    # What the rung was called is the file's own: a student's defines names of its own namespace only.
+    text = re.sub(r"^extern const Implementation<", "const Implementation<", text_of(source_of(rung)), flags=re.M)
     arrays = LADDERS[ladder][1]
     return (f"{text}\nnamespace convladder::BACKEND::{top}::{ladder} {{\n"
             f"extern const Implementation<{arrays}> {own} = {rung.split('/')[0]}::{ladder}::{name};\n"
