@@ -107,24 +107,6 @@ double add_tile(const Conv2dProblem& conv, const float* x, const Tiles& tiles, P
   return squares;
 }
 
-/// The spectrum of one channel of a filter, and the sum of its magnitudes.
-/// @param weights [R][S] @param filter [T][T]
-double transform_filter(const Conv2dProblem& conv, const float* weights, Transform2d& transform,
-                        Extents full, Point* filter) {
-  std::fill(filter, filter + full.points(), Point{});
-  double magnitudes = 0;
-  for (int r = 0; r < conv.R; ++r) {
-    for (int s = 0; s < conv.S; ++s, ++weights) {
-      const std::int64_t i = std::int64_t{r} * conv.dilation.h,
-                         j = std::int64_t{s} * conv.dilation.w;
-      filter[i * full.w + j].re = *weights;
-      magnitudes += std::abs(double{*weights});
-    }
-  }
-  transform(filter, std::int64_t{conv.R - 1} * conv.dilation.h + 1);
-  return magnitudes;
-}
-
 /// Writes the outputs of a tile that there are.
 /// @param part of `found` times the number of points, which has real and imaginary part of two
 /// tiles

@@ -84,24 +84,6 @@ double transform_image(const Conv2dProblem& conv, const float* x, Transform2d& t
   return std::sqrt(squares);
 }
 
-/// The spectrum of one channel of a filter, and the sum of its magnitudes.
-/// @param weights [R][S] @param filter [full.h][full.w]
-double transform_filter(const Conv2dProblem& conv, const float* weights, Transform2d& transform,
-                        Extents full, Point* filter) {
-  std::fill(filter, filter + full.points(), Point{});
-  double magnitudes = 0;
-  for (int r = 0; r < conv.R; ++r) {
-    for (int s = 0; s < conv.S; ++s, ++weights) {
-      const std::int64_t i = std::int64_t{r} * conv.dilation.h,
-                         j = std::int64_t{s} * conv.dilation.w;
-      filter[i * full.w + j].re = *weights;
-      magnitudes += std::abs(double{*weights});
-    }
-  }
-  transform(filter, std::int64_t{conv.R - 1} * conv.dilation.h + 1);
-  return magnitudes;
-}
-
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   const float* x = arrays.x;

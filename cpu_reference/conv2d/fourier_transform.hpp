@@ -1,13 +1,16 @@
 /// @file fourier_transform.hpp
-/// @brief The discrete Fourier transform of an image, and how exact a convolution by it is.
+/// @brief The discrete Fourier transform of an image and of a filter, and how exact a convolution
+/// by it is.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "core/complex.hpp"
+#include "core/conv2d_problem.hpp"
 
 namespace convladder::cpu_reference::conv2d {
 
@@ -77,6 +80,24 @@ class Transform2d {
   Extents extents_;
   Transform across_, down_;
 };
+
+/// The spectrum of one channel of a filter, and the sum of its magnitudes.
+/// @param weights [R][S] @param filter [full.h][full.w]
+inline double transform_filter(const Conv2dProblem& conv, const float* weights,
+                               Transform2d& transform, Extents full, Point* filter) {
+  std::fill(filter, filter + full.points(), Point{});
+  double magnitudes = 0;
+  for (int r = 0; r < conv.R; ++r) {
+    for (int s = 0; s < conv.S; ++s, ++weights) {
+      const std::int64_t i = std::int64_t{r} * conv.dilation.h,
+                         j = std::int64_t{s} * conv.dilation.w;
+      filter[i * full.w + j].re = *weights;
+      magnitudes += std::abs(double{*weights});
+    }
+  }
+  transform(filter, std::int64_t{conv.R - 1} * conv.dilation.h + 1);
+  return magnitudes;
+}
 
 /// How far an output may be off, for an image's norm times the sum of a filter's magnitudes, summed
 /// over channels. log2(L) passes of a transform are off by at most 7 log2(L) u of a line's norm,

@@ -249,6 +249,10 @@ class Trials:
         with Judge(self.build / "judge", self.isolation["level"], self.folder) as judge:
             return judge.ask("counted", worker, rung, words, 0, 0, counters)
 
+    def _right_files(self):
+        """{path: bytes} of the project's own, in the place of files with blanks."""
+        return {path: (self.folder / "right" / path).read_bytes() for path in self.right}
+
     def _kept_workers(self, rung, text):
         """Workers of a file of ours, made once."""
         tree = {path: content for path, content in self.skeleton.items() if path != "handout.json"}
@@ -257,7 +261,7 @@ class Trials:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / "made").is_file():
-                own = {path: (self.folder / "right" / path).read_bytes() for path in self.right} | {source_of(rung): text.encode()}
+                own = self._right_files() | {source_of(rung): text.encode()}
                 write_tree(folder, own)
                 made = self.workers.make(source_of(rung), self.rungs.index(rung), folder, own)
                 (folder / "made").write_text(json.dumps([pair and [str(path) for path in pair] for pair in (made.plain, made.watching)]))
@@ -294,7 +298,7 @@ class Trials:
         if text is not None and text.decode(errors="replace") not in self._buggy_texts(student):
             own = {source: text}
             # What it includes is the project's: a header may be one that students write.
-            write_tree(folder, {path: (self.folder / "right" / path).read_bytes() for path in self.right} | own)
+            write_tree(folder, self._right_files() | own)
             found["mended"] = self._mended(rung, own, folder, judge, None if why else words)
         return found
 
