@@ -8,6 +8,7 @@
 #include "benchmarks/sites.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
+#include "oracle/fourier_bound.hpp"
 #include "oracle/judge.hpp"
 #include "oracle/memory_order.hpp"
 #include "oracle/reference.hpp"
@@ -175,6 +176,8 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
   }
   for (const Rung& rung : ladder(benchmark.ladder).rungs) {
     const auto* conv = std::get_if<Conv2dProblem>(&problem);
+    if (rung.float_spectra && data.dtype == DType::f32)
+      data.fourier = fourier_bound_at(problem, data.inputs, data.places[0]);
     if (rung.winograd == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
     if (data.winograd.contains(rung.winograd)) continue;
     data.winograd.emplace(rung.winograd,
@@ -220,6 +223,11 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
     Expected of_winograd = rounding;
     of_winograd.longest_sum = bound.longest_sum;
     contest.winograd_samples[m] = {sampled(of_winograd, 0, &bound.magnitude)};
+  }
+  if (!data.fourier.empty()) {
+    Expected of_fourier = rounding;
+    of_fourier.passes = kFourierPasses;
+    contest.fourier_samples = {sampled(of_fourier, 0, &data.fourier)};
   }
   if (std::holds_alternative<RulebookProblem>(variant.problem))
     expect_rulebook(contest, rulebook_of(benchmark));

@@ -25,6 +25,7 @@ struct SampledData {
   /// Of a convolution that Winograd's rungs compute, by m: what bounds their rounding at these
   /// places of its one output that they have.
   std::map<int, WinogradBound> winograd;
+  std::vector<double> fourier;  // the same, of rungs by Fourier transforms in float; or empty
 };
 
 /// Of the problem, one of the benchmark's variants.

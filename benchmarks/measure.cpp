@@ -105,7 +105,7 @@ bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
         whole = true;
         if (code->supports(variant.problem)) continue;
         taken.insert(key);
-        entrants.push_back({rung->name, &*code, rung->winograd});
+        entrants.push_back({rung->name, &*code, rung->winograd, rung->float_spectra});
         rungs.push_back(rung);
       }
       if (entrants.empty()) continue;

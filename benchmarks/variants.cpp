@@ -55,8 +55,10 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   if (std::holds_alternative<FftProblem>(problem)) return {{problem, "fp32", "lines"}};
   if (pools_or_copies(problem) || std::holds_alternative<VoxelizeProblem>(problem))
     return {{problem, "fp32", "rows"}};
-  if (const auto* conv = std::get_if<Conv2dProblem>(&problem))
+  if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {
+    if (benchmark.plain) return {{problem, "fp32", "nchw"}};
     return variants_of(*conv, benchmark.fp16, benchmark.bf16);
+  }
   const auto* columns = std::get_if<Im2colProblem>(&problem);
   if (columns == nullptr) return {{problem, "fp32", "nchw"}};
   std::vector<Variant> variants;  // copies and plain sums

@@ -85,6 +85,10 @@ struct Rung {
   int winograd = 0;
   /// Its sums are those of a transform of whole images, all of which NaN and infinity reach.
   bool whole_images = false;
+  /// Its sums are those of transforms in float, of two tiles at a time: rounding has another bound,
+  /// what is a whole number is one after rounding to the nearest, and NaN and infinity reach all of
+  /// images 2 i and 2 i + 1.
+  bool float_spectra = false;
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 

@@ -83,6 +83,12 @@ inline Rung whole_images(Rung rung) {
   return rung;
 }
 
+/// A row whose rung transforms tiles of two images at a time, in float.
+inline Rung float_spectra(Rung rung) {
+  rung.float_spectra = true;
+  return rung;
+}
+
 /// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3).
 inline Rung winograd(int m, Rung rung) {
   rung.winograd = m;

@@ -48,6 +48,10 @@ double error_of_rounding(double size, DType dtype);
 /// square. Rounding errors of independent signs then add up to sqrt(passes) 2^-24 times a small
 /// constant of it: an output may err by (4 + 2 passes) 2^-24 * (the line's largest output).
 ///
+/// A convolution by such transforms in float may err by as many units of the norms of
+/// with_fourier_bound(). Data::integer: where that is below 1/2, its outputs are rounded to the
+/// nearest whole number before they are compared; elsewhere the bound decides.
+///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
               OutputTile tile);

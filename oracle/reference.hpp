@@ -29,6 +29,9 @@ struct Expected {
   /// Of a transform by irrational numbers: the passes that an FFT of its length has, and magnitudes
   /// are the largest output of a line; else 0. See judge().
   int passes = 0;
+  /// Of sums by such transforms: exact data make numbers that are right after rounding to the
+  /// nearest whole one, as long as the bound on their error is below 1/2. See judge().
+  bool whole_after_rounding = false;
 };
 
 /// The products in the longest sum of any output of this problem.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "oracle/canonical.hpp"
+#include "oracle/fourier_bound.hpp"
 
 namespace convladder {
 namespace {
@@ -82,12 +83,12 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   for (const Expected& output : expected_) {
     const auto array = found.find(output.spec.name);
     if (array == found.end()) continue;  // an optional one
-    // In exact mode there is no bound that could differ.
-    std::optional<Expected> of_winograd;
+    std::optional<Expected> bounded;     // in exact mode Winograd's bound makes no difference
     if (rung.winograd != 0 && data_ != Data::integer)
-      of_winograd = expected_of_winograd(ladder_->name, output, problem_, inputs_, rung.winograd);
-    const Verdict verdict = judge(of_winograd ? *of_winograd : output, array->second, data_,
-                                  problem_, code->tile(problem_));
+      bounded = expected_of_winograd(ladder_->name, output, problem_, inputs_, rung.winograd);
+    if (rung.float_spectra) bounded = with_fourier_bound(output, problem_, inputs_);
+    const Verdict verdict =
+        judge(bounded ? *bounded : output, array->second, data_, problem_, code->tile(problem_));
     outcome.exact = outcome.exact && verdict.exact;
     outcome.max_error = std::max(outcome.max_error, verdict.max_error);
     if (!verdict.agrees && outcome.status == Status::agrees) {

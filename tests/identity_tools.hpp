@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -49,7 +50,12 @@ class Subject {
       own.emplace(spec.name, in_type(inputs.at(spec.name), spec.dtype));
     RungRun run = run_guarded(*ladder_, form, own, code, where_, {.poison = options_->poison});
     if (!run.damage.empty()) throw Broken{text(describe(problem), ": ", run.damage)};
-    for (auto& [name, array] : run.outputs) array = in_type(array, DType::f32);
+    for (auto& [name, array] : run.outputs) {
+      array = in_type(array, DType::f32);
+      // Of integers such rungs are right after rounding, see Rung::float_spectra.
+      if (rung_->float_spectra)
+        for (float& value : array.as<float>()) value = std::nearbyint(value);
+    }
     return std::move(run.outputs);
   }
 

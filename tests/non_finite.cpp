@@ -41,10 +41,22 @@ bool is_in_window(int i, int o, int taps, int pad, int stride, int dilation) {
   return from_begin >= 0 && from_begin % dilation == 0 && from_begin / dilation < taps;
 }
 
+/// What a rung transforms as one.
+struct Reach {
+  std::int64_t tile;  ///< Outputs along each axis; 0: it adds up the definition's products.
+  int images;         ///< That may share a transform.
+};
+
+Reach reach_of(const Rung& rung) {
+  if (rung.whole_images || rung.float_spectra)
+    return {std::numeric_limits<std::int32_t>::max(), rung.float_spectra ? 2 : 1};
+  return {rung.winograd, 1};
+}
+
 /// Whether a number in an input reaches an element of an output by products with zeros that the
 /// definition does not have.
-/// @param kind as Excesses has it @param tile see tile_of()
-bool may_reach(const std::string& kind, std::int64_t tile, const std::string& ladder,
+/// @param kind as Excesses has it
+bool may_reach(const std::string& kind, Reach reach, const std::string& ladder,
                const Problem& problem, const ArraySpec& in, std::int64_t in_element,
                const ArraySpec& out, std::int64_t out_element) {
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) {
@@ -62,13 +74,14 @@ bool may_reach(const std::string& kind, std::int64_t tile, const std::string& la
            is_in_window(w, q, conv->S, conv->pad.left, conv->stride.w, conv->dilation.w);
   };
   const auto in_tile = [&](int at, int output, int pad) {
-    const std::int64_t from_begin = at - (output / tile * tile - pad);
-    return from_begin >= 0 && from_begin < tile + 2;
+    const std::int64_t from_begin = at - (output / reach.tile * reach.tile - pad);
+    return from_begin >= 0 && from_begin < reach.tile + 2;
   };
+  const bool same_images = i[0] / reach.images == o[0] / reach.images;
   if (ladder == "conv2d") {  // o: n, k, p, q
     if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
     if (kind == "tiles") {
-      return in.name == "x" && i[0] == o[0] && i[1] / group_c == o[1] / group_k &&
+      return in.name == "x" && same_images && i[1] / group_c == o[1] / group_k &&
              in_tile(i[2], o[2], conv->pad.top) && in_tile(i[3], o[3], conv->pad.left);
     }
     if (kind == "zeros") return in.name == "weights" && i[0] == o[1];
@@ -97,12 +110,6 @@ struct Planted {
   std::int64_t element;
 };
 
-/// Outputs along each axis of what a rung transforms as one; 0: it adds up the definition's
-/// products.
-std::int64_t tile_of(const Rung& rung) {
-  return rung.whole_images ? std::numeric_limits<std::int32_t>::max() : rung.winograd;
-}
-
 /// Plants them in an array of any type.
 Array with(const Array& array, const std::vector<Planted>& numbers) {
   Array changed = rounded_to(array, DType::f32);
@@ -124,10 +131,10 @@ std::vector<float> right_values(const Expected& expected) {
 /// One run, with numbers planted in one input.
 class Run {
  public:
-  Run(const std::string& ladder, std::int64_t tile, const Problem& form, const ArraySpec& in,
+  Run(const std::string& ladder, const Rung& rung, const Problem& form, const ArraySpec& in,
       const std::vector<Planted>& planted, NonFiniteReport& report)
-      : ladder_(&ladder), tile_(tile), form_(&form), in_(&in), planted_(&planted),
-        report_(&report) {}
+      : ladder_(&ladder), reach_(reach_of(rung)), rounds_(rung.float_spectra), form_(&form),
+        in_(&in), planted_(&planted), report_(&report) {}
 
   void compare(const Expected& expected, const Array& found) const {
     if (expected.spec.dtype == DType::i32) {
@@ -138,7 +145,7 @@ class Run {
     const std::vector<float> right = right_values(expected);
     const Array widened = rounded_to(found, DType::f32);
     for (std::size_t i = 0; i < right.size(); ++i) {
-      const float value = widened.as<float>()[i];
+      const float raw = widened.as<float>()[i], value = rounds_ ? std::nearbyint(raw) : raw;
       if (value == right[i] || (std::isnan(value) && std::isnan(right[i]))) continue;
       const std::string kind =
           kind_of(expected.spec, static_cast<std::int64_t>(i), right[i], value);
@@ -158,15 +165,15 @@ class Run {
   std::string kind_of(const ArraySpec& out, std::int64_t element, float right, float found) const {
     if (std::isfinite(found)) return "";
     for (const Planted& number : *planted_) {
-      if (tile_ != 0 && !std::isfinite(number.value) &&
-          may_reach("tiles", tile_, *ladder_, *form_, *in_, number.element, out, element))
+      if (reach_.tile != 0 && !std::isfinite(number.value) &&
+          may_reach("tiles", reach_, *ladder_, *form_, *in_, number.element, out, element))
         return "tiles";
     }
     if (std::isnan(right) || !std::isnan(found)) return "";
     for (const char* kind : {"zeros", "groups"}) {
       for (const Planted& number : *planted_) {
         if (!std::isfinite(number.value) &&
-            may_reach(kind, tile_, *ladder_, *form_, *in_, number.element, out, element))
+            may_reach(kind, reach_, *ladder_, *form_, *in_, number.element, out, element))
           return kind;
       }
     }
@@ -174,7 +181,8 @@ class Run {
   }
 
   const std::string* ladder_;
-  std::int64_t tile_;
+  Reach reach_;
+  bool rounds_;  // to whole numbers, see Rung::float_spectra
   const Problem* form_;
   const ArraySpec* in_;
   const std::vector<Planted>* planted_;
@@ -210,7 +218,7 @@ NonFiniteReport check_non_finite(const Ladder& ladder, const Rung& rung, Where w
         ++turn;
         Arrays inputs = data;
         inputs.at(in.name) = with(inputs.at(in.name), planted);
-        const Run run(ladder.name, tile_of(rung), *form, in, planted, report);
+        const Run run(ladder.name, rung, *form, in, planted, report);
         set_emulated_thread_order(static_cast<int>(turn % kThreadOrderCount), kSeed);
         try {
           const RungRun result = run_guarded(ladder, *form, inputs, code, where);

@@ -52,6 +52,7 @@ std::vector<Participant> participants_of(const Contest& contest, ContestMemory& 
     const auto of_winograd = contest.winograd_samples.find(entrant.winograd);
     p.right =
         of_winograd == contest.winograd_samples.end() ? &contest.samples : &of_winograd->second;
+    if (entrant.float_spectra) p.right = &contest.fourier_samples;
     try {
       const std::size_t bytes = entrant.code->workspace_bytes(contest.problem);
       p.workspace = std::make_unique<Buffer>(bytes);

@@ -34,6 +34,7 @@ struct Entrant {
   std::string name;                         ///< The rung's.
   const AnyImplementation* code = nullptr;  ///< For a GPU.
   int winograd = 0;                         ///< As Rung::winograd.
+  bool float_spectra = false;               ///< As Rung::float_spectra.
 };
 
 /// One problem in one precision and layout, its data, and who takes part.
@@ -45,6 +46,7 @@ struct Contest {
   std::vector<Samples> samples;
   /// The same with what is allowed to rungs of Winograd's F(m x m, 3 x 3), by m.
   std::map<int, std::vector<Samples>> winograd_samples;
+  std::vector<Samples> fourier_samples;  ///< Likewise, to rungs with Rung::float_spectra.
   std::vector<WholeOutput> wholes;
   /// What is wrong with created outputs that are not in the canonical order; empty: nothing.
   std::function<std::string(std::map<std::string, Array, std::less<>> outputs)> difference;

@@ -42,6 +42,8 @@ std::vector<NamedConvolution> convolutions() {
       {"B11", make(16, 1, 161, 700, 32, 5, 20, 0, 2), "DeepSpeech: one channel, a wide filter"},
       {"B12", make(32, 512, 14, 14, 512, 3, 3, 1, 1, 512), "MobileNet's depthwise layer"},
       {"B15", make(256, 64, 56, 56, 512, 1, 1, 0, 1), "1x1 with a tall output: the order of tiles"},
+      {"B16", make(64, 384, 32, 32, 384, 31, 31, 15, 1, 384),
+       "RepLKNet's depthwise 31x31: where transforms pay"},
   };
 }
 
@@ -65,12 +67,19 @@ BenchmarkProblems conv2d_problems() {
   for (const std::string ladder : {"conv2d", "conv2d_dgrad", "conv2d_wgrad"}) {
     for (const NamedConvolution& layer : convolutions()) {
       const std::string id = layer.id;
-      if (id == "B15" && ladder != "conv2d") continue;  // it is about its large output
+      // B15 is about its large output, B16 about rungs that conv2d alone has.
+      if ((id == "B15" || id == "B16") && ladder != "conv2d") continue;
       // Where there are rungs for numbers of 16 bits: many channels. One small and one large layer
       // show that the two types take the same time.
       const bool many = layer.problem.C / layer.problem.groups >= 64;
       const bool both = many && (id == "B4" || id == "B10");
-      all.push_back({ladder, id, layer.teaches, layer.problem, "", many, both});
+      all.push_back({.ladder = ladder,
+                     .id = id,
+                     .teaches = layer.teaches,
+                     .problem = layer.problem,
+                     .bf16 = many,
+                     .fp16 = both,
+                     .plain = id == "B16"});
       if (id == "B4" && ladder == "conv2d") all.push_back(with_bias_and_relu(layer));
     }
   }

@@ -2,6 +2,7 @@
 /// @brief conv2d by F(4 x 4, 3 x 3): 36 fast matrix products between two transforms.
 ///
 /// - Before: cuda_naive/conv2d/winograd_2x2.cu
+/// - After: winograd_3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
 /// **The idea.** A tile of 4 x 4 outputs has 36 frequencies where four tiles of 2 x 2 have 64:
@@ -36,6 +37,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/winograd_4x4.cuh"
 #include "cuda_optimized/conv2d/winograd_transforms.cuh"
+#include "cuda_optimized/conv2d/winograd_weights.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -61,29 +63,6 @@ auto with_shape(WinogradShape shape, const Body& body) {
     case WinogradShape::wide: return body(static_cast<Wide*>(nullptr));
     case WinogradShape::half: return body(static_cast<Half*>(nullptr));
     default: return body(static_cast<Small*>(nullptr));
-  }
-}
-
-/// weights in that order, u [frequency][group][k][m]. Grid of any size along x (m), y (k).
-__global__ void __launch_bounds__(kThreads)
-    conv2d_winograd_4x4_weights(int group_k, int group_c, WinogradProduct product,
-                                const float* weights, WeightsOrder order, float* u) {
-  const bool turned = order == WeightsOrder::turned;
-  const std::int64_t groups = product.products / kFrequencies4x4;
-  const std::int64_t m = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (m >= product.m) return;
-  for (std::int64_t gk = blockIdx.y; gk < groups * product.k; gk += gridDim.y) {
-    const std::int64_t group = gk / product.k, k = gk % product.k;
-    float g[9] = {};
-    if (m < group_k && k < group_c) {
-      const float* from = weights + 9 * (turned ? (group * group_c + k) * group_k + m
-                                                : (group * group_k + m) * group_c + k);
-#pragma unroll
-      for (int i = 0; i < 9; ++i) g[i] = from[turned ? 8 - i : i];
-    }
-    float* to = u + gk * product.m + m;
-    transform_filter<W>(
-        g, [&](int f, float number) { to[f * groups * product.k * product.m] = number; });
   }
 }
 
@@ -271,10 +250,27 @@ std::string product_4x4_in_words(const Conv2dProblem& conv, std::int64_t tiles) 
 
 void launch_weights_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
                         const float* weights, WeightsOrder order, float* u) {
-  const dim3 grid(blocks_for(product.m, kThreads),
-                  blocks_for(conv.groups * product.k, 1, kMaxGridYZ));
-  launch(conv2d_winograd_4x4_weights, {grid, kThreads}, conv.K / conv.groups, conv.C / conv.groups,
-         product, weights, order, u);
+  launch_winograd_weights<false>(conv.K / conv.groups, conv.C / conv.groups, product, weights,
+                                 order, u);
+}
+
+void launch_windows_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
+                        std::int64_t first, std::int64_t tiles, const float* x, float* v) {
+  launch(conv2d_winograd_4x4_x,
+         {dim3(blocks_for(product.n, kThreads), blocks_for(conv.groups * product.k, 1, kMaxGridYZ)),
+          kThreads},
+         conv, product, first, tiles, x, v);
+}
+
+void launch_outputs_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
+                        std::int64_t first, std::int64_t tiles, const float* m,
+                        const Conv2dArrays& arrays) {
+  // Rows of tiles are float4 of y where its rows are, and where y begins as one.
+  const bool fours =
+      conv.Q % 4 == 0 && reinterpret_cast<std::uintptr_t>(static_cast<float*>(arrays.y)) % 16 == 0;
+  launch(conv2d_winograd_4x4_y,
+         {dim3(blocks_for(tiles, kThreads), blocks_for(conv.K, 1, kMaxGridYZ)), kThreads}, conv,
+         product, first, tiles, m, arrays.bias, arrays.y, fours);
 }
 
 void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product, std::int64_t first,
@@ -282,10 +278,7 @@ void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
                       float* v_and_m) {
   float* const v = v_and_m;
   float* const m = v + product.v_floats();
-  launch(conv2d_winograd_4x4_x,
-         {dim3(blocks_for(product.n, kThreads), blocks_for(conv.groups * product.k, 1, kMaxGridYZ)),
-          kThreads},
-         conv, product, first, tiles, arrays.x, v);
+  launch_windows_4x4(conv, product, first, tiles, arrays.x, v);
   with_shape(product.shape, [&]<class T>(T*) {
     const dim3 grid(static_cast<unsigned>(product.m / T::kBlockM * (product.n / T::kBlockN)),
                     blocks_for(product.products, 1, kMaxGridYZ));
@@ -293,12 +286,7 @@ void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
         kStages * T::kBlockK * (T::kBlockM + T::kBlockN) * sizeof(float);
     launch(conv2d_winograd_4x4_products<T>, {grid, T::kThreads, kShared}, product, u, v, m);
   });
-  // Rows of tiles are float4 of y where its rows are, and where y begins as one.
-  const bool fours =
-      conv.Q % 4 == 0 && reinterpret_cast<std::uintptr_t>(static_cast<float*>(arrays.y)) % 16 == 0;
-  launch(conv2d_winograd_4x4_y,
-         {dim3(blocks_for(tiles, kThreads), blocks_for(conv.K, 1, kMaxGridYZ)), kThreads}, conv,
-         product, first, tiles, m, arrays.bias, arrays.y, fours);
+  launch_outputs_4x4(conv, product, first, tiles, m, arrays);
 }
 
 extern const Implementation<Conv2dArrays> winograd_4x4 = {

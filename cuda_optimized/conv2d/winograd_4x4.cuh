@@ -27,7 +27,14 @@ enum class WeightsOrder {
 /// U of the weights, where product_4x4() says.
 void launch_weights_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
                         const float* weights, WeightsOrder order, float* u);
-/// y's tiles first ... first + tiles - 1. @param v_and_m room for V and for M behind it
+/// V of x's windows for the tiles first ... first + tiles - 1. @param v [frequency][group][k][n]
+void launch_windows_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
+                        std::int64_t first, std::int64_t tiles, const float* x, float* v);
+/// Those tiles of y, by the products. @param m [frequency][group][m][n]
+void launch_outputs_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
+                        std::int64_t first, std::int64_t tiles, const float* m,
+                        const Conv2dArrays& arrays);
+/// All three: V, the products and y. @param v_and_m room for V and for M behind it
 void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product, std::int64_t first,
                       std::int64_t tiles, const Conv2dArrays& arrays, const float* u,
                       float* v_and_m);

@@ -49,8 +49,9 @@ inline Declined why_no_winograd(const Conv2dProblem& conv, int side) {
   return {};
 }
 
-/// The tiles of a product: for many filters, where half of those would be zeros, for few.
-enum class WinogradShape { wide, half, small };
+/// The tiles of a product: for many filters, where half of those would be zeros, for few; and those
+/// of gemm's product on tensor cores.
+enum class WinogradShape { wide, half, small, tensor_cores };
 
 /// The sizes of the products of a winograd rung, U V for each frequency and group: rounded up to
 /// whole tiles of the product, with zeros, so that its loop has no edges.
@@ -59,7 +60,8 @@ struct WinogradProduct {
   int products;          ///< frequencies * groups
   std::int64_t m, n, k;  ///< filters, tiles and channels, of a group
 
-  HOST_DEVICE std::int64_t u_floats() const { return products * k * m; }  ///< U [product][k][m]
+  /// U [product][k][m], with tensor cores [product][m][k]
+  HOST_DEVICE std::int64_t u_floats() const { return products * k * m; }
   HOST_DEVICE std::int64_t v_floats() const { return products * k * n; }  ///< V [product][k][n]
   HOST_DEVICE std::int64_t m_floats() const { return products * m * n; }  ///< M [product][m][n]
 

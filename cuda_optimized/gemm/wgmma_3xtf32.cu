@@ -34,6 +34,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "cuda_optimized/gemm/wgmma_3xtf32.cuh"
 #include "cuda_optimized/gemm/wgmma_swapped.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -182,6 +183,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
       ptx::wgmma_commit_group();
       ptx::wgmma_wait_group<0>();
+      __syncwarp();  // separates all lanes' loads of b from the arrival
       if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
 #pragma unroll
       for (int i = 0; i < Shape::M / 2; ++i) totals[i] += sums[i];
@@ -206,11 +208,11 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, bool all_four,
       source, work, places, all_four, result);
 }
 
-/// The work of a product with this shape. Blocks that run at the same time have tiles of about 2048
+/// The work of products with this shape. Blocks that run at the same time have tiles of about 2048
 /// columns and as many rows.
 template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm) {
-  return {.tiles_m = ceil_div(gemm.M, Shape::M),
+WgmmaWork work_of(const GemmProblem& gemm, int products = 1) {
+  return {.tiles_m = std::int64_t{products} * ceil_div(gemm.M, Shape::M),
           .tiles_n = ceil_div(gemm.N, Shape::N),
           .splits = 1,
           .steps = ceil_div(gemm.K, kWgmmaStep),
@@ -241,24 +243,32 @@ Declined supports(const GemmProblem& gemm) {
   });
 }
 
+/// Products of this size, by the copy engine.
+template <class Shape>
+void launch_tiled(const GemmProblem& gemm, const Products3xTf32& all) {
+  const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K, products = all.products;
+  const auto work = work_of<Shape>(gemm, all.products);
+  const TiledSwapped<Shape> source = {
+      tensor_map(TiledMap{2, {K, products * M}, {1, K}, {kWgmmaStep, Shape::M}, true}, all.a),
+      tensor_map(TiledMap{2, {N, products * K}, {1, N}, {kPanel, kWgmmaStep}, true}, all.b),
+      static_cast<int>(work.tiles_m / products), gemm.K};
+  const BoxedRows<Shape> result = {
+      tensor_map(TiledMap{2, {N, products * M}, {1, N}, {kPanel, kDraftRows}, true}, all.c)};
+  launch_wgmma<Shape>(source, work, is_short(gemm), result);
+}
+
 template <class Shape>
 void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
   const float *a = arrays.a, *b = arrays.b;
   float* c = arrays.c;
-  const WgmmaWork work = work_of<Shape>(gemm);
   const auto begins = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
                       reinterpret_cast<std::uintptr_t>(c);
   if (begins % 16 != 0 || !rows_in_fours(gemm)) {
-    launch_wgmma<Shape>(GatheredSwapped<Shape, false>{a, b, gemm}, work, is_short(gemm),
-                        PlainRows<Shape>{c, gemm.M, gemm.N});
-    return;
+    launch_wgmma<Shape>(GatheredSwapped<Shape, false>{a, b, gemm}, work_of<Shape>(gemm),
+                        is_short(gemm), PlainRows<Shape>{c, gemm.M, gemm.N});
+  } else {
+    launch_tiled<Shape>(gemm, {1, gemm.M, gemm.N, gemm.K, a, b, c});
   }
-  const TiledSwapped<Shape> source = {
-      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kWgmmaStep, Shape::M}, true}, a),
-      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kPanel, kWgmmaStep}, true}, b)};
-  const BoxedRows<Shape> result = {
-      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {kPanel, kDraftRows}, true}, c)};
-  launch_wgmma<Shape>(source, work, is_short(gemm), result);
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
@@ -274,6 +284,16 @@ std::string choice_in_words(const GemmProblem& gemm) {
 }
 
 }  // namespace
+
+void launch_gemm_wgmma_3xtf32(const Products3xTf32& all) {
+  const GemmProblem each{.M = all.M, .N = all.N, .K = all.K};
+  if (all.M % Square::M == 0 &&
+      work_of<Square>(each, all.products).items() >= ceil_div(9 * multiprocessors(), 10)) {
+    launch_tiled<Square>(each, all);
+  } else {
+    launch_tiled<Short>(each, all);
+  }
+}
 
 extern const Implementation<GemmArrays> wgmma_3xtf32 = {
     .supports = supports,

@@ -32,19 +32,23 @@ struct SwappedShape {
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kDraftBytes + kAtom;
 };
 
-/// a [M][K] and b [K][N] by the copy engine, as they lie.
+/// a [products][M][K] and b [products][K][N] by the copy engine, as they lie. Of several products,
+/// M is whole tiles, and K whole steps.
 template <class Shape>
 struct TiledSwapped {
   static constexpr int kThreads = 1;  ///< That call load(), and arrive.
   CUtensorMap a, b;                   ///< in boxes of Shape::M x 32, and of 32 x 32
+  int tiles_m, K;                     ///< of a product: tiles down c, rows of b
 
   /// A step of a tile.
   struct Cursor {
-    int m, n, k;  ///< its first row of a, column of b, and step
+    int m, n,    ///< its first row of a, and column of b
+        k, row;  ///< its first column of a, and row of b
   };
   /// Where the first step of a tile begins.
   __device__ Cursor at(const WgmmaItem& item) const {
-    return {static_cast<int>(item.m) * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
+    const int m = static_cast<int>(item.m), k = item.first * kWgmmaStep;
+    return {m * Shape::M, item.n * Shape::N, k, m / tiles_m * K + k};
   }
   /// Brings the stage that the cursor stands at.
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
@@ -54,14 +58,17 @@ struct TiledSwapped {
 #pragma unroll
     for (int i = 0; i < Shape::N / kPanel; ++i) {
       ptx::tma_load<2>(stage + Shape::kBytesA + i * kPanelBytes, &b, full,
-                       {cursor.n + i * kPanel, cursor.k});
+                       {cursor.n + i * kPanel, cursor.row});
     }
   }
   /// On to the next step.
-  __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
+  __device__ void advance(Cursor& cursor) const {
+    cursor.k += kWgmmaStep, cursor.row += kWgmmaStep;
+  }
 };
 
-/// The same by a warp, number by number, for arrays whose rows the copy engine cannot take.
+/// The same of one product by a warp, number by number, for arrays whose rows the copy engine
+/// cannot take.
 /// @tparam kRounds to TF32, as the copy engine does it
 template <class Shape, bool kRounds>
 struct GatheredSwapped {

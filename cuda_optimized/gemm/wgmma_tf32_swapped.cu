@@ -123,8 +123,11 @@ __global__ void __launch_bounds__(kThreads, 1)
         // All but three products are done: the one that had these registers in the last step, and
         // behind the fourth time, all of that step's: its stage may be overwritten.
         ptx::wgmma_wait_group<3>();
-        if (k == kWgmmaStep - 8 && last_stage >= 0 && lane == 0) {
-          ptx::mbarrier_arrive(&empty[last_stage]);
+        if (k == kWgmmaStep - 8 && last_stage >= 0) {
+          // Separates all lanes' loads of that stage's b from the arrival, for a warp's stores: the
+          // copy engine is told by products that took what was loaded.
+          if constexpr (Source::kThreads > 1) __syncwarp();
+          if (lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
         }
         fragment_place.load(b, k, fragments[k / 8]);
         ptx::wgmma_fence();
@@ -138,6 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     }
     ptx::wgmma_wait_group<0>();
+    __syncwarp();  // separates all lanes' loads of b from the arrival
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
     result.store(item, sums, drafts, box);
@@ -205,7 +209,8 @@ void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
   }
   const TiledSwapped<Shape> source = {
       tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kWgmmaStep, Shape::M}}, a),
-      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kPanel, kWgmmaStep}}, b)};
+      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kPanel, kWgmmaStep}}, b),
+      static_cast<int>(work.tiles_m), gemm.K};
   const BoxedRows<Shape> result = {
       tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {kPanel, kDraftRows}, true}, c)};
   launch_wgmma<Shape>(source, work, result);

@@ -462,3 +462,22 @@ planted_bug(second_tile_of_a_pair_negated
   FIND [==[return -sum[i].im;]==]
   REPLACE [==[return sum[i].im;]==]
   TEACHES "an image of one tile has no pair: some must have more")
+
+planted_bug(second_tile_of_two_negated
+  RUNG cuda_optimized/conv2d/fft_fused
+  FIND [==[others[i] = -v[i].im;]==]
+  REPLACE [==[others[i] = v[i].im;]==]
+  TEACHES "what comes back is the conjugate of both tiles: the second one's sign")
+
+planted_bug(columns_over_rows_that_are_still_read
+  RUNG cuda_optimized/conv2d/fft_fused
+  FIND [==[if (k0 > 0) __syncthreads();]==]
+  REPLACE [==[]==]
+  TEACHES "a warp that stores no rows is early for the next filter, whose columns lie where others read")
+
+planted_bug(points_exchanged_without_a_word
+  RUNG cuda_optimized/conv2d/fft_fused
+  FILE cuda_optimized/conv2d/fourier_tile.cuh
+  FIND [==[__syncwarp();  // separates these stores of the line's threads from the loads below]==]
+  REPLACE [==[]==]
+  TEACHES "threads of a warp that exchange through shared memory wait for each other, too")

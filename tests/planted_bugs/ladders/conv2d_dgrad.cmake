@@ -104,3 +104,10 @@ planted_bug(rows_of_the_filter_not_turned_round
   FIND [==[const int r = kTaps - 1 - (i - j);]==]
   REPLACE [==[const int r = i - j;]==]
   TEACHES "the gradient meets the filter's rows from the other end; its columns alone are not enough")
+
+planted_bug(filter_of_the_forward_pass
+  RUNG cuda_optimized/conv2d_dgrad/winograd_3xtf32
+  WITH cuda_optimized/conv2d/winograd_3xtf32.cu,cuda_optimized/conv2d/winograd_4x4.cu,cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu
+  FIND [==[conv2d::WeightsOrder::turned,]==]
+  REPLACE [==[conv2d::WeightsOrder::as_they_are,]==]
+  TEACHES "a gradient meets a filter from its other end, and channels in the place of filters")

@@ -1,0 +1,23 @@
+/// @file wgmma_3xtf32.cuh
+/// @brief wgmma_3xtf32.cu's product as a building block of convolutions: several of one size.
+#pragma once
+
+#include "core/implementation.hpp"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+
+/// c = a b for each of them. The matrices lie one behind the other, and begin at multiples of 16
+/// bytes.
+struct Products3xTf32 {
+  int products;
+  int M, N, K;     ///< Of each; multiples of 64, 4 and 32, unless there is one product.
+  const float* a;  ///< [products][M][K]
+  const float* b;  ///< [products][K][N]
+  float* c;        ///< [products][M][N]
+};
+
+/// Computes them. The device has compute capability 9.0, see why_no_wgmma(); products * M and
+/// products * K are below 2^31.
+void launch_gemm_wgmma_3xtf32(const Products3xTf32& product);
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm
