@@ -22,7 +22,7 @@
 /// cuDNN takes 5.8 ms. B1 (1x6x768x512, 6 filters 6 x 6), in tiles of 32 x 32: 15 us.
 /// @expect on --n 2 --c 1 --h 32 --w 32 --k 1 --r 31 --s 31 --pad 15
 /// @expect launches 3, twiddle factors, filters and the rest
-/// @expect barriers_per_block 2, a turn there and a turn back
+/// @expect barriers_per_block 2 + 1 = 3, a turn there and a turn back, and that of the filters
 /// @expect excess.shared.load 0, no bank twice
 /// @expect excess.shared.store 0, likewise
 /// **Costs.** Rounding by the norm of a tile, not by the sum of an output's products; what is a

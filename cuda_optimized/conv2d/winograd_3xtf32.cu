@@ -23,7 +23,7 @@
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect launches 4, U, V, products, y
 /// @expect loads_per_output.x 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
-/// @expect bytes_per_lane.workspace.async 4
+/// @expect requests.shared.async 36 * (1 + 4) = 180, for each product a step of U and of V
 /// **Costs.** Hopper alone. Channels are rounded up to 32, filters to 64. One number in 2^22 of a
 /// factor is lost, and sums of a step are truncated, not rounded. Otherwise as winograd_4x4.
 /// **Try.** Multiply in TF32 alone. By how much do B4's outputs differ, and how much of that do

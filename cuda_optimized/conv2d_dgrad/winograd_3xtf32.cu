@@ -18,6 +18,7 @@
 /// 90 us, B6 62, B7 75, B9 640, B10 790.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 16 --r 3 --s 3 --pad 1
 /// @expect launches 4, U, V, products, dx
+/// @expect requests.shared.async 36 * (1 + 4) = 180, for each product a step of U and of V
 /// @expect loads_per_output.dy 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
 /// @expect loads_per_output.weights 9 * 64 * 16 / 16384 = 0.5625, each weight once
 /// **Costs.** Hopper alone. Filters are rounded up to 32, channels to 64. Otherwise as

@@ -77,18 +77,21 @@ template <class Shape, class Source, class Result>
 __global__ void __launch_bounds__(kThreads, 1)
     gemm_wgmma_3xtf32(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
                       bool all_four, const __grid_constant__ Result result) {
-  // full: the stage has arrived; ready: so have the small parts of a; empty: all eight consumer
-  // warps have read it.
+  // full: the stage has arrived; ready: so have the small parts of a; empty: all consumers have
+  // read it. For a warp that gathers, each lane says so of its own loads. The copy engine hears it
+  // from one lane of a warp: the products that are done had all lanes' numbers.
+  constexpr int kLanes = Source::kThreads > 1 ? 32 : 1;  // of a warp that arrive
   __shared__ std::uint64_t full[Shape::kStages], ready[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
 
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const bool arrives = lane < kLanes;
   if (thread == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&full[i], Source::kThreads);
-      ptx::mbarrier_init(&ready[i], kSplitters / 32);
-      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+      ptx::mbarrier_init(&ready[i], kSplitters / 32 * kLanes);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32 * kLanes);
     }
     ptx::fence_mbarrier_init();
   }
@@ -115,7 +118,7 @@ __global__ void __launch_bounds__(kThreads, 1)
           split<Shape>(to, thread - kFirstSplitter);
           ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
           __syncwarp();              // separates all lanes' stores from the arrival
-          if (lane == 0) ptx::mbarrier_arrive(&ready[stage]);
+          if (arrives) ptx::mbarrier_arrive(&ready[stage]);
         } else {
           // Until the consumers have read what the stage held a round ago; at once in round 0.
           ptx::mbarrier_wait(&empty[stage], round ^ 1);
@@ -183,8 +186,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
       ptx::wgmma_commit_group();
       ptx::wgmma_wait_group<0>();
-      __syncwarp();  // separates all lanes' loads of b from the arrival
-      if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
+      if (arrives) ptx::mbarrier_arrive(&empty[stage]);
 #pragma unroll
       for (int i = 0; i < Shape::M / 2; ++i) totals[i] += sums[i];
       if (++stage == Shape::kStages) {

@@ -60,16 +60,20 @@ template <class Shape, class Source, class Result>
 __global__ void __launch_bounds__(kThreads, 1)
     gemm_wgmma_tf32_swapped(const __grid_constant__ Source source, WgmmaWork work,
                             WgmmaPlaces places, const __grid_constant__ Result result) {
-  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  // full: the stage has arrived; empty: all consumers have read it. For a warp that gathers, each
+  // lane says so of its own loads. The copy engine hears it from one lane of a warp: the products
+  // that are done had all lanes' numbers.
+  constexpr int kLanes = Source::kThreads > 1 ? 32 : 1;  // of a warp that arrive
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
 
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const bool arrives = lane < kLanes;
   if (thread == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&full[i], Source::kThreads);
-      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32 * kLanes);
     }
     ptx::fence_mbarrier_init();
   }
@@ -123,11 +127,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         // All but three products are done: the one that had these registers in the last step, and
         // behind the fourth time, all of that step's: its stage may be overwritten.
         ptx::wgmma_wait_group<3>();
-        if (k == kWgmmaStep - 8 && last_stage >= 0) {
-          // Separates all lanes' loads of that stage's b from the arrival, for a warp's stores: the
-          // copy engine is told by products that took what was loaded.
-          if constexpr (Source::kThreads > 1) __syncwarp();
-          if (lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+        if (k == kWgmmaStep - 8 && last_stage >= 0 && arrives) {
+          ptx::mbarrier_arrive(&empty[last_stage]);
         }
         fragment_place.load(b, k, fragments[k / 8]);
         ptx::wgmma_fence();
@@ -141,8 +142,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     }
     ptx::wgmma_wait_group<0>();
-    __syncwarp();  // separates all lanes' loads of b from the arrival
-    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+    if (last_stage >= 0 && arrives) ptx::mbarrier_arrive(&empty[last_stage]);
 
     result.store(item, sums, drafts, box);
   }
