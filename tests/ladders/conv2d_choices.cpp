@@ -136,6 +136,8 @@ std::vector<ConvTestProblem> choice_problems() {
   const std::string_view dgrad = "cuda_optimized/conv2d_dgrad/implicit_gemm";
   add("65 channels, 65 tiles of pixels", P{.C = 65, .H = 91, .W = 91}, dgrad, true);
   add("40 channels, 1024 pixels", P{.C = 40, .H = 32, .W = 32}, dgrad, true);
+  add("as many products of padding as are taken", P{.H = 8, .W = 8, .R = 8, .S = 8},
+      "conv2d_dgrad");
   add("weights that fit beside inputs one by one, but not in fours",
       P{.C = 179, .H = 1, .W = 16, .stride = {9, 9}}, "conv2d");
   add("columns in tiles of 192", P{.N = 1300, .C = 320, .H = 1, .W = 1}, wgrad, true);
@@ -179,6 +181,16 @@ std::vector<ConvTestProblem> relu_problems() {
          .S = 3,
          .pad = pad_all(1),
          .groups = 5,
+         .bias = true}},
+      {0, "ReLU, depthwise in fours",
+       P{.C = 8,
+         .H = 5,
+         .W = 9,
+         .K = 8,
+         .R = 3,
+         .S = 3,
+         .pad = pad_all(1),
+         .groups = 8,
          .bias = true}},
       {0, "ReLU, depthwise 7x7",
        P{.C = 3, .H = 10, .W = 8, .K = 3, .R = 7, .S = 7, .pad = pad_all(3), .groups = 3}},
