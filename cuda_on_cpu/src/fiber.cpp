@@ -13,8 +13,6 @@
 namespace cuda_on_cpu {
 namespace {
 
-namespace context = boost::context::detail;
-
 /// Were all stacks to start at the same offset in a page, their live ends would share few cache
 /// sets.
 constexpr std::size_t kColors = 32;
@@ -30,8 +28,7 @@ std::size_t next_color() {
 
 void Context::leave_for(Context& to) {
   sanitizer::start_switch(nullptr, to.bottom_, to.size_);
-  Switch here{this, &to};
-  context::jump_fcontext(to.left_at_, &here);
+  exchange(to);
   std::abort();
 }
 
@@ -43,8 +40,17 @@ Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
   // A guard page costs a mapping, of which Linux allows 65530: beyond that, stacks go without.
   static_cast<void>(mprotect(mapping, kPage, PROT_NONE));
   const std::size_t color = next_color();
+  unsigned char* const end = stack_ + kStackBytes - color;
+#if defined(__x86_64__)
+  // A function finds the address to return to there. There is none.
+  void** const top = reinterpret_cast<void**>(end) - 1;
+  *top = nullptr;
+  left_at_ = top;
+  goes_on_at_ = reinterpret_cast<void*>(&Fiber::enter);
+#else
   left_at_ =
-      context::make_fcontext(stack_ + kStackBytes - color, kStackBytes - color, &Fiber::enter);
+      boost::context::detail::make_fcontext(end, kStackBytes - color, &Fiber::enter_by_boost);
+#endif
   bottom_ = stack_;
   size_ = kStackBytes;
 }
@@ -75,11 +81,19 @@ bool Fiber::guards(const void* address) const {
   return byte >= stack_ - kPage && byte < stack_;
 }
 
-void Fiber::enter(context::transfer_t transfer) {
-  Fiber& self = *static_cast<Fiber*>(static_cast<const Switch*>(transfer.data)->to);
-  self.arrive(transfer);
-  self.body_(self.argument_, self);
+void Fiber::enter(Context* from, Context* self) {
+  Fiber& fiber = *static_cast<Fiber*>(self);
+  fiber.arrive(*from);
+  fiber.body_(fiber.argument_, fiber);
   std::abort();
 }
+
+#if !defined(__x86_64__)
+void Fiber::enter_by_boost(boost::context::detail::transfer_t transfer) {
+  Context* const* const both = static_cast<Context**>(transfer.data);
+  both[0]->left_at_ = transfer.fctx;
+  enter(both[0], both[1]);
+}
+#endif
 
 }  // namespace cuda_on_cpu
