@@ -21,7 +21,7 @@ BlockRunner::NamedBarrier& BlockRunner::named_barrier(unsigned id) {
   return named_barriers_[id];
 }
 
-Warpgroup* BlockRunner::warpgroup() {
+Warpgroup* BlockRunner::make_warpgroup() {
   const std::size_t number = current_ / kWarpgroup;
   if ((number + 1) * kWarpgroup > launch_->threads) return nullptr;
   if (warpgroups_.empty()) {

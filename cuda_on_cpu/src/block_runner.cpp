@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda_on_cpu/static_shared.hpp>
+#include <functional>
 #include <memory>
 
 #include "memory_fault.hpp"
@@ -378,9 +379,12 @@ void BlockRunner::sleep(Sleep what, const detail::Site& site) {
 }
 
 void BlockRunner::wake(std::vector<unsigned>& threads) {
-  std::sort(threads.begin(), threads.end());
+  // Mostly they have come in the order in which they go on.
   if (launch_->settings.order == control::ThreadOrder::reverse) {
-    std::reverse(threads.begin(), threads.end());
+    if (!std::is_sorted(threads.begin(), threads.end(), std::greater<>()))
+      std::sort(threads.begin(), threads.end(), std::greater<>());
+  } else if (!std::is_sorted(threads.begin(), threads.end())) {
+    std::sort(threads.begin(), threads.end());
   }
   for (const unsigned thread : threads) ready_.push(thread);
   threads.clear();

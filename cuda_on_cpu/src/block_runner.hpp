@@ -97,7 +97,11 @@ class BlockRunner {
   };
   NamedBarrier& named_barrier(unsigned id);
   /// The calling thread's; null if it is one of the last threads, too few for a warpgroup.
-  Warpgroup* warpgroup();
+  Warpgroup* warpgroup() {
+    const std::size_t number = current_ / kWarpgroup;
+    if (number < warpgroups_.size() && warpgroups_[number]) return warpgroups_[number].get();
+    return make_warpgroup();
+  }
   /// Threads of the calling thread's warpgroup that sleep in it.
   std::vector<unsigned>& warpgroup_sleepers() { return sleepers_[current_ / kWarpgroup]; }
 
@@ -168,6 +172,7 @@ class BlockRunner {
 
   [[noreturn]] static void end_process_outside_kernel(const char* function);
 
+  Warpgroup* make_warpgroup();
   void begin_block(GridLaunch& launch, std::uint64_t index);
   void end_block();
   void schedule();

@@ -25,27 +25,29 @@ std::size_t distance(const void* from, const void* to) {
                                   static_cast<const unsigned char*>(from));
 }
 
+/// Whether `size` bytes from `begin` on hold `bytes` from `pointer` on.
+bool holds(const void* begin, std::size_t size, const void* pointer, std::size_t bytes) {
+  const std::less_equal<> is_not_above;
+  const auto* const first = static_cast<const unsigned char*>(pointer);
+  const auto* const from = static_cast<const unsigned char*>(begin);
+  return is_not_above(from, first) && is_not_above(first, from + size) &&
+         bytes <= distance(first, from + size);
+}
+
 }  // namespace
 
 bool BlockRunner::in_shared(const void* pointer, std::size_t bytes) const {
-  const auto holds = [=](const void* begin, std::size_t size) {
-    const std::less_equal<> is_not_above;
-    const auto* const first = static_cast<const unsigned char*>(pointer);
-    const auto* const from = static_cast<const unsigned char*>(begin);
-    return is_not_above(from, first) && is_not_above(first, from + size) &&
-           bytes <= distance(first, from + size);
-  };
-  if (holds(shared_.data(), shared_.bytes())) return true;
+  if (holds(shared_.data(), shared_.bytes(), pointer, bytes)) return true;
   const StaticSharedPlace place = find_static_shared(pointer);
-  return place.begin != nullptr && holds(place.begin, place.bytes);
+  return place.begin != nullptr && holds(place.begin, place.bytes, pointer, bytes);
 }
 
 unsigned BlockRunner::shared_address(const void* pointer) {
-  if (!in_shared(pointer, 0)) return ~0u;
-  const StaticSharedPlace place = find_static_shared(pointer);
-  if (place.begin == nullptr) {
+  if (holds(shared_.data(), shared_.bytes(), pointer, 0)) {
     return static_cast<unsigned>(kDynamicAt + distance(shared_.data(), pointer));
   }
+  const StaticSharedPlace place = find_static_shared(pointer);
+  if (place.begin == nullptr) return ~0u;
   static_shared_ = place.begin - reinterpret_cast<std::uintptr_t>(place.begin) % kSharedUnit;
   const std::size_t address = kStaticAt + distance(static_shared_, pointer);
   return address < kSharedEnd ? static_cast<unsigned>(address) : ~0u;

@@ -107,8 +107,31 @@ void multiply_tile(const double* a, const Doubles* b, unsigned depth, Floats* d)
   }
 }
 
+/// Whether the product leaves all sums as they are, because a factor is zero: often, where tiles
+/// reach beyond their problem.
+template <FactorType kType>
+bool changes_nothing(const std::array<MatrixProduct*, kLanes>& lanes) {
+  std::uint32_t any_a = 0, any_b = 0;
+  bool finite = true, stay = true;
+  for (const MatrixProduct* const of : lanes) {
+    for (unsigned i = 0; i < 4; ++i) {
+      any_a |= magnitudes<kType>(of->a[i]);
+      finite &= are_finite<kType>(of->a[i]);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      any_b |= magnitudes<kType>(of->b[i]);
+      finite &= are_finite<kType>(of->b[i]);
+    }
+    Floats sums;
+    std::memcpy(&sums, of->d, sizeof sums);
+    stay &= zeros_leave(&sums, 1);
+  }
+  return (any_a == 0 || any_b == 0) && finite && stay;
+}
+
 template <FactorType kType>
 void multiply(const std::array<MatrixProduct*, kLanes>& lanes) {
+  if (changes_nothing<kType>(lanes)) return;
   constexpr unsigned kPart = per_register(kType), kDepth = 8 * kPart;
   double a[kRows][kDepth];
   Doubles b[kDepth][kParts];

@@ -58,11 +58,36 @@ void unpack(std::uint32_t bits, double* values) {
   }
 }
 
+/// Zero if the numbers in a register are.
+template <FactorType kType>
+constexpr std::uint32_t magnitudes(std::uint32_t bits) {
+  return bits & (kType == FactorType::tf32 ? 0x7fffe000u : 0x7fff7fffu);
+}
+
+/// Whether the numbers in a register are finite.
+template <FactorType kType>
+constexpr bool are_finite(std::uint32_t bits) {
+  constexpr std::uint32_t kLow = kType == FactorType::f16 ? 0x7c00u : 0x7f80u;
+  constexpr std::uint32_t kHigh = kType == FactorType::f16 ? kLow << 16 : 0x7f800000u;
+  return (bits & kHigh) != kHigh && (kType == FactorType::tf32 || (bits & kLow) != kLow);
+}
+
 constexpr unsigned kColumns = 4;                                ///< that are multiplied at a time
 using Floats [[gnu::vector_size(4 * kColumns)]] = float;        ///< a row of them
 using Doubles [[gnu::vector_size(8 * kColumns)]] = double;      ///< likewise
 using Ints [[gnu::vector_size(4 * kColumns)]] = std::int32_t;   ///< likewise
 using Longs [[gnu::vector_size(8 * kColumns)]] = std::int64_t;  ///< likewise
+
+/// Whether each of these sums stays as it is when a zero of either sign is added: so no -0; and
+/// nothing that might be a NaN, whose bits could change.
+[[gnu::always_inline]] inline bool zeros_leave(const Floats* sums, unsigned count) {
+  Ints other = {};  // -1 where a sum is something else
+  for (unsigned i = 0; i < count; ++i) {
+    const Ints bits = Ints(sums[i]);
+    other |= (bits == INT32_MIN) | ((bits & 0x7f800000) == 0x7f800000);
+  }
+  return (other[0] | other[1] | other[2] | other[3]) == 0;
+}
 
 /// The floats next to `sums` that are not further from zero.
 [[gnu::always_inline]] inline void round_towards_zero(const Doubles& sums, Floats* to) {

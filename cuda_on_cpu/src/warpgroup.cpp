@@ -25,6 +25,14 @@ void for_each_register(unsigned thread, unsigned n, Visit visit) {
   }
 }
 
+/// Whether two threads issue the same product.
+bool is_same(const WgmmaCall& one, const WgmmaCall& other) {
+  return (one.registers == nullptr) == (other.registers == nullptr) && one.type == other.type &&
+         one.n == other.n && one.a == other.a && one.b == other.b &&
+         one.row_major_b == other.row_major_b && one.column_major_a == other.column_major_a &&
+         one.accumulate == other.accumulate && one.site.line() == other.site.line();
+}
+
 /// Copies a thread's part of a factor a [64][kWords].
 void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32_t* a) {
   const unsigned row = thread / kLanes * 16 + thread % kLanes / 4, word = thread % 4;
@@ -33,12 +41,43 @@ void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32
   }
 }
 
+constexpr unsigned kTogether = 8;  ///< rows that are multiplied at a time
+
+/// Where the factors of a product are zeros. Tiles that reach beyond their problem are mostly that.
+struct Zeros {
+  bool rows[kRows / kTogether];  ///< these rows of a
+  bool columns[256 / kColumns];  ///< these columns of b
+  bool may_skip;  ///< a zero times anything in the other factor is a zero: all numbers are finite
+};
+
+CUDA_ON_CPU_HOT_LOOP
+void find_zeros(const double* a, const Doubles* b, unsigned depth, unsigned n, Zeros* zeros) {
+  constexpr std::int64_t kNoSign = INT64_MAX;
+  Longs infinite = {};  // -1 where a number is not finite
+  const auto all_zero = [&](const Doubles* numbers, unsigned count) __attribute__((always_inline)) {
+    Longs any = {};
+    for (unsigned i = 0; i < count; ++i) {
+      const Longs magnitude = Longs(numbers[i]) & kNoSign;
+      any |= magnitude;
+      infinite |= magnitude >= 0x7ff0000000000000;
+    }
+    return (any[0] | any[1] | any[2] | any[3]) == 0;
+  };
+  for (unsigned i = 0; i < kRows / kTogether; ++i) {
+    zeros->rows[i] =
+        all_zero(reinterpret_cast<const Doubles*>(a) + i * kTogether * depth / kColumns,
+                 kTogether * depth / kColumns);
+  }
+  for (unsigned j = 0; j < n / kColumns; ++j) zeros->columns[j] = all_zero(b + j * depth, depth);
+  zeros->may_skip = (infinite[0] | infinite[1] | infinite[2] | infinite[3]) == 0;
+}
+
 /// d [64][n] += a [64][depth] * b, rounded once, towards zero. b is
 /// [n / 4][depth][4], with the columns last. The products are exact, with fused multiply-add and
 /// without.
 CUDA_ON_CPU_HOT_LOOP
-void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n, float* d) {
-  constexpr unsigned kTogether = 8;  // rows
+void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n,
+                   const Zeros& zeros, float* d) {
   for (unsigned row = 0; row < kRows; row += kTogether) {
     for (unsigned j = 0; j < n / kColumns; ++j) {
       Floats part[kTogether];
@@ -46,8 +85,11 @@ void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n
       for (unsigned i = 0; i < kTogether; ++i) {
         std::memcpy(&part[i], d + std::size_t{row + i} * n + std::size_t{j} * kColumns,
                     sizeof part[i]);
-        sum[i] = __builtin_convertvector(part[i], Doubles);
       }
+      if (zeros.may_skip && (zeros.rows[row / kTogether] || zeros.columns[j]) &&
+          zeros_leave(part, kTogether))
+        continue;
+      for (unsigned i = 0; i < kTogether; ++i) sum[i] = __builtin_convertvector(part[i], Doubles);
       for (unsigned k = 0; k < depth; ++k) {
         const Doubles factor = b[j * depth + k];
         for (unsigned i = 0; i < kTogether; ++i) sum[i] += a[(row + i) * depth + k] * factor;
@@ -184,6 +226,16 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
            " whose factor a lies in registers, without a wgmma_fence() since its last wait";
   }
   const std::uint64_t number = me.issued;
+  if (number < first_product_ + products_.size()) {
+    // As nearly always: what another thread has begun, for sums that were taken over before.
+    const Product& begun = products_[number - first_product_];
+    const Accumulators& sums = accumulators_[begun.accumulators];
+    if (call.registers == nullptr && sums.registers[thread] == registers && sums.n == call.n &&
+        is_same(begun.call, call)) {
+      ++me.issued;
+      return {};
+    }
+  }
   const std::size_t known = accumulators_of(thread, registers);
   if (number == first_product_ + products_.size()) {  // the first thread that comes here
     Product product{call, known, {}, {}};
@@ -206,11 +258,7 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   }
   Product& product = products_[number - first_product_];
   Accumulators& accumulators = accumulators_[product.accumulators];
-  if ((product.call.registers == nullptr) != (call.registers == nullptr) ||
-      product.call.type != call.type || product.call.n != call.n || product.call.a != call.a ||
-      product.call.b != call.b || product.call.row_major_b != call.row_major_b ||
-      product.call.column_major_a != call.column_major_a ||
-      product.call.accumulate != call.accumulate || product.call.site.line() != call.site.line()) {
+  if (!is_same(product.call, call)) {
     return "issues a wgmma at " + describe_site(call.site) +
            " where another thread of its warpgroup issued a different one, at " +
            describe_site(product.call.site);
@@ -310,7 +358,7 @@ void Warpgroup::multiply_as(const Product& product) {
   constexpr unsigned kPart = per_register(kType), kDepth = kWords * kPart;
   const unsigned n = product.call.n;
   Accumulators& accumulators = accumulators_[product.accumulators];
-  double a[kRows * kDepth];
+  alignas(Doubles) double a[kRows * kDepth];
   for (unsigned i = 0; i < kRows * kWords; ++i) unpack<kType>(product.operands[i], a + i * kPart);
   Doubles b[256 / kColumns * kDepth];
   for (unsigned j = 0; j < n; ++j) {
@@ -325,7 +373,9 @@ void Warpgroup::multiply_as(const Product& product) {
   if (!product.call.accumulate) {
     std::fill(accumulators.values.begin(), accumulators.values.end(), 0.0f);
   }
-  multiply_tile(a, b, kDepth, n, accumulators.values.data());
+  Zeros zeros;
+  find_zeros(a, b, kDepth, n, &zeros);
+  multiply_tile(a, b, kDepth, n, zeros, accumulators.values.data());
 }
 
 std::string Warpgroup::give_back(Accumulators& accumulators) {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -188,6 +189,37 @@ TEST_CASE("mma knows all float16 and bfloat16 numbers") {
   CHECK(half_multiply(0x7f7f, bfloat_of(-1), true) == -0x1.fep127f);
   CHECK(half_multiply(0xff80, bfloat_of(1), true) == -infinity);
   CHECK(std::isnan(half_multiply(0x7fff, bfloat_of(1), true)));
+}
+
+TEST_CASE("mma with a factor of zeros changes the sums that zeros change, and no other") {
+  const Defaults defaults;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float values[] = {1, -2.5f, 0.0f, -0.0f, 0x1p-149f, infinity, -infinity, 0x1.fep127f};
+  for (const float zero : {0.0f, -0.0f}) {
+    for (const float other : {3.0f, -3.0f, infinity}) {
+      for (const bool a_is_zero : {false, true}) {
+        std::vector<float> a(128, zero), b(64, zero), d(128);
+        (a_is_zero ? b : a)[a_is_zero ? 1 : 8] = other;  // column 1, or row 1
+        for (const float& value : values) {
+          // All of one value, since each lane's sums decide for all.
+          std::fill(d.begin(), d.end(), value);
+          const std::vector<float> found = product(a, b, d);
+          for (std::size_t i = 0; i < 128; ++i) {
+            double sum = double{d[i]};
+            for (std::size_t k = 0; k < 8; ++k)
+              sum += double{a[i / 8 * 8 + k]} * double{b[k * 8 + i % 8]};
+            const auto expected = static_cast<float>(sum);
+            CAPTURE(i);
+            if (std::isnan(expected)) {
+              REQUIRE(std::isnan(found[i]));
+            } else {
+              REQUIRE(std::bit_cast<unsigned>(found[i]) == std::bit_cast<unsigned>(expected));
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("mma takes a whole warp") {

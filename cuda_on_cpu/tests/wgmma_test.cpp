@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels.hpp"
 #include "launch.hpp"
@@ -48,8 +49,11 @@ struct Product {
   }
 
   /// Integers; d + a * b with a [64][depth], b [depth][n].
+  /// @param zeros every other 8 rows of a, and every third 4 columns of b, are zeros, and some sums
+  /// at first negative zeros or infinite
+  /// @param last the last number of a, if not null
   Product(WgmmaNumbers type, int n, std::size_t depth, const WgmmaFactor& a, const WgmmaFactor& b,
-          bool accumulate) {
+          bool accumulate, bool zeros = false, const float* last = nullptr) {
     std::uint32_t state = 1;
     const auto next = [&] {
       state = state * 1664525u + 1013904223u;
@@ -59,12 +63,19 @@ struct Product {
     std::vector<float> as(64 * depth), bs(columns * depth);
     for (float& value : as) value = next();
     for (float& value : bs) value = next();
+    for (std::size_t i = 0; zeros && i < as.size(); ++i)
+      as[i] *= static_cast<float>(i / depth / 8 % 2);
+    for (std::size_t i = 0; zeros && i < bs.size(); ++i)
+      bs[i] *= static_cast<float>(i / depth / 4 % 3 != 1);
+    if (last != nullptr) as.back() = *last;
     for (std::size_t k = 0; k < depth; ++k) {
       for (std::size_t i = 0; i < 64; ++i) put(type, a, i, k, as[i * depth + k]);
       for (std::size_t j = 0; j < columns; ++j) put(type, b, j, k, bs[j * depth + k]);
     }
     d.resize(64 * columns);
     for (float& value : d) value = next();
+    for (std::size_t i = 0; zeros && i < d.size(); i += 5)
+      d[i] = i % 2 == 0 ? -0.0f : std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < 64; ++i) {
       for (std::size_t j = 0; j < columns; ++j) {
         float sum = accumulate ? d[i * columns + j] : 0.0f;
@@ -137,6 +148,27 @@ TEST_CASE("wgmma multiplies matrices of 16-bit numbers") {
                                            accumulate);
   }
   check_product<64, WgmmaNumbers::f16>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
+}
+
+TEST_CASE("wgmma with zeros in its factors changes the sums that zeros change, and no other") {
+  const Defaults defaults;
+  const WgmmaFactor a{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
+  const float infinity = std::numeric_limits<float>::infinity(), one = 1;
+  for (const float* const last : {&one, &infinity}) {
+    for (const bool accumulate : {false, true}) {
+      const Product product(WgmmaNumbers::tf32, 64, 8, a, b, accumulate, true, last);
+      const std::vector<float> found = multiply<64>(product, a, b, 1, accumulate);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        CAPTURE(i);
+        if (std::isnan(product.expected[i])) {
+          REQUIRE(std::isnan(found[i]));
+        } else {
+          REQUIRE(std::bit_cast<std::uint32_t>(found[i]) ==
+                  std::bit_cast<std::uint32_t>(product.expected[i]));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("wgmma takes its first factor from registers, which must be left alone") {
