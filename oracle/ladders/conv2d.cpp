@@ -2,6 +2,7 @@
 /// @brief The convolution, from its definition.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/ladders/row_sums.hpp"
 #include "oracle/winograd_bound.hpp"
 
 namespace convladder::oracle {
@@ -23,9 +24,10 @@ std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
       const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
       for (std::int64_t i = nk * plane; i < (nk + 1) * plane; ++i) accumulate(y, i, bias, 1.0);
     }
-    for_each_product(conv, n, k, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-      accumulate(y, yi, x[static_cast<std::size_t>(xi)], weights[static_cast<std::size_t>(wi)]);
-    });
+    for_each_row_of_products(
+        conv, n, k, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi, std::int64_t count) {
+          accumulate_row(y, yi, 1, at(weights, wi), {x, xi, conv.stride.w}, count);
+        });
   });
   // The magnitude stays that of the whole sum: |relu(a) - relu(b)| <= |a - b|, so that the bound on
   // the sum's rounding holds for what ReLU makes of it.

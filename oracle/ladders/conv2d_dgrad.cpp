@@ -2,6 +2,7 @@
 /// @brief The gradient of a convolution by its input: scattered, where rungs gather.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/ladders/row_sums.hpp"
 #include "oracle/winograd_bound.hpp"
 
 namespace convladder::oracle {
@@ -21,9 +22,10 @@ std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
   parallel_for(std::int64_t{conv.N} * conv.groups, [&](std::int64_t ng) {
     const int n = static_cast<int>(ng / conv.groups), g = static_cast<int>(ng % conv.groups);
     for (int k = g * group_k; k < (g + 1) * group_k; ++k) {
-      for_each_product(conv, n, k, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-        accumulate(dx, xi, dy[static_cast<std::size_t>(yi)], weights[static_cast<std::size_t>(wi)]);
-      });
+      for_each_row_of_products(
+          conv, n, k, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi, std::int64_t count) {
+            accumulate_row(dx, xi, conv.stride.w, at(weights, wi), {dy, yi}, count);
+          });
     }
   });
   return {dx};

@@ -2,6 +2,7 @@
 /// @brief The gradients of a convolution by its weights and its bias.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/ladders/row_sums.hpp"
 
 namespace convladder::oracle {
 namespace conv2d_wgrad {
@@ -21,9 +22,10 @@ std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
   parallel_for(conv.K, [&](std::int64_t k) {
     const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
     for (int n = 0; n < conv.N; ++n) {
-      for_each_product(
-          conv, n, static_cast<int>(k), [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-            accumulate(dw, wi, x[static_cast<std::size_t>(xi)], dy[static_cast<std::size_t>(yi)]);
+      for_each_row_of_products(
+          conv, n, static_cast<int>(k),
+          [&](std::int64_t xi, std::int64_t wi, std::int64_t yi, std::int64_t count) {
+            accumulate_products(dw, wi, {x, xi, conv.stride.w}, {dy, yi}, count);
           });
       const std::int64_t first = (std::int64_t{n} * conv.K + k) * plane;
       for (std::int64_t i = first; i < first + plane; ++i) {

@@ -3,6 +3,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/parallel.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/ladders/row_sums.hpp"
 
 namespace convladder::oracle {
 namespace gemm {
@@ -16,10 +17,7 @@ std::vector<Expected> outputs(const GemmProblem& p, const Arrays& given) {
   Expected c = expected_for(gemm_signature(p).outputs[0], p.K);
   parallel_for(p.M, [&](std::int64_t m) {
     for (std::int64_t k = 0; k < p.K; ++k) {
-      const double a_mk = a[static_cast<std::size_t>(m * p.K + k)];
-      for (std::int64_t n = 0; n < p.N; ++n) {
-        accumulate(c, m * p.N + n, a_mk, b[static_cast<std::size_t>(k * p.N + n)]);
-      }
+      accumulate_row(c, m * p.N, 1, at(a, m * p.K + k), {b, k * p.N}, p.N);
     }
   });
   return {c};

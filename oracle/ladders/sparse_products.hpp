@@ -4,22 +4,21 @@
 
 #include "core/sparse_conv_problem.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/ladders/row_sums.hpp"
 
 namespace convladder::oracle {
 
-/// Visits all products of a sparse convolution or of one of its gradients: visit(features offset,
-/// weights offset, y offset).
+/// Visits all products of a sparse convolution or of one of its gradients, by the row:
+/// visit(features offset, weights offset, y offset) stands for Cout products of one number of the
+/// features, with rows of weights and of y.
 template <class Visit>
-void for_each_sparse_product(const SparseConvProblem& conv, const Arrays& inputs,
-                             const Visit& visit) {
+void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays& inputs,
+                                     const Visit& visit) {
   const auto pairs = inputs.at("pairs").as<std::int32_t>();
   for (std::size_t i = 0; i < pairs.size(); i += kPairColumns) {
     const std::int64_t k = pairs[i], in = pairs[i + 1], out = pairs[i + 2];
-    for (std::int64_t ci = 0; ci < conv.Cin; ++ci) {
-      for (std::int64_t co = 0; co < conv.Cout; ++co) {
-        visit(in * conv.Cin + ci, (k * conv.Cin + ci) * conv.Cout + co, out * conv.Cout + co);
-      }
-    }
+    for (std::int64_t ci = 0; ci < conv.Cin; ++ci)
+      visit(in * conv.Cin + ci, (k * conv.Cin + ci) * conv.Cout, out * conv.Cout);
   }
 }
 

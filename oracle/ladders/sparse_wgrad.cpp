@@ -16,9 +16,10 @@ std::vector<Expected> outputs(const SparseConvProblem& conv, const Arrays& given
   const Arrays inputs = in_float(given);
   const auto features = inputs.at("features").as<float>(), dy = inputs.at("dy").as<float>();
   Expected dw = expected_for(sparse_wgrad_signature(conv).outputs[0], longest_sum(conv));
-  for_each_sparse_product(conv, inputs, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
-    accumulate(dw, wi, at(features, xi), at(dy, yi));
-  });
+  for_each_row_of_sparse_products(
+      conv, inputs, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+        accumulate_row(dw, wi, 1, at(features, xi), {dy, yi}, conv.Cout);
+      });
   return {dw};
 }
 
