@@ -24,19 +24,26 @@ constexpr std::size_t kFreedRemembered = 4096;
 /// format, and neither byte is one that programs like to write.
 constexpr unsigned char guard_byte(std::uintptr_t address) { return address & 1u ? 0x7F : 0xFA; }
 
+/// The guard pattern at eight addresses, of which the first is even.
+constexpr std::uint64_t kGuardWord = 0x7FFA7FFA7FFA7FFAu;
+
 void fill_guard(std::uintptr_t begin, std::uintptr_t end) {
-  for (std::uintptr_t a = begin; a < end; ++a) *reinterpret_cast<unsigned char*>(a) = guard_byte(a);
+  std::uintptr_t a = begin;
+  for (; a < end && a % sizeof kGuardWord != 0; ++a)
+    *reinterpret_cast<unsigned char*>(a) = guard_byte(a);
+  for (; a + sizeof kGuardWord <= end; a += sizeof kGuardWord)
+    *reinterpret_cast<std::uint64_t*>(a) = kGuardWord;
+  for (; a < end; ++a) *reinterpret_cast<unsigned char*>(a) = guard_byte(a);
 }
 
 /// The first overwritten address of a guard band, or `end`.
 std::uintptr_t first_overwritten(std::uintptr_t begin, std::uintptr_t end) {
-  constexpr std::uint64_t kWord = 0x7FFA7FFA7FFA7FFAu;
   std::uintptr_t a = begin;
-  for (; a < end && a % sizeof kWord != 0; ++a) {
+  for (; a < end && a % sizeof kGuardWord != 0; ++a) {
     if (*reinterpret_cast<const unsigned char*>(a) != guard_byte(a)) return a;
   }
-  for (; a + sizeof kWord <= end; a += sizeof kWord) {
-    if (*reinterpret_cast<const std::uint64_t*>(a) != kWord) break;
+  for (; a + sizeof kGuardWord <= end; a += sizeof kGuardWord) {
+    if (*reinterpret_cast<const std::uint64_t*>(a) != kGuardWord) break;
   }
   for (; a < end; ++a) {
     if (*reinterpret_cast<const unsigned char*>(a) != guard_byte(a)) return a;
