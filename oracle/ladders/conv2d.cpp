@@ -2,7 +2,6 @@
 /// @brief The convolution, from its definition.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
-#include "oracle/ladders/row_sums.hpp"
 #include "oracle/winograd_bound.hpp"
 
 namespace convladder::oracle {

@@ -2,7 +2,6 @@
 /// @brief The gradients of a convolution by its weights and its bias.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
-#include "oracle/ladders/row_sums.hpp"
 
 namespace convladder::oracle {
 namespace conv2d_wgrad {

@@ -3,7 +3,6 @@
 #include "core/gemm_problem.hpp"
 #include "core/parallel.hpp"
 #include "oracle/ladders/definition.hpp"
-#include "oracle/ladders/row_sums.hpp"
 
 namespace convladder::oracle {
 namespace gemm {

@@ -4,7 +4,6 @@
 
 #include "core/sparse_conv_problem.hpp"
 #include "oracle/ladders/definition.hpp"
-#include "oracle/ladders/row_sums.hpp"
 
 namespace convladder::oracle {
 
