@@ -60,7 +60,8 @@ function(add_rungs folder)
     get_target_property(units ${objects} SOURCES)
     foreach(unit IN LISTS units)
       string(REGEX MATCH "[0-9]_([a-z0-9_]+)\\.cpp$" matched ${unit})
-      if(CMAKE_MATCH_1 IN_LIST unoptimised_kernels)
+      cmake_path(GET folder FILENAME ladder)
+      if(CMAKE_MATCH_1 IN_LIST unoptimised_kernels AND NOT "${ladder}/${CMAKE_MATCH_1}" IN_LIST optimised_kernels)
         # Without precompiled headers: no compiler takes those of another optimisation.
         set_source_files_properties(${unit} PROPERTIES
           COMPILE_OPTIONS "${unoptimised}" SKIP_PRECOMPILE_HEADERS ON)
