@@ -64,10 +64,10 @@ using Floats [[gnu::vector_size(4 * kTogether)]] = float;
 using Doubles [[gnu::vector_size(8 * kTogether)]] = double;
 using Longs [[gnu::vector_size(8 * kTogether)]] = std::int64_t;
 
-/// With steps of 1. Returns how many were done: whole vectors.
+/// With steps of 1.
 CONVLADDER_HOT_LOOP
-std::int64_t accumulate_vectors(double* values, double* magnitudes, double factor,
-                                const float* numbers, std::int64_t count) {
+void accumulate_contiguous(double* values, double* magnitudes, double factor, const float* numbers,
+                           std::int64_t count) {
   std::int64_t i = 0;
   for (; i + kTogether <= count; i += kTogether) {
     Floats four;
@@ -81,20 +81,23 @@ std::int64_t accumulate_vectors(double* values, double* magnitudes, double facto
     std::memcpy(values + i, &value, sizeof value);
     std::memcpy(magnitudes + i, &magnitude, sizeof magnitude);
   }
-  return i;
+  for (; i < count; ++i) {
+    const double product = factor * double{numbers[i]};
+    values[i] += product;
+    magnitudes[i] += std::abs(product);
+  }
 }
 
 }  // namespace
 
 void accumulate_row(Expected& to, std::int64_t first, std::int64_t step, double factor,
                     const Row& row, std::int64_t count) {
-  double* values = to.values.data() + first;
-  double* magnitudes = to.magnitude.data() + first;
-  const float* numbers = row.of.data() + row.first;
-  std::int64_t i = 0;
+  double* const values = to.values.data() + first;
+  double* const magnitudes = to.magnitude.data() + first;
+  const float* const numbers = row.of.data() + row.first;
   if (step == 1 && row.step == 1)
-    i = accumulate_vectors(values, magnitudes, factor, numbers, count);
-  for (; i < count; ++i) {
+    return accumulate_contiguous(values, magnitudes, factor, numbers, count);
+  for (std::int64_t i = 0; i < count; ++i) {
     const double product = factor * double{numbers[i * row.step]};
     values[i * step] += product;
     magnitudes[i * step] += std::abs(product);
