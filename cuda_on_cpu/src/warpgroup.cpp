@@ -129,10 +129,53 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
                   half * (is_swizzled() ? 16 : leading_));
 }
 
+WgmmaOperand::Span WgmmaOperand::span_of(unsigned rows) const {
+  // A swizzle moves nothing out of its 128 bytes.
+  constexpr std::uint64_t kMoved = 128;
+  const std::uint64_t last = std::uint64_t{start_} + (rows - 1) / 8 * std::uint64_t{stride_} +
+                             std::uint64_t{7} * row_ + (is_swizzled() ? 16 : leading_);
+  const std::uint64_t end = (last + 16 + kMoved - 1) / kMoved * kMoved;
+  if (end > 0x40000) return {0, ~0u};  // begins anew at address 0
+  return {static_cast<std::uint32_t>(start_ / kMoved * kMoved), static_cast<std::uint32_t>(end)};
+}
+
 inline std::uint32_t WgmmaOperand::address_across(unsigned step, unsigned eight) const {
   const unsigned pieces = span_ / 16;
   return permuted(start_ + step / 8 * stride_ + step % 8 * span_ + eight / pieces * leading_ +
                   eight % pieces * 16);
+}
+
+template <class Visit>
+bool Warpgroup::visit_rows(const WgmmaOperand& operand, unsigned rows, const Visit& visit) const {
+  const WgmmaOperand::Span span = operand.span_of(rows);
+  const SharedRange range = find_(context_, span.begin);
+  if (!range.holds(span.begin, span.end - span.begin)) return false;
+  for (unsigned row = 0; row < rows; ++row) {
+    for (unsigned half = 0; half < 2; ++half)
+      visit(row, half, range.begin + (operand.address(row, half) - range.address));
+  }
+  return true;
+}
+
+bool Warpgroup::is_untouched(const Product& product) const {
+  const WgmmaCall& call = product.call;
+  // A watcher wants to be told of each piece; what lies across is put in order first.
+  if (call.registers != nullptr || call.column_major_a || call.row_major_b ||
+      detail::the_watcher != nullptr)
+    return false;
+  std::uint64_t changed = 0;
+  const auto compare_with = [&changed](const std::uint32_t* words) {
+    return [words, &changed](unsigned row, unsigned half, const unsigned char* now) {
+      std::uint64_t a[2], b[2];
+      std::memcpy(a, words + std::size_t{row} * kWords + std::size_t{half} * 4, sizeof a);
+      std::memcpy(b, now, sizeof b);
+      changed |= (a[0] ^ b[0]) | (a[1] ^ b[1]);
+    };
+  };
+  const std::uint32_t* const a = product.operands.data();
+  return visit_rows(WgmmaOperand(call.a), kRows, compare_with(a)) &&
+         visit_rows(WgmmaOperand(call.b), call.n, compare_with(a + std::size_t{kRows} * kWords)) &&
+         changed == 0;
 }
 
 template <class Visit>
@@ -145,6 +188,7 @@ std::string Warpgroup::read_factor(const WgmmaCall& call, bool is_a, const Visit
   };
   if (across && !operand.is_swizzled())
     return defect(" lies across its depth without a swizzle, which is not known here");
+  if (!across && visit_rows(operand, is_a ? kRows : call.n, visit)) return {};
   SharedRange range;
   // The halves of each row; across, eight numbers at a time of each of 16 steps.
   const unsigned rows = is_a ? kRows : call.n;
@@ -319,11 +363,15 @@ std::string Warpgroup::finish() {
   std::string defect;
   for (; first_product_ < end && defect.empty(); ++first_product_) {
     const Product& product = products_.front();
-    defect = read(product.call, &operands_now_, false);
-    for (unsigned thread = 0; product.call.registers != nullptr && thread < kWarpgroup; ++thread) {
-      copy_registers(thread, product.registers[thread], operands_now_.data());
+    if (!is_untouched(product)) {
+      defect = read(product.call, &operands_now_, false);
+      for (unsigned thread = 0; product.call.registers != nullptr && thread < kWarpgroup;
+           ++thread) {
+        copy_registers(thread, product.registers[thread], operands_now_.data());
+      }
+      if (defect.empty() && operands_now_ != product.operands)
+        defect = describe_overwritten(product);
     }
-    if (defect.empty() && operands_now_ != product.operands) defect = describe_overwritten(product);
     multiply(product);
     products_.pop_front();
   }

@@ -40,6 +40,11 @@ class WgmmaOperand {
   /// Across the depth: where the eight numbers from 8 * `eight` on of a step of it begin.
   std::uint32_t address_across(unsigned step, unsigned eight) const;
   bool is_swizzled() const { return span_ != 0; }
+  /// Addresses between which so many rows along the depth lie, in any case.
+  struct Span {
+    std::uint32_t begin, end;
+  };
+  Span span_of(unsigned rows) const;
 
  private:
   std::uint32_t permuted(std::uint32_t plain) const;
@@ -111,6 +116,13 @@ class Warpgroup {
   /// visit(step of the depth, i, its numbers 8 i ... 8 i + 7).
   template <class Visit>
   std::string read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const;
+  /// As read_factor(), for rows along the depth. False, and visits none, if not all addresses
+  /// around the factor are known to be shared memory: then the places are to be looked up one by
+  /// one.
+  template <class Visit>
+  bool visit_rows(const WgmmaOperand& operand, unsigned rows, const Visit& visit) const;
+  /// Whether the factors are known to be in shared memory as they were at the issue.
+  bool is_untouched(const Product& product) const;
   /// Reads what lies in shared memory.
   /// @param is_issued it is now; else somebody has waited for it
   std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
