@@ -8,11 +8,11 @@
 #include "benchmarks/sites.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
-#include "oracle/fourier_bound.hpp"
 #include "oracle/judge.hpp"
 #include "oracle/memory_order.hpp"
 #include "oracle/reference.hpp"
 #include "oracle/rulebook.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder::benchmarks {
 namespace {

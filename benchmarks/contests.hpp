@@ -11,7 +11,7 @@
 #include "benchmarks/variants.hpp"
 #include "oracle/data.hpp"
 #include "oracle/samples.hpp"
-#include "oracle/winograd_bound.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder::benchmarks {
 

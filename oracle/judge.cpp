@@ -124,13 +124,10 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
     } else {
       const double nearest = rounded(expected.values[at], spec.dtype);
       value = double{floats[at]};
-      if (expected.whole_after_rounding && data == Data::integer) {
-        // Where the nearest whole number need not be the right one, the bound alone decides.
+      if (expected.grid > 0 && data == Data::integer) {
+        // Where the nearest multiple need not be the right one, the bound alone decides.
         const double bound = factor * expected.magnitude[at];
-        if (bound < 0.5)
-          value = std::nearbyint(value);
-        else
-          tolerance = bound;
+        if (bound >= expected.grid / 2) tolerance = bound;
       }
       verdict.exact = verdict.exact && value == nearest;
       if (data == Data::integer) {
@@ -162,6 +159,17 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
     }
   }
   return verdict;
+}
+
+Array rounded_spectra(const Expected& expected, const Array& found) {
+  Array rounded = found;
+  const auto numbers = rounded.as<float>();
+  const double factor = allowed_error(expected, Data::integer);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (factor * expected.magnitude[i] < expected.grid / 2)
+      numbers[i] = static_cast<float>(std::nearbyint(numbers[i] / expected.grid) * expected.grid);
+  }
+  return rounded;
 }
 
 }  // namespace convladder

@@ -49,11 +49,16 @@ double error_of_rounding(double size, DType dtype);
 /// constant of it: an output may err by (4 + 2 passes) 2^-24 * (the line's largest output).
 ///
 /// A convolution by such transforms in float may err by as many units of the norms of
-/// with_fourier_bound(). Data::integer: where that is below 1/2, its outputs are rounded to the
-/// nearest whole number before they are compared; elsewhere the bound decides.
+/// with_fourier_bound(). Data::integer: its outputs come through rounded_spectra(); where that
+/// could not round them, the bound decides.
 ///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
               OutputTile tile);
+
+/// Outputs of a rung that multiplies spectra in float (Expected::grid), on exact data. The right
+/// ones are multiples of `expected.grid`: where the bound on their error is below half of it, the
+/// nearest multiple is the right number, and stands in the result. Others are as they were.
+Array rounded_spectra(const Expected& expected, const Array& found);
 
 }  // namespace convladder

@@ -42,6 +42,13 @@ Expected expected_of_winograd(const std::string& ladder, const Expected& expecte
   return of_ladder(expected, problem, inputs, m);
 }
 
+Expected expected_of_spectra(const std::string& ladder, const Expected& expected,
+                             const Problem& problem, const Arrays& inputs) {
+  const auto& of_ladder = oracle::definition_of(ladder).spectra;
+  if (!of_ladder) throw std::logic_error(ladder + " has no bound for rungs of spectra");
+  return of_ladder(expected, problem, inputs);
+}
+
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
                                 const Arrays& inputs) {
   std::vector<Expected> expected = oracle::definition_of(ladder).outputs(problem, inputs);

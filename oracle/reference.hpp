@@ -29,9 +29,9 @@ struct Expected {
   /// Of a transform by irrational numbers: the passes that an FFT of its length has, and magnitudes
   /// are the largest output of a line; else 0. See judge().
   int passes = 0;
-  /// Of sums by such transforms: exact data make numbers that are right after rounding to the
-  /// nearest whole one, as long as the bound on their error is below 1/2. See judge().
-  bool whole_after_rounding = false;
+  /// Of sums by such transforms: all right values are multiples of it, see rounded_spectra(); else
+  /// 0.
+  double grid = 0;
 };
 
 /// The products in the longest sum of any output of this problem.
@@ -45,6 +45,10 @@ std::int64_t headroom(const std::string& ladder, const Problem& problem);
 /// What make_inputs() needs to know of a problem: its longest sum, with headroom where that leaves
 /// any whole numbers but 0.
 std::int64_t exact_sum(const std::string& ladder, const Problem& problem);
+
+/// One of them for a rung that multiplies spectra in float, likewise, and with their grid.
+Expected expected_of_spectra(const std::string& ladder, const Expected& expected,
+                             const Problem& problem, const Arrays& inputs);
 
 /// All outputs of a problem.
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,

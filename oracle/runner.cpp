@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "oracle/canonical.hpp"
-#include "oracle/fourier_bound.hpp"
 
 namespace convladder {
 namespace {
@@ -86,9 +85,13 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     std::optional<Expected> bounded;     // in exact mode Winograd's bound makes no difference
     if (rung.winograd != 0 && data_ != Data::integer)
       bounded = expected_of_winograd(ladder_->name, output, problem_, inputs_, rung.winograd);
-    if (rung.float_spectra) bounded = with_fourier_bound(output, problem_, inputs_);
-    const Verdict verdict =
-        judge(bounded ? *bounded : output, array->second, data_, problem_, code->tile(problem_));
+    if (rung.float_spectra) bounded = expected_of_spectra(ladder_->name, output, problem_, inputs_);
+    const bool rounds = rung.float_spectra && data_ == Data::integer;
+    if (rounds)  // layout and type are those of the canonical order: that is what these rungs take
+      outcome.outputs.at(output.spec.name) = rounded_spectra(*bounded, array->second);
+    const Verdict verdict = judge(bounded ? *bounded : output,
+                                  rounds ? outcome.outputs.at(output.spec.name) : array->second,
+                                  data_, problem_, code->tile(problem_));
     outcome.exact = outcome.exact && verdict.exact;
     outcome.max_error = std::max(outcome.max_error, verdict.max_error);
     if (!verdict.agrees && outcome.status == Status::agrees) {

@@ -1,13 +1,12 @@
 /// @file fourier_bound_test.cpp
 /// @brief The bound of rungs that multiply spectra in float, and what it makes of whole numbers.
-#include "oracle/fourier_bound.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "core/conv2d_problem.hpp"
 #include "oracle/judge.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder {
 namespace {
@@ -36,24 +35,42 @@ TEST_CASE("the bound of spectra is the norm of both images of a pair, times the 
         std::vector<double>{11, 11, 3});
 }
 
-TEST_CASE("what spectra make of whole numbers is compared after rounding, below half of one") {
+TEST_CASE("what spectra make of exact data is rounded where the bound is below half of the grid") {
   const Expected expected = bounded();
+  CHECK(expected.grid == 1);
   const std::vector<float> right = {-7, -1, -1, -9, -3, -1};
-  const auto judged = [&](float off, double scale) {
+  const auto judged = [&](float off, double scale, double grid = 1) {
     Expected wider = expected;
     for (double& magnitude : wider.magnitude) magnitude *= scale;
+    wider.grid = grid;
     std::vector<float> found = right;
     found[3] += off;
-    return judge(wider, floats({3, 1, 1, 2}, found), Data::integer, kConv, {});
+    return judge(wider, rounded_spectra(wider, floats({3, 1, 1, 2}, found)), Data::integer, kConv,
+                 {});
   };
   CHECK(judged(0, 1).exact);
   CHECK(judged(0.25f, 1).exact);
+  CHECK_FALSE(judged(0.25f, 1, 0.25).agrees);
+  CHECK(judged(0.1f, 1, 0.25).exact);
   CHECK_FALSE(judged(1, 1).agrees);
   CHECK_FALSE(judged(std::nanf(""), 1).agrees);
-  // Where the bound is half of one or more, it alone decides, and nothing is exact by rounding.
+  // Where the bound is half of it or more, it alone decides, and nothing is exact by rounding.
   CHECK(judged(0.25f, 1e5).agrees);
   CHECK_FALSE(judged(0.25f, 1e5).exact);
   CHECK_FALSE(judged(8, 1e5).agrees);
+}
+
+TEST_CASE("the grid of a convolution is that of its factors' lowest bits, and of the bias") {
+  Arrays inputs = kInputs;
+  const auto grid = [&] {
+    return with_fourier_bound(reference("conv2d", kConv, inputs)[0], kConv, inputs).grid;
+  };
+  inputs.at("x").as<float>()[1] = 0.75f;
+  CHECK(grid() == 0.25);
+  inputs.at("weights").as<float>()[0] = -1.5f;
+  CHECK(grid() == 0.125);
+  inputs.at("bias").as<float>()[0] = std::ldexp(3.0f, -9);
+  CHECK(grid() == std::ldexp(1.0, -9));
 }
 
 }  // namespace

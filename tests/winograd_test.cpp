@@ -10,7 +10,7 @@
 #include "cpu_reference/conv2d/winograd_matrices.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/data.hpp"
-#include "oracle/winograd_bound.hpp"
+#include "oracle/transform_bounds.hpp"
 #include "tests/array_of.hpp"
 
 namespace convladder::testing {

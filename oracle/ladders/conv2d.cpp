@@ -2,7 +2,7 @@
 /// @brief The convolution, from its definition.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
-#include "oracle/winograd_bound.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder::oracle {
 namespace conv2d {
@@ -66,7 +66,8 @@ Definition conv2d_definition() {
                                 .outputs = conv2d::outputs,
                                 .element = conv2d::element,
                                 .headroom = winograd_headroom,
-                                .winograd = with_winograd_bound});
+                                .winograd = with_winograd_bound,
+                                .spectra = with_fourier_bound});
 }
 
 }  // namespace convladder::oracle

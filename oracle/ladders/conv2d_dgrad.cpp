@@ -2,7 +2,7 @@
 /// @brief The gradient of a convolution by its input: scattered, where rungs gather.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
-#include "oracle/winograd_bound.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder::oracle {
 namespace conv2d_dgrad {

@@ -26,6 +26,8 @@ struct Definition {
   std::function<std::int64_t(const Problem&)> headroom;  ///< See headroom(); empty: 1.
   /// See expected_of_winograd(); empty: no rung of the ladder computes so.
   std::function<Expected(const Expected&, const Problem&, const Arrays&, int m)> winograd;
+  /// See expected_of_spectra(); empty: likewise.
+  std::function<Expected(const Expected&, const Problem&, const Arrays&)> spectra;
 };
 
 /// A Definition in functions of the ladder's own problem type.
@@ -38,6 +40,8 @@ struct DefinitionOf {
   std::int64_t (*headroom)(const P&) = nullptr;        ///< As in Definition; null: 1.
   Expected (*winograd)(const Expected&, const Problem&, const Arrays&,
                        int) = nullptr;  ///< As in Definition; null: none.
+  Expected (*spectra)(const Expected&, const Problem&,
+                      const Arrays&) = nullptr;  ///< As in Definition; null: none.
 };
 
 /// For problems of any type, of which it must get its own.
@@ -48,8 +52,10 @@ Definition define(DefinitionOf<P> of) {
       [of](const Problem& p, const Arrays& inputs) { return of.outputs(std::get<P>(p), inputs); },
       {},
       {},
+      {},
       {}};
   if (of.winograd != nullptr) definition.winograd = of.winograd;
+  if (of.spectra != nullptr) definition.spectra = of.spectra;
   if (of.headroom != nullptr) {
     definition.headroom = [of](const Problem& p) { return of.headroom(std::get<P>(p)); };
   }
