@@ -42,8 +42,10 @@ struct TiledSwapped {
 
   /// A step of a tile.
   struct Cursor {
-    int m, n,    ///< its first row of a, and column of b
-        k, row;  ///< its first column of a, and row of b
+    int m,    ///< its first row of a
+        n,    ///< its first column of b
+        k,    ///< its first column of a
+        row;  ///< its first row of b
   };
   /// Where the first step of a tile begins.
   __device__ Cursor at(const WgmmaItem& item) const {

@@ -93,8 +93,8 @@ inline void accumulate(Expected& to, std::int64_t i, double a, double b) {
 /// A row of an input: every `step`th element from `first` on.
 struct Row {
   std::span<const float> of;  ///< the whole array
-  std::int64_t first;
-  std::int64_t step = 1;
+  std::int64_t first;         ///< its first element
+  std::int64_t step = 1;      ///< elements between neighbours
 };
 
 /// Adds to `count` sums, every `step`th from `first` on, a product each: of `factor` and the row's
