@@ -49,11 +49,10 @@ function(cuda_on_cpu_add_kernels target)
   target_link_libraries(${target} PUBLIC ${arg_RUNTIME})
   # g++ remarks on every parameter aligned to 128 bytes, which tensor maps are. A constant that only a
   # `#pragma unroll` reads is unused to a compiler that does not know the pragma.
-  # clang, which does, remarks on loops that it cannot unroll; and on `|` between two calls of which a
-  # kernel makes both.
+  # clang, which does, remarks on loops that it cannot unroll.
   target_compile_options(${target} PRIVATE
     -Wno-unknown-pragmas -Wno-psabi -Wno-unused-variable
-    "$<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed;-Wno-bitwise-instead-of-logical>")
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
   if(arg_INSPECT)
     # Unoptimised, as it is written. Lanes are aligned by the order of code, so none may be moved.
     target_compile_options(${target} PRIVATE
