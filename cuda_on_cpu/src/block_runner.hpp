@@ -158,6 +158,7 @@ class BlockRunner {
       ring_[--head_ & mask_] = static_cast<std::uint16_t>(thread);
     }
     unsigned front() const { return ring_[head_ & mask_]; }
+    unsigned second() const { return ring_[(head_ + 1) & mask_]; }
     unsigned size() const { return tail_ - head_; }
     /// The thread at `place` and the one in front change places.
     void bring_to_front(unsigned place) {

@@ -26,12 +26,22 @@ class Context {
   /// From inside: goes on in `to`, never to come back.
   [[noreturn]] void leave_for(Context& to);
 
+  /// Begins to fetch the frames on top of the stack, which this context has left, into the cache.
+  void prefetch() const {
+    const char* const top = static_cast<const char*>(left_at_);
+    for (int line = 0; line < kLinesFetched; ++line)
+      __builtin_prefetch(top + line * kCacheLine, 1);
+  }
+
  protected:
   /// Leaves the stack in use, which is this context's, for that of `to`; returns when some context
   /// switches back: that one.
   Context& exchange(Context& to);
   /// To be called first on arriving in this context.
   void arrive(Context& from) { sanitizer::finish_switch(shadow_, &from.bottom_, &from.size_); }
+
+  static constexpr int kCacheLine = 64;    ///< bytes
+  static constexpr int kLinesFetched = 8;  ///< more gains nothing
 
   // While the stack is not in use:
   void* left_at_ = nullptr;  ///< its end
