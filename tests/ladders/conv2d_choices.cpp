@@ -91,9 +91,10 @@ std::vector<ConvTestProblem> choice_problems() {
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
       "cuda_optimized/conv2d_wgrad/depthwise", true);
   // Four channels a thread: tiles of 14 rows and columns and 32 vectors, 7 columns of 1 or 2 rows.
-  for (const char* rung :
-       {"cuda_optimized/conv2d/depthwise_nhwc", "cuda_optimized/conv2d_dgrad/depthwise_nhwc",
-        "cuda_optimized/conv2d_wgrad/depthwise_nhwc"}) {
+  for (const auto& [rung, first, second] :
+       {std::array{"cuda_optimized/conv2d/depthwise_nhwc", "x", "y"},
+        {"cuda_optimized/conv2d_dgrad/depthwise_nhwc", "dy", "dx"},
+        {"cuda_optimized/conv2d_wgrad/depthwise_nhwc", "x", "dy"}}) {
     const auto in_fours = [&](const std::string& name, P problem, int taps, Padding pad) {
       problem.K = problem.groups = problem.C;
       problem.R = problem.S = taps;
@@ -109,6 +110,10 @@ std::vector<ConvTestProblem> choice_problems() {
     in_fours("many images", {.N = 9, .C = 8, .H = 14, .W = 13}, 3, pad_all(1));
     in_fours("arrays at 16 n + 4 bytes", {.C = 8, .H = 4, .W = 4}, 3, pad_all(1));
     list.back().misalignment = 4;
+    for (const char* array : {first, second}) {
+      in_fours(text(array, " alone at 16 n + 4 bytes"), {.C = 8, .H = 4, .W = 4}, 3, pad_all(1));
+      list.back().offsets = {{array, 4}};
+    }
   }
 
   // What the fields of a tensor copy hold: windows from -128 to 127, and 255 from tap to tap.

@@ -289,6 +289,7 @@ std::vector<TestProblem> conv_problems_for(const std::string& ladder,
     if (!conv.only.empty() && conv.only != ladder && !one_rung) continue;
     list.push_back({conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
     list.back().exact_only = conv.name == kTileSweep;
+    list.back().offsets = conv.offsets;
     if (one_rung) {
       list.back().rungs = {std::string(conv.only)};
     } else if (ladder != "conv2d") {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,8 @@ struct ConvTestProblem {
   std::string_view only = "";  ///< The ladder, or the rung, that it is for; empty: all.
   /// Of the gradients: it shows something to these rungs alone, and takes the others minutes.
   std::vector<std::string> rungs_of_gradients = {};
+  /// As TestProblem::offsets.
+  std::map<std::string, std::size_t, std::less<>> offsets = {};
 };
 
 /// The same padding on both sides.
