@@ -240,18 +240,18 @@ std::vector<FixedProblem> taken_of(const std::vector<TestProblem>& problems,
 ChoiceCounts choices_of(const std::vector<TestProblem>& problems, const std::string& ladder,
                         const AnyImplementation& code) {
   ChoiceCounts counts;
+  const auto add_up = [&](const char* what, std::int64_t number) {
+    if (number != 0) counts[text("in all: ", what)] += number;
+  };
   const auto count = [&](const Problem& form) {
     const std::string words = code.choice(form);
     if (!words.empty()) ++counts[words];
-  };
-  const auto add_up = [&](const char* what, std::int64_t number) {
-    if (number != 0) counts[text("in all: ", what)] += number;
+    add_up("rows of tiles", code.tile(form).rows);
+    add_up("columns of tiles", code.tile(form).columns);
   };
   for (const TestProblem& problem : problems) {
     for (const Problem& form : accepted_forms(problem.problem, code).forms) {
       count(form);
-      add_up("rows of tiles", code.tile(form).rows);
-      add_up("columns of tiles", code.tile(form).columns);
       add_up("bytes of workspace", static_cast<std::int64_t>(code.workspace_bytes(form)));
     }
   }

@@ -45,8 +45,8 @@ using ChoiceCounts = std::map<std::string, std::int64_t>;
 /// Such a sum: of LadderTests::limits, so many forms are declined.
 inline constexpr const char* kDeclinesLimits = "in all: limits declined";
 
-/// Asks code for its choices over the problems of a list and over the ladder's limits, in each form
-/// that it takes, for the tiles and for the workspaces of the list: it runs none.
+/// Asks code for its choices and its tiles over the problems of a list and over the ladder's
+/// limits, in each form that it takes, and for the workspaces of the list: it runs none.
 ChoiceCounts choices_of(const std::vector<TestProblem>& problems, const std::string& ladder,
                         const AnyImplementation& code);
 

@@ -110,6 +110,26 @@ std::vector<Problem> gemm_limits() {
                                   {kLargestInt, 1, kLargestInt}})
       list.emplace_back(validated(GemmProblem{.M = m, .N = n, .K = k, .map = map.map}));
   }
+  // As many tiles of 32 to 256 rows or columns as a grid has blocks along y, and one more.
+  for (const int side : {32, 64, 128, 256}) {
+    for (const int beyond : {0, 1}) {
+      const int elements = 65535 * side + beyond;
+      list.emplace_back(
+          validated(GemmProblem{.M = elements, .N = 1, .K = 1, .map = TileMap::horizontal}));
+      list.emplace_back(
+          validated(GemmProblem{.M = 1, .N = elements, .K = 1, .map = TileMap::batched}));
+    }
+  }
+  // As many tiles of 128, or 64, rows or columns as rungs count before they choose larger ones, and
+  // one fewer: 120, and nine of ten multiprocessors, of which cuda_on_cpu has eight.
+  for (const auto& [m, n] : {std::array{120 * 128, 1},
+                             {119 * 128, 1},
+                             {119 * 64, 1},
+                             {1, 119 * 128},
+                             {1, 119 * 64},
+                             {7 * 128, 1},
+                             {8 * 128, 1}})
+    list.emplace_back(validated(GemmProblem{.M = m, .N = n, .K = 1}));
   // Sizes that a GPU takes, and for which rungs have plans of their own.
   for (const auto& [m, n, k] : {std::array{4096, 4096, 4096},
                                 {1000, 1000, 1000},
