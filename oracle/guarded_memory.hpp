@@ -15,6 +15,17 @@
 #include "oracle/guarded_run.hpp"
 #include "oracle/memory_order.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)  // g++
+#define CONVLADDER_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)  // clang++
+#define CONVLADDER_ADDRESS_SANITIZER
+#endif
+#endif
+#ifdef CONVLADDER_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace convladder {
 
 /// Of each guard band; keeps the alignment of 256 bytes.
@@ -43,6 +54,16 @@ inline std::size_t offset_of(std::string_view name, const RunOptions& options,
                              std::size_t otherwise) {
   const auto own = options.offsets.find(name);
   return own == options.offsets.end() ? otherwise : own->second;
+}
+
+/// From now on, AddressSanitizer ends a program that touches these bytes, or does no more. Without
+/// it, this does nothing.
+inline void set_forbidden([[maybe_unused]] const void* memory, [[maybe_unused]] std::size_t bytes,
+                          [[maybe_unused]] bool forbidden) {
+#ifdef CONVLADDER_ADDRESS_SANITIZER
+  forbidden ? __asan_poison_memory_region(memory, bytes)
+            : __asan_unpoison_memory_region(memory, bytes);
+#endif
 }
 
 /// Device memory for one array, between two guard bands.
@@ -106,6 +127,12 @@ class GuardedBuffer {
     std::vector<std::byte> now(bytes_);
     copy_out(now.data(), before_, bytes_);
     return bytes_ == 0 || std::memcmp(now.data(), content.data(), bytes_) == 0;
+  }
+  /// See set_forbidden(). A guard band keeps what is written there for all to see; what is read
+  /// there shows only so, if nothing comes of it.
+  void forbid_guards(bool forbidden) const {
+    set_forbidden(base_, before_, forbidden);
+    set_forbidden(data() + bytes_, kGuardBytes, forbidden);
   }
   /// Empty, or which guard band was overwritten.
   std::string broken_guard() const {
@@ -192,6 +219,20 @@ class RunMemory {
                      });
   }
 
+  /// Forbids the guard bands while it lives, if the options ask for it.
+  class GuardsForbidden {
+   public:
+    explicit GuardsForbidden(RunMemory& memory) : memory_(memory) {
+      memory_.forbid_guards(memory_.options_.forbid_guards);
+    }
+    GuardsForbidden(const GuardsForbidden&) = delete;
+    GuardsForbidden& operator=(const GuardsForbidden&) = delete;
+    ~GuardsForbidden() { memory_.forbid_guards(false); }
+
+   private:
+    RunMemory& memory_;
+  };
+
   /// Empty, or the first thing that the run must not have done to memory.
   std::string damage() {
     for (GuardedBuffer& buffer : buffers_) {
@@ -231,7 +272,13 @@ class RunMemory {
     GuardedBuffer& buffer =
         buffers_.emplace_back(*device_, name, bytes, options_, options_.misalignment, content);
     if (options_.placed) options_.placed(name, buffer.data(), bytes, dtype);
+    if (guards_forbidden_) buffer.forbid_guards(true);  // created by the run
     return buffer;
+  }
+
+  void forbid_guards(bool forbidden) {
+    if (std::exchange(guards_forbidden_, forbidden) == forbidden) return;
+    for (const GuardedBuffer& buffer : buffers_) buffer.forbid_guards(forbidden);
   }
 
   void* create(const std::string& name, DType dtype, const Shape& shape) {
@@ -265,6 +312,7 @@ class RunMemory {
   std::map<std::string, Shape> shapes_;
   std::byte* workspace_ = nullptr;
   bool used_ = false;
+  bool guards_forbidden_ = false;
 };
 
 }  // namespace convladder

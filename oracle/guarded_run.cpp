@@ -89,6 +89,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
     for (int run = 0; run <= options.warm_up_runs; ++run) {
       memory.reset();
       open.reset();
+      std::optional<RunMemory::GuardsForbidden> forbidden(memory);
       device.synchronize();
       const auto start = std::chrono::steady_clock::now();
       try {
@@ -101,6 +102,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
       const std::chrono::duration<double, std::milli> time =
           std::chrono::steady_clock::now() - start;
       result.milliseconds = time.count();
+      forbidden.reset();
       open.emplace();
     }
     result.damage = memory.damage();

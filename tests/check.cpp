@@ -75,12 +75,16 @@ Placement placement(const TestProblem& problem, std::size_t turn, const Signatur
   if (problem.misalignment == 0 || !problem.offsets.empty() || all)
     return {{.misalignment = problem.misalignment,
              .offsets = problem.offsets,
-             .poison = options.poison}};
+             .poison = options.poison,
+             .forbid_guards = options.forbid_guards}};
   std::vector<std::string> names;
   for (const auto* specs : {&signature.inputs, &signature.outputs})
     for (const ArraySpec& spec : *specs) names.push_back(spec.name);
   const std::string& alone = names[turn % names.size()];
-  return {{.offsets = {{alone, problem.misalignment}}, .poison = options.poison}, alone};
+  return {{.offsets = {{alone, problem.misalignment}},
+           .poison = options.poison,
+           .forbid_guards = options.forbid_guards},
+          alone};
 }
 
 bool same_bits(const Arrays& a, const Arrays& b) {

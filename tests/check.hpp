@@ -23,6 +23,7 @@ struct CheckOptions {
   bool all_orders = true;        ///< Of threads on cuda_on_cpu three, not two.
   std::uint64_t seed = 1;        ///< For the random problems and all data.
   bool poison = true;            ///< RunOptions::poison
+  bool forbid_guards = false;    ///< RunOptions::forbid_guards
   std::size_t max_failures = 5;  ///< Stops after so many.
 };
 

@@ -85,7 +85,8 @@ void run_rung_test() {
     return;
   }
   const Settings& set = settings();
-  const CheckOptions options = options_for(set);
+  CheckOptions options = options_for(set);
+  options.forbid_guards = test.where != Where::gpu;
   if (!test.identities && test.where == recorded_place(*test.rung)) check_taken(test);
   const CheckReport report = test.identities
                                  ? check_identities(*test.ladder, *test.rung, test.where, options)
