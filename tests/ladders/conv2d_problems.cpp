@@ -193,7 +193,8 @@ std::vector<ConvTestProblem> conv_problems() {
        true,
        true,
        "",
-       {"cuda_optimized/conv2d_dgrad/gemm_col2im", "cuda_optimized/conv2d_wgrad/im2col_gemm"}},
+       {"cuda_optimized/conv2d/im2col_gemm_chunks", "cuda_optimized/conv2d_dgrad/gemm_col2im",
+        "cuda_optimized/conv2d_wgrad/im2col_gemm"}},
       {0, "channels in whole multiples of 64, filters in tiles of 64 and a rest",
        P{.N = 2, .C = 64, .H = 9, .W = 11, .K = 70, .R = 3, .S = 3, .pad = pad_all(1)}, Size::full},
       {0, "two groups of 64 channels, strides",
@@ -290,11 +291,7 @@ std::vector<TestProblem> conv_problems_for(const std::string& ladder,
     list.push_back({conv.number, conv.name, conv.problem, conv.size, conv.misalignment, conv.once});
     list.back().exact_only = conv.name == kTileSweep;
     list.back().offsets = conv.offsets;
-    if (one_rung) {
-      list.back().rungs = {std::string(conv.only)};
-    } else if (ladder != "conv2d") {
-      list.back().rungs = conv.rungs_of_gradients;
-    }
+    list.back().rungs = one_rung ? std::vector{std::string(conv.only)} : conv.rungs;
   }
   return list;
 }

@@ -25,8 +25,8 @@ struct ConvTestProblem {
   bool only_conv2d = false;  ///< Nothing for im2col and col2im.
   bool once = false;
   std::string_view only = "";  ///< The ladder, or the rung, that it is for; empty: all.
-  /// Of the gradients: it shows something to these rungs alone, and takes the others minutes.
-  std::vector<std::string> rungs_of_gradients = {};
+  /// As TestProblem::rungs, of any of the ladders.
+  std::vector<std::string> rungs = {};
   /// As TestProblem::offsets.
   std::map<std::string, std::size_t, std::less<>> offsets = {};
 };
