@@ -47,7 +47,7 @@ COUNTERS = {
     "turns without conflicts": ([*(space + "ideal" for space in SHARED), "factors"], ["theoretical.shared.wavefronts_ideal"]),
 }
 # A rung may suit its launches to the device: the emulated one gets as many multiprocessors as the profiled one.
-MULTIPROCESSORS = {"NVIDIA H200": 132}
+MULTIPROCESSORS = {"NVIDIA H100 80GB HBM3": 132, "NVIDIA H200": 132}
 # Bytes a lane of the widest load, store or asynchronous copy. What is wider is the copy engine's, whose requests these
 # counters of a profiler have not.
 WIDEST = 16
@@ -168,8 +168,8 @@ def main():
     parser.add_argument("--microbenchmarks", action="store_true")
     parser.add_argument("--rung", metavar="GLOB", nargs="+", default=[])
     options = parser.parse_args()
-    profile = max(FOLDER.glob("nvidia-*.json"))
-    record = json.loads(profile.read_text())
+    profiles = {file: json.loads(file.read_text()) for file in FOLDER.glob("nvidia-*.json")}
+    profile, record = max(profiles.items(), key=lambda pair: pair[1]["date"])
     micro = of_microbenchmarks(options.build, record)
     pairs = [(name, counter, pair) for name, counters in micro.items() for counter, pair in counters.items()]
     differing = [pair for pair in pairs if pair[2][0] != pair[2][1]]

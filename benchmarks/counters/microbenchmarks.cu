@@ -188,7 +188,6 @@ const std::vector<Microbenchmark>& microbenchmarks() {
       {"shared float4, windows that overlap", run_places<float4, 8, 4, 1>},
       {"shared float4, fours 5 apart", run_places<float4, 4, 5, 1>},
       // How turns of asynchronous copies are made up.
-      {"cp.async of 4 bytes, off by one float", run_copy_async<float, 1, 1, 1>},
       {"cp.async of 4 bytes, stride 2", run_copy_async<float, 1, 2, 0>},
       {"cp.async of 4 bytes, stride 32", run_copy_async<float, 1, 32, 0>},
       {"cp.async of 4 bytes, two rows", run_copy_async<float, 16, 64, 1>},

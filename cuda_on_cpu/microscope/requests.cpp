@@ -40,14 +40,16 @@ std::size_t distinct_bytes(const Request& request) {
   return bytes;
 }
 
-/// True if lanes 2 i and 2 i + 1 ask for the same bytes, or neither asks, for each i.
-bool pairs_are_alike(const Request& request) {
-  for (unsigned lane = 0; lane < 32; lane += 2) {
-    const std::uint32_t asking = request.lanes >> lane & 3u;
-    if (asking == 0) continue;
-    if (asking != 3 || request.address[lane] != request.address[lane + 1]) return false;
-  }
-  return true;
+/// True if each lane that asks and the one `apart` from it (1: its neighbour, 2: the one after, in
+/// fours of lanes) ask for the same bytes.
+bool are_alike(const Request& request, unsigned apart) {
+  bool alike = true;
+  for_each_lane(request.lanes, [&](unsigned lane) {
+    const unsigned other = lane ^ apart;
+    alike = alike && (request.lanes >> other & 1u) != 0 &&
+            request.address[lane] == request.address[other];
+  });
+  return alike;
 }
 
 std::uint64_t most_at_one_address(const Request& request) {
@@ -95,7 +97,10 @@ Counts count_global(const Request& request, Operation operation) {
 Counts count_shared(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
   unsigned group = lanes_at_a_time(request.width);
-  if (group < 32 && operation == Operation::load && pairs_are_alike(request)) group *= 2;
+  if (group < 32 && operation == Operation::load &&
+      (are_alike(request, 1) || are_alike(request, 2))) {
+    group *= 2;
+  }
   const unsigned most_bytes = std::min(request.width, 16u);
   for (unsigned from = 0; from < 32; from += group) {
     const std::uint32_t of_group = group_of_lanes(from, group);

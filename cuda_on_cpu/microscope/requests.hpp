@@ -30,8 +30,9 @@ constexpr unsigned widest_piece(unsigned bytes) { return std::min(bytes & (~byte
 /// Of global memory: sectors. Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX.
 Counts count_global(const Request& request, Operation operation);
 /// Of shared memory: wavefronts. 128 bytes of lanes are served at a time, so of 8 bytes a lane half
-/// a warp, of 16 a quarter; twice as many if they load, and the lanes of each pair the same place.
-/// Source: measured on an NVIDIA H200 (ConvLadder's benchmarks/counters).
+/// a warp, of 16 a quarter; twice as many if they load, and either each lane and its neighbour the
+/// same place, or each lane and the one two further in its four. Source: measured on an NVIDIA H200
+/// and an H100 (ConvLadder's benchmarks/counters).
 Counts count_shared(const Request& request, Operation operation);
 /// Of others: lanes and bytes.
 Counts count_plain(const Request& request);

@@ -19,13 +19,14 @@ __global__ void shared_stride(float* to, int stride) {
   to[threadIdx.x] = tile[threadIdx.x * stride];
 }
 
-/// Lanes in groups of `together` load the same T; each stores its own.
+/// In groups of `group`, lanes that are `apart` from each other load the same T; each stores its own.
 template <class T>
-__global__ void shared_wide(float* to, int together) {
+__global__ void shared_wide(float* to, int group, int apart) {
   __shared__ T line[32];
   line[threadIdx.x] = T{};
   __syncthreads();
-  const T loaded = line[static_cast<int>(threadIdx.x) / together];
+  const int lane = static_cast<int>(threadIdx.x);
+  const T loaded = line[lane / group * apart + lane % group % apart];
   to[threadIdx.x] = loaded.x;
 }
 
@@ -144,8 +145,8 @@ void run_copy_fours(const float* from, float* to) {
   launch(copy_fours, 1, 32, reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to));
 }
 void run_shared_stride(float* to, int stride) { launch(shared_stride, 1, 32, to, stride); }
-void run_shared_wide(float* to, int bytes, int together) {
-  launch(bytes == 8 ? shared_wide<float2> : shared_wide<float4>, 1, 32, to, together);
+void run_shared_wide(float* to, int bytes, int group, int apart) {
+  launch(bytes == 8 ? shared_wide<float2> : shared_wide<float4>, 1, 32, to, group, apart);
 }
 void run_transpose(const float* from, float* to, bool padded) {
   launch(padded ? transpose<33> : transpose<32>, 1, dim3(32, 32), from, to);

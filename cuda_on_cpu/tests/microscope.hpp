@@ -5,7 +5,7 @@
 void run_copy(const float* from, float* to, int offset, int stride);
 void run_copy_fours(const float* from, float* to);
 void run_shared_stride(float* to, int stride);
-void run_shared_wide(float* to, int bytes, int together);
+void run_shared_wide(float* to, int bytes, int group, int apart);
 void run_transpose(const float* from, float* to, bool padded);
 void run_probe(const int* table, int* to);
 void run_look_up(const int* table, int* to);

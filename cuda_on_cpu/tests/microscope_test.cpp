@@ -122,16 +122,22 @@ TEST_CASE("a stride in shared memory takes as many turns as lanes share a bank")
   }
 }
 
-TEST_CASE("8 and 16 bytes a lane: more lanes at a time if pairs of them load one place") {
+TEST_CASE("8 and 16 bytes a lane: more at a time if all load the place of a lane 1 or 2 further") {
+  struct Alike {
+    int group, apart;
+    bool more;
+  };
   for (const int bytes : {8, 16}) {
-    for (const int together : {1, 2, 32}) {
+    for (const auto& [group, apart, more] :
+         {Alike{1, 1, false}, {2, 1, true}, {4, 1, true}, {4, 2, true}, {8, 4, false}, {32, 1, true}}) {
       CAPTURE(bytes);
-      CAPTURE(together);
+      CAPTURE(group);
+      CAPTURE(apart);
       Bench bench;
-      run_shared_wide(bench.to, bytes, together);
+      run_shared_wide(bench.to, bytes, group, apart);
       const Counts loads = bench.counts("line", Operation::load);
       CHECK(loads.requests == 1);
-      CHECK(loads.wavefronts == bytes / 4 / (together == 1 ? 1 : 2));
+      CHECK(loads.wavefronts == bytes / 4 / (more ? 2 : 1));
       CHECK(loads.excess == 0);
       CHECK(bench.counts("line", Operation::store).wavefronts == bytes / 4);
     }
