@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace cuda_on_cpu::microscope {
 namespace {
 
-constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4;
+constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4, kLine = kBanks * kBankBytes;
+constexpr unsigned kWidest = 16;  ///< bytes a lane of one instruction
 
 /// Lanes that the banks serve together: they give 128 bytes a turn.
 unsigned lanes_at_a_time(unsigned width) { return width <= kBankBytes ? 32 : width <= 8 ? 16 : 8; }
@@ -18,10 +21,12 @@ std::uint32_t group_of_lanes(unsigned from, unsigned lanes) {
   return lanes == 32 ? ~0u : ((1u << lanes) - 1) << from;
 }
 
-/// How many different values there are.
-std::size_t distinct(std::vector<std::uintptr_t>& values) {
+/// Leaves each value once, in order. @return how many there are
+template <class T>
+std::size_t distinct(std::vector<T>& values) {
   std::ranges::sort(values);
-  return values.size() - std::ranges::unique(values).size();
+  values.erase(std::ranges::unique(values).begin(), values.end());
+  return values.size();
 }
 
 /// Distinct bytes that are asked for.
@@ -52,6 +57,54 @@ bool are_alike(const Request& request, unsigned apart) {
   return alike;
 }
 
+/// The words of 4 bytes that these bytes touch.
+void add_words(std::vector<std::uintptr_t>& words, std::uintptr_t begin, unsigned bytes) {
+  for (std::uintptr_t word = begin / kBankBytes; word * kBankBytes < begin + bytes; ++word)
+    words.push_back(word);
+}
+
+/// By how many bytes a copy moves a piece within a line.
+unsigned turn(std::uintptr_t from, std::uintptr_t to) {
+  return static_cast<unsigned>((to - from) % kLine);
+}
+
+unsigned most_at_one_bank(const std::vector<std::uintptr_t>& words) {
+  std::array<unsigned, kBanks> of_bank{};
+  for (const std::uintptr_t word : words) ++of_bank[word % kBanks];
+  return std::ranges::max(of_bank);
+}
+
+/// Of asynchronous copies of less than 16 bytes a lane: a bank of the source gives a word to one
+/// lane at a time, even if several lanes copy it.
+unsigned turns_of_copy(const Request& request, std::uint32_t lanes) {
+  std::vector<std::uintptr_t> to, from;
+  for_each_lane(lanes, [&](unsigned lane) {
+    add_words(to, request.address[lane], request.width);
+    if (request.other_end[lane] != 0) add_words(from, request.other_end[lane], request.width);
+  });
+  distinct(to);
+  return std::max(most_at_one_bank(to), most_at_one_bank(from));
+}
+
+/// Of those of 16 bytes: lanes whose pieces move by as many bytes within a line go together. Zeros
+/// go with any.
+unsigned turns_of_turned(const Request& request, std::uint32_t lanes) {
+  std::map<unsigned, std::vector<std::uintptr_t>> words;  // by how far they are turned
+  std::vector<std::uintptr_t> zeros;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const std::uintptr_t to = request.address[lane], from = request.other_end[lane];
+    add_words(from == 0 ? zeros : words[turn(from, to)], to, kWidest);
+  });
+  std::vector<std::uintptr_t>& first = words.empty() ? words[0] : words.begin()->second;
+  first.insert(first.end(), zeros.begin(), zeros.end());
+  unsigned turns = 0;
+  for (auto& [turned, of_them] : words) {
+    distinct(of_them);
+    turns += most_at_one_bank(of_them);
+  }
+  return turns;
+}
+
 std::uint64_t most_at_one_address(const Request& request) {
   std::vector<std::uintptr_t> all;
   for_each_lane(request.lanes, [&](unsigned lane) { all.push_back(request.address[lane]); });
@@ -76,16 +129,15 @@ Counts count_plain(const Request& request) {
 
 Counts count_global(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
-  // A copy of 16 bytes a lane is made a quarter of a warp at a time, as shared memory takes it in;
-  // a sector that two of them share is fetched for both.
-  const unsigned group = operation == Operation::async ? lanes_at_a_time(request.width) : 32;
+  const bool is_copy = operation == Operation::async && request.width == kWidest;
+  const unsigned group = is_copy ? lanes_at_a_time(request.width) : 32;
   for (unsigned from = 0; from < 32; from += group) {
-    std::vector<std::uintptr_t> sectors;
+    std::vector<std::pair<std::uintptr_t, unsigned>> sectors;  // and how far they are turned
     for_each_lane(request.lanes & group_of_lanes(from, group), [&](unsigned lane) {
       const std::uintptr_t begin = request.address[lane], end = begin + request.width;
-      for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector) {
-        sectors.push_back(sector);
-      }
+      const unsigned turned = is_copy ? turn(begin, request.other_end[lane]) : 0;
+      for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector)
+        sectors.emplace_back(sector, turned);
     });
     counts.sectors += distinct(sectors);
   }
@@ -96,12 +148,24 @@ Counts count_global(const Request& request, Operation operation) {
 
 Counts count_shared(const Request& request, Operation operation) {
   Counts counts = count_plain(request);
+  if (operation == Operation::async && request.width <= kWidest) {
+    const unsigned together = lanes_at_a_time(request.width);
+    for (unsigned from = 0; from < 32; from += together) {
+      const std::uint32_t lanes = request.lanes & group_of_lanes(from, together);
+      if (lanes == 0) continue;
+      const unsigned turns =
+          request.width < kWidest ? turns_of_copy(request, lanes) : turns_of_turned(request, lanes);
+      counts.wavefronts += turns;
+      counts.excess += turns - 1;
+    }
+    return counts;
+  }
   unsigned group = lanes_at_a_time(request.width);
   if (group < 32 && operation == Operation::load &&
       (are_alike(request, 1) || are_alike(request, 2))) {
     group *= 2;
   }
-  const unsigned most_bytes = std::min(request.width, 16u);
+  const unsigned most_bytes = std::min(request.width, kWidest);
   for (unsigned from = 0; from < 32; from += group) {
     const std::uint32_t of_group = group_of_lanes(from, group);
     if ((request.lanes & of_group) == 0) continue;
@@ -110,17 +174,12 @@ Counts count_shared(const Request& request, Operation operation) {
       std::vector<std::uintptr_t> words;
       for_each_lane(request.lanes & of_group, [&](unsigned lane) {
         const std::uintptr_t begin = request.address[lane] + piece;
-        const std::uintptr_t end = begin + std::min(most_bytes, request.width - piece);
-        for (std::uintptr_t word = begin / kBankBytes; word * kBankBytes < end; ++word) {
-          words.push_back(word);
-        }
+        add_words(words, begin, std::min(most_bytes, request.width - piece));
       });
-      std::ranges::sort(words);
-      words.erase(std::ranges::unique(words).begin(), words.end());
-      std::array<unsigned, kBanks> of_bank{};
-      for (const std::uintptr_t word : words) ++of_bank[word % kBanks];
-      counts.wavefronts += std::ranges::max(of_bank);
-      counts.excess += std::ranges::max(of_bank) - 1;
+      distinct(words);
+      const unsigned turns = most_at_one_bank(words);
+      counts.wavefronts += turns;
+      counts.excess += turns - 1;
     }
   }
   if (operation == Operation::atomic) counts.contention = most_at_one_address(request);

@@ -20,6 +20,7 @@ void for_each_lane(std::uint32_t lanes, Body body) {
 struct Request {
   std::uint32_t lanes = 0;  ///< a mask
   std::array<std::uintptr_t, 32> address{};
+  std::array<std::uintptr_t, 32> other_end{};  ///< of asynchronous copies; 0: zeros are filled in
   unsigned width = 0;  ///< bytes a lane
 };
 
@@ -27,12 +28,16 @@ struct Request {
 /// or from a multiple of that, of which nothing but the struct's size tells here.
 constexpr unsigned widest_piece(unsigned bytes) { return std::min(bytes & (~bytes + 1), 16u); }
 
-/// Of global memory: sectors. Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX.
+/// Of global memory: sectors. A copy of 16 bytes a lane is made a quarter of a warp at a time, as
+/// shared memory takes it in, and fetches a sector again for lanes that are turned otherwise.
+/// Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX; of copies as below.
 Counts count_global(const Request& request, Operation operation);
 /// Of shared memory: wavefronts. 128 bytes of lanes are served at a time, so of 8 bytes a lane half
 /// a warp, of 16 a quarter; twice as many if they load, and either each lane and its neighbour the
-/// same place, or each lane and the one two further in its four. Source: measured on an NVIDIA H200
-/// and an H100 (ConvLadder's benchmarks/counters).
+/// same place, or each lane and the one two further in its four. An asynchronous copy of 4 or 8
+/// bytes a lane also waits for the banks of its source, each of which gives to one lane at a time;
+/// of 16 bytes, lanes go together that are turned by as many bytes within a line of 128.
+/// Source: measured on an NVIDIA H200 and an H100 (ConvLadder's benchmarks/counters).
 Counts count_shared(const Request& request, Operation operation);
 /// Of others: lanes and bytes.
 Counts count_plain(const Request& request);

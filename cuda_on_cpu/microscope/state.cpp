@@ -147,8 +147,8 @@ void State::note(Block& block, unsigned thread, const Access& access) {
   // Lanes are aligned by addresses of code: of a function of ours, by the block that calls it.
   const std::uintptr_t pc = calls_[access.place].pc;
   Block::Thread& mine = block.threads[thread];
-  mine.events.push_back({(pc & kWhereBit) != 0 ? mine.pc : pc, access.address, mine.call,
-                         access.place,
+  mine.events.push_back({(pc & kWhereBit) != 0 ? mine.pc : pc, access.address, access.other_end,
+                         mine.call, access.place,
                          static_cast<std::uint16_t>(std::min<std::size_t>(access.bytes, 65535)),
                          Event::Kind::access, access.space, access.operation});
 }
@@ -282,12 +282,12 @@ void State::copy_issued(const void* to, std::size_t bytes, const void* from, std
   Block& block = *block_of_this_thread;
   const unsigned thread = State::thread();
   const Node place = place_of(block, thread, where);
-  if (from != nullptr && read != 0) {
-    note(block, thread,
-         {Operation::async, Space::global, reinterpret_cast<std::uintptr_t>(from), read, place});
-  }
+  const auto destination = reinterpret_cast<std::uintptr_t>(to);
+  const auto source = read == 0 ? 0 : reinterpret_cast<std::uintptr_t>(from);
+  if (source != 0)
+    note(block, thread, {Operation::async, Space::global, source, read, place, destination});
   note(block, thread,
-       {Operation::async, Space::shared, reinterpret_cast<std::uintptr_t>(to), bytes, place, true});
+       {Operation::async, Space::shared, destination, bytes, place, source, true});
 }
 
 void State::unit_read_ended(const void* from, std::size_t bytes) {
@@ -362,8 +362,10 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
   const Event& first = access.first();
   Request request;
   request.lanes = access.lanes;
-  for_each_lane(access.lanes,
-                [&](unsigned lane) { request.address[lane] = (*access.event)[lane]->address; });
+  for_each_lane(access.lanes, [&](unsigned lane) {
+    request.address[lane] = (*access.event)[lane]->address;
+    request.other_end[lane] = (*access.event)[lane]->other_end;
+  });
   request.width = first.operation == Operation::async ? first.width : widest_piece(first.width);
   for (unsigned at = 0; at < first.width; at += request.width) {
     count(block, warp, first, request);

@@ -141,6 +141,7 @@ class State final : public inspect::Watcher {
     std::uintptr_t address;
     std::size_t bytes;
     Node place;
+    std::uintptr_t other_end = 0;  ///< as Event::other_end
     bool pending = false;  ///< a store that has not landed
     bool goes_on = false;  ///< a load that a tensor core has not finished
   };
