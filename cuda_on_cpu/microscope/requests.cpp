@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace cuda_on_cpu::microscope {
@@ -22,8 +21,7 @@ std::uint32_t group_of_lanes(unsigned from, unsigned lanes) {
 }
 
 /// Leaves each value once, in order. @return how many there are
-template <class T>
-std::size_t distinct(std::vector<T>& values) {
+std::size_t distinct(std::vector<std::uintptr_t>& values) {
   std::ranges::sort(values);
   values.erase(std::ranges::unique(values).begin(), values.end());
   return values.size();
@@ -63,11 +61,6 @@ void add_words(std::vector<std::uintptr_t>& words, std::uintptr_t begin, unsigne
     words.push_back(word);
 }
 
-/// By how many bytes a copy moves a piece within a line.
-unsigned turn(std::uintptr_t from, std::uintptr_t to) {
-  return static_cast<unsigned>((to - from) % kLine);
-}
-
 unsigned most_at_one_bank(const std::vector<std::uintptr_t>& words) {
   std::array<unsigned, kBanks> of_bank{};
   for (const std::uintptr_t word : words) ++of_bank[word % kBanks];
@@ -86,19 +79,20 @@ unsigned turns_of_copy(const Request& request, std::uint32_t lanes) {
   return std::max(most_at_one_bank(to), most_at_one_bank(from));
 }
 
-/// Of those of 16 bytes: lanes whose pieces move by as many bytes within a line go together. Zeros
-/// go with any.
-unsigned turns_of_turned(const Request& request, std::uint32_t lanes) {
-  std::map<unsigned, std::vector<std::uintptr_t>> words;  // by how far they are turned
+/// Of those of 16 bytes: lanes go together whose pieces have numbers in their lines that differ in
+/// the same bits at both ends. Zeros go with any.
+unsigned turns_of_pieces(const Request& request, std::uint32_t lanes) {
+  std::map<std::uintptr_t, std::vector<std::uintptr_t>> words;  // by these bits
   std::vector<std::uintptr_t> zeros;
   for_each_lane(lanes, [&](unsigned lane) {
-    const std::uintptr_t to = request.address[lane], from = request.other_end[lane];
-    add_words(from == 0 ? zeros : words[turn(from, to)], to, kWidest);
+    const std::uintptr_t to = request.address[lane] - request.destination;
+    const std::uintptr_t from = request.other_end[lane];
+    add_words(from == 0 ? zeros : words[(to ^ from) / kWidest % (kLine / kWidest)], to, kWidest);
   });
   std::vector<std::uintptr_t>& first = words.empty() ? words[0] : words.begin()->second;
   first.insert(first.end(), zeros.begin(), zeros.end());
   unsigned turns = 0;
-  for (auto& [turned, of_them] : words) {
+  for (auto& [bits, of_them] : words) {
     distinct(of_them);
     turns += most_at_one_bank(of_them);
   }
@@ -132,14 +126,14 @@ Counts count_global(const Request& request, Operation operation) {
   const bool is_copy = operation == Operation::async && request.width == kWidest;
   const unsigned group = is_copy ? lanes_at_a_time(request.width) : 32;
   for (unsigned from = 0; from < 32; from += group) {
-    std::vector<std::pair<std::uintptr_t, unsigned>> sectors;  // and how far they are turned
+    std::vector<std::uintptr_t> sectors, filled;
     for_each_lane(request.lanes & group_of_lanes(from, group), [&](unsigned lane) {
       const std::uintptr_t begin = request.address[lane], end = begin + request.width;
-      const unsigned turned = is_copy ? turn(begin, request.other_end[lane]) : 0;
       for (std::uintptr_t sector = begin / kSector; sector * kSector < end; ++sector)
-        sectors.emplace_back(sector, turned);
+        sectors.push_back(sector);
+      if (is_copy) filled.push_back((request.other_end[lane] - request.destination) / kSector);
     });
-    counts.sectors += distinct(sectors);
+    counts.sectors += std::max(distinct(sectors), distinct(filled));
   }
   counts.sectors_ideal = (distinct_bytes(request) + kSector - 1) / kSector;
   if (operation == Operation::atomic) counts.contention = most_at_one_address(request);
@@ -154,7 +148,7 @@ Counts count_shared(const Request& request, Operation operation) {
       const std::uint32_t lanes = request.lanes & group_of_lanes(from, together);
       if (lanes == 0) continue;
       const unsigned turns =
-          request.width < kWidest ? turns_of_copy(request, lanes) : turns_of_turned(request, lanes);
+          request.width < kWidest ? turns_of_copy(request, lanes) : turns_of_pieces(request, lanes);
       counts.wavefronts += turns;
       counts.excess += turns - 1;
     }

@@ -367,6 +367,11 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
     request.other_end[lane] = (*access.event)[lane]->other_end;
   });
   request.width = first.operation == Operation::async ? first.width : widest_piece(first.width);
+  if (first.operation == Operation::async) {
+    const std::size_t array = array_of(
+        block, Space::shared, first.space == Space::shared ? first.address : first.other_end);
+    if (array != kNoArray) request.destination = arrays_[array].begin;
+  }
   for (unsigned at = 0; at < first.width; at += request.width) {
     count(block, warp, first, request);
     for_each_lane(access.lanes, [&](unsigned lane) { request.address[lane] += request.width; });

@@ -23,10 +23,12 @@ CAUSES = {
     "moved": "what is written before a branch is done behind it, where only some warps come",
     "order of threads": "how often an atomic is asked for depends on which thread came first; so it does in the emulator",
     "unseen structs": "g++ does not tell of loads of a struct that is passed by value, nor of stores of one that a function returns",
-    "turns of copies": "asynchronous copies take more turns in the profile than their places in shared memory need, by a"
-                       " rule that is not known; their requests and sectors agree",
+    "turns of copies": "some asynchronous copies of 16 bytes take more turns in the profile than by the rule that all"
+                       " microbenchmarks follow; their requests and sectors agree",
     "turns of wide loads": "of loads of 16 bytes the profiler reckons with fewer turns than groups of 8 lanes, by a rule that"
                            " the microbenchmarks do not show",
+    "factors beside registers": "of `wgmma` whose first factor is in registers, the profiler reckons with half the turns for"
+                                " the second, by a rule that no microbenchmark shows",
     "not found": "looked for, and not found",
 }
 
