@@ -22,8 +22,8 @@ struct Event {
   std::uintptr_t pc = 0;
   std::uintptr_t address = 0;
   std::uintptr_t other_end = 0;  ///< of an asynchronous copy; 0: there is none
-  Node call = 0;   ///< the function it happened in
-  Node place = 0;  ///< of an access
+  Node call = 0;                 ///< the function it happened in
+  Node place = 0;                ///< of an access
   std::uint16_t width = 0;
   Kind kind = Kind::block;
   Space space = Space::global;

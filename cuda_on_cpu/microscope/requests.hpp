@@ -21,7 +21,7 @@ struct Request {
   std::uint32_t lanes = 0;  ///< a mask
   std::array<std::uintptr_t, 32> address{};
   std::array<std::uintptr_t, 32> other_end{};  ///< of asynchronous copies; 0: zeros are filled in
-  unsigned width = 0;  ///< bytes a lane
+  unsigned width = 0;                          ///< bytes a lane
   /// Of asynchronous copies, where the array in shared memory begins that they go to: on a GPU, at
   /// the beginning of a line.
   std::uintptr_t destination = 0;
@@ -32,8 +32,8 @@ struct Request {
 constexpr unsigned widest_piece(unsigned bytes) { return std::min(bytes & (~bytes + 1), 16u); }
 
 /// Of global memory: sectors. A copy of 16 bytes a lane is made a quarter of a warp at a time, as
-/// shared memory takes it in: as many sectors as that reads, or as it fills there, if those are more.
-/// Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX; of copies as below.
+/// shared memory takes it in: as many sectors as that reads, or as it fills there, if those are
+/// more. Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX; of copies as below.
 Counts count_global(const Request& request, Operation operation);
 /// Of shared memory: wavefronts. 128 bytes of lanes are served at a time, so of 8 bytes a lane half
 /// a warp, of 16 a quarter; twice as many if they load, and either each lane and its neighbour the

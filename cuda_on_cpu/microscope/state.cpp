@@ -286,8 +286,7 @@ void State::copy_issued(const void* to, std::size_t bytes, const void* from, std
   const auto source = read == 0 ? 0 : reinterpret_cast<std::uintptr_t>(from);
   if (source != 0)
     note(block, thread, {Operation::async, Space::global, source, read, place, destination});
-  note(block, thread,
-       {Operation::async, Space::shared, destination, bytes, place, source, true});
+  note(block, thread, {Operation::async, Space::shared, destination, bytes, place, source, true});
 }
 
 void State::unit_read_ended(const void* from, std::size_t bytes) {

@@ -142,8 +142,8 @@ class State final : public inspect::Watcher {
     std::size_t bytes;
     Node place;
     std::uintptr_t other_end = 0;  ///< as Event::other_end
-    bool pending = false;  ///< a store that has not landed
-    bool goes_on = false;  ///< a load that a tensor core has not finished
+    bool pending = false;          ///< a store that has not landed
+    bool goes_on = false;          ///< a load that a tensor core has not finished
   };
   static constexpr std::size_t kNoArray = ~std::size_t{0};
 

@@ -19,7 +19,8 @@ __global__ void shared_stride(float* to, int stride) {
   to[threadIdx.x] = tile[threadIdx.x * stride];
 }
 
-/// In groups of `group`, lanes that are `apart` from each other load the same T; each stores its own.
+/// In groups of `group`, lanes that are `apart` from each other load the same T; each stores its
+/// own.
 template <class T>
 __global__ void shared_wide(float* to, int group, int apart) {
   __shared__ T line[32];

@@ -128,8 +128,12 @@ TEST_CASE("8 and 16 bytes a lane: more at a time if all load the place of a lane
     bool more;
   };
   for (const int bytes : {8, 16}) {
-    for (const auto& [group, apart, more] :
-         {Alike{1, 1, false}, {2, 1, true}, {4, 1, true}, {4, 2, true}, {8, 4, false}, {32, 1, true}}) {
+    for (const auto& [group, apart, more] : {Alike{1, 1, false},
+                                             {2, 1, true},
+                                             {4, 1, true},
+                                             {4, 2, true},
+                                             {8, 4, false},
+                                             {32, 1, true}}) {
       CAPTURE(bytes);
       CAPTURE(group);
       CAPTURE(apart);
