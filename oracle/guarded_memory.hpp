@@ -222,6 +222,7 @@ class RunMemory {
   /// Forbids the guard bands while it lives, if the options ask for it.
   class GuardsForbidden {
    public:
+    /// `memory` must outlive it.
     explicit GuardsForbidden(RunMemory& memory) : memory_(memory) {
       memory_.forbid_guards(memory_.options_.forbid_guards);
     }
