@@ -96,18 +96,13 @@ def symbols(objects, *options):
             yield file, name
 
 
-def source_of(object_file):
+def source_of(object_file, build):
     """The source that an object is made of; None for what is generated."""
     inside = re.search(r"\.dir/(.*)\.o$", object_file).group(1)
-    kernel = re.search(r"(\w+)\.cuda_on_cpu/\d+_(\w+)\.cpp$", inside)
-    if not kernel:
-        return inside if (ROOT / inside).is_file() else None
-    for folder in ("core/cuda", *(f"{top}/{ladder}" for top in ("cuda_naive", "cuda_optimized")
-                                  for ladder in [kernel.group(1)[len("rungs_" + top) + 1:-len("_objects")]])):
-        target = "core_kernels_emulated" if folder == "core/cuda" else "rungs_" + folder.replace("/", "_") + "_objects"
-        if target == kernel.group(1):
-            return f"{folder}/{kernel.group(2)}.cu"
-    return None
+    if ".cuda_on_cpu/" in inside:  # a unit that includes a .cu file
+        source = re.search(r'#include "(.*)"', (build / inside).read_text()).group(1)
+        return pathlib.Path(source).relative_to(ROOT).as_posix()
+    return inside if (ROOT / inside).is_file() else None
 
 
 @functools.cache
@@ -116,7 +111,7 @@ def sources_by_need(build):
     objects = [str(path) for folder in (build / "CMakeFiles").glob("*.dir")
                if folder.name.startswith(("core.dir", "core_kernels_emulated", "rungs_"))
                for path in folder.rglob("*.o") if "marker_" not in path.name]
-    sources = {path: source_of(path) for path in objects}
+    sources = {path: source_of(path, build) for path in objects}
     sources = {path: name for path, name in sources.items() if name}
     defined = {}
     for path, name in symbols(sources, "--defined-only", "--extern-only"):
