@@ -1,4 +1,5 @@
-# cuda_on_cpu_add_kernels(<target> [RUNTIME <library>] [INSPECT] <source.cu>...)
+# cuda_on_cpu_add_kernels(<target> [RUNTIME <library>] [INSPECT] <source.cu>...
+#                         [LITTLE_OPTIMISED <source.cu>...] [UNOPTIMISED <source.cu>...])
 #
 # Compiles .cu files as C++20 against cuda_on_cpu's headers, into an OBJECT library. Link it by its
 # name to the executables and shared libraries that use the kernels:
@@ -12,10 +13,14 @@
 # that includes it: its language here and in another target that nvcc compiles cannot disturb each
 # other. RUNTIME names another build of the library than `cuda_on_cpu`, such as one with sanitizers.
 #
+# Files after LITTLE_OPTIMISED are compiled with what -Og means, those after UNOPTIMISED with -O0 (both
+# with -O0 by clang), whatever the target has, and what they include of its precompiled header as the
+# target has it. For kernels in many shapes, which otherwise take long to compile.
+#
 # INSPECT compiles them for the microscope, and links cuda_on_cpu_microscope: every load and store of a
 # kernel then calls it. The kernels take some hundred times as long.
 function(cuda_on_cpu_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INSPECT" "RUNTIME" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSPECT" "RUNTIME" "LITTLE_OPTIMISED;UNOPTIMISED")
   if(NOT arg_RUNTIME)
     set(arg_RUNTIME cuda_on_cpu)
   endif()
@@ -23,11 +28,22 @@ function(cuda_on_cpu_add_kernels target)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${target}.cuda_on_cpu)
   string(MAKE_C_IDENTIFIER ${target} prefix)
 
+  # Code above a pragma, such as a precompiled header's, is not concerned.
+  set(by_clang "#ifdef __clang__\n#pragma clang optimize off\n#else\n")
+  set(optimise_little "${by_clang}#pragma GCC optimize(\"Og\")\n#endif\n")
+  set(optimise_nothing "${by_clang}#pragma GCC optimize(\"O0\")\n#endif\n")
+
   set(index 0)
   set(marker cuda_on_cpu_marker_${prefix}_0)
   configure_file(${templates}/marker.cpp.in ${generated}/marker_0.cpp @ONLY)
   set(sources ${generated}/marker_0.cpp)
-  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS arg_LITTLE_OPTIMISED arg_UNOPTIMISED)
+    set(pragmas "")
+    if(source IN_LIST arg_LITTLE_OPTIMISED)
+      set(pragmas "${optimise_little}")
+    elseif(source IN_LIST arg_UNOPTIMISED)
+      set(pragmas "${optimise_nothing}")
+    endif()
     cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE kernel_source)
     cmake_path(GET source STEM stem)
     configure_file(${templates}/kernel.cpp.in ${generated}/${index}_${stem}.cpp @ONLY)

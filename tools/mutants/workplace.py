@@ -31,7 +31,8 @@ class Workplace:
         own = copy if file == rung.source else ROOT / rung.source
         unit = self.folder / "unit" / rung.unit
         if rung.where == "emulated":
-            unit.write_text(f'#include "{own}"\n')
+            generated = pathlib.Path(rung.command[rung.command.index("-c") + 1]).read_text()
+            unit.write_text(generated.replace(f'"{ROOT / rung.source}"', f'"{own}"'))
         elif file == rung.source:
             shutil.copy(copy, unit)
         else:
