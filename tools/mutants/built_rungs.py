@@ -62,7 +62,7 @@ def rungs_of(build):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
         source = file
-        if ".cuda_on_cpu/" in entry["file"] and not file.name.startswith("marker_"):
+        if "_objects.cuda_on_cpu/" in entry["file"] and not file.name.startswith("marker_"):
             source = pathlib.Path(re.search(r'#include "(.*)"', file.read_text()).group(1))  # of a .cu file
         if source.is_relative_to(ROOT) and source.relative_to(ROOT).parts[0] in FOLDERS:
             commands[source.relative_to(ROOT).as_posix()] = (shlex.split(entry["command"]), file.name)

@@ -1,5 +1,6 @@
 """Makes a mutant, and runs the suite on it."""
 import os
+import pathlib
 import re
 import shlex
 import shutil
