@@ -15,8 +15,6 @@ namespace {
 /// k, in, out.
 using Pair = std::array<std::int32_t, 3>;
 
-std::span<const std::int32_t> integers(const Array& array) { return array.as<std::int32_t>(); }
-
 // --- Rulebooks
 
 /// A rulebook as a rung found it, in canonical order.

@@ -9,8 +9,6 @@
 namespace convladder::testing {
 namespace {
 
-std::span<const std::int32_t> integers(const Array& array) { return array.as<std::int32_t>(); }
-
 /// A pooling's problem with its sites.
 struct PoolCase {
   SparseCase sites;
