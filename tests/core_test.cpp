@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -11,6 +12,7 @@
 #include "core/arithmetic.hpp"
 #include "core/complex.hpp"
 #include "core/fast_division.hpp"
+#include "core/half.hpp"
 #include "core/output_extent.hpp"
 #include "core/parallel.hpp"
 #include "core/problem.hpp"
@@ -44,6 +46,16 @@ void check_refusals(const std::vector<Refused<P>>& cases) {
 }  // namespace
 
 TEST_SUITE_BEGIN("core");
+
+TEST_CASE("each number of 16 bits is the float that the compiler makes of it") {
+  int other = 0;
+  for (int bits = 0; bits <= 0xffff; ++bits) {
+    const Half half{static_cast<std::uint16_t>(bits)};
+    const auto expected = static_cast<float>(std::bit_cast<_Float16>(half.bits));
+    other += std::bit_cast<std::uint32_t>(to_float(half)) != std::bit_cast<std::uint32_t>(expected);
+  }
+  CHECK(other == 0);
+}
 
 TEST_CASE("floor_div rounds down, also below zero") {
   for (int a = -50; a <= 50; ++a) {

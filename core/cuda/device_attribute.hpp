@@ -22,6 +22,12 @@ inline std::size_t max_shared_bytes() {
   return static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
 }
 
+/// `count` blocks, which are enough for a large GPU. On a machine that tests made small
+/// (max_strided_blocks) fewer are, so that small problems meet what is made for large ones.
+inline std::int64_t enough_blocks(std::int64_t count) {
+  return std::min(count, max_strided_blocks);
+}
+
 /// Of the current device, as the number in `sm_90`: 75 for Turing, 80 for Ampere, 90 for Hopper and
 /// for cuda_on_cpu's model of a device; 0 where there is none.
 inline int compute_capability() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/activation.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 
 namespace convladder::BACKEND {
@@ -15,16 +16,14 @@ inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these t
 /// y [rows][channels]: each row the bias [channels], or zeros where it is null. Any one-dimensional
 /// grid.
 static __global__ void fill_rows(std::int64_t count, int channels, const float* bias, float* y) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += grid_threads) y[i] = bias != nullptr ? bias[i % channels] : 0.0f;
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
+    y[i] = bias != nullptr ? bias[i % channels] : 0.0f;
 }
 
 /// y [count], in place. Any one-dimensional grid.
 static __global__ void activate(std::int64_t count, Activation activation, float* y) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += grid_threads) y[i] = activated(activation, y[i]);
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
+    y[i] = activated(activation, y[i]);
 }
 
 }  // namespace row_epilogue

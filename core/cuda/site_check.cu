@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/cuda/algorithms.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
 
 namespace convladder::BACKEND {
@@ -14,9 +15,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: th
 /// coords [sites][1 + ndim]; one thread a row. Any one-dimensional grid.
 __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
                               SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     if (is_inside(book, site_of(book, coords, row))) continue;
     atomicAdd(&errors->outside, 1);
     atomicMin(&errors->first_outside, static_cast<std::int32_t>(row));
@@ -26,9 +25,7 @@ __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
 /// keys [sites], rows [sites]: 0, 1, 2 ... Any one-dimensional grid.
 __global__ void number_sites(RulebookProblem book, const std::int32_t* coords, std::int64_t* keys,
                              std::int32_t* rows) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     keys[row] = key_of(book, book.shape, site_of(book, coords, row));
     rows[row] = static_cast<std::int32_t>(row);
   }
@@ -37,9 +34,7 @@ __global__ void number_sites(RulebookProblem book, const std::int32_t* coords, s
 /// keys [sites], ascending, and their rows. Any one-dimensional grid.
 __global__ void count_equal_neighbours(std::int64_t sites, const std::int64_t* keys,
                                        const std::int32_t* rows, SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = 1 + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < sites; i += grid_threads) {
+  for (std::int64_t i = 1 + thread_of_grid(); i < sites; i += threads_of_grid()) {
     if (keys[i] == keys[i - 1]) count_duplicate(errors, rows[i]);
   }
 }

@@ -28,6 +28,7 @@
 /// than NCHW, and types other than float32.
 /// **Try.** Let the loops begin at window 0, and let tap_at() refuse taps outside of the filter,
 /// too. How many windows are then tried for a pixel of B4?
+#include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_naive/col2im/col2im.cuh"
@@ -60,9 +61,8 @@ __global__ void col2im_gather(Im2colProblem problem, const float* col, float* x)
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
 
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t pixel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; pixel < problem.C * problem.channel_size(); pixel += grid_threads) {
+  for (std::int64_t pixel = thread_of_grid(); pixel < problem.C * problem.channel_size();
+       pixel += threads_of_grid()) {
     const std::int64_t c = pixel / problem.channel_size(), place = pixel % problem.channel_size();
     const int w = static_cast<int>(place % width.size) + width.pad_before;
     const int h = static_cast<int>(place / width.size % height.size) + height.pad_before;

@@ -35,6 +35,7 @@
 #include <limits>
 
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -50,8 +51,8 @@ constexpr std::int64_t kMaxBlocks = 2048;
 
 /// y [count], in place. Any one-dimensional grid.
 __global__ void conv2d_activate(Activation activation, std::int64_t count, float* y) {
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += std::int64_t{gridDim.x} * blockDim.x) y[i] = activated(activation, y[i]);
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
+    y[i] = activated(activation, y[i]);
 }
 
 void launch_activate(const Conv2dProblem& conv, float* y) {

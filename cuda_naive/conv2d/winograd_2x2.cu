@@ -34,6 +34,7 @@
 #include <limits>
 
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "cuda_naive/gemm/direct_batched.cuh"
@@ -78,8 +79,7 @@ struct Tiles {
 /// weights [filters][3][3], u [kFrequencies][filters]: `filters` are K * C/groups. Any
 /// one-dimensional grid, as that of the other kernels.
 __global__ void conv2d_winograd_weights(std::int64_t filters, const float* weights, float* u) {
-  std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (; i < filters; i += std::int64_t{gridDim.x} * kThreads) {
+  for (std::int64_t i = thread_of_grid<kThreads>(); i < filters; i += threads_of_grid<kThreads>()) {
     // In double: rounded once, and it takes no time beside the rest.
     double g[9], half[kN * 3], whole[kFrequencies];
     for (int e = 0; e < 9; ++e) g[e] = weights[i * 9 + e];
@@ -94,8 +94,7 @@ __global__ void conv2d_winograd_x(Conv2dProblem conv, const float* x, float* v) 
   const Tiles tiles(conv);
   const Index4 x_at{conv.C, conv.H, conv.W};
   const std::int64_t count = conv.C * tiles.all;
-  std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (; i < count; i += std::int64_t{gridDim.x} * kThreads) {
+  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
     const int c = static_cast<int>(i / tiles.all);
     const std::int64_t tile = i % tiles.all;
     const int n = static_cast<int>(tile / (tiles.down * tiles.across));
@@ -118,8 +117,7 @@ __global__ void conv2d_winograd_y(Conv2dProblem conv, const float* m, const floa
   const Tiles tiles(conv);
   const Index4 y_at{conv.K, conv.P, conv.Q};
   const std::int64_t count = conv.K * tiles.all;
-  std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (; i < count; i += std::int64_t{gridDim.x} * kThreads) {
+  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
     const int k = static_cast<int>(i / tiles.all);
     const std::int64_t tile = i % tiles.all;
     const int n = static_cast<int>(tile / (tiles.down * tiles.across));

@@ -23,6 +23,7 @@
 /// `__shfl_xor_sync` adds up the lanes. Which loads are coalesced now, and how many warps does B1
 /// have?
 #include "core/conv2d_gradients.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -41,9 +42,7 @@ __global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, flo
   const Index4 y_at{conv.K, conv.P, conv.Q};
 
   const std::int64_t weights = std::int64_t{conv.K} * group_c * conv.R * conv.S;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < weights; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < weights; item += threads_of_grid()) {
     const int s = static_cast<int>(item % conv.S);
     const int r = static_cast<int>(item / conv.S % conv.R);
     const std::int64_t kc = item / conv.S / conv.R;
@@ -71,9 +70,7 @@ __global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, flo
 template <class T>
 __global__ void bias_gradient(Conv2dProblem conv, const T* dy, float* db) {
   const Index4 y_at{conv.K, conv.P, conv.Q};
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < conv.K; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < conv.K; item += threads_of_grid()) {
     const int k = static_cast<int>(item);
     float sum = 0.0f;
     for (int n = 0; n < conv.N; ++n) {

@@ -20,6 +20,7 @@
 /// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
 /// terms; do the loads of the table lie closer?
 #include "core/complex.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 
@@ -33,18 +34,16 @@ constexpr std::int64_t kMaxBlocks = 2048;
 /// roots [L]: entry m is exp(-2 pi i m / L). Any one-dimensional grid.
 template <class T>
 __global__ void fft_roots(FftProblem fft, Complex<T>* roots) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t m = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; m < fft.L; m += grid_threads) roots[m] = root_of_unity<T>(m, fft.L);
+  for (std::int64_t m = thread_of_grid(); m < fft.L; m += threads_of_grid())
+    roots[m] = root_of_unity<T>(m, fft.L);
 }
 
 /// x [N][L][2], y [N][L][2], roots [L]. Any one-dimensional grid.
 template <class T>
 __global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x, float* y) {
-  const std::int64_t L = fft.L, grid_threads = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t L = fft.L, grid_threads = threads_of_grid();
   const bool exchange = fft.exchanges();
-  std::int64_t point = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; point < fft.points(); point += grid_threads) {
+  for (std::int64_t point = thread_of_grid(); point < fft.points(); point += grid_threads) {
     const std::int64_t k = point % L, first = point - k;
     Complex<typename SumOf<T>::Type> sum = {};
     std::int64_t turn = 0;  // j k modulo L

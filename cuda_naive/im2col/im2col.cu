@@ -29,6 +29,7 @@
 /// fill the GPU. Declines layouts other than NCHW, and types other than float32.
 /// **Try.** Let neighbouring threads take neighbouring channels of one window. Which bytes does a
 /// warp's store of a tap then touch?
+#include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_naive/im2col/im2col.cuh"
@@ -51,9 +52,8 @@ __global__ void im2col_grid_stride(Im2colProblem problem, const float* x, float*
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
 
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < problem.C * windows; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < problem.C * windows;
+       item += threads_of_grid()) {
     const std::int64_t c = item / windows, window = item % windows;
     const int q = static_cast<int>(window % width.out);
     const int p = static_cast<int>(window / width.out % height.out);

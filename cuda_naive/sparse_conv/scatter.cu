@@ -29,6 +29,7 @@
 /// Declines other types than float32.
 /// **Try.** Give a thread four neighbouring output channels of its pair. How many loads of features
 /// are left for each multiply-add, and how many atomics?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/row_epilogue.hpp"
 #include "core/implementation.hpp"
@@ -45,9 +46,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: t
 __global__ void sparse_conv_scatter(SparseConvProblem conv, const float* features,
                                     const float* weights, const std::int32_t* pairs, float* y) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < conv.pairs * Cout; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < conv.pairs * Cout; item += threads_of_grid()) {
     const std::int32_t* pair = pairs + item / Cout * kPairColumns;
     const std::int64_t k = pair[0], in = pair[1], out = pair[2], co = item % Cout;
     float sum = 0.0f;

@@ -25,6 +25,7 @@
 /// **Costs.** Not deterministic. Declines other types than float32.
 /// **Try.** Transpose the weights of all taps in a kernel before, and read them so. Which loads are
 /// coalesced now, and what does the transposition cost beside the rest?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -40,9 +41,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: t
 __global__ void sparse_dgrad_scatter(SparseConvProblem conv, const float* dy, const float* weights,
                                      const std::int32_t* pairs, float* dx) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < conv.pairs * Cin; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < conv.pairs * Cin; item += threads_of_grid()) {
     const std::int32_t* pair = pairs + item / Cin * kPairColumns;
     const std::int64_t k = pair[0], in = pair[1], out = pair[2], ci = item % Cin;
     float sum = 0.0f;

@@ -29,6 +29,7 @@
 /// divides by C to find its pair.
 /// **Try.** Leave the line for NaN out of rank_of(). Which NaN still wins, and which one loses to
 /// every number?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -53,9 +54,7 @@ __device__ std::uint32_t rank_of(float feature) {
 __global__ void offer_pairs(SparsePoolProblem pool, const float* features,
                             const std::int32_t* pairs, Key* keys) {
   const std::int64_t C = pool.C;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < pool.pairs * C; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < pool.pairs * C; item += threads_of_grid()) {
     const std::int32_t* pair = pairs + item / C * kPairColumns;
     const std::int64_t in = pair[1], out = pair[2], c = item % C;
     const auto k = static_cast<std::uint32_t>(pair[0]);
@@ -68,9 +67,7 @@ __global__ void offer_pairs(SparsePoolProblem pool, const float* features,
 __global__ void take_winners(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
                              const Key* keys, float* y, std::int32_t* argmax) {
   const std::int64_t C = pool.C, M = pool.M;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < M * C; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < M * C; i += threads_of_grid()) {
     const Key key = keys[i];
     std::int32_t in = -1;
     if (key != 0) {

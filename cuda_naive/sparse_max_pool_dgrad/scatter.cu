@@ -23,6 +23,7 @@
 /// **Costs.** Not deterministic: where three or more gradients meet, their order decides the last
 /// bits.
 /// **Try.** Put a plain addition in the place of atomicAdd(). Which tests still pass, and why?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -37,9 +38,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more outputs, threads str
 __global__ void give_to_winners(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
                                 float* dx) {
   const std::int64_t C = pool.C;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < pool.M * C; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < pool.M * C; i += threads_of_grid()) {
     const std::int64_t in = argmax[i];
     if (in >= 0) atomicAdd(&dx[in * C + i % C], dy[i]);
   }

@@ -23,6 +23,7 @@
 /// is nearly all there is to do, and this rung is hard to beat.
 /// **Try.** Let neighbouring threads have neighbouring rows instead of channels. Which of the two
 /// sides is in order now, if the sites are sorted? And if they are not?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -39,9 +40,7 @@ __global__ void scatter_rows(SparseToDenseProblem problem, const float* features
                              const std::int32_t* coords, float* x) {
   const RulebookProblem& grid = problem.grid;
   const std::int64_t C = problem.C, cells = cells_of(problem);
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < grid.sites * C; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < grid.sites * C; i += threads_of_grid()) {
     const std::int64_t row = i / C, c = i % C;
     const std::int64_t key = key_of(grid, grid.shape, site_of(grid, coords, row));
     const std::int64_t n = key / cells, cell = key % cells;

@@ -24,6 +24,7 @@
 /// **Costs.** Not deterministic, and the slowest rung by far. Declines other types than float32.
 /// **Try.** Let neighbouring warps take pairs that are far apart in the list, and so belong to
 /// other taps. How many atomics meet at an address at a time now?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -39,9 +40,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more pairs, threads strid
 __global__ void sparse_wgrad_scatter(SparseConvProblem conv, const float* features, const float* dy,
                                      const std::int32_t* pairs, float* dw) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < conv.pairs * Cout; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < conv.pairs * Cout; item += threads_of_grid()) {
     const std::int32_t* pair = pairs + item / Cout * kPairColumns;
     const std::int64_t k = pair[0], in = pair[1], out = pair[2], co = item % Cout;
     const float gradient = dy[out * Cout + co];

@@ -30,6 +30,7 @@
 /// atomicAdd. What becomes faster, and what is lost?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/voxelize_problem.hpp"
 
@@ -43,9 +44,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more points, threads stri
 /// than all. rows [points]: 0, 1, 2 ... Any one-dimensional grid.
 __global__ void number_points(VoxelizeProblem problem, const float* points, std::int64_t* keys,
                               std::int32_t* rows) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; n < problem.points; n += grid_threads) {
+  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
     const std::int64_t key = key_of_point(problem.grid, points + n * problem.columns);
     keys[n] = key == kNoVoxel ? voxel_count(problem.grid) : key;
     rows[n] = static_cast<std::int32_t>(n);
@@ -56,9 +55,7 @@ __global__ void number_points(VoxelizeProblem problem, const float* points, std:
 /// @param keys [points], ascending
 __global__ void mark_heads(VoxelizeProblem problem, const std::int64_t* keys, std::int32_t* heads) {
   const std::int64_t no_voxel = voxel_count(problem.grid);
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < problem.points; i += grid_threads)
+  for (std::int64_t i = thread_of_grid(); i < problem.points; i += threads_of_grid())
     heads[i] = keys[i] != no_voxel && (i == 0 || keys[i] != keys[i - 1]);
 }
 
@@ -68,9 +65,7 @@ __global__ void add_runs(VoxelizeProblem problem, const float* points, const std
                          const std::int32_t* rows, const std::int32_t* heads,
                          const std::int64_t* runs, std::int32_t* out_coords, float* features) {
   const std::int64_t columns = problem.columns;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t begin = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; begin < problem.points; begin += grid_threads) {
+  for (std::int64_t begin = thread_of_grid(); begin < problem.points; begin += threads_of_grid()) {
     if (heads[begin] == 0) continue;
     const std::int64_t key = keys[begin], m = runs[begin];
     float sums[4] = {};

@@ -19,6 +19,7 @@
 /// Declines layouts other than NCHW, and types other than float32.
 /// **Try.** The grid ends at 2048 blocks, and threads go on to further pixels. Give each pixel a
 /// thread of its own instead: is B9 faster then, or slower, and why?
+#include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
@@ -52,9 +53,8 @@ __global__ void col2im_all_images(Im2colProblem problem, const float* col, float
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
 
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t pixel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; pixel < channels * problem.channel_size(); pixel += grid_threads) {
+  for (std::int64_t pixel = thread_of_grid(); pixel < channels * problem.channel_size();
+       pixel += threads_of_grid()) {
     const std::int64_t nc = pixel / problem.channel_size(), place = pixel % problem.channel_size();
     const int w = static_cast<int>(place % width.size) + width.pad_before;
     const int h = static_cast<int>(place / width.size % height.size) + height.pad_before;

@@ -29,6 +29,7 @@
 /// @expect lanes_per_output.x.store 1
 /// **Costs.** A dozen constants. Declines NHWC, other types, and 2^31 or more pixels in a channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
+#include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_strided_steps.cuh"
@@ -47,9 +48,8 @@ __global__ void col2im_strided(Im2colProblem problem, Steps steps, const float* 
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
 
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t pixel = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; pixel < channels * problem.channel_size(); pixel += grid_threads) {
+  for (std::int64_t pixel = thread_of_grid(); pixel < channels * problem.channel_size();
+       pixel += threads_of_grid()) {
     const std::int64_t nc = pixel / problem.channel_size();
     const int place = static_cast<int>(pixel % problem.channel_size());
     const int w = place % width.size + width.pad_before;

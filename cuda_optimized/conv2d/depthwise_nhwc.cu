@@ -32,6 +32,7 @@
 /// one thread an output. Declined: NCHW, more than one input channel a group.
 /// **Try.** Let a thread have eight channels. How many registers does it need?
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -116,9 +117,7 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
 __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* weights,
                               const float* bias, float* y) {
   const std::int64_t count = std::int64_t{conv.N} * conv.P * conv.Q * conv.K;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
     const int k = static_cast<int>(i % conv.K), c = k / (conv.K / conv.C);
     const std::int64_t pixel = i / conv.K;
     const int q = static_cast<int>(pixel % conv.Q), p = static_cast<int>(pixel / conv.Q % conv.P);

@@ -3,6 +3,7 @@
 /// in NHWC, or as parts in float, which are added up afterwards.
 #pragma once
 
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d/sum_splits.cuh"
@@ -126,8 +127,8 @@ HalfPixels<Shape, T> half_pixels_of(const Windows& windows, const float* bias, T
 template <class T>
 __global__ void sum_half_splits(const float* parts, int splits, std::int64_t count,
                                 const float* bias, int channels, Activation activation, T* out) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kFlatThreads) {
+  for (std::int64_t i = thread_of_grid<kFlatThreads>(); i < count;
+       i += threads_of_grid<kFlatThreads>()) {
     float sum = bias != nullptr ? bias[i % channels] : 0.0f;
 #pragma unroll 4
     for (int split = 0; split < splits; ++split) sum += parts[split * count + i];

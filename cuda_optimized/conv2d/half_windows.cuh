@@ -30,12 +30,6 @@ inline Declined why_no_half_windows(const Conv2dProblem& conv) {
   return gemm::why_no_wgmma();
 }
 
-/// Calls body(T{}) for the type of a problem that why_no_half_windows() has nothing against.
-template <class Body>
-void with_half_type(const Conv2dProblem& conv, const Body& body) {
-  conv.dtype == DType::f16 ? body(Half{}) : body(BFloat16{});
-}
-
 /// The same windows with channels counted in words; the last word of a group may be half empty.
 inline Windows in_words(Windows windows) {
   windows.group_c = ceil_div(windows.group_c, 2);

@@ -35,6 +35,7 @@
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/tile_map_problem.hpp"
@@ -50,8 +51,8 @@ namespace {
 
 /// out = in, rounded to TF32, [count]. Grid <= kMaxFlatBlocks, block kFlatThreads.
 __global__ void round_weights(std::int64_t count, const float* in, float* out) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kFlatThreads) {
+  for (std::int64_t i = thread_of_grid<kFlatThreads>(); i < count;
+       i += threads_of_grid<kFlatThreads>()) {
     out[i] = __uint_as_float(ptx::to_tf32(in[i]));
   }
 }

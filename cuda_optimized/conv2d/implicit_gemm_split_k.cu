@@ -32,6 +32,7 @@
 /// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -148,8 +149,7 @@ __global__ void __launch_bounds__(kThreads)
     conv2d_add_parts(GatheredProduct product, int splits, const float* parts, const float* bias,
                      Activation activation, float* out) {
   const std::int64_t pitch = StoreParts::pitch(product), count = product.out_channels() * pitch;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
+  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
     const auto channel = static_cast<int>(i / pitch), pixel = static_cast<int>(i % pitch);
     if (pixel >= product.pixels()) continue;
     float sum = bias ? bias[channel] : 0.0f;

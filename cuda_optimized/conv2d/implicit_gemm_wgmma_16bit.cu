@@ -205,7 +205,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   if (windows.pixels() == 0) return;
   const auto [shape, splits] = plan_of(windows);
   float* const parts = splits > 1 ? context.workspace_as<float>() : nullptr;
-  with_half_type(conv, [&, shape = shape, splits = splits]<class T>(T) {
+  with_half_type(conv.dtype, [&, shape = shape, splits = splits]<class T>(T) {
     switch (shape) {
       case WindowPlan::narrow: run_with<Narrow, T>(conv, arrays, splits, parts); break;
       case WindowPlan::tall: run_with<Tall, T>(conv, arrays, splits, parts); break;

@@ -218,7 +218,7 @@ void launch_product(const Source& source, const Windows& windows, const FilterRo
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
   const Windows windows = windows_of(conv);
   if (windows.pixels() == 0) return;
-  with_half_type(conv, [&]<class T>(T) {
+  with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *weights = arrays.weights;
     T* const y = arrays.y;
     const FilterTiles<Tile> filters(windows);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -17,8 +18,8 @@ inline constexpr std::int64_t kMaxFlatBlocks = 1056;  ///< Such blocks, at most.
 static __global__ void sum_splits(const float* parts, int splits, std::int64_t count,
                                   const float* bias, std::int64_t inner, int channels,
                                   Activation activation, float* out) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kFlatThreads) {
+  for (std::int64_t i = thread_of_grid<kFlatThreads>(); i < count;
+       i += threads_of_grid<kFlatThreads>()) {
     float sum = bias != nullptr ? bias[i / inner % channels] : 0.0f;
 #pragma unroll 4
     for (int split = 0; split < splits; ++split) sum += parts[split * count + i];

@@ -32,6 +32,7 @@
 /// other types than float32.
 /// **Try.** B7 has images of 7 x 7, and tiles for 8 x 8. What would F(2 x 2) with this product
 /// take?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
     conv2d_winograd_4x4_x(Conv2dProblem conv, WinogradProduct product, std::int64_t first,
                           std::int64_t count, const float* x, float* v) {
   const int group_c = conv.C / conv.groups;
-  const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t n = thread_of_grid<kThreads>();
   if (n >= product.n) return;
   const bool exists = n < count;
   const auto place = WinogradTiles(conv, W::kM).place(exists ? first + n : 0);
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(kThreads)
                           std::int64_t count, const float* m, const float* bias, float* y,
                           bool fours) {
   const int group_k = conv.K / conv.groups;
-  const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t n = thread_of_grid<kThreads>();
   if (n >= count) return;
   const auto place = WinogradTiles(conv, W::kM).place(first + n);
   for (std::int64_t k = blockIdx.y; k < conv.K; k += gridDim.y) {

@@ -26,6 +26,7 @@
 /// **Costs.** Three launches a chunk, 3 chunks for B4 and 19 for B9, and at the end of each the SMs
 /// run empty. Otherwise as winograd_4x4.
 /// **Try.** Give it 12, 24 and 96 MB. At which size is B4 fastest, and what does B9 say?
+#include "core/cuda/device_attribute.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/winograd_4x4.cuh"
@@ -36,17 +37,14 @@ namespace {
 constexpr int kM = 4;  ///< Outputs of a tile along each axis.
 /// V and M at a time. An H200 keeps 50 MB in L2, in two halves.
 constexpr std::int64_t kChunkBytes = std::int64_t{48} << 20;
-/// Tests lower max_strided_blocks, which means a small GPU here: with so many bytes a block, small
-/// problems go in pieces, too.
-constexpr std::int64_t kChunkBytesPerBlock = 64 << 10;
+/// Of these, so many bytes belong to a block.
+constexpr std::int64_t kBlockBytes = 64 << 10;
 /// A chunk is whole tiles of the product, of every shape.
 constexpr std::int64_t kWholeTiles = 128;
 
 /// How many tiles are computed at a time.
 std::int64_t chunk_of(const Conv2dProblem& conv) {
-  const std::int64_t budget = max_strided_blocks < kChunkBytes / kChunkBytesPerBlock
-                                  ? max_strided_blocks * kChunkBytesPerBlock
-                                  : kChunkBytes;
+  const std::int64_t budget = enough_blocks(kChunkBytes / kBlockBytes) * kBlockBytes;
   const std::int64_t tiles = std::max<std::int64_t>(1, WinogradTiles(conv, kM).all);
   const WinogradProduct product = product_4x4(conv, tiles);
   const std::int64_t rows = checked_product({product.products, product.k + product.m}, "rows");

@@ -2,6 +2,7 @@
 /// @brief The transform of weights for the products of F(4 x 4, 3 x 3).
 #pragma once
 
+#include "core/cuda/grid_stride.hpp"
 #include "cuda_optimized/conv2d/winograd_4x4.cuh"
 #include "cuda_optimized/conv2d/winograd_transforms.cuh"
 
@@ -19,7 +20,7 @@ __global__ void __launch_bounds__(kWeightThreads)
   const bool turned = order == WeightsOrder::turned;
   const std::int64_t groups = product.products / kFrequencies4x4;
   const std::int64_t columns = kRows ? product.k : product.m, rows = kRows ? product.m : product.k;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kWeightThreads + threadIdx.x;
+  const std::int64_t column = thread_of_grid<kWeightThreads>();
   if (column >= columns) return;
   for (std::int64_t row = blockIdx.y; row < groups * rows; row += gridDim.y) {
     const std::int64_t group = row / rows;

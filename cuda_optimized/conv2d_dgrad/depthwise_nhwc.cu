@@ -29,6 +29,7 @@
 /// **Try.** Stride 2: each element of dx meets every other tap. Which rows of dy do two
 /// neighbouring rows of dx read, and which of the sums below fall away?
 #include "core/conv2d_gradients.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -108,9 +109,7 @@ __global__ void depthwise_any(Conv2dProblem conv, const float* dy, const float* 
                               float* dx) {
   const int multiplier = conv.K / conv.C;
   const std::int64_t count = std::int64_t{conv.N} * conv.H * conv.W * conv.C;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
     const int c = static_cast<int>(i % conv.C);
     const std::int64_t pixel = i / conv.C;
     const int w = static_cast<int>(pixel % conv.W), h = static_cast<int>(pixel / conv.W % conv.H);

@@ -29,6 +29,7 @@
 /// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
 /// threads have them?
 #include "core/conv2d_gradients.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -107,8 +108,7 @@ __global__ void __launch_bounds__(kThreads)
                 float* packed) {
   const int taps = product.R * product.S, group_c = conv.C / conv.groups;
   const std::int64_t count = std::int64_t{product.groups} * product.k_rows * product.padded_m;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
+  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
     const auto m = static_cast<int>(i % product.padded_m);
     const auto row = static_cast<int>(i / product.padded_m % product.k_rows);
     const std::int64_t group = i / product.padded_m / product.k_rows;

@@ -30,6 +30,7 @@
 /// **Try.** Let the blocks add their parts to dx with atomics, in the order in which they finish.
 /// Run it twice, on data that are not integers. How many of the bits are the same?
 #include "core/conv2d_gradients.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -150,8 +151,8 @@ struct ElementDivisions {
 __global__ void __launch_bounds__(kThreads)
     conv2d_dgrad_add_parts(Conv2dProblem conv, ElementDivisions divide, PartsLayout layout,
                            int count, int splits, const float* parts, float* dx) {
-  for (std::int64_t element = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; element < count;
-       element += std::int64_t{gridDim.x} * kThreads) {
+  for (std::int64_t element = thread_of_grid<kThreads>(); element < count;
+       element += threads_of_grid<kThreads>()) {
     const auto i = static_cast<int>(element);
     const int rows = divide.width.quotient(i), w = divide.width.remainder(i, rows);
     const int planes = divide.height.quotient(rows), h = divide.height.remainder(rows, planes);

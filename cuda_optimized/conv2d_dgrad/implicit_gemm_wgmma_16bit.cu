@@ -218,7 +218,7 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
   const std::int64_t size = std::int64_t{conv.N} * conv.C * conv.H * conv.W;
   if (size == 0) return;
   const HalfClassesPlan plan(conv);
-  conv2d::with_half_type(conv, [&]<class T>(T) {
+  with_half_type(conv.dtype, [&]<class T>(T) {
     if (!plan.all_pixels) {
       check(cudaMemsetAsync(arrays.dx.as<T>(), 0, static_cast<std::size_t>(size) * sizeof(T),
                             current_stream()));

@@ -3,6 +3,7 @@
 /// weights; cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async.cu explains them.
 #pragma once
 
+#include "core/cuda/grid_stride.hpp"
 #include "cuda_optimized/conv2d/gather_by_table.cuh"
 #include "cuda_optimized/conv2d/pack_weights.cuh"
 #include "cuda_optimized/conv2d_dgrad/residue_classes.cuh"
@@ -48,8 +49,8 @@ static __global__ void __launch_bounds__(kPackThreads)
                int filters, const float* weights, float* packed) {
   const int taps = product.R * product.S;
   const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kPackThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kPackThreads) {
+  for (std::int64_t i = thread_of_grid<kPackThreads>(); i < count;
+       i += threads_of_grid<kPackThreads>()) {
     const auto m = static_cast<int>(i % product.padded_m);
     const auto k = static_cast<int>(i / product.padded_m % filters);
     const std::int64_t group = i / product.padded_m / filters;

@@ -36,6 +36,7 @@
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -183,9 +184,7 @@ __global__ void add_splits(int splits, int taps, int C, const float* parts, floa
 __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* dy, float* dw,
                               float* db) {
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < (taps + 1) * conv.K; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < (taps + 1) * conv.K; i += threads_of_grid()) {
     const std::int64_t tap = i / conv.K, k = i % conv.K, c = k / (conv.K / conv.C);
     const std::int64_t r = tap / conv.S * conv.dilation.h, s = tap % conv.S * conv.dilation.w;
     float sum = 0.0f;

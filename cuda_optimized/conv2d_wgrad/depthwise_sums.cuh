@@ -3,6 +3,7 @@
 /// over the blocks that share a filter.
 #pragma once
 
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "cuda_optimized/conv2d_wgrad/depthwise_parts.cuh"
 
@@ -49,8 +50,8 @@ __device__ inline void write_sum(const DepthwisePlan& plan, std::int64_t filters
 static __global__ void add_splits(DepthwisePlan plan, std::int64_t filters, const float* parts,
                                   float* dw, float* db) {
   const std::int64_t count = filters * plan.columns;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kDepthwiseThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kDepthwiseThreads) {
+  for (std::int64_t i = thread_of_grid<kDepthwiseThreads>(); i < count;
+       i += threads_of_grid<kDepthwiseThreads>()) {
     float sum = parts[i];
     for (int split = 1; split < plan.splits; ++split) sum += parts[split * count + i];
     const int column = static_cast<int>(i % plan.columns);

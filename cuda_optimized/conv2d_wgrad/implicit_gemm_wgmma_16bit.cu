@@ -222,7 +222,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
     return;
   }
   float* const parts = context.workspace_as<float>();
-  conv2d::with_half_type(conv, [&]<class T>(T) {
+  with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
     with_half_shape(conv, [&]<class Shape>(Shape) {
       const int splits = half_splits_of<Shape>(conv);

@@ -25,6 +25,7 @@
 /// **Try.** Four points a lane, for 128: which passes come first, and what do they cost?
 #include <bit>
 
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/line_access.cuh"
 
@@ -73,10 +74,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int bit = 1; bit < longest; bit *= 2) source += (l & bit) != 0 ? longest / (2 * bit) : 0;
 
   constexpr int kTile = kWarp * kPoints;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp * kTile;
+  std::int64_t first = (thread_of_grid()) / kWarp * kTile;
   // All lanes of a warp go on together: its first point decides.
-  for (; first < fft.points(); first += grid_threads * kPoints) {
+  for (; first < fft.points(); first += threads_of_grid() * kPoints) {
     Complex<T> v[kPoints];
 #pragma unroll
     for (int i = 0; i < kPoints; ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -51,11 +52,9 @@ inline std::int64_t count_tiles(const GemmProblem& gemm, OutputTile tile) {
   return std::int64_t{ceil_div(gemm.M, tile.rows)} * ceil_div(gemm.N, tile.columns);
 }
 
-/// The largest shape of which there are enough tiles. Tests lower max_strided_blocks, which for
-/// these kernels means a small machine: a few tiles are then enough, and small problems meet the
-/// large shapes, too.
+/// The largest shape of which there are enough tiles.
 inline TileShape shape_for(const GemmProblem& gemm) {
-  const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
+  const std::int64_t enough = enough_blocks(kEnoughTiles);
   for (const TileShape shape : kTileShapes) {
     if (count_tiles(gemm, extents_of(shape)) >= enough) return shape;
   }

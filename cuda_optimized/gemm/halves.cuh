@@ -22,12 +22,6 @@ inline Declined why_no_halves(const GemmProblem& gemm) {
               dtype_name(gemm.dtype, gemm.precision));
 }
 
-/// Calls body(T{}) for the type of a problem that why_no_halves() has nothing against.
-template <class Body>
-void with_half_type(const GemmProblem& gemm, const Body& body) {
-  gemm.dtype == DType::f16 ? body(Half{}) : body(BFloat16{});
-}
-
 /// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
 inline bool rows_in_eights(const GemmProblem& gemm) { return gemm.K % 8 == 0 && gemm.N % 8 == 0; }
 

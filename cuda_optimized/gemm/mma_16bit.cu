@@ -210,7 +210,7 @@ void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
-  with_half_type(gemm, [&]<class T>(T) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
     takes_large(gemm) ? run_with<Large, T>(gemm, arrays) : run_with<Small, T>(gemm, arrays);
   });
 }

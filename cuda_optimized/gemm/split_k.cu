@@ -33,6 +33,8 @@
 /// row_major and split_k, which asks for two parts even if they are shorter; declines all others.
 /// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
 /// must the table of rungs say about it now, and which test would notice if it did not?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -86,8 +88,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
 /// block (256).
 __global__ void sum_parts(const float* parts, int count, std::int64_t part_floats, float* c,
                           std::int64_t floats) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kSumThreads + threadIdx.x; i < floats;
-       i += std::int64_t{gridDim.x} * kSumThreads) {
+  for (std::int64_t i = thread_of_grid<kSumThreads>(); i < floats;
+       i += threads_of_grid<kSumThreads>()) {
     float sum = parts[i];
     for (int part = 1; part < count; ++part) sum += parts[part * part_floats + i];
     c[i] = sum;
@@ -117,10 +119,7 @@ int splits_of(const GemmProblem& gemm) {
   return std::max(splits, std::min(kDefaultSplits, ceil_div(gemm.K, kBlockK)));
 }
 
-/// On a machine that tests made small (see shape_for()), the shape for that.
-TileShape shape_of(const GemmProblem& gemm) {
-  return shape_of(gemm, std::min(kEnoughTiles, max_strided_blocks));
-}
+TileShape shape_of(const GemmProblem& gemm) { return shape_of(gemm, enough_blocks(kEnoughTiles)); }
 
 TileMapProblem split_tiles(const GemmProblem& gemm, TileShape shape) {
   TileMapProblem tiles = tiles_of(gemm, extents_of(shape), kBlockK, TileMap::split_k);

@@ -256,7 +256,7 @@ void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
-  with_half_type(gemm, [&]<class T>(T) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
     with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
   });
 }

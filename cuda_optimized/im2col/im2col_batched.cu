@@ -22,6 +22,7 @@
 /// layouts other than NCHW, and types other than float32.
 /// **Try.** Time images of 64 x 14 x 14, one at first, then twice as many each time. From how many
 /// on does the time grow with them?
+#include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/im2col/im2col_batched.cuh"
@@ -45,9 +46,7 @@ __global__ void im2col_all_images(Im2colProblem problem, const float* x, float* 
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
 
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; item < channels * windows; item += grid_threads) {
+  for (std::int64_t item = thread_of_grid(); item < channels * windows; item += threads_of_grid()) {
     const std::int64_t nc = item / windows, window = item % windows;
     const int q = static_cast<int>(window % width.out);
     const int p = static_cast<int>(window / width.out % height.out);

@@ -31,6 +31,7 @@
 /// where four look-ups of five find nothing?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -60,9 +61,8 @@ __device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
 /// Empties each cell that a tap up to the centre leads to.
 /// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
 __global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < std::int64_t{half_of(book) + 1} * book.sites; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < std::int64_t{half_of(book) + 1} * book.sites;
+       i += threads_of_grid()) {
     const Item item = item_of(book, i);
     Site out;
     if (output_of(book, site_of(book, coords, item.row), tap_of(book, item.k), &out))
@@ -72,9 +72,7 @@ __global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, st
 
 /// Writes each row to its site's cell. Any one-dimensional grid.
 __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     atomicMin(&grid[key_of(book, book.shape, site_of(book, coords, row))],
               static_cast<std::int32_t>(row));
   }
@@ -83,9 +81,7 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
 /// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int32_t* grid, SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     if (grid[key_of(book, book.shape, site_of(book, coords, row))] != row)
       count_duplicate(errors, static_cast<std::int32_t>(row));
   }
@@ -143,9 +139,8 @@ __global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const 
                            const std::int64_t* offsets, std::int32_t* pairs) {
   const int half = half_of(book);
   const std::int64_t P = 2 * offsets[half] + book.sites;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < std::int64_t{half + 1} * book.sites; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < std::int64_t{half + 1} * book.sites;
+       i += threads_of_grid()) {
     const auto [k, place] = item_of(book, i);
     if (k == half) {
       write_pair(pairs, offsets[half] + place, half, place, place);

@@ -34,6 +34,7 @@
 /// **Try.** Count the sites before each block of 1024 cells: a thirty-second more memory. What does
 /// it cost a look-up, and in which scenes does that show?
 #include "core/cuda/algorithms.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"

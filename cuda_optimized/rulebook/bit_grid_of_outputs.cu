@@ -33,6 +33,7 @@
 /// **Costs.** Memory and time grow with the grid. The host waits once. Declined: mode subm, grids
 /// of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
 /// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -57,9 +58,7 @@ using bit_ranks::Progress;
 /// @param given, found bits, all zero
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid())
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
 
@@ -87,9 +86,7 @@ __global__ void number_sites(std::int64_t tiles, const std::uint32_t* found,
 /// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
 __global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
                             std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < M; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid())
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
@@ -100,9 +97,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
                               const std::int32_t* coords, BitIndex found, std::int32_t* nbr,
                               std::int32_t* mask) {
   const int words = mask_words(lattice.KV);
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t given = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; given < lattice.sites; given += grid_threads) {
+  for (std::int64_t given = thread_of_grid(); given < lattice.sites; given += threads_of_grid()) {
     const SiteRuns runs(lattice, lattice_site(lattice, coords, given));
     const auto store = [&](int tap, std::uint32_t cell) {
       const std::int64_t row = found.rank(cell, found.bits[cell / 32]);

@@ -33,6 +33,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/implementation.hpp"
@@ -67,22 +68,19 @@ struct Chunks {
 /// no order. Any one-dimensional grid.
 __global__ void prepare(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                         SiteFilter filter, SiteErrors* errors, std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t first = thread_of_grid();
   if (first == 0) *errors = SiteErrors{};
-  for (std::int64_t i = first; i < hash.capacity() / 2; i += grid_threads) hash.empty(i);
-  for (std::int64_t i = first; i < filter.size(); i += grid_threads) filter.words[i] = 0;
+  for (std::int64_t i = first; i < hash.capacity() / 2; i += threads_of_grid()) hash.empty(i);
+  for (std::int64_t i = first; i < filter.size(); i += threads_of_grid()) filter.words[i] = 0;
   const std::int64_t numbers = std::int64_t{book.sites} * (1 + book.ndim);
-  for (std::int64_t i = first; i < numbers; i += grid_threads) out_coords[i] = coords[i];
+  for (std::int64_t i = first; i < numbers; i += threads_of_grid()) out_coords[i] = coords[i];
 }
 
 /// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void insert_sites(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                              SiteFilter filter, SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < book.sites; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < book.sites; i += threads_of_grid()) {
     const auto row = static_cast<std::int32_t>(i);
     const GivenSite<kAxes> site(book, coords, row);
     if (site.inside) {

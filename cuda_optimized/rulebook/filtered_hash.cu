@@ -32,6 +32,7 @@
 /// empty cells the words are read in vain.
 /// **Try.** Give each word a brick of 4 x 8 cells of the last two axes: how many words does a site
 /// ask for then?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/implementation.hpp"
@@ -52,22 +53,19 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: th
 /// no order. Any one-dimensional grid.
 __global__ void prepare(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                         SiteFilter filter, SiteErrors* errors, std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t first = thread_of_grid();
   if (first == 0) *errors = SiteErrors{};
-  for (std::int64_t i = first; i < hash.capacity() / 2; i += grid_threads) hash.empty(i);
-  for (std::int64_t i = first; i < filter.size(); i += grid_threads) filter.words[i] = 0;
+  for (std::int64_t i = first; i < hash.capacity() / 2; i += threads_of_grid()) hash.empty(i);
+  for (std::int64_t i = first; i < filter.size(); i += threads_of_grid()) filter.words[i] = 0;
   const std::int64_t numbers = std::int64_t{book.sites} * (1 + book.ndim);
-  for (std::int64_t i = first; i < numbers; i += grid_threads) out_coords[i] = coords[i];
+  for (std::int64_t i = first; i < numbers; i += threads_of_grid()) out_coords[i] = coords[i];
 }
 
 /// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void insert_sites(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                              SiteFilter filter, SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < book.sites; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < book.sites; i += threads_of_grid()) {
     const auto row = static_cast<std::int32_t>(i);
     const GivenSite<kAxes> site(book, coords, row);
     if (site.inside) {
@@ -86,9 +84,7 @@ template <int kAxes>
 __global__ void fill_table(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                            SiteFilter filter, std::int32_t* nbr, std::int32_t* mask) {
   const std::int64_t N = book.sites;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < N; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < N; row += threads_of_grid()) {
     const GivenSite<kAxes> site(book, coords, row);
     unsigned bits = 0;
     std::uint64_t line = ~std::uint64_t{0};  // whose word is held: none

@@ -34,6 +34,7 @@
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -73,8 +74,8 @@ template <bool kCube>
 __device__ void begin(const runs::Problem& grid, const std::int32_t* coords,
                       const runs::Table& table, const runs::RunGrid& run_grid, std::int64_t groups,
                       State* state, std::int32_t* out_coords) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
@@ -88,8 +89,8 @@ template <bool kCube>
 __device__ void enter_sites(const runs::Problem& grid, const std::int32_t* coords,
                             const runs::Table& table, const runs::RunGrid& run_grid, bool sorted,
                             bool dense, State* state) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   if (dense) {
     runs::insert_sorted<kCube>(grid, coords, run_grid, thread, threads);
   } else {
@@ -104,8 +105,8 @@ __device__ void find_neighbours(const runs::Problem& grid, const std::int32_t* c
                                 const Index& index, bool sorted,
                                 std::uint32_t (&mask_bits)[runs::kPlanes][kRows], std::int32_t* nbr,
                                 std::int32_t* mask) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   if constexpr (kCube) {
     const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
     const int plane = static_cast<int>(threadIdx.x) / kRows;
@@ -136,8 +137,8 @@ __global__ void __launch_bounds__(kThreads)
           std::int32_t* mask, std::int32_t* ever_bad) {
   __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
 
   begin<kCube>(grid, coords, table, run_grid, groups, state, out_coords);
   all_blocks.sync();  // the index is empty and the flags are set before sites enter

@@ -35,6 +35,7 @@
 #include <optional>
 
 #include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -63,9 +64,7 @@ constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 /// @param given, found bits, all zero
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid())
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
 
@@ -123,9 +122,7 @@ __global__ void number_words(std::int64_t tiles, const std::uint32_t* found,
 __global__ void fill_table(Question ask, std::int64_t M, BitIndex index, const std::int32_t* rows,
                            std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   wait_for_kernel_before();
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < M; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid()) {
     const LatticeSite site = ask.site(row);
     write_lattice_site(ask.lattice, site, out_coords, row);
     unsigned word = 0;
@@ -151,9 +148,7 @@ __global__ void __launch_bounds__(kRowThreads)
                         std::int32_t* __restrict__ out_coords, std::int32_t* __restrict__ nbr,
                         std::int32_t* __restrict__ mask) {
   wait_for_kernel_before();
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < M; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid()) {
     const LatticeSite site = ask.site(row);
     write_lattice_site(ask.lattice, site, out_coords, row);
     const Lines lines(ask, site);

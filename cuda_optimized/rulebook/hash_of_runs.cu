@@ -34,6 +34,7 @@
 /// sites. Sites far apart gain nothing. Declined: other modes than subm, more than 2^32 runs.
 /// **Try.** Make a run 8 x 4 cells of a plane: a window then needs fewer entries, if it lies well.
 /// How often does it not, and what becomes of the rank?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -61,8 +62,8 @@ template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
     begin(runs::Problem grid, const std::int32_t* coords, runs::Table table, State* state,
           std::int32_t* out_coords) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   runs::clear(table, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
   if (!in_order) state->unsorted = 1;
@@ -72,8 +73,8 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
     enter_sites(runs::Problem grid, const std::int32_t* coords, runs::Table table, State* state) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   const bool sorted = state->unsorted == 0;
   runs::insert<kCube>(grid, coords, table, sorted, thread, threads, &state->bad);
 }
@@ -83,8 +84,8 @@ template <bool kCube>
 __global__ void __launch_bounds__(kThreads)
     find_neighbours(runs::Problem grid, const std::int32_t* coords, runs::Table index,
                     const State* state, std::int32_t* nbr, std::int32_t* mask) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   const bool sorted = state->unsorted == 0;
   if constexpr (kCube) {
     __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];

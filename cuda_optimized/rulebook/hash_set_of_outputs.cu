@@ -37,6 +37,7 @@
 
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -91,9 +92,7 @@ struct SiteSet {
 /// but the smallest. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords, SiteSet given,
                                 SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     bool is_new;
     const Key slot = given.insert(
         static_cast<Key>(key_of(book, book.shape, site_of(book, coords, row))), &is_new);
@@ -108,9 +107,7 @@ __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords
 /// *count starts as 0. One thread a given row. Any one-dimensional grid.
 __global__ void insert_candidates(Lattice lattice, const std::int32_t* coords, SiteSet found,
                                   std::int64_t* keys, Key* count) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid()) {
     const SiteRuns runs(lattice, lattice_site(lattice, coords, row));
     const auto insert = [&](int, Key key) {
       bool is_new;
@@ -125,9 +122,7 @@ __global__ void insert_candidates(Lattice lattice, const std::int32_t* coords, S
 /// [count][1 + ndim] if that is not null. Any one-dimensional grid.
 __global__ void number_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
                              SiteSet found, std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < count; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid()) {
     found.rows[found.find(static_cast<Key>(keys[row]))] = static_cast<std::uint32_t>(row);
     if (out_coords != nullptr)
       write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
@@ -141,9 +136,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
                               const std::int32_t* coords, SiteSet found, std::int32_t* nbr,
                               std::int32_t* mask) {
   const int words = mask_words(lattice.KV);
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t given = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; given < lattice.sites; given += grid_threads) {
+  for (std::int64_t given = thread_of_grid(); given < lattice.sites; given += threads_of_grid()) {
     const SiteRuns runs(lattice, lattice_site(lattice, coords, given));
     const auto store = [&](int tap, Key key) {
       const std::int64_t row = found.rows[found.find(key)];

@@ -33,6 +33,7 @@
 /// found first; keys and rows of more than 63 bits together.
 /// **Try.** Let the home be the key's last bits, unmixed, and count the buckets of each search for
 /// a plane of sites across the first axis.
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/implementation.hpp"
@@ -52,21 +53,18 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: th
 /// one-dimensional grid.
 __global__ void prepare(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                         SiteErrors* errors, std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t first = thread_of_grid();
   if (first == 0) *errors = SiteErrors{};
-  for (std::int64_t i = first; i < hash.capacity() / 2; i += grid_threads) hash.empty(i);
+  for (std::int64_t i = first; i < hash.capacity() / 2; i += threads_of_grid()) hash.empty(i);
   const std::int64_t numbers = std::int64_t{book.sites} * (1 + book.ndim);
-  for (std::int64_t i = first; i < numbers; i += grid_threads) out_coords[i] = coords[i];
+  for (std::int64_t i = first; i < numbers; i += threads_of_grid()) out_coords[i] = coords[i];
 }
 
 /// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void insert_sites(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                              SiteErrors* errors) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < book.sites; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < book.sites; i += threads_of_grid()) {
     const auto row = static_cast<std::int32_t>(i);
     const GivenSite<kAxes> site(book, coords, row);
     if (site.inside) {
@@ -84,9 +82,7 @@ template <int kAxes>
 __global__ void fill_table(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                            std::int32_t* nbr, std::int32_t* mask) {
   const std::int64_t N = book.sites;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < N; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < N; row += threads_of_grid()) {
     const GivenSite<kAxes> site(book, coords, row);
     unsigned bits = 0;
     visit_taps(book, site, 0, book.KV, [&](int k, bool inside, std::uint64_t key) {

@@ -31,6 +31,7 @@
 /// The host waits once. Declined: other forms than pairs, and as bit_grid_of_outputs.cu.
 /// **Try.** Most tiles of bits are empty, yet all are read. The answers of atomicOr say how many
 /// bits are new: add those to the tile's sum. What is left of count_bits?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -63,9 +64,7 @@ constexpr int kSumThreads = 1024;  ///< Of sum_and_place().
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
   unsigned long long pairs = 0;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid()) {
     const LatticeSite site = lattice_site(lattice, coords, row);
     mark_site(lattice, site, given, found, &progress->unusable);
     if (is_inside(lattice, site)) pairs += static_cast<unsigned>(taps_that_lead(lattice, site));
@@ -104,9 +103,7 @@ __global__ void number_sites(std::int64_t tiles, std::int64_t given_tiles,
 /// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
 __global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
                             std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < M; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid())
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
@@ -115,8 +112,8 @@ __global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t
 __global__ void __launch_bounds__(kListThreads)
     count_lists(GivenSites given, std::int64_t tiles, std::int32_t* counts) {
   const int of_line = given.lattice.axes[kLast].kernel, lines = given.lattice.KV / of_line;
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kListThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kListThreads;
+  const std::int64_t thread = thread_of_grid<kListThreads>();
+  const std::int64_t threads = threads_of_grid<kListThreads>();
   for (std::int64_t task = thread / 32; task < tiles * lines; task += threads / 32) {
     const std::int64_t tile = task / lines;
     const int line = static_cast<int>(task % lines);
@@ -155,8 +152,8 @@ __global__ void __launch_bounds__(kListThreads)
   InOut* const staged = staged_by_warp[threadIdx.x / 32];
   const int of_line = given.lattice.axes[kLast].kernel, lines = given.lattice.KV / of_line;
   const std::uint32_t first_found = *given.numbered;
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kListThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kListThreads;
+  const std::int64_t thread = thread_of_grid<kListThreads>();
+  const std::int64_t threads = threads_of_grid<kListThreads>();
   for (std::int64_t task = thread / 32; task < tiles * lines; task += threads / 32) {
     const std::int64_t tile = task / lines;
     const int first = static_cast<int>(task % lines) * of_line;

@@ -36,6 +36,7 @@
 
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -103,8 +104,8 @@ __global__ void __launch_bounds__(kCountThreads)
   __shared__ TileCounts tile_counts;
   __shared__ int warp_sums[kCountThreads / 32];
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kCountThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kCountThreads;
+  const std::int64_t thread = thread_of_grid<kCountThreads>();
+  const std::int64_t threads = threads_of_grid<kCountThreads>();
 
   runs::clear(index, ranks, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
@@ -164,8 +165,8 @@ __global__ void __launch_bounds__(kWriteThreads)
   __shared__ InOut staged_by_warp[kWriteThreads / 32][kTileRows];
   InOut* const staged = staged_by_warp[threadIdx.x / 32];
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kWriteThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kWriteThreads;
+  const std::int64_t thread = thread_of_grid<kWriteThreads>();
+  const std::int64_t threads = threads_of_grid<kWriteThreads>();
   wait_for_kernel_before();  // places and totals
   for (std::int64_t task = thread / 32; task < tiles * taps.count; task += threads / 32) {
     // Fewer than 2^31, as `inputs` has 256 numbers for each: divided in 32 bits.

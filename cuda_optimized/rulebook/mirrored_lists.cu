@@ -35,6 +35,7 @@
 
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -102,8 +103,8 @@ __global__ void __launch_bounds__(kCountThreads)
                     Letter<Count>* count) {
   __shared__ TileCounts tile_counts;
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kCountThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kCountThreads;
+  const std::int64_t thread = thread_of_grid<kCountThreads>();
+  const std::int64_t threads = threads_of_grid<kCountThreads>();
 
   runs::clear(run_grid, groups, thread, threads);
   if (groups == 0) runs::clear(table, thread, threads);
@@ -168,8 +169,8 @@ __global__ void __launch_bounds__(kWriteThreads)
   __shared__ InOut staged_by_warp[kWriteThreads / 32][kTileRows];
   InOut* const staged = staged_by_warp[threadIdx.x / 32];
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kWriteThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kWriteThreads;
+  const std::int64_t thread = thread_of_grid<kWriteThreads>();
+  const std::int64_t threads = threads_of_grid<kWriteThreads>();
   wait_for_kernel_before();  // places and totals
   for (std::int64_t task = thread / 32; task < tiles * taps.count; task += threads / 32) {
     // Fewer than 2^31, as `inputs` has 256 numbers for each: divided in 32 bits.

@@ -33,6 +33,7 @@
 /// before ended. How many loads are left?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -71,9 +72,7 @@ struct SiteIndex {
 /// counts [N]: how many taps of each site lead somewhere. Any one-dimensional grid.
 __global__ void count_candidates(RulebookProblem book, const std::int32_t* coords,
                                  std::int32_t* counts) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     const Site in = site_of(book, coords, row);
     std::int32_t count = 0;
     Site out;
@@ -86,9 +85,7 @@ __global__ void count_candidates(RulebookProblem book, const std::int32_t* coord
 /// one-dimensional grid.
 __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int64_t* offsets, std::int64_t* candidates) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < book.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
     const Site in = site_of(book, coords, row);
     std::int64_t place = offsets[row];
     for (int k = 0; k < book.KV; ++k) {
@@ -102,9 +99,7 @@ __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords
 /// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
 __global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
                             std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < count; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid())
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
@@ -113,9 +108,7 @@ __global__ void fill_table(RulebookProblem book, std::int64_t M, const std::int3
                            SiteIndex inputs, std::int32_t* nbr, std::int32_t* mask) {
   // Under `inverse` the outputs are the given sites, and ask where `strided` leads them.
   const bool inverse = book.mode == SparseMode::inverse;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < M; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid()) {
     const Site out = site_of(book, out_coords, row);
     unsigned word = 0;
     for (int k = 0; k < book.KV; ++k) {

@@ -31,6 +31,7 @@
 /// subm and transposed, dilation, grids of 2^31 cells and more.
 /// **Try.** Keep the bits of a window's 8 inputs side by side, as one byte an output, instead of in
 /// two grids. What does that byte say at the end, and which pass over memory is gone?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -78,9 +79,7 @@ __device__ void visit_windows(const Lattice& lattice, const LatticeSite& site, i
 /// @param given, found bits, all zero
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < lattice.sites; row += grid_threads) {
+  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid()) {
     const LatticeSite site = lattice_site(lattice, coords, row);
     if (!mark_given(lattice, site, given)) {
       atomicAdd(&progress->unusable, 1u);
@@ -115,9 +114,7 @@ __global__ void number_sites(std::int64_t tiles, const std::uint32_t* found,
 /// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
 __global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
                             std::int32_t* out_coords) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < M; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid())
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
@@ -128,9 +125,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
                               const std::int32_t* coords, BitIndex found, std::int32_t* nbr,
                               std::int32_t* mask) {
   const int words = mask_words(lattice.KV);
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t given = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; given < lattice.sites; given += grid_threads) {
+  for (std::int64_t given = thread_of_grid(); given < lattice.sites; given += threads_of_grid()) {
     const LatticeSite site = lattice_site(lattice, coords, given);
     const auto store = [&](int tap, std::uint32_t cell) {
       const std::int64_t row = found.rank(cell, found.bits[cell / 32]);

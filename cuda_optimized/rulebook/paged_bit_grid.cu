@@ -35,6 +35,7 @@
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
@@ -87,8 +88,8 @@ std::int32_t* ever_bad() {
 template <bool kCube>
 __device__ void begin(const runs::Problem& grid, const std::int32_t* coords, const PagedGrid& index,
                       std::int64_t groups, State* state, std::int32_t* out_coords) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   runs::clear(index, groups, thread, threads);
   const bool in_order = runs::copy_sites<kCube>(grid, coords, thread, threads, out_coords);
   const int out_of_order = __syncthreads_or(in_order ? 0 : 1);  // a barrier that also combines
@@ -112,8 +113,8 @@ template <bool kCube>
 __device__ void find_neighbours(const runs::Problem& grid, const std::int32_t* coords,
                                 const PagedGrid& index, bool sorted, std::int32_t* nbr,
                                 std::int32_t* mask) {
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
   if constexpr (kCube) {
     __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
     const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
@@ -144,8 +145,8 @@ __global__ void __launch_bounds__(kThreads)
           State* state, std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask,
           std::int32_t* ever_bad) {
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
-  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
 
   begin<kCube>(grid, coords, index, groups, state, out_coords);
   all_blocks.sync();  // the index is empty and the flags are set before sites enter

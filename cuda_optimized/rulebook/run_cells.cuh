@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/site_errors.hpp"
@@ -17,13 +18,6 @@ namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
 inline constexpr int kCells = 32;  ///< Of a run: the bits of a word, and the threads of a warp.
 inline constexpr int kOuterAxes = kMaxAxes - 1;     ///< All axes but x.
 inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
-
-/// This thread's number in a one-dimensional grid.
-__device__ inline std::int64_t thread_of_grid() {
-  return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-}
-/// How many threads there are in it.
-__device__ inline std::int64_t threads_of_grid() { return std::int64_t{gridDim.x} * blockDim.x; }
 
 /// A problem whose grid has four axes, whatever it had: axes of one cell stand before its own.
 struct Problem {

@@ -5,6 +5,7 @@
 /// table, read row by row, is the pairs in canonical order.
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -55,9 +56,7 @@ __global__ void write_pairs(std::int64_t M, std::int64_t places, const std::int3
 __global__ void read_mask_bits(std::int64_t M, int words, const std::int32_t* mask, int first,
                                int bits, const std::int32_t* rows, std::uint32_t* keys,
                                std::int32_t* numbers) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < M; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < M; i += threads_of_grid()) {
     const std::int32_t row = rows != nullptr ? rows[i] : static_cast<std::int32_t>(i);
     const std::int32_t* of_row = mask + std::int64_t{row} * words;
     const int word = first / 32, shift = first % 32;

@@ -31,6 +31,7 @@
 /// modes than subm, grids of more than 2^32 runs of 32 cells.
 /// **Try.** Make a block 8 x 4 x 32 cells, 32 words still: how many blocks has a sweep then?
 #include "core/cuda/algorithms.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"

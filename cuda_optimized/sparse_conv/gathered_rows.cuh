@@ -44,11 +44,10 @@ inline Declined declined_by_precision(const SparseConvProblem& conv) {
 }
 
 /// Whether tiles of 128 rows and channels are fewer than the multiprocessors: smaller ones keep
-/// more of them busy. Tests lower max_strided_blocks, which here means a small machine: so small
-/// problems have many tiles, too.
+/// more of them busy.
 inline bool has_few_tiles(std::int64_t rows, int channels) {
   const std::int64_t tiles = ceil_div<std::int64_t>(rows, 128) * ceil_div(channels, 128);
-  return tiles < std::min<std::int64_t>(multiprocessors(), max_strided_blocks);
+  return tiles < enough_blocks(multiprocessors());
 }
 
 /// Whether pieces can be copied from or to there.

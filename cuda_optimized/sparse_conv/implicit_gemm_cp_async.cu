@@ -31,6 +31,7 @@
 /// sizes beyond 2^30.
 /// **Try.** Take the first __syncwarp() out of the kernel: cuda_on_cpu finds what a GPU would
 /// hardly ever show. What does one lane read that another has copied?
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
@@ -113,9 +114,7 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
 }
 
 /// Whether tiles of 128 rows keep a large GPU busy for so long that its last ones do not count.
-/// Tests lower max_strided_blocks, which here means a small machine: so small problems have many
-/// rows, too.
-bool has_many_rows(int M) { return M / 128 >= std::min<std::int64_t>(2400, max_strided_blocks); }
+bool has_many_rows(int M) { return M / 128 >= enough_blocks(2400); }
 
 /// Calls body.operator()<shape, blocks that should fit on an SM>().
 template <class Body>

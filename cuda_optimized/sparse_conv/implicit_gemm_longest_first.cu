@@ -30,7 +30,9 @@
 /// implicit_gemm_cp_async declines.
 /// **Try.** Count a tile's work as its warps do it: the sum over its warps of the taps that any of
 /// their 16 rows has.
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -99,7 +101,7 @@ __global__ void queue_tiles(QueuedHalves halves) {
   const TileQueue& queue = halves.queue[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x) % 32, words = mask_words(half.conv.KV);
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / 32;
-  std::int64_t tile = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  std::int64_t tile = (thread_of_grid()) / 32;
   for (; tile < queue.capacity; tile += warps) {
     int taps = 0;
     for (int word = 0; word < words; ++word) {
@@ -174,9 +176,7 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
 }
 
 /// Whether tiles of 128 rows keep a large GPU busy for so long that its last ones do not count.
-/// Tests lower max_strided_blocks, which here means a small machine: so small problems have many
-/// rows, too.
-bool has_many_rows(int M) { return M / 128 >= std::min<std::int64_t>(2400, max_strided_blocks); }
+bool has_many_rows(int M) { return M / 128 >= enough_blocks(2400); }
 
 /// Calls body.operator()<shape, blocks that should fit on an SM>().
 template <class Body>

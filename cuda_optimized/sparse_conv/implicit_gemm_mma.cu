@@ -38,7 +38,6 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "core/with_type.hpp"
 #include "cuda_optimized/sparse_conv/gathered_copies.cuh"
 #include "cuda_optimized/sparse_conv/gathered_stores.cuh"
 #include "cuda_optimized/sparse_conv/gathered_taps.cuh"
@@ -221,8 +220,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 /// @param pieces whether rows consist of pieces
 template <class T, class Body>
 void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
-  // Tests that make the machine small get large tiles, which their problems are too small for.
-  const bool few_rows = conv.M <= 1024 && max_strided_blocks >= kMaxGridX;
+  const bool few_rows = conv.M <= 8 * enough_blocks(128);  // 8 rows for each of 128 SMs
   if (!pieces) {
     body(MmaShape<T, kElements>{});
   } else if (few_rows) {
@@ -280,7 +278,7 @@ void run_as(const SparseConvProblem& problem, const SparseConvArrays& arrays) {
 }
 
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
-  with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays); });
 }
 
 template <class T>
@@ -294,7 +292,7 @@ std::string words_as(const SparseConvProblem& conv) {
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
-  return with_type(conv.dtype, [&]<class T>(T) { return words_as<T>(conv); });
+  return with_float_type(conv.dtype, [&]<class T>(T) { return words_as<T>(conv); });
 }
 
 }  // namespace

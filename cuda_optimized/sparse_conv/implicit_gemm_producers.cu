@@ -32,6 +32,7 @@
 /// **Try.** Tune the table of shapes (stage_shapes.cuh). With 128 channels a stage could hold half
 /// a tap's channels: which of the numbers above would change?
 #include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
@@ -55,8 +56,8 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
   using T = typename Shape::Number;
   constexpr int kOfBlock = Shape::N * Shape::kPieces;
   let_next_kernel_begin();
-  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t threads = threads_of_grid();
+  const std::int64_t first = thread_of_grid();
   if (first == 0) *p.handed_out = 0;
   T numbers[Shape::kCount];
   for (std::int64_t i = first; i < p.template weight_pieces<Shape>(); i += threads) {
@@ -259,14 +260,14 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  return with_type(conv.dtype, [&]<class T>(T) {
+  return with_float_type(conv.dtype, [&]<class T>(T) {
     return producers_workspace_bytes<T>(conv.book.KV, conv.M, conv.N, conv.Cin, conv.Cout);
   });
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M] with masks and order, y [M][Cout].
 void run(const SparseConvProblem& problem, const SparseConvArrays& arrays, const Context& context) {
-  with_type(problem.dtype, [&]<class T>(T) {
+  with_float_type(problem.dtype, [&]<class T>(T) {
     const auto conv = gathered_rows<T>(problem, arrays);
     with_shape<T>(conv.rows, conv.summed, conv.channels, [&]<class Shape>(Shape) {
       launch_shape<Shape>(conv, problem.N, context.workspace_as<char>());

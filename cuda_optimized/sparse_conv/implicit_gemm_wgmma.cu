@@ -33,11 +33,12 @@
 /// bytes deep: with 32 halves, half of each is zeros. Workspace for the weights and, in float32,
 /// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
+#include "core/cuda/grid_stride.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/gathered_copies.cuh"
 #include "cuda_optimized/sparse_conv/gathered_stores.cuh"
@@ -184,18 +185,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
 /// Rounds numbers [count]. Any one-dimensional grid.
 __global__ void round_numbers(std::int64_t count, const float* from, float* to) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += grid_threads) to[i] = as_factor(from[i]);
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
+    to[i] = as_factor(from[i]);
 }
 
 /// to [taps][channels][summed] from weights [taps][summed][channels]. Any one-dimensional grid.
 template <class T>
 __global__ void transpose_weights(std::int64_t count, int summed, int channels, const T* weights,
                                   T* to) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < count; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
     const std::int64_t row = i / summed, s = i % summed, tap = row / channels, c = row % channels;
     to[i] = as_factor(weights[(tap * summed + s) * channels + c]);
   }
@@ -266,7 +264,7 @@ void run_as(const SparseConvProblem& problem, const SparseConvArrays& arrays,
 }
 
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
-  with_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays, context); });
+  with_float_type(conv.dtype, [&]<class T>(T) { run_as<T>(conv, arrays, context); });
 }
 
 template <class T>
@@ -280,7 +278,7 @@ std::string words_as(const SparseConvProblem& conv) {
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
-  return with_type(conv.dtype, [&]<class T>(T) { return words_as<T>(conv); });
+  return with_float_type(conv.dtype, [&]<class T>(T) { return words_as<T>(conv); });
 }
 
 }  // namespace

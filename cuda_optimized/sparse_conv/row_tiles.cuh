@@ -3,6 +3,7 @@
 /// belongs to.
 #pragma once
 
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
@@ -15,16 +16,13 @@ template <class Tile>
 inline constexpr int kStages = Tile::kBlockK > 16 ? 2 : 3;
 
 /// Calls body(tile) with a gemm::ThreadTile for `rows` rows that are multiplied at once: as wide as
-/// the output channels, and smaller where there would be few tiles of 128 rows for each SM. Tests
-/// lower max_strided_blocks, which here means a small machine, so that small problems meet the
-/// large tiles, too.
+/// the output channels, and smaller where there would be few tiles of 128 rows for each SM.
 template <class Body>
 void with_tile(std::int64_t rows, const SparseConvProblem& conv, const Body& body) {
   using gemm::ThreadTile;
   const std::int64_t tiles = rows / 128 * ceil_div(conv.Cout, 128);
-  const bool many = tiles >= std::min<std::int64_t>(1024, max_strided_blocks);
-  const bool some =
-      tiles >= std::min<std::int64_t>(128, ceil_div<std::int64_t>(max_strided_blocks, 2));
+  const bool many = tiles >= enough_blocks(1024);
+  const bool some = tiles >= ceil_div<std::int64_t>(enough_blocks(256), 2);
   if (!some) {
     body(ThreadTile<32, 32, 16, 4, 4, 4>(0));
   } else if (conv.Cout <= 32 && conv.Cin <= 16) {

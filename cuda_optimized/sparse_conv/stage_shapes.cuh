@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/half.hpp"
 #include "core/text.hpp"
-#include "core/with_type.hpp"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/gathered_rows.cuh"
 #include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
@@ -137,7 +137,7 @@ inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_
 inline std::string producers_in_words(const SparseConvProblem& conv, std::int64_t rows, int summed,
                                       int channels) {
   std::string words;
-  with_type(conv.dtype, [&]<class T>(T) {
+  with_float_type(conv.dtype, [&]<class T>(T) {
     with_shape<T>(rows, summed, channels, [&]<class Shape>(Shape) {
       words = text(dtype_name(conv), ", ", Shape::kTaps, " x ", Shape::kTapBytes, " bytes, ",
                    Shape::N, " channels", rows_are_pieces<Shape>(summed) ? ", rows in pieces" : "",

@@ -34,6 +34,7 @@
 /// And in the order of the sites?
 #include <algorithm>
 
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -230,9 +231,7 @@ struct Tag {};
 /// Calls body(Tag<Tile>) for the tile that suits so many rows and channels of dx.
 template <class Body>
 void with_tile(int rows, int Cin, const Body& body) {
-  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
-  // the large tiles, too.
-  if (ceil_div(rows, Medium::kBlockM) < std::min(kEnoughTiles, max_strided_blocks)) {
+  if (ceil_div(rows, Medium::kBlockM) < enough_blocks(kEnoughTiles)) {
     body(Tag<Small>{});
   } else if (Cin <= 32) {
     body(Tag<Narrow>{});

@@ -36,10 +36,10 @@
 
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "core/with_type.hpp"
 #include "cuda_optimized/sparse_dgrad/mma_rows.cuh"
 #include "cuda_optimized/sparse_dgrad/tile_taps.cuh"
 #include "cuda_optimized/sparse_wgrad/mma_number.cuh"
@@ -230,9 +230,7 @@ bool rows_are_aligned(const Gradient<T>& gradient) {
 /// Calls body.operator()<shape, aligned>() for the shape that suits the problem.
 template <class T, class Body>
 void with_shape(bool aligned, const SparseConvProblem& conv, const Body& body) {
-  // Tests lower max_strided_blocks, which here means a small machine, so that small problems meet
-  // the large tiles, too.
-  const std::int64_t enough = std::min(kEnoughTiles, max_strided_blocks);
+  const std::int64_t enough = enough_blocks(kEnoughTiles);
   if (!aligned) {
     body.template operator()<Small, false>();
   } else if (ceil_div(conv.N, Medium::kM) < enough) {
@@ -285,11 +283,11 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context&) {
-  with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
+  with_float_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays); });
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
-  return with_type(conv.dtype, [&]<class T>(T) { return words_in<T>(conv); });
+  return with_float_type(conv.dtype, [&]<class T>(T) { return words_in<T>(conv); });
 }
 
 }  // namespace

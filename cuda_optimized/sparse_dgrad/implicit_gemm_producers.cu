@@ -28,6 +28,7 @@
 /// **Try.** Under subm, nbr_back is nbr with its taps in the opposite order (mirrored_table.cu).
 /// What must change here, so that the table need not be there?
 #include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
@@ -52,8 +53,8 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
   using T = typename Shape::Number;
   constexpr int kOfBlock = Shape::N * Shape::kPieces;
   let_next_kernel_begin();
-  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t threads = threads_of_grid();
+  const std::int64_t first = thread_of_grid();
   if (first == 0) *p.handed_out = 0;
   T numbers[Shape::kCount];
   for (std::int64_t i = first; i < p.template weight_pieces<Shape>(); i += threads) {
@@ -256,14 +257,14 @@ Declined supports(const SparseConvProblem& conv) {
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  return with_type(conv.dtype, [&]<class T>(T) {
+  return with_float_type(conv.dtype, [&]<class T>(T) {
     return producers_workspace_bytes<T>(conv.book.KV, conv.N, conv.M, conv.Cout, conv.Cin);
   });
 }
 
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks and order, dx [N][Cin].
 void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
-  with_type(conv.dtype, [&]<class T>(T) {
+  with_float_type(conv.dtype, [&]<class T>(T) {
     const GatheredRows<T> gradient = {.taps = conv.book.KV,
                                       .rows = conv.N,
                                       .summed = conv.Cout,

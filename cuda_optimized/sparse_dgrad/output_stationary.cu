@@ -27,6 +27,7 @@
 /// than float32.
 /// **Try.** Leave the transposition out, and let the main kernel read `weights[(k * Cin + ci) *
 /// Cout + co]`. How many sectors of 32 bytes does one load of a warp touch now?
+#include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/output_stationary.cuh"
@@ -40,9 +41,8 @@ constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: th
 /// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
 __global__ void transpose_weights(SparseConvProblem conv, const float* weights, float* transposed) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t to = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; to < conv.book.KV * Cin * Cout; to += grid_threads) {
+  for (std::int64_t to = thread_of_grid(); to < conv.book.KV * Cin * Cout;
+       to += threads_of_grid()) {
     const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
     transposed[to] = weights[(k * Cin + ci) * Cout + co];
   }

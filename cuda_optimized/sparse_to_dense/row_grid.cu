@@ -28,6 +28,7 @@
 /// their planes' turn comes. Workspace: 4 bytes a cell.
 /// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
 /// there?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -41,9 +42,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads strid
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < grid.sites; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
     rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
 }
 
@@ -53,13 +52,11 @@ __global__ void fill_planes(SparseToDenseProblem problem, const float* features,
                             const std::int32_t* rows, float* x) {
   const std::int64_t C = problem.C, cells = cells_of(problem);
   const int parts = ceil_div(problem.C, kPlanes);
-  const std::int64_t grid_cells = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t part = blockIdx.y; part < std::int64_t{problem.grid.batch} * parts;
        part += gridDim.y) {
     const std::int64_t n = part / parts, c0 = (part - n * parts) * kPlanes;
     const std::int64_t end = min(c0 + kPlanes, C);
-    std::int64_t cell = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    for (; cell < cells; cell += grid_cells) {
+    for (std::int64_t cell = thread_of_grid(); cell < cells; cell += threads_of_grid()) {
       const std::int64_t row = rows[n * cells + cell];
       for (std::int64_t c = c0; c < end; ++c) {
         const std::int64_t plane = n * C + c;

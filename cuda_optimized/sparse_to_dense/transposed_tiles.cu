@@ -29,6 +29,7 @@
 /// Stores are of 4 bytes a thread, since planes begin anywhere.
 /// **Try.** Ask first whether any of the tile's 32 cells has a row, and otherwise store zeros
 /// without shared memory. How many of the tiles are empty in a LiDAR sweep?
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
@@ -43,9 +44,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows or tiles, threa
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; row < grid.sites; row += grid_threads)
+  for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
     rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
 }
 

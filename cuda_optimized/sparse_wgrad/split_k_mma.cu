@@ -30,10 +30,10 @@
 /// **Try.** Let each pair of taps that mirror each other (under `subm`) be one block's work. Which
 /// rows do they have in common? How many loads does that save?
 #include "core/cuda/device_attribute.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "core/with_type.hpp"
 #include "cuda_optimized/sparse_wgrad/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/row_gather.cuh"
@@ -274,11 +274,11 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 }
 
 void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context& context) {
-  with_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays, context); });
+  with_float_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays, context); });
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {
-  const int channels = with_type(conv.dtype, [&]<class T>(T) {
+  const int channels = with_float_type(conv.dtype, [&]<class T>(T) {
     Product<T> product{};  // its arrays are null: aligned
     product.Cin = conv.Cin;
     product.Cout = conv.Cout;

@@ -29,6 +29,7 @@
 /// have other last bits from run to run. Declined: grids of 2^31 voxels (256 MB of bits) and more.
 /// **Try.** Neighbours in a scanner's list often share a voxel. Let the lanes of a warp that do so
 /// (`__match_any_sync`) add up among themselves first.
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/voxelize_problem.hpp"
@@ -53,9 +54,7 @@ __device__ std::uint32_t cell_of(const VoxelizeProblem& problem, const float* po
 
 /// Sets the bits of all voxels with points. Any one-dimensional grid. @param bits all zero
 __global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint32_t* bits) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; n < problem.points; n += grid_threads) {
+  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));
   }
@@ -87,9 +86,7 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
 __global__ void add_points(VoxelizeProblem problem, const float* points, BitIndex index,
                            float* totals, std::int32_t* counts) {
   const std::int64_t columns = problem.columns;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; n < problem.points; n += grid_threads) {
+  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell == kNone) continue;
     const std::int64_t row = index.rank(cell, index.bits[cell / 32]);
@@ -105,9 +102,7 @@ __global__ void write_means(VoxelizeProblem problem, std::int64_t M, const std::
                             const float* totals, const std::int32_t* counts,
                             std::int32_t* out_coords, float* features) {
   const std::int64_t columns = problem.columns;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t m = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; m < M; m += grid_threads) {
+  for (std::int64_t m = thread_of_grid(); m < M; m += threads_of_grid()) {
     write_voxel(problem.grid, cells[m], out_coords, m);
     const auto count = static_cast<float>(counts[m]);
     for (std::int64_t c = 0; c < columns; ++c)

@@ -30,6 +30,7 @@
 /// **Try.** Leave out the ordering: what does a comparison of two runs on real data say, and what
 /// one on whole numbers?
 #include "core/cuda/algorithms.hpp"
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/implementation.hpp"
 #include "core/voxelize_problem.hpp"
@@ -54,9 +55,7 @@ __device__ std::uint32_t cell_of(const VoxelizeProblem& problem, const float* po
 
 /// Sets the bits of all voxels with points. Any one-dimensional grid. @param bits all zero
 __global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint32_t* bits) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; n < problem.points; n += grid_threads) {
+  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));
   }
@@ -87,9 +86,7 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
 /// places [points]. counts [points] must be zero. Any one-dimensional grid.
 __global__ void take_places(VoxelizeProblem problem, const float* points, BitIndex index,
                             std::int32_t* rows, std::int32_t* places, std::int32_t* counts) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; n < problem.points; n += grid_threads) {
+  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
     const std::uint32_t cell = cell_of(problem, points, n);
     rows[n] = -1;
     if (cell == kNone) continue;
@@ -103,9 +100,7 @@ __global__ void take_places(VoxelizeProblem problem, const float* points, BitInd
 __global__ void fill_lists(std::int64_t points, const std::int32_t* rows,
                            const std::int32_t* places, const std::int64_t* begins,
                            std::int32_t* lists) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; n < points; n += grid_threads) {
+  for (std::int64_t n = thread_of_grid(); n < points; n += threads_of_grid()) {
     if (rows[n] >= 0) lists[begins[rows[n]] + places[n]] = static_cast<std::int32_t>(n);
   }
 }
@@ -116,9 +111,7 @@ __global__ void order_lists(std::int64_t points, const std::int32_t* rows,
                             const std::int64_t* begins, const std::int32_t* lists,
                             std::int32_t* ordered) {
   const std::int64_t entries = begins[points];
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; i < entries; i += grid_threads) {
+  for (std::int64_t i = thread_of_grid(); i < entries; i += threads_of_grid()) {
     const std::int32_t n = lists[i], row = rows[n];
     std::int64_t place = begins[row];
     for (std::int64_t other = begins[row]; other < begins[row + 1]; ++other)
@@ -134,9 +127,7 @@ __global__ void write_means(VoxelizeProblem problem, std::int64_t M, const float
                             const std::int32_t* ordered, std::int32_t* out_coords,
                             float* features) {
   const std::int64_t columns = problem.columns;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * blockDim.x;
-  std::int64_t m = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; m < M; m += grid_threads) {
+  for (std::int64_t m = thread_of_grid(); m < M; m += threads_of_grid()) {
     float sums[4] = {};
     for (std::int64_t i = begins[m]; i < begins[m + 1]; ++i) {
       const float* point = points + ordered[i] * columns;
