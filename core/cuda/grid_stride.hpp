@@ -1,7 +1,7 @@
 /// @file grid_stride.hpp
 /// @brief The loop of a kernel whose grid may have fewer threads than there is work.
 ///
-///     for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) ...
+///     for (const std::int64_t i : grid_stride(count)) ...
 ///
 /// Neighbouring threads take neighbouring items, in each round (M. Harris, "CUDA Pro Tip: Write
 /// Flexible Kernels with Grid-Stride Loops", 2013).
@@ -17,13 +17,47 @@ namespace convladder::BACKEND {
 /// @tparam kThreads  threads of a block, where the kernel knows them
 template <unsigned kThreads = 0>
 __device__ inline std::int64_t thread_of_grid() {
-  return std::int64_t{blockIdx.x} * (kThreads > 0 ? kThreads : blockDim.x) + threadIdx.x;
+  if constexpr (kThreads > 0) return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
 
 /// How many threads there are in it.
 template <unsigned kThreads = 0>
 __device__ inline std::int64_t threads_of_grid() {
-  return std::int64_t{gridDim.x} * (kThreads > 0 ? kThreads : blockDim.x);
+  if constexpr (kThreads > 0) return std::int64_t{gridDim.x} * kThreads;
+  return std::int64_t{gridDim.x} * blockDim.x;
+}
+
+/// `first`, and every `step` from there on that is below `count`.
+struct StridedRange {
+  std::int64_t step, first, count;
+
+  /// A number of them, as range-based loops ask for it.
+  struct Iterator {
+    std::int64_t number, step;  ///< This one, and how far the next is.
+    /// This one.
+    __device__ std::int64_t operator*() const { return number; }
+    /// The next one.
+    __device__ void operator++() { number += step; }
+    /// Whether there is one.
+    __device__ bool operator!=(std::int64_t end) const { return number < end; }
+  };
+  /// The first.
+  __device__ Iterator begin() const { return {first, step}; }
+  /// What they are below.
+  __device__ std::int64_t end() const { return count; }
+};
+
+/// Of `count` items, those of this thread of a one-dimensional grid: its number, and from there on
+/// every one as far as there are threads. Written out:
+///
+///     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+///          i += std::int64_t{gridDim.x} * blockDim.x)
+///
+/// @tparam kThreads  threads of a block, where the kernel knows them
+template <unsigned kThreads = 0>
+__device__ inline StridedRange grid_stride(std::int64_t count) {
+  return {threads_of_grid<kThreads>(), thread_of_grid<kThreads>(), count};
 }
 
 }  // namespace convladder::BACKEND

@@ -16,14 +16,13 @@ inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these t
 /// y [rows][channels]: each row the bias [channels], or zeros where it is null. Any one-dimensional
 /// grid.
 static __global__ void fill_rows(std::int64_t count, int channels, const float* bias, float* y) {
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
+  for (const std::int64_t i : grid_stride(count))
     y[i] = bias != nullptr ? bias[i % channels] : 0.0f;
 }
 
 /// y [count], in place. Any one-dimensional grid.
 static __global__ void activate(std::int64_t count, Activation activation, float* y) {
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
-    y[i] = activated(activation, y[i]);
+  for (const std::int64_t i : grid_stride(count)) y[i] = activated(activation, y[i]);
 }
 
 }  // namespace row_epilogue

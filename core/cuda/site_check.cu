@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: th
 /// coords [sites][1 + ndim]; one thread a row. Any one-dimensional grid.
 __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
                               SiteErrors* errors) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     if (is_inside(book, site_of(book, coords, row))) continue;
     atomicAdd(&errors->outside, 1);
     atomicMin(&errors->first_outside, static_cast<std::int32_t>(row));
@@ -25,7 +25,7 @@ __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
 /// keys [sites], rows [sites]: 0, 1, 2 ... Any one-dimensional grid.
 __global__ void number_sites(RulebookProblem book, const std::int32_t* coords, std::int64_t* keys,
                              std::int32_t* rows) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     keys[row] = key_of(book, book.shape, site_of(book, coords, row));
     rows[row] = static_cast<std::int32_t>(row);
   }

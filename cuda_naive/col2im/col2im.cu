@@ -61,8 +61,7 @@ __global__ void col2im_gather(Im2colProblem problem, const float* col, float* x)
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
 
-  for (std::int64_t pixel = thread_of_grid(); pixel < problem.C * problem.channel_size();
-       pixel += threads_of_grid()) {
+  for (const std::int64_t pixel : grid_stride(problem.C * problem.channel_size())) {
     const std::int64_t c = pixel / problem.channel_size(), place = pixel % problem.channel_size();
     const int w = static_cast<int>(place % width.size) + width.pad_before;
     const int h = static_cast<int>(place / width.size % height.size) + height.pad_before;

@@ -51,8 +51,7 @@ constexpr std::int64_t kMaxBlocks = 2048;
 
 /// y [count], in place. Any one-dimensional grid.
 __global__ void conv2d_activate(Activation activation, std::int64_t count, float* y) {
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
-    y[i] = activated(activation, y[i]);
+  for (const std::int64_t i : grid_stride(count)) y[i] = activated(activation, y[i]);
 }
 
 void launch_activate(const Conv2dProblem& conv, float* y) {

@@ -79,7 +79,7 @@ struct Tiles {
 /// weights [filters][3][3], u [kFrequencies][filters]: `filters` are K * C/groups. Any
 /// one-dimensional grid, as that of the other kernels.
 __global__ void conv2d_winograd_weights(std::int64_t filters, const float* weights, float* u) {
-  for (std::int64_t i = thread_of_grid<kThreads>(); i < filters; i += threads_of_grid<kThreads>()) {
+  for (const std::int64_t i : grid_stride<kThreads>(filters)) {
     // In double: rounded once, and it takes no time beside the rest.
     double g[9], half[kN * 3], whole[kFrequencies];
     for (int e = 0; e < 9; ++e) g[e] = weights[i * 9 + e];
@@ -94,7 +94,7 @@ __global__ void conv2d_winograd_x(Conv2dProblem conv, const float* x, float* v) 
   const Tiles tiles(conv);
   const Index4 x_at{conv.C, conv.H, conv.W};
   const std::int64_t count = conv.C * tiles.all;
-  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
+  for (const std::int64_t i : grid_stride<kThreads>(count)) {
     const int c = static_cast<int>(i / tiles.all);
     const std::int64_t tile = i % tiles.all;
     const int n = static_cast<int>(tile / (tiles.down * tiles.across));
@@ -117,7 +117,7 @@ __global__ void conv2d_winograd_y(Conv2dProblem conv, const float* m, const floa
   const Tiles tiles(conv);
   const Index4 y_at{conv.K, conv.P, conv.Q};
   const std::int64_t count = conv.K * tiles.all;
-  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
+  for (const std::int64_t i : grid_stride<kThreads>(count)) {
     const int k = static_cast<int>(i / tiles.all);
     const std::int64_t tile = i % tiles.all;
     const int n = static_cast<int>(tile / (tiles.down * tiles.across));

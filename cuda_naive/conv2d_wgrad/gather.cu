@@ -42,7 +42,7 @@ __global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, flo
   const Index4 y_at{conv.K, conv.P, conv.Q};
 
   const std::int64_t weights = std::int64_t{conv.K} * group_c * conv.R * conv.S;
-  for (std::int64_t item = thread_of_grid(); item < weights; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(weights)) {
     const int s = static_cast<int>(item % conv.S);
     const int r = static_cast<int>(item / conv.S % conv.R);
     const std::int64_t kc = item / conv.S / conv.R;
@@ -70,7 +70,7 @@ __global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, flo
 template <class T>
 __global__ void bias_gradient(Conv2dProblem conv, const T* dy, float* db) {
   const Index4 y_at{conv.K, conv.P, conv.Q};
-  for (std::int64_t item = thread_of_grid(); item < conv.K; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(conv.K)) {
     const int k = static_cast<int>(item);
     float sum = 0.0f;
     for (int n = 0; n < conv.N; ++n) {

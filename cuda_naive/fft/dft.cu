@@ -34,16 +34,15 @@ constexpr std::int64_t kMaxBlocks = 2048;
 /// roots [L]: entry m is exp(-2 pi i m / L). Any one-dimensional grid.
 template <class T>
 __global__ void fft_roots(FftProblem fft, Complex<T>* roots) {
-  for (std::int64_t m = thread_of_grid(); m < fft.L; m += threads_of_grid())
-    roots[m] = root_of_unity<T>(m, fft.L);
+  for (const std::int64_t m : grid_stride(fft.L)) roots[m] = root_of_unity<T>(m, fft.L);
 }
 
 /// x [N][L][2], y [N][L][2], roots [L]. Any one-dimensional grid.
 template <class T>
 __global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x, float* y) {
-  const std::int64_t L = fft.L, grid_threads = threads_of_grid();
+  const std::int64_t L = fft.L;
   const bool exchange = fft.exchanges();
-  for (std::int64_t point = thread_of_grid(); point < fft.points(); point += grid_threads) {
+  for (const std::int64_t point : grid_stride(fft.points())) {
     const std::int64_t k = point % L, first = point - k;
     Complex<typename SumOf<T>::Type> sum = {};
     std::int64_t turn = 0;  // j k modulo L

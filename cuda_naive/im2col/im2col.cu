@@ -52,8 +52,7 @@ __global__ void im2col_grid_stride(Im2colProblem problem, const float* x, float*
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
 
-  for (std::int64_t item = thread_of_grid(); item < problem.C * windows;
-       item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(problem.C * windows)) {
     const std::int64_t c = item / windows, window = item % windows;
     const int q = static_cast<int>(window % width.out);
     const int p = static_cast<int>(window / width.out % height.out);

@@ -56,8 +56,7 @@ __host__ __device__ std::int64_t filler_of(const RulebookProblem& book) {
 /// must be zero. Any one-dimensional grid.
 __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
                                 std::int64_t* candidates, std::int32_t* counts) {
-  for (std::int64_t i = thread_of_grid(); i < std::int64_t{book.KV} * book.sites;
-       i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const int k = static_cast<int>(i / book.sites);
     Site out;
     if (output_of(book, site_of(book, coords, i % book.sites), tap_of(book, k), &out)) {
@@ -71,14 +70,14 @@ __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords
 
 /// Writes the rows 0, 1, 2 ... to the cells of keys [count]. Any one-dimensional grid.
 __global__ void number_sites(std::int64_t count, const std::int64_t* keys, std::int32_t* grid) {
-  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(count))
     grid[keys[row]] = static_cast<std::int32_t>(row);
 }
 
 /// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
 __global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
                             std::int32_t* out_coords) {
-  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(count))
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
@@ -86,8 +85,7 @@ __global__ void write_sites(RulebookProblem book, std::int64_t count, const std:
 /// place of each tap; ends as that of the tap behind. Any one-dimensional grid.
 __global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates,
                             const std::int32_t* grid, std::int64_t* next, std::int32_t* pairs) {
-  for (std::int64_t i = thread_of_grid(); i < std::int64_t{book.KV} * book.sites;
-       i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const std::int64_t candidate = candidates[i];
     if (candidate == filler_of(book)) continue;
     const int k = static_cast<int>(i / book.sites);

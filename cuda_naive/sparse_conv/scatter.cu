@@ -46,7 +46,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: t
 __global__ void sparse_conv_scatter(SparseConvProblem conv, const float* features,
                                     const float* weights, const std::int32_t* pairs, float* y) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  for (std::int64_t item = thread_of_grid(); item < conv.pairs * Cout; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(conv.pairs * Cout)) {
     const std::int32_t* pair = pairs + item / Cout * kPairColumns;
     const std::int64_t k = pair[0], in = pair[1], out = pair[2], co = item % Cout;
     float sum = 0.0f;

@@ -41,7 +41,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: t
 __global__ void sparse_dgrad_scatter(SparseConvProblem conv, const float* dy, const float* weights,
                                      const std::int32_t* pairs, float* dx) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  for (std::int64_t item = thread_of_grid(); item < conv.pairs * Cin; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(conv.pairs * Cin)) {
     const std::int32_t* pair = pairs + item / Cin * kPairColumns;
     const std::int64_t k = pair[0], in = pair[1], out = pair[2], ci = item % Cin;
     float sum = 0.0f;

@@ -54,7 +54,7 @@ __device__ std::uint32_t rank_of(float feature) {
 __global__ void offer_pairs(SparsePoolProblem pool, const float* features,
                             const std::int32_t* pairs, Key* keys) {
   const std::int64_t C = pool.C;
-  for (std::int64_t item = thread_of_grid(); item < pool.pairs * C; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(pool.pairs * C)) {
     const std::int32_t* pair = pairs + item / C * kPairColumns;
     const std::int64_t in = pair[1], out = pair[2], c = item % C;
     const auto k = static_cast<std::uint32_t>(pair[0]);
@@ -67,7 +67,7 @@ __global__ void offer_pairs(SparsePoolProblem pool, const float* features,
 __global__ void take_winners(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
                              const Key* keys, float* y, std::int32_t* argmax) {
   const std::int64_t C = pool.C, M = pool.M;
-  for (std::int64_t i = thread_of_grid(); i < M * C; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(M * C)) {
     const Key key = keys[i];
     std::int32_t in = -1;
     if (key != 0) {

@@ -38,7 +38,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more outputs, threads str
 __global__ void give_to_winners(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
                                 float* dx) {
   const std::int64_t C = pool.C;
-  for (std::int64_t i = thread_of_grid(); i < pool.M * C; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(pool.M * C)) {
     const std::int64_t in = argmax[i];
     if (in >= 0) atomicAdd(&dx[in * C + i % C], dy[i]);
   }

@@ -40,7 +40,7 @@ __global__ void scatter_rows(SparseToDenseProblem problem, const float* features
                              const std::int32_t* coords, float* x) {
   const RulebookProblem& grid = problem.grid;
   const std::int64_t C = problem.C, cells = cells_of(problem);
-  for (std::int64_t i = thread_of_grid(); i < grid.sites * C; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(grid.sites * C)) {
     const std::int64_t row = i / C, c = i % C;
     const std::int64_t key = key_of(grid, grid.shape, site_of(grid, coords, row));
     const std::int64_t n = key / cells, cell = key % cells;

@@ -40,7 +40,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more pairs, threads strid
 __global__ void sparse_wgrad_scatter(SparseConvProblem conv, const float* features, const float* dy,
                                      const std::int32_t* pairs, float* dw) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  for (std::int64_t item = thread_of_grid(); item < conv.pairs * Cout; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(conv.pairs * Cout)) {
     const std::int32_t* pair = pairs + item / Cout * kPairColumns;
     const std::int64_t k = pair[0], in = pair[1], out = pair[2], co = item % Cout;
     const float gradient = dy[out * Cout + co];

@@ -44,7 +44,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more points, threads stri
 /// than all. rows [points]: 0, 1, 2 ... Any one-dimensional grid.
 __global__ void number_points(VoxelizeProblem problem, const float* points, std::int64_t* keys,
                               std::int32_t* rows) {
-  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
+  for (const std::int64_t n : grid_stride(problem.points)) {
     const std::int64_t key = key_of_point(problem.grid, points + n * problem.columns);
     keys[n] = key == kNoVoxel ? voxel_count(problem.grid) : key;
     rows[n] = static_cast<std::int32_t>(n);
@@ -55,7 +55,7 @@ __global__ void number_points(VoxelizeProblem problem, const float* points, std:
 /// @param keys [points], ascending
 __global__ void mark_heads(VoxelizeProblem problem, const std::int64_t* keys, std::int32_t* heads) {
   const std::int64_t no_voxel = voxel_count(problem.grid);
-  for (std::int64_t i = thread_of_grid(); i < problem.points; i += threads_of_grid())
+  for (const std::int64_t i : grid_stride(problem.points))
     heads[i] = keys[i] != no_voxel && (i == 0 || keys[i] != keys[i - 1]);
 }
 
@@ -65,7 +65,7 @@ __global__ void add_runs(VoxelizeProblem problem, const float* points, const std
                          const std::int32_t* rows, const std::int32_t* heads,
                          const std::int64_t* runs, std::int32_t* out_coords, float* features) {
   const std::int64_t columns = problem.columns;
-  for (std::int64_t begin = thread_of_grid(); begin < problem.points; begin += threads_of_grid()) {
+  for (const std::int64_t begin : grid_stride(problem.points)) {
     if (heads[begin] == 0) continue;
     const std::int64_t key = keys[begin], m = runs[begin];
     float sums[4] = {};

@@ -53,8 +53,7 @@ __global__ void col2im_all_images(Im2colProblem problem, const float* col, float
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
 
-  for (std::int64_t pixel = thread_of_grid(); pixel < channels * problem.channel_size();
-       pixel += threads_of_grid()) {
+  for (const std::int64_t pixel : grid_stride(channels * problem.channel_size())) {
     const std::int64_t nc = pixel / problem.channel_size(), place = pixel % problem.channel_size();
     const int w = static_cast<int>(place % width.size) + width.pad_before;
     const int h = static_cast<int>(place / width.size % height.size) + height.pad_before;

@@ -48,8 +48,7 @@ __global__ void col2im_strided(Im2colProblem problem, Steps steps, const float* 
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
 
-  for (std::int64_t pixel = thread_of_grid(); pixel < channels * problem.channel_size();
-       pixel += threads_of_grid()) {
+  for (const std::int64_t pixel : grid_stride(channels * problem.channel_size())) {
     const std::int64_t nc = pixel / problem.channel_size();
     const int place = static_cast<int>(pixel % problem.channel_size());
     const int w = place % width.size + width.pad_before;

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
 __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* weights,
                               const float* bias, float* y) {
   const std::int64_t count = std::int64_t{conv.N} * conv.P * conv.Q * conv.K;
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(count)) {
     const int k = static_cast<int>(i % conv.K), c = k / (conv.K / conv.C);
     const std::int64_t pixel = i / conv.K;
     const int q = static_cast<int>(pixel % conv.Q), p = static_cast<int>(pixel / conv.Q % conv.P);

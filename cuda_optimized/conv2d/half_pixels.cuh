@@ -127,8 +127,7 @@ HalfPixels<Shape, T> half_pixels_of(const Windows& windows, const float* bias, T
 template <class T>
 __global__ void sum_half_splits(const float* parts, int splits, std::int64_t count,
                                 const float* bias, int channels, Activation activation, T* out) {
-  for (std::int64_t i = thread_of_grid<kFlatThreads>(); i < count;
-       i += threads_of_grid<kFlatThreads>()) {
+  for (const std::int64_t i : grid_stride<kFlatThreads>(count)) {
     float sum = bias != nullptr ? bias[i % channels] : 0.0f;
 #pragma unroll 4
     for (int split = 0; split < splits; ++split) sum += parts[split * count + i];

@@ -51,8 +51,7 @@ namespace {
 
 /// out = in, rounded to TF32, [count]. Grid <= kMaxFlatBlocks, block kFlatThreads.
 __global__ void round_weights(std::int64_t count, const float* in, float* out) {
-  for (std::int64_t i = thread_of_grid<kFlatThreads>(); i < count;
-       i += threads_of_grid<kFlatThreads>()) {
+  for (const std::int64_t i : grid_stride<kFlatThreads>(count)) {
     out[i] = __uint_as_float(ptx::to_tf32(in[i]));
   }
 }

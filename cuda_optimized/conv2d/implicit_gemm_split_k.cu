@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads)
     conv2d_add_parts(GatheredProduct product, int splits, const float* parts, const float* bias,
                      Activation activation, float* out) {
   const std::int64_t pitch = StoreParts::pitch(product), count = product.out_channels() * pitch;
-  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
+  for (const std::int64_t i : grid_stride<kThreads>(count)) {
     const auto channel = static_cast<int>(i / pitch), pixel = static_cast<int>(i % pitch);
     if (pixel >= product.pixels()) continue;
     float sum = bias ? bias[channel] : 0.0f;

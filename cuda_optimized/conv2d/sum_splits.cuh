@@ -18,8 +18,7 @@ inline constexpr std::int64_t kMaxFlatBlocks = 1056;  ///< Such blocks, at most.
 static __global__ void sum_splits(const float* parts, int splits, std::int64_t count,
                                   const float* bias, std::int64_t inner, int channels,
                                   Activation activation, float* out) {
-  for (std::int64_t i = thread_of_grid<kFlatThreads>(); i < count;
-       i += threads_of_grid<kFlatThreads>()) {
+  for (const std::int64_t i : grid_stride<kFlatThreads>(count)) {
     float sum = bias != nullptr ? bias[i / inner % channels] : 0.0f;
 #pragma unroll 4
     for (int split = 0; split < splits; ++split) sum += parts[split * count + i];

@@ -109,7 +109,7 @@ __global__ void depthwise_any(Conv2dProblem conv, const float* dy, const float* 
                               float* dx) {
   const int multiplier = conv.K / conv.C;
   const std::int64_t count = std::int64_t{conv.N} * conv.H * conv.W * conv.C;
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(count)) {
     const int c = static_cast<int>(i % conv.C);
     const std::int64_t pixel = i / conv.C;
     const int w = static_cast<int>(pixel % conv.W), h = static_cast<int>(pixel / conv.W % conv.H);

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
                 float* packed) {
   const int taps = product.R * product.S, group_c = conv.C / conv.groups;
   const std::int64_t count = std::int64_t{product.groups} * product.k_rows * product.padded_m;
-  for (std::int64_t i = thread_of_grid<kThreads>(); i < count; i += threads_of_grid<kThreads>()) {
+  for (const std::int64_t i : grid_stride<kThreads>(count)) {
     const auto m = static_cast<int>(i % product.padded_m);
     const auto row = static_cast<int>(i / product.padded_m % product.k_rows);
     const std::int64_t group = i / product.padded_m / product.k_rows;

@@ -151,8 +151,7 @@ struct ElementDivisions {
 __global__ void __launch_bounds__(kThreads)
     conv2d_dgrad_add_parts(Conv2dProblem conv, ElementDivisions divide, PartsLayout layout,
                            int count, int splits, const float* parts, float* dx) {
-  for (std::int64_t element = thread_of_grid<kThreads>(); element < count;
-       element += threads_of_grid<kThreads>()) {
+  for (const std::int64_t element : grid_stride<kThreads>(count)) {
     const auto i = static_cast<int>(element);
     const int rows = divide.width.quotient(i), w = divide.width.remainder(i, rows);
     const int planes = divide.height.quotient(rows), h = divide.height.remainder(rows, planes);

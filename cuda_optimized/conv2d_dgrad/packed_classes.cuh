@@ -49,8 +49,7 @@ static __global__ void __launch_bounds__(kPackThreads)
                int filters, const float* weights, float* packed) {
   const int taps = product.R * product.S;
   const std::int64_t count = std::int64_t{product.groups} * filters * product.padded_m;
-  for (std::int64_t i = thread_of_grid<kPackThreads>(); i < count;
-       i += threads_of_grid<kPackThreads>()) {
+  for (const std::int64_t i : grid_stride<kPackThreads>(count)) {
     const auto m = static_cast<int>(i % product.padded_m);
     const auto k = static_cast<int>(i / product.padded_m % filters);
     const std::int64_t group = i / product.padded_m / filters;

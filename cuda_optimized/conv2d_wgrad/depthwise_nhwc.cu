@@ -184,7 +184,7 @@ __global__ void add_splits(int splits, int taps, int C, const float* parts, floa
 __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* dy, float* dw,
                               float* db) {
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
-  for (std::int64_t i = thread_of_grid(); i < (taps + 1) * conv.K; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride((taps + 1) * conv.K)) {
     const std::int64_t tap = i / conv.K, k = i % conv.K, c = k / (conv.K / conv.C);
     const std::int64_t r = tap / conv.S * conv.dilation.h, s = tap % conv.S * conv.dilation.w;
     float sum = 0.0f;

@@ -50,8 +50,7 @@ __device__ inline void write_sum(const DepthwisePlan& plan, std::int64_t filters
 static __global__ void add_splits(DepthwisePlan plan, std::int64_t filters, const float* parts,
                                   float* dw, float* db) {
   const std::int64_t count = filters * plan.columns;
-  for (std::int64_t i = thread_of_grid<kDepthwiseThreads>(); i < count;
-       i += threads_of_grid<kDepthwiseThreads>()) {
+  for (const std::int64_t i : grid_stride<kDepthwiseThreads>(count)) {
     float sum = parts[i];
     for (int split = 1; split < plan.splits; ++split) sum += parts[split * count + i];
     const int column = static_cast<int>(i % plan.columns);

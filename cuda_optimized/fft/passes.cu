@@ -41,8 +41,8 @@ constexpr std::int64_t kMaxBlocks = 4096;
 template <class T>
 __global__ void fft_pass(FftProblem fft, int before, const Complex<T>* twiddles,
                          Points<const float> from, Points<float> to) {
-  const std::int64_t half = fft.L / 2, grid_threads = threads_of_grid();
-  for (std::int64_t i = thread_of_grid(); i < fft.points() / 2; i += grid_threads) {
+  const std::int64_t half = fft.L / 2;
+  for (const std::int64_t i : grid_stride(fft.points() / 2)) {
     const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
     const std::int64_t k = j & (before - 1);
     const Complex<T> even = from.template get<T>(first + j);

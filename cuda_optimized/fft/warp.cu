@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int bit = 1; bit < longest; bit *= 2) source += (l & bit) != 0 ? longest / (2 * bit) : 0;
 
   constexpr int kTile = kWarp * kPoints;
-  std::int64_t first = (thread_of_grid()) / kWarp * kTile;
+  std::int64_t first = thread_of_grid() / kWarp * kTile;
   // All lanes of a warp go on together: its first point decides.
   for (; first < fft.points(); first += threads_of_grid() * kPoints) {
     Complex<T> v[kPoints];

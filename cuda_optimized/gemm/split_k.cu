@@ -88,8 +88,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
 /// block (256).
 __global__ void sum_parts(const float* parts, int count, std::int64_t part_floats, float* c,
                           std::int64_t floats) {
-  for (std::int64_t i = thread_of_grid<kSumThreads>(); i < floats;
-       i += threads_of_grid<kSumThreads>()) {
+  for (const std::int64_t i : grid_stride<kSumThreads>(floats)) {
     float sum = parts[i];
     for (int part = 1; part < count; ++part) sum += parts[part * part_floats + i];
     c[i] = sum;

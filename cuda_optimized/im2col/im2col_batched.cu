@@ -46,7 +46,7 @@ __global__ void im2col_all_images(Im2colProblem problem, const float* x, float* 
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
 
-  for (std::int64_t item = thread_of_grid(); item < channels * windows; item += threads_of_grid()) {
+  for (const std::int64_t item : grid_stride(channels * windows)) {
     const std::int64_t nc = item / windows, window = item % windows;
     const int q = static_cast<int>(window % width.out);
     const int p = static_cast<int>(window / width.out % height.out);

@@ -61,8 +61,7 @@ __device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
 /// Empties each cell that a tap up to the centre leads to.
 /// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
 __global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
-  for (std::int64_t i = thread_of_grid(); i < std::int64_t{half_of(book) + 1} * book.sites;
-       i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(std::int64_t{half_of(book) + 1} * book.sites)) {
     const Item item = item_of(book, i);
     Site out;
     if (output_of(book, site_of(book, coords, item.row), tap_of(book, item.k), &out))
@@ -72,7 +71,7 @@ __global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, st
 
 /// Writes each row to its site's cell. Any one-dimensional grid.
 __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     atomicMin(&grid[key_of(book, book.shape, site_of(book, coords, row))],
               static_cast<std::int32_t>(row));
   }
@@ -81,7 +80,7 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
 /// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int32_t* grid, SiteErrors* errors) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     if (grid[key_of(book, book.shape, site_of(book, coords, row))] != row)
       count_duplicate(errors, static_cast<std::int32_t>(row));
   }
@@ -139,8 +138,7 @@ __global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const 
                            const std::int64_t* offsets, std::int32_t* pairs) {
   const int half = half_of(book);
   const std::int64_t P = 2 * offsets[half] + book.sites;
-  for (std::int64_t i = thread_of_grid(); i < std::int64_t{half + 1} * book.sites;
-       i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(std::int64_t{half + 1} * book.sites)) {
     const auto [k, place] = item_of(book, i);
     if (k == half) {
       write_pair(pairs, offsets[half] + place, half, place, place);

@@ -44,7 +44,7 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-using runs::State, runs::thread_of_grid, runs::threads_of_grid;
+using runs::State;
 
 constexpr int kThreads = 384;
 constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads)
       __syncthreads();  // they are joined before the next tile's bits overwrite them
     }
   } else {
-    for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
+    for (const std::int64_t row : grid_stride(grid.sites))
       runs::look_up(grid, runs::cell_of<false>(grid, coords, row), bits, sorted, row,
                     grid.tap_lines, nbr, mask);
   }

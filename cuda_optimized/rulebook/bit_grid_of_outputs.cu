@@ -58,7 +58,7 @@ using bit_ranks::Progress;
 /// @param given, found bits, all zero
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
-  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(lattice.sites))
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
 
@@ -86,7 +86,7 @@ __global__ void number_sites(std::int64_t tiles, const std::uint32_t* found,
 /// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
 __global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
                             std::int32_t* out_coords) {
-  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(M))
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
@@ -97,7 +97,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
                               const std::int32_t* coords, BitIndex found, std::int32_t* nbr,
                               std::int32_t* mask) {
   const int words = mask_words(lattice.KV);
-  for (std::int64_t given = thread_of_grid(); given < lattice.sites; given += threads_of_grid()) {
+  for (const std::int64_t given : grid_stride(lattice.sites)) {
     const SiteRuns runs(lattice, lattice_site(lattice, coords, given));
     const auto store = [&](int tap, std::uint32_t cell) {
       const std::int64_t row = found.rank(cell, found.bits[cell / 32]);

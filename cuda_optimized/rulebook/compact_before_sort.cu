@@ -51,8 +51,7 @@ constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 /// one-dimensional grid.
 __global__ void count_candidates(RulebookProblem book, const std::int32_t* coords,
                                  std::int32_t* counts) {
-  for (std::int64_t i = thread_of_grid(); i < std::int64_t{book.KV} * book.sites;
-       i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const int k = static_cast<int>(i / book.sites);
     Site out;
     if (output_of(book, site_of(book, coords, i % book.sites), tap_of(book, k), &out))
@@ -73,8 +72,7 @@ __device__ int found_column(const RulebookProblem& book) {
 /// tap; ends as that of the tap behind. Any one-dimensional grid.
 __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
                                 std::int64_t* next, std::int64_t* candidates, std::int32_t* pairs) {
-  for (std::int64_t i = thread_of_grid(); i < std::int64_t{book.KV} * book.sites;
-       i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const int k = static_cast<int>(i / book.sites);
     const auto given = static_cast<std::int32_t>(i % book.sites);
     Site out;
@@ -90,21 +88,21 @@ __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords
 
 /// Writes the rows 0, 1, 2 ... to the cells of keys [count]. Any one-dimensional grid.
 __global__ void number_sites(std::int64_t count, const std::int64_t* keys, std::int32_t* grid) {
-  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(count))
     grid[keys[row]] = static_cast<std::int32_t>(row);
 }
 
 /// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
 __global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
                             std::int32_t* out_coords) {
-  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(count))
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
 /// The found rows of pairs [P][3], from candidates [P]. Any one-dimensional grid.
 __global__ void finish_pairs(RulebookProblem book, std::int64_t P, const std::int64_t* candidates,
                              const std::int32_t* grid, std::int32_t* pairs) {
-  for (std::int64_t i = thread_of_grid(); i < P; i += threads_of_grid())
+  for (const std::int64_t i : grid_stride(P))
     pairs[i * kPairColumns + found_column(book)] = grid[candidates[i]];
 }
 

@@ -53,19 +53,18 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: th
 /// no order. Any one-dimensional grid.
 __global__ void prepare(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                         SiteFilter filter, SiteErrors* errors, std::int32_t* out_coords) {
-  const std::int64_t first = thread_of_grid();
-  if (first == 0) *errors = SiteErrors{};
-  for (std::int64_t i = first; i < hash.capacity() / 2; i += threads_of_grid()) hash.empty(i);
-  for (std::int64_t i = first; i < filter.size(); i += threads_of_grid()) filter.words[i] = 0;
+  if (thread_of_grid() == 0) *errors = SiteErrors{};
+  for (const std::int64_t i : grid_stride(hash.capacity() / 2)) hash.empty(i);
+  for (const std::int64_t i : grid_stride(filter.size())) filter.words[i] = 0;
   const std::int64_t numbers = std::int64_t{book.sites} * (1 + book.ndim);
-  for (std::int64_t i = first; i < numbers; i += threads_of_grid()) out_coords[i] = coords[i];
+  for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
 /// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void insert_sites(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                              SiteFilter filter, SiteErrors* errors) {
-  for (std::int64_t i = thread_of_grid(); i < book.sites; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(book.sites)) {
     const auto row = static_cast<std::int32_t>(i);
     const GivenSite<kAxes> site(book, coords, row);
     if (site.inside) {
@@ -84,7 +83,7 @@ template <int kAxes>
 __global__ void fill_table(RulebookProblem book, const std::int32_t* coords, SiteHash hash,
                            SiteFilter filter, std::int32_t* nbr, std::int32_t* mask) {
   const std::int64_t N = book.sites;
-  for (std::int64_t row = thread_of_grid(); row < N; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(N)) {
     const GivenSite<kAxes> site(book, coords, row);
     unsigned bits = 0;
     std::uint64_t line = ~std::uint64_t{0};  // whose word is held: none

@@ -64,7 +64,7 @@ constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 /// @param given, found bits, all zero
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
-  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(lattice.sites))
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
 
@@ -122,7 +122,7 @@ __global__ void number_words(std::int64_t tiles, const std::uint32_t* found,
 __global__ void fill_table(Question ask, std::int64_t M, BitIndex index, const std::int32_t* rows,
                            std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   wait_for_kernel_before();
-  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(M)) {
     const LatticeSite site = ask.site(row);
     write_lattice_site(ask.lattice, site, out_coords, row);
     unsigned word = 0;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kRowThreads)
                         std::int32_t* __restrict__ out_coords, std::int32_t* __restrict__ nbr,
                         std::int32_t* __restrict__ mask) {
   wait_for_kernel_before();
-  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(M)) {
     const LatticeSite site = ask.site(row);
     write_lattice_site(ask.lattice, site, out_coords, row);
     const Lines lines(ask, site);

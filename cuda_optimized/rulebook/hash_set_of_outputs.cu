@@ -92,7 +92,7 @@ struct SiteSet {
 /// but the smallest. Any one-dimensional grid.
 __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords, SiteSet given,
                                 SiteErrors* errors) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     bool is_new;
     const Key slot = given.insert(
         static_cast<Key>(key_of(book, book.shape, site_of(book, coords, row))), &is_new);
@@ -107,7 +107,7 @@ __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords
 /// *count starts as 0. One thread a given row. Any one-dimensional grid.
 __global__ void insert_candidates(Lattice lattice, const std::int32_t* coords, SiteSet found,
                                   std::int64_t* keys, Key* count) {
-  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(lattice.sites)) {
     const SiteRuns runs(lattice, lattice_site(lattice, coords, row));
     const auto insert = [&](int, Key key) {
       bool is_new;
@@ -122,7 +122,7 @@ __global__ void insert_candidates(Lattice lattice, const std::int32_t* coords, S
 /// [count][1 + ndim] if that is not null. Any one-dimensional grid.
 __global__ void number_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
                              SiteSet found, std::int32_t* out_coords) {
-  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(count)) {
     found.rows[found.find(static_cast<Key>(keys[row]))] = static_cast<std::uint32_t>(row);
     if (out_coords != nullptr)
       write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
@@ -136,7 +136,7 @@ __global__ void scatter_pairs(Lattice lattice, bool inverse, std::int64_t M,
                               const std::int32_t* coords, SiteSet found, std::int32_t* nbr,
                               std::int32_t* mask) {
   const int words = mask_words(lattice.KV);
-  for (std::int64_t given = thread_of_grid(); given < lattice.sites; given += threads_of_grid()) {
+  for (const std::int64_t given : grid_stride(lattice.sites)) {
     const SiteRuns runs(lattice, lattice_site(lattice, coords, given));
     const auto store = [&](int tap, Key key) {
       const std::int64_t row = found.rows[found.find(key)];

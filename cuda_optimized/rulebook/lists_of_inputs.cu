@@ -64,7 +64,7 @@ constexpr int kSumThreads = 1024;  ///< Of sum_and_place().
 __global__ void mark_sites(Lattice lattice, const std::int32_t* coords, std::uint32_t* given,
                            std::uint32_t* found, Progress* progress) {
   unsigned long long pairs = 0;
-  for (std::int64_t row = thread_of_grid(); row < lattice.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(lattice.sites)) {
     const LatticeSite site = lattice_site(lattice, coords, row);
     mark_site(lattice, site, given, found, &progress->unusable);
     if (is_inside(lattice, site)) pairs += static_cast<unsigned>(taps_that_lead(lattice, site));
@@ -103,7 +103,7 @@ __global__ void number_sites(std::int64_t tiles, std::int64_t given_tiles,
 /// out_coords [M][1 + ndim] of cells [M]. Any one-dimensional grid.
 __global__ void write_sites(Lattice lattice, std::int64_t M, const std::uint32_t* cells,
                             std::int32_t* out_coords) {
-  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(M))
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 

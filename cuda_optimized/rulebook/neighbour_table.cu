@@ -72,7 +72,7 @@ struct SiteIndex {
 /// counts [N]: how many taps of each site lead somewhere. Any one-dimensional grid.
 __global__ void count_candidates(RulebookProblem book, const std::int32_t* coords,
                                  std::int32_t* counts) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     const Site in = site_of(book, coords, row);
     std::int32_t count = 0;
     Site out;
@@ -85,7 +85,7 @@ __global__ void count_candidates(RulebookProblem book, const std::int32_t* coord
 /// one-dimensional grid.
 __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
                                 const std::int64_t* offsets, std::int64_t* candidates) {
-  for (std::int64_t row = thread_of_grid(); row < book.sites; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(book.sites)) {
     const Site in = site_of(book, coords, row);
     std::int64_t place = offsets[row];
     for (int k = 0; k < book.KV; ++k) {
@@ -99,7 +99,7 @@ __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords
 /// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
 __global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
                             std::int32_t* out_coords) {
-  for (std::int64_t row = thread_of_grid(); row < count; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(count))
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
@@ -108,7 +108,7 @@ __global__ void fill_table(RulebookProblem book, std::int64_t M, const std::int3
                            SiteIndex inputs, std::int32_t* nbr, std::int32_t* mask) {
   // Under `inverse` the outputs are the given sites, and ask where `strided` leads them.
   const bool inverse = book.mode == SparseMode::inverse;
-  for (std::int64_t row = thread_of_grid(); row < M; row += threads_of_grid()) {
+  for (const std::int64_t row : grid_stride(M)) {
     const Site out = site_of(book, out_coords, row);
     unsigned word = 0;
     for (int k = 0; k < book.KV; ++k) {

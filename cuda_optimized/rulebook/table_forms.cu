@@ -56,7 +56,7 @@ __global__ void write_pairs(std::int64_t M, std::int64_t places, const std::int3
 __global__ void read_mask_bits(std::int64_t M, int words, const std::int32_t* mask, int first,
                                int bits, const std::int32_t* rows, std::uint32_t* keys,
                                std::int32_t* numbers) {
-  for (std::int64_t i = thread_of_grid(); i < M; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(M)) {
     const std::int32_t row = rows != nullptr ? rows[i] : static_cast<std::int32_t>(i);
     const std::int32_t* of_row = mask + std::int64_t{row} * words;
     const int word = first / 32, shift = first % 32;

@@ -41,7 +41,7 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-using runs::State, runs::thread_of_grid, runs::threads_of_grid;
+using runs::State;
 
 constexpr int kThreads = 384;
 constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
@@ -118,15 +118,13 @@ __global__ void set_summary(runs::Problem grid, const std::int32_t* coords, BitG
 /// counts [summary words]: the blocks with sites of each. Any one-dimensional grid.
 __global__ void count_blocks(std::int64_t summary_words, const std::uint32_t* summary,
                              std::int32_t* counts) {
-  for (std::int64_t i = thread_of_grid(); i < summary_words; i += threads_of_grid())
-    counts[i] = __popc(summary[i]);
+  for (const std::int64_t i : grid_stride(summary_words)) counts[i] = __popc(summary[i]);
 }
 
 /// Empties the words of all blocks with sites, of which there are *blocks. Any one-dimensional
 /// grid.
 __global__ void clear_words(const std::int64_t* blocks, std::uint32_t* words) {
-  for (std::int64_t i = thread_of_grid(); i < *blocks * kBlockWords; i += threads_of_grid())
-    words[i] = 0;
+  for (const std::int64_t i : grid_stride(*blocks * kBlockWords)) words[i] = 0;
 }
 
 /// Sets the bits of all sites. Any one-dimensional grid of whole warps.
@@ -204,7 +202,7 @@ __global__ void __launch_bounds__(kThreads)
       __syncthreads();  // they are joined before the next tile's bits overwrite them
     }
   } else {
-    for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
+    for (const std::int64_t row : grid_stride(grid.sites))
       runs::look_up(grid, runs::cell_of<false>(grid, coords, row), bits, sorted, row,
                     grid.tap_lines, nbr, mask);
   }

@@ -101,7 +101,7 @@ __global__ void queue_tiles(QueuedHalves halves) {
   const TileQueue& queue = halves.queue[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x) % 32, words = mask_words(half.conv.KV);
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / 32;
-  std::int64_t tile = (thread_of_grid()) / 32;
+  std::int64_t tile = thread_of_grid() / 32;
   for (; tile < queue.capacity; tile += warps) {
     int taps = 0;
     for (int word = 0; word < words; ++word) {

@@ -185,15 +185,14 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
 /// Rounds numbers [count]. Any one-dimensional grid.
 __global__ void round_numbers(std::int64_t count, const float* from, float* to) {
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid())
-    to[i] = as_factor(from[i]);
+  for (const std::int64_t i : grid_stride(count)) to[i] = as_factor(from[i]);
 }
 
 /// to [taps][channels][summed] from weights [taps][summed][channels]. Any one-dimensional grid.
 template <class T>
 __global__ void transpose_weights(std::int64_t count, int summed, int channels, const T* weights,
                                   T* to) {
-  for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(count)) {
     const std::int64_t row = i / summed, s = i % summed, tap = row / channels, c = row % channels;
     to[i] = as_factor(weights[(tap * summed + s) * channels + c]);
   }

@@ -41,8 +41,7 @@ constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: th
 /// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
 __global__ void transpose_weights(SparseConvProblem conv, const float* weights, float* transposed) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
-  for (std::int64_t to = thread_of_grid(); to < conv.book.KV * Cin * Cout;
-       to += threads_of_grid()) {
+  for (const std::int64_t to : grid_stride(conv.book.KV * Cin * Cout)) {
     const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
     transposed[to] = weights[(k * Cin + ci) * Cout + co];
   }

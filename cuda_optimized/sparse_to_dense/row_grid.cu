@@ -42,7 +42,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads strid
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
-  for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(grid.sites))
     rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
 }
 
@@ -56,7 +56,7 @@ __global__ void fill_planes(SparseToDenseProblem problem, const float* features,
        part += gridDim.y) {
     const std::int64_t n = part / parts, c0 = (part - n * parts) * kPlanes;
     const std::int64_t end = min(c0 + kPlanes, C);
-    for (std::int64_t cell = thread_of_grid(); cell < cells; cell += threads_of_grid()) {
+    for (const std::int64_t cell : grid_stride(cells)) {
       const std::int64_t row = rows[n * cells + cell];
       for (std::int64_t c = c0; c < end; ++c) {
         const std::int64_t plane = n * C + c;

@@ -44,7 +44,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows or tiles, threa
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
-  for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
+  for (const std::int64_t row : grid_stride(grid.sites))
     rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
 }
 

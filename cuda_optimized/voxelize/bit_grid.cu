@@ -54,7 +54,7 @@ __device__ std::uint32_t cell_of(const VoxelizeProblem& problem, const float* po
 
 /// Sets the bits of all voxels with points. Any one-dimensional grid. @param bits all zero
 __global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint32_t* bits) {
-  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
+  for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));
   }
@@ -86,7 +86,7 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
 __global__ void add_points(VoxelizeProblem problem, const float* points, BitIndex index,
                            float* totals, std::int32_t* counts) {
   const std::int64_t columns = problem.columns;
-  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
+  for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell == kNone) continue;
     const std::int64_t row = index.rank(cell, index.bits[cell / 32]);
@@ -102,7 +102,7 @@ __global__ void write_means(VoxelizeProblem problem, std::int64_t M, const std::
                             const float* totals, const std::int32_t* counts,
                             std::int32_t* out_coords, float* features) {
   const std::int64_t columns = problem.columns;
-  for (std::int64_t m = thread_of_grid(); m < M; m += threads_of_grid()) {
+  for (const std::int64_t m : grid_stride(M)) {
     write_voxel(problem.grid, cells[m], out_coords, m);
     const auto count = static_cast<float>(counts[m]);
     for (std::int64_t c = 0; c < columns; ++c)

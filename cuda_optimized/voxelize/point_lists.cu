@@ -55,7 +55,7 @@ __device__ std::uint32_t cell_of(const VoxelizeProblem& problem, const float* po
 
 /// Sets the bits of all voxels with points. Any one-dimensional grid. @param bits all zero
 __global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint32_t* bits) {
-  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
+  for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));
   }
@@ -86,7 +86,7 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
 /// places [points]. counts [points] must be zero. Any one-dimensional grid.
 __global__ void take_places(VoxelizeProblem problem, const float* points, BitIndex index,
                             std::int32_t* rows, std::int32_t* places, std::int32_t* counts) {
-  for (std::int64_t n = thread_of_grid(); n < problem.points; n += threads_of_grid()) {
+  for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     rows[n] = -1;
     if (cell == kNone) continue;
@@ -100,7 +100,7 @@ __global__ void take_places(VoxelizeProblem problem, const float* points, BitInd
 __global__ void fill_lists(std::int64_t points, const std::int32_t* rows,
                            const std::int32_t* places, const std::int64_t* begins,
                            std::int32_t* lists) {
-  for (std::int64_t n = thread_of_grid(); n < points; n += threads_of_grid()) {
+  for (const std::int64_t n : grid_stride(points)) {
     if (rows[n] >= 0) lists[begins[rows[n]] + places[n]] = static_cast<std::int32_t>(n);
   }
 }
@@ -111,7 +111,7 @@ __global__ void order_lists(std::int64_t points, const std::int32_t* rows,
                             const std::int64_t* begins, const std::int32_t* lists,
                             std::int32_t* ordered) {
   const std::int64_t entries = begins[points];
-  for (std::int64_t i = thread_of_grid(); i < entries; i += threads_of_grid()) {
+  for (const std::int64_t i : grid_stride(entries)) {
     const std::int32_t n = lists[i], row = rows[n];
     std::int64_t place = begins[row];
     for (std::int64_t other = begins[row]; other < begins[row + 1]; ++other)
@@ -127,7 +127,7 @@ __global__ void write_means(VoxelizeProblem problem, std::int64_t M, const float
                             const std::int32_t* ordered, std::int32_t* out_coords,
                             float* features) {
   const std::int64_t columns = problem.columns;
-  for (std::int64_t m = thread_of_grid(); m < M; m += threads_of_grid()) {
+  for (const std::int64_t m : grid_stride(M)) {
     float sums[4] = {};
     for (std::int64_t i = begins[m]; i < begins[m + 1]; ++i) {
       const float* point = points + ordered[i] * columns;

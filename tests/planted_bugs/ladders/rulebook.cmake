@@ -99,8 +99,8 @@ planted_bug(hash_entries_of_32_bit_keys
 planted_bug(hash_table_not_cleared
   RUNG cuda_optimized/rulebook/hash_table
   WITH ${algorithms}
-  FIND [==[i < hash.capacity() / 2; i += threads_of_grid())]==]
-  REPLACE [==[i < hash.capacity() / 32; i += threads_of_grid())]==]
+  FIND [==[grid_stride(hash.capacity() / 2)]==]
+  REPLACE [==[grid_stride(hash.capacity() / 32)]==]
   TEACHES "slots that nobody emptied hold what the memory held before, and there is no room for sites")
 
 planted_bug(bucket_behind_the_last_one
