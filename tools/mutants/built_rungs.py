@@ -37,8 +37,9 @@ class Rung:
         self.files = sorted(included_files(self.source, known))
         self.where = "cpu" if self.source.endswith(".cpp") else "emulated"
         self.tests = [f"{self.name}.{self.where}", f"{self.name}.{self.where}.identities"]
-        self.library = "librungs_" + self.source.rsplit("/", 1)[0].replace("/", "_") + ".so"
         self.command, self.unit = commands[self.source]
+        made = self.command[self.command.index("-o") + 1]
+        self.library = "lib" + re.search(r"/(rungs_\w+)_objects\.dir/", made).group(1) + ".so"
 
     def compile(self, build, source, output, overlay, flags=()):
         """Compiles the unit with `source` for its own file, and headers from `overlay` first. False if it does
