@@ -36,6 +36,7 @@
 
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -45,7 +46,6 @@
 #include "cuda_optimized/rulebook/table_forms.cuh"
 #include "cuda_optimized/rulebook/tap_lines.cuh"
 #include "cuda_optimized/rulebook/word_places.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

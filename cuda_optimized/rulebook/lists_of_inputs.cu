@@ -32,6 +32,7 @@
 /// **Try.** Most tiles of bits are empty, yet all are read. The answers of atomicOr say how many
 /// bits are new: add those to the tile's sum. What is left of count_bits?
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -42,7 +43,6 @@
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/site_tiles.cuh"
 #include "cuda_optimized/rulebook/word_places.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

@@ -36,6 +36,7 @@
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -44,7 +45,6 @@
 #include "cuda_optimized/rulebook/run_grid.cuh"
 #include "cuda_optimized/rulebook/run_table.cuh"
 #include "cuda_optimized/rulebook/tile_counts.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

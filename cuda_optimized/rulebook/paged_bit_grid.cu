@@ -36,12 +36,12 @@
 
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/run_bits.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
