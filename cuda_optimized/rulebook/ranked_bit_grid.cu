@@ -255,7 +255,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   if (*ever_bad() == 0) return;  // this run's count is 0, too: no copy from the device
-  runs::require_no_bad_rows(book, arrays.coords, &context.workspace_as<State>()->bad);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
