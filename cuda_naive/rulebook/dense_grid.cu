@@ -35,6 +35,7 @@
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 
@@ -121,11 +122,29 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// Elements of the grid, the counters, and the two lists of each tap.
+/// The workspace, front to back.
+struct Workspace {
+  std::int32_t* grid;        ///< The row of each cell.
+  std::int32_t* counts;      ///< By tap.
+  std::int32_t *ins, *outs;  ///< Lists of the taps.
+  std::size_t bytes;         ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  const std::int64_t items = std::int64_t{book.KV} * book.sites;
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.grid = cutter.take<std::int32_t>(key_count(book, book.shape));
+  work.counts = cutter.take<std::int32_t>(book.KV);
+  work.ins = cutter.take<std::int32_t>(items);
+  work.outs = cutter.take<std::int32_t>(items);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return static_cast<std::size_t>(key_count(book, book.shape) + book.KV +
-                                  2 * std::int64_t{book.KV} * book.sites) *
-         sizeof(std::int32_t);
+  return workspace_at(book, nullptr).bytes;
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
@@ -133,10 +152,8 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
 void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   const auto* coords = arrays.coords;
   const std::int64_t items = std::int64_t{book.KV} * book.sites;
-  auto* grid = context.workspace_as<std::int32_t>();
-  std::int32_t* counts = grid + key_count(book, book.shape);
-  std::int32_t* ins = counts + book.KV;
-  std::int32_t* outs = ins + items;
+  const auto [grid, counts, ins, outs, bytes] =
+      workspace_at(book, context.workspace_as<std::byte>());
 
   const SiteCheck sites(book, coords);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);

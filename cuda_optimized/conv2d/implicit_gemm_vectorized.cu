@@ -33,6 +33,7 @@
 /// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
 /// thread_tile.cuh. How many of a warp's loads meet the same bank?
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -133,26 +134,42 @@ auto with_tile(const Conv2dProblem& conv, const Body& body) {
   }
 }
 
+/// The workspace, front to back.
+struct Workspace {
+  TapEntry* table;
+  float* packed;      ///< Weights.
+  std::size_t bytes;  ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const Conv2dProblem& conv, const GatheredProduct& product,
+                       std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.table = cutter.take<TapEntry>(table_entries(conv));
+  work.packed = cutter.take<float>(product.packed_floats());
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return with_tile(conv, [&](auto, const GatheredProduct& product) {
-    return tap_table_bytes(conv) +
-           static_cast<std::size_t>(product.packed_floats()) * sizeof(float);
+    return workspace_at(conv, product, nullptr).bytes;
   });
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   with_tile(conv, [&](auto tag, const GatheredProduct& product) {
     using T = typename decltype(tag)::Tile;
-    auto* table = context.workspace_as<TapEntry>();
-    launch_tap_table(conv, table);
-    auto* packed = reinterpret_cast<float*>(table + table_entries(conv));
-    launch_pack(product, arrays.weights, packed);
+    const Workspace work = workspace_at(conv, product, context.workspace_as<std::byte>());
+    launch_tap_table(conv, work.table);
+    launch_pack(product, arrays.weights, work.packed);
     const StoreImages store(product, arrays.y, arrays.bias, conv.activation);
     const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
     launch(conv2d_implicit_gemm_vectorized<T>,
            {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),
-           product, store, arrays.x, static_cast<const TapEntry*>(table),
-           static_cast<const float*>(packed));
+           product, store, arrays.x, static_cast<const TapEntry*>(work.table),
+           static_cast<const float*>(work.packed));
   });
 }
 

@@ -37,6 +37,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/sum_splits.cuh"
@@ -155,11 +156,6 @@ bool repacks(const Conv2dProblem& conv) {
   return conv.layout == Layout::nchw && fits_the_copy_engine(windows_of(conv));
 }
 
-std::int64_t packed_weights_floats(const Conv2dProblem& conv) {
-  const std::int64_t taps = std::int64_t{conv.R} * conv.S;
-  return ceil_div(conv.K * taps * padded_channels(conv.C / conv.groups), std::int64_t{64}) * 64;
-}
-
 Declined supports(const Conv2dProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.precision == Precision::fp32) {
@@ -174,12 +170,29 @@ Declined supports(const Conv2dProblem& conv) {
   }
 }
 
-std::size_t workspace_bytes(const Conv2dProblem& conv) {
+/// The workspace, front to back.
+struct Workspace {
+  float *x, *weights;  ///< Copies, where repacks().
+  float* parts;        ///< Of sums.
+  std::size_t bytes;   ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const Conv2dProblem& conv, std::byte* begin) {
   const Windows windows = windows_of(conv);
-  std::int64_t floats = part_floats(windows);
-  if (repacks(conv)) floats += packed_source_floats(windows) + packed_weights_floats(conv);
-  return static_cast<std::size_t>(floats) * sizeof(float);
+  const std::int64_t taps = std::int64_t{conv.R} * conv.S;
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  if (repacks(conv)) {
+    work.x = cutter.take<float>(packed_source_floats(windows));
+    work.weights = cutter.take<float>(conv.K * taps * padded_channels(windows.group_c));
+  }
+  work.parts = cutter.take<float>(part_floats(windows));
+  work.bytes = cutter.bytes();
+  return work;
 }
+
+std::size_t workspace_bytes(const Conv2dProblem& conv) { return workspace_at(conv, nullptr).bytes; }
 
 /// As many blocks as run at the same time, if there is so much work: each takes one item after the
 /// other.
@@ -235,20 +248,17 @@ void launch_windows(const Windows& windows, const WindowArrays& arrays) {
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
   Windows windows = windows_of(conv);
-  float* workspace = context.workspace_as<float>();
+  const Workspace work = workspace_at(conv, context.workspace_as<std::byte>());
   WindowArrays product = {.source = arrays.x,
                           .weights = arrays.weights,
                           .bias = arrays.bias,
                           .source_layout = conv.layout,
                           .weights_layout = conv.layout,
                           .out = arrays.y,
-                          .parts = workspace};
+                          .parts = work.parts};
   if (repacks(conv)) {
     const int padded = padded_channels(windows.group_c), taps = conv.R * conv.S;
-    float* x = workspace;
-    float* weights = x + packed_source_floats(windows);
-    product.parts = weights + packed_weights_floats(conv);
-    pack_source(windows, product.source, x);
+    pack_source(windows, product.source, work.x);
     gemm::launch_transpose({.axes = {{.count = conv.K,
                                       .from = std::int64_t{windows.group_c} * taps,
                                       .to = std::int64_t{padded} * taps},
@@ -260,9 +270,9 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
                             .from_column = 1,
                             .to_row = padded,
                             .padded = padded},
-                           product.weights, weights);
-    product.source = x;
-    product.weights = weights;
+                           product.weights, work.weights);
+    product.source = work.x;
+    product.weights = work.weights;
     product.source_layout = product.weights_layout = Layout::nhwc;
     windows.group_c = padded;
   }

@@ -10,12 +10,10 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 /// Channels rounded up to a multiple of 4, 16 bytes, as the copy engine needs.
 inline int padded_channels(int channels) { return ceil_div(channels, 4) * 4; }
 
-/// Floats of the source with its channels innermost, a multiple of 4 in each group; and so many
-/// that what follows in the workspace is aligned.
+/// Floats of the source with its channels innermost, a multiple of 4 in each group.
 inline std::int64_t packed_source_floats(const Windows& windows) {
   const std::int64_t pixels = std::int64_t{windows.N} * windows.H * windows.W;
-  return ceil_div(pixels * windows.groups * padded_channels(windows.group_c), std::int64_t{64}) *
-         64;
+  return pixels * windows.groups * padded_channels(windows.group_c);
 }
 
 /// Copies an nchw source into that form.

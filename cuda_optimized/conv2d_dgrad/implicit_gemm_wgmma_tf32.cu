@@ -36,6 +36,7 @@
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/sum_splits.cuh"
@@ -162,9 +163,26 @@ Declined supports(const Conv2dProblem& conv) {
   return gemm::why_no_wgmma();
 }
 
+/// The workspace, front to back.
+struct Workspace {
+  float *weights, *dy;  ///< Packed.
+  float* parts;         ///< Of sums.
+  std::size_t bytes;    ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const ClassesPlan& plan, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.weights = cutter.take<float>(plan.weights);
+  work.dy = cutter.take<float>(plan.dy);
+  work.parts = cutter.take<float>(plan.parts);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  const ClassesPlan plan = plan_of(conv);
-  return static_cast<std::size_t>(plan.weights + plan.dy + plan.parts) * sizeof(float);
+  return workspace_at(plan_of(conv), nullptr).bytes;
 }
 
 /// As many blocks as run at the same time, if there is so much work: each takes one item after the
@@ -227,26 +245,25 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
   const int group_k = conv.K / conv.groups;
   const float *dy = arrays.dy, *weights = arrays.weights;
   float* dx = arrays.dx;
-  float* packed_weights = context.workspace_as<float>();
-  float* packed_dy = packed_weights + plan.weights;
+  const Workspace work = workspace_at(plan, context.workspace_as<std::byte>());
   if (!plan.all_pixels) {
     check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(size) * sizeof(float), current_stream()));
   }
-  if (plan.packs) conv2d::pack_source(plan.classes.front().windows, dy, packed_dy);
+  if (plan.packs) conv2d::pack_source(plan.classes.front().windows, dy, work.dy);
   for (const WindowClass& part : plan.classes) {
     Windows windows = part.windows;
     // If dy is read as it is, the weights have its number of channels; if it is copied, both are
     // padded.
     const int padded = plan.packs ? conv2d::padded_channels(group_k) : group_k;
     windows.group_c = padded;
-    pack_weights(conv, part, padded, weights, packed_weights + part.weights);
-    launch_windows(windows, {.source = plan.packs ? packed_dy : dy,
-                             .weights = packed_weights + part.weights,
+    pack_weights(conv, part, padded, weights, work.weights + part.weights);
+    launch_windows(windows, {.source = plan.packs ? work.dy : dy,
+                             .weights = work.weights + part.weights,
                              .bias = nullptr,
                              .source_layout = plan.packs ? Layout::nhwc : conv.layout,
                              .weights_layout = Layout::nhwc,
                              .out = dx,
-                             .parts = packed_dy + plan.dy});
+                             .parts = work.parts});
   }
 }
 

@@ -21,7 +21,7 @@ using conv2d::Windows;
 struct WindowClass {
   ResidueClass residue;  ///< its pixels and taps
   Windows windows;       ///< the forward pass
-  std::int64_t weights;  ///< floats in the workspace before its weights
+  std::int64_t weights;  ///< floats of the weights before its own
 };
 
 /// Where the windows of a class begin along an axis, if its taps go upwards. Larger taps come from

@@ -26,6 +26,7 @@
 /// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer
 /// than 64 and of more than 2^20 points, and lengths that are no power of two.
 /// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/butterflies.cuh"
 #include "cuda_optimized/fft/line_access.cuh"
@@ -114,11 +115,34 @@ __global__ void fft_turns(int L, int low_bits, Complex<T>* low, Complex<T>* high
 /// Points of a column, L1: at least as many as those of a row, L2 = L / L1.
 int column_length(const FftProblem& fft) { return 1 << (fft.passes() + 1) / 2; }
 
+/// The workspace, front to back.
+template <class T>
+struct Workspace {
+  float* middle;              ///< Behind the columns, before the rows: as large as y.
+  Complex<T>*columns, *rows;  ///< Twiddle factors.
+  Complex<T>*low, *high;      ///< See Turns.
+  std::size_t bytes;          ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+template <class T>
+Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
+  const int L1 = column_length(fft);
+  Workspace<T> work{};
+  WorkspaceCutter cutter(begin);
+  constexpr std::int64_t kPoint = sizeof(Complex<T>), kFloat = sizeof(float);
+  const std::int64_t bytes = checked_product({fft.points(), kPoint}, "bytes of a step");
+  work.middle = cutter.take<float>(bytes / kFloat);
+  work.columns = cutter.take<Complex<T>>(L1);
+  work.rows = cutter.take<Complex<T>>(L1);
+  work.low = cutter.take<Complex<T>>(L1);
+  work.high = cutter.take<Complex<T>>(L1);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const FftProblem& fft) {
-  const std::int64_t points = checked_product({fft.points(), 1}, "points of a step");
-  const std::int64_t tables = 4 * std::int64_t{column_length(fft)};
-  return static_cast<std::size_t>(
-      checked_product({points + tables, sizeof(Complex<float>)}, "bytes of a step"));
+  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
 }
 
 Declined supports(const FftProblem& fft) {
@@ -133,12 +157,10 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context& context)
   int low_bits = 0;
   while ((1 << low_bits) < L1) ++low_bits;
   with_numbers_of(fft.ring, [&]<class T>(T) {
-    auto* const middle = context.workspace_as<float>();
-    auto* const columns = reinterpret_cast<Complex<T>*>(middle + 2 * fft.points());
-    Complex<T>*const rows = columns + L1, *const low = rows + L1, *const high = low + L1;
-    launch_twiddles(L1, kRadix, columns);
-    launch_twiddles(L2, kRadix, rows);
-    launch(fft_turns<T>, {blocks_for(L1, 128), 128}, fft.L, low_bits, low, high);
+    const Workspace<T> work = workspace_at<T>(fft, context.workspace_as<std::byte>());
+    launch_twiddles(L1, kRadix, work.columns);
+    launch_twiddles(L2, kRadix, work.rows);
+    launch(fft_turns<T>, {blocks_for(L1, 128), 128}, fft.L, low_bits, work.low, work.high);
     const auto step = [&](const Step& of, const Complex<T>* twiddles, const Turns<T>& turns,
                           const Points<const float>& from, const Points<float>& to) {
       const std::size_t bytes = std::size_t{kLines} * of.length * sizeof(Complex<T>);
@@ -146,9 +168,10 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context& context)
       launch(fft_step<T>, {blocks, static_cast<unsigned>(of.length), bytes}, fft, of, twiddles,
              turns, from, to);
     };
-    step({L1, L2, L2, 1, L2, 1}, columns, {low, high, low_bits},
-         points_of(arrays.x.as<const float>(), fft.exchanges()), points_of(middle, false));
-    step({L2, L1, 1, L2, L1, 1}, rows, {nullptr, nullptr, 0}, points_of<const float>(middle, false),
+    step({L1, L2, L2, 1, L2, 1}, work.columns, {work.low, work.high, low_bits},
+         points_of(arrays.x.as<const float>(), fft.exchanges()), points_of(work.middle, false));
+    step({L2, L1, 1, L2, L1, 1}, work.rows, {nullptr, nullptr, 0},
+         points_of<const float>(work.middle, false),
          points_of(arrays.y.as<float>(), fft.exchanges()));
   });
 }

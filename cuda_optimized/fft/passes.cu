@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/line_access.cuh"
 
@@ -52,9 +53,27 @@ __global__ void fft_pass(FftProblem fft, int before, const Complex<T>* twiddles,
   }
 }
 
+/// The workspace, front to back.
+template <class T>
+struct Workspace {
+  float* other;          ///< As large as y.
+  Complex<T>* twiddles;  ///< [L]
+  std::size_t bytes;     ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+template <class T>
+Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
+  Workspace<T> work{};
+  WorkspaceCutter cutter(begin);
+  work.other = cutter.take<float>(checked_product({fft.points(), 2}, "floats of a pass"));
+  work.twiddles = cutter.take<Complex<T>>(fft.L);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const FftProblem& fft) {
-  const std::int64_t floats = checked_product({fft.points(), 2}, "floats of a pass");
-  return static_cast<std::size_t>(floats) * sizeof(float) + twiddle_bytes(fft);
+  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
 }
 
 Declined supports(const FftProblem& fft) {
@@ -65,9 +84,8 @@ Declined supports(const FftProblem& fft) {
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
   auto* const y = arrays.y.as<float>();
-  auto* const other = context.workspace_as<float>();
   with_numbers_of(fft.ring, [&]<class T>(T) {
-    auto* const twiddles = reinterpret_cast<Complex<T>*>(other + 2 * fft.points());
+    const auto [other, twiddles, bytes] = workspace_at<T>(fft, context.workspace_as<std::byte>());
     launch_twiddles(fft.L, 2, twiddles);
     const float* from = arrays.x;
     float* to = fft.passes() % 2 != 0 ? y : other;  // so that the last pass writes to y

@@ -35,6 +35,7 @@
 /// it cost a look-up, and in which scenes does that show?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -208,34 +209,36 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// Where everything stands in the workspace: what is read in sectors first, then by width.
+/// Where everything stands in the workspace.
 struct Workspace {
   BitGrid bits;
-  State* state;          ///< Directly behind the words: both are cleared together.
-  std::int32_t* counts;  ///< [tiles]: the sites of each
-  std::int64_t* first;   ///< [tiles + 1]: the sites before each
+  State* state;
+  std::size_t zeroed_bytes;  ///< Of words and state, which must be zero before the first launch.
+  std::int32_t* counts;      ///< [tiles]: the sites of each
+  std::int64_t* first;       ///< [tiles + 1]: the sites before each
   std::int64_t tiles;
   std::size_t bytes;  ///< Of all.
 };
 
-/// @param begin the workspace; or null, to learn the size
-Workspace workspace_at(const RulebookProblem& book, unsigned char* begin = nullptr) {
-  Workspace all{};
-  all.tiles = ceil_div<std::int64_t>(runs::run_count(book), kTileWords);
-  const auto take = [&]<class T>(T** place, std::int64_t count) {
-    if (begin != nullptr) *place = reinterpret_cast<T*>(begin + all.bytes);
-    all.bytes += static_cast<std::size_t>(count) * sizeof(T);
-  };
-  take(&all.bits.words, all.tiles * kTileWords);
-  take(&all.state, 1);
-  take(&all.first, all.tiles + 1);
-  take(&all.counts, all.tiles);
-  take(&all.bits.ranks, all.tiles * kCountThreads);
-  take(&all.bits.rows, book.sites);
-  return all;
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.tiles = ceil_div<std::int64_t>(runs::run_count(book), kTileWords);
+  work.bits.words = cutter.take<std::uint32_t>(work.tiles * kTileWords);
+  work.state = cutter.take<State>(1);
+  work.zeroed_bytes = cutter.bytes();
+  work.first = cutter.take<std::int64_t>(work.tiles + 1);
+  work.counts = cutter.take<std::int32_t>(work.tiles);
+  work.bits.ranks = cutter.take<std::int32_t>(work.tiles * kCountThreads);
+  work.bits.rows = cutter.take<std::int32_t>(book.sites);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
-std::size_t workspace_bytes(const RulebookProblem& book) { return workspace_at(book).bytes; }
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
+}
 
 template <bool kCube>
 void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
@@ -245,9 +248,7 @@ void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : row_blocks;
   const unsigned tile_blocks = blocks_for(work.tiles, 1, kMaxBlocks);
-  const auto words = static_cast<std::size_t>(work.tiles * kTileWords);
-  check(
-      cudaMemsetAsync(bits.words, 0, words * sizeof *bits.words + sizeof(State), current_stream()));
+  check(cudaMemsetAsync(bits.words, 0, work.zeroed_bytes, current_stream()));
   launch(set_bits<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state, out_coords);
   launch(count_tiles, {tile_blocks, kCountThreads}, work.tiles, bits.words, work.counts);
   exclusive_sum(work.counts, work.first, work.tiles);
@@ -265,7 +266,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    const Workspace work = workspace_at(book, context.workspace_as<unsigned char>());
+    const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
     (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
@@ -273,13 +274,13 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
-  runs::require_no_bad_rows(book, arrays.coords,
-                            &workspace_at(book, context.workspace_as<unsigned char>()).state->bad);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
-  return text(runs::kernel_in_words(book), ", ", how_many(workspace_at(book).tiles, "tile"), ", ",
-              form_in_words(book));
+  return text(runs::kernel_in_words(book), ", ",
+              how_many(workspace_at(book, nullptr).tiles, "tile"), ", ", form_in_words(book));
 }
 
 }  // namespace

@@ -35,6 +35,7 @@
 /// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -42,7 +43,6 @@
 #include "cuda_optimized/rulebook/cell_bits.cuh"
 #include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

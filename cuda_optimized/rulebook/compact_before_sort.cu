@@ -36,6 +36,7 @@
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 
@@ -123,11 +124,13 @@ struct Workspace {
 };
 
 /// @param begin  the workspace, or null to learn its size
-Workspace workspace_at(const RulebookProblem& book, std::int32_t* begin) {
-  const std::int64_t cells = key_count(book, book.out_shape);
-  return {.grid = begin,
-          .counts = begin == nullptr ? nullptr : begin + cells,
-          .bytes = static_cast<std::size_t>(cells + book.KV) * sizeof(std::int32_t)};
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.grid = cutter.take<std::int32_t>(key_count(book, book.out_shape));
+  work.counts = cutter.take<std::int32_t>(book.KV);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const RulebookProblem& book) {
@@ -148,7 +151,7 @@ void check_distinct(const RulebookProblem& book, const std::int32_t* coords,
 void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   const auto* coords = arrays.coords;
   const std::int64_t items = std::int64_t{book.KV} * book.sites;
-  const auto [grid, counts, bytes] = workspace_at(book, context.workspace_as<std::int32_t>());
+  const auto [grid, counts, bytes] = workspace_at(book, context.workspace_as<std::byte>());
 
   const SiteCheck sites(book, coords);
   check_distinct(book, coords, sites);

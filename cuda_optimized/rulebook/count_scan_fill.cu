@@ -36,6 +36,7 @@
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -199,25 +200,35 @@ Declined supports(const RulebookProblem& book) {
   return site_hash_declines(book);
 }
 
-/// Where everything stands in the workspace, in bytes: what has wider elements first.
-struct Layout {
-  std::size_t filter, found, errors, totals, counts, end;  ///< behind the slots, which begin it
+constexpr std::int64_t kErrorNumbers = sizeof(SiteErrors) / sizeof(std::int32_t);
+
+/// The workspace, front to back.
+struct Workspace {
+  SiteHash hash;
+  SiteFilter filter;
+  InOut* found;           ///< [KV][N]
+  std::int32_t* numbers;  ///< The errors, and behind them the totals [KV]: one copy brings both.
+  std::int32_t* counts;   ///< [KV][chunks]
+  std::size_t bytes;      ///< Of all.
 };
 
-Layout layout_of(const RulebookProblem& book) {
-  const auto KV = static_cast<std::size_t>(book.KV), N = static_cast<std::size_t>(book.sites);
-  const auto most_chunks = std::min<std::size_t>(kMaxChunks, ceil_div<std::size_t>(N, kThreads));
-  Layout at{};
-  at.filter = site_hash_bytes(book);
-  at.found = at.filter + site_filter_bytes(book);
-  at.errors = at.found + KV * N * sizeof(InOut);
-  at.totals = at.errors + sizeof(SiteErrors);
-  at.counts = at.totals + KV * sizeof(std::int32_t);
-  at.end = at.counts + KV * most_chunks * sizeof(std::int32_t);
-  return at;
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  const std::int64_t tiles = ceil_div<std::int64_t>(book.sites, kThreads);
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.hash = cut_site_hash(book, &cutter);
+  work.filter = cut_site_filter(work.hash, &cutter);
+  work.found = cutter.take<InOut>(std::int64_t{book.KV} * book.sites);
+  work.numbers = cutter.take<std::int32_t>(kErrorNumbers + book.KV);
+  work.counts = cutter.take<std::int32_t>(book.KV * std::min<std::int64_t>(kMaxChunks, tiles));
+  work.bytes = cutter.bytes();
+  return work;
 }
 
-std::size_t workspace_bytes(const RulebookProblem& book) { return layout_of(book).end; }
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
+}
 
 Chunks chunks_of(const RulebookProblem& book) {
   const std::int64_t tiles = ceil_div<std::int64_t>(book.sites, kThreads);
@@ -227,31 +238,26 @@ Chunks chunks_of(const RulebookProblem& book) {
   return {static_cast<int>(ceil_div(tiles, each)), static_cast<int>(each), each * kThreads};
 }
 
-/// The number of pairs. The host waits for it, and for the errors, which stand before the totals:
-/// one copy brings both. @throws BadInput if there are errors
+/// The number of pairs. The host waits for it, and for the errors.
+/// @throws BadInput if there are errors
 std::int64_t counted_pairs(const RulebookProblem& book, const std::int32_t* coords,
-                           const SiteErrors* errors) {
-  constexpr std::size_t kErrors = sizeof(SiteErrors) / sizeof(std::int32_t);
-  std::vector<std::int32_t> numbers(kErrors + static_cast<std::size_t>(book.KV));
-  download(reinterpret_cast<const std::int32_t*>(errors), numbers.size(), numbers.data());
+                           const Workspace& work) {
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(kErrorNumbers + book.KV));
+  download(work.numbers, numbers.size(), numbers.data());
   const SiteErrors found{numbers[0], numbers[1], numbers[2], numbers[3]};
   if (found.outside != 0 || found.duplicates != 0)
-    require_no_errors_on_device(book, coords, errors);
-  return std::accumulate(numbers.begin() + kErrors, numbers.end(), std::int64_t{0});
+    require_no_errors_on_device(book, coords, reinterpret_cast<SiteErrors*>(work.numbers));
+  return std::accumulate(numbers.begin() + kErrorNumbers, numbers.end(), std::int64_t{0});
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   const auto* coords = arrays.coords;
-  auto* const workspace = context.workspace_as<char>();
-  const Layout at = layout_of(book);
-  const SiteHash hash = site_hash_at(book, workspace);
-  const SiteFilter filter = site_filter_at(book, workspace + at.filter);
-  auto* found = reinterpret_cast<InOut*>(workspace + at.found);
-  auto* errors = reinterpret_cast<SiteErrors*>(workspace + at.errors);
-  auto* totals = reinterpret_cast<std::int32_t*>(workspace + at.totals);
-  auto* counts = reinterpret_cast<std::int32_t*>(workspace + at.counts);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  const auto& [hash, filter, found, numbers, counts, bytes] = work;
+  auto* errors = reinterpret_cast<SiteErrors*>(numbers);
+  std::int32_t* totals = numbers + kErrorNumbers;
   const Chunks chunks = chunks_of(book);
 
   auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
@@ -271,7 +277,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   launch(sum_counts, {blocks_for(book.KV, 1, kMaxBlocks), sum_threads}, book.KV, chunks.count,
          counts, totals);
 
-  const std::int64_t P = counted_pairs(book, coords, errors);
+  const std::int64_t P = counted_pairs(book, coords, work);
   auto* pairs = arrays.create("pairs", {P, kPairColumns});
   const dim3 grid(blocks_for(std::int64_t{chunks.count} * chunks.tiles, kWarps),
                   blocks_for(book.KV, 1, kMaxGridYZ));

@@ -36,6 +36,7 @@
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -55,7 +56,6 @@ struct State {
   std::int32_t bad;                   ///< Rows outside of the grid, and rows that repeat a site.
   std::int32_t unsorted[kMaxBlocks];  ///< By block: not 0 where it met a row out of order.
 };
-constexpr std::size_t kStateBytes = ceil_div<std::size_t>(sizeof(State), 256) * 256;
 
 /// A word of the host's memory that kernels can write to: not 0 once any run of the process has met
 /// bad rows. So it need not be emptied before a run, and runs in other streams may share it.
@@ -170,19 +170,22 @@ struct Workspace {
   State* state;
   runs::Table table;
   runs::RunGrid run_grid;
+  std::size_t bytes;  ///< Of all.
 };
 
-Workspace workspace_in(const RulebookProblem& book, const Context& context) {
-  auto* const memory = context.workspace_as<unsigned char>() + kStateBytes;
-  Workspace all{};
-  all.state = context.workspace_as<State>();
-  all.table = runs::table_in(memory, book.sites);
-  all.run_grid = runs::run_grid_in(memory + runs::table_bytes(book.sites), runs::group_count(book));
-  return all;
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.state = cutter.take<State>(1);
+  work.table = runs::cut_table(book.sites, &cutter);
+  work.run_grid = runs::cut_run_grid(book, &cutter);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return kStateBytes + runs::table_bytes(book.sites) + runs::run_grid_bytes(book);
+  return workspace_at(book, nullptr).bytes;
 }
 
 template <bool kCube>
@@ -203,7 +206,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    const Workspace work = workspace_in(book, context);
+    const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
     (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
@@ -212,7 +215,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   if (*ever_bad() == 0) return;  // this run's count is 0, too: no copy from the device
-  runs::require_no_bad_rows(book, arrays.coords, &context.workspace_as<State>()->bad);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {

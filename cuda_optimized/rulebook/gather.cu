@@ -37,6 +37,7 @@
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -46,7 +47,6 @@
 #include "cuda_optimized/rulebook/table_forms.cuh"
 #include "cuda_optimized/rulebook/tap_lines.cuh"
 #include "cuda_optimized/rulebook/word_places.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

@@ -36,6 +36,7 @@
 /// How often does it not, and what becomes of the rank?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -54,7 +55,6 @@ struct State {
   std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
   std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
 };
-constexpr std::size_t kStateBytes = ceil_div<std::size_t>(sizeof(State), 256) * 256;
 
 /// Empties the table, copies coords [N][1 + ndim] and looks at their order. state must be zero.
 /// Any one-dimensional grid of kThreads.
@@ -116,18 +116,21 @@ Declined supports(const RulebookProblem& book) { return runs::declined(book); }
 struct Workspace {
   State* state;
   runs::Table table;
+  std::size_t bytes;  ///< Of all.
 };
 
-Workspace workspace_in(const RulebookProblem& book, const Context& context) {
-  auto* const memory = context.workspace_as<unsigned char>() + kStateBytes;
-  Workspace all{};
-  all.state = context.workspace_as<State>();
-  all.table = runs::table_in(memory, book.sites);
-  return all;
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.state = cutter.take<State>(1);
+  work.table = runs::cut_table(book.sites, &cutter);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return kStateBytes + runs::table_bytes(book.sites);
+  return workspace_at(book, nullptr).bytes;
 }
 
 template <bool kCube>
@@ -151,7 +154,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    const Workspace work = workspace_in(book, context);
+    const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
     (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
@@ -159,7 +162,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
-  runs::require_no_bad_rows(book, arrays.coords, &context.workspace_as<State>()->bad);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {

@@ -39,13 +39,13 @@
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/lattice.cuh"
 #include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

@@ -36,6 +36,7 @@
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -102,21 +103,31 @@ Declined supports(const RulebookProblem& book) {
   return site_hash_declines(book);
 }
 
-/// The slots, and the errors behind them.
-std::size_t workspace_bytes(const RulebookProblem& book) {
-  return site_hash_bytes(book) + sizeof(SiteErrors);
+/// The workspace, front to back.
+struct Workspace {
+  SiteHash hash;
+  SiteErrors* errors;
+  std::size_t bytes;  ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.hash = cut_site_hash(book, &cutter);
+  work.errors = cutter.take<SiteErrors>(1);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
-/// The errors, in the workspace.
-SiteErrors* errors_in(const RulebookProblem& book, const Context& context) {
-  return reinterpret_cast<SiteErrors*>(context.workspace_as<char>() + site_hash_bytes(book));
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
 void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   const auto* coords = arrays.coords;
-  const SiteHash hash = site_hash_at(book, context.workspace_as<char>());
-  SiteErrors* const errors = errors_in(book, context);
+  const auto [hash, errors, bytes] = workspace_at(book, context.workspace_as<std::byte>());
   auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
 
   const unsigned slot_blocks = blocks_for(hash.capacity() / 2, kThreads, kMaxBlocks);
@@ -136,7 +147,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
-  require_no_errors_on_device(book, arrays.coords, errors_in(book, context));
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  require_no_errors_on_device(book, arrays.coords, work.errors);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {

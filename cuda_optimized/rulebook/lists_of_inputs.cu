@@ -33,6 +33,7 @@
 /// bits are new: add those to the tile's sum. What is left of count_bits?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -43,7 +44,6 @@
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/site_tiles.cuh"
 #include "cuda_optimized/rulebook/word_places.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

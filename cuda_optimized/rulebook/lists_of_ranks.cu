@@ -38,6 +38,7 @@
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -45,7 +46,6 @@
 #include "cuda_optimized/rulebook/pair_lists.cuh"
 #include "cuda_optimized/rulebook/run_ranks.cuh"
 #include "cuda_optimized/rulebook/tile_counts.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

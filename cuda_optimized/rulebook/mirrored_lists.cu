@@ -37,6 +37,7 @@
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -45,7 +46,6 @@
 #include "cuda_optimized/rulebook/run_grid.cuh"
 #include "cuda_optimized/rulebook/run_table.cuh"
 #include "cuda_optimized/rulebook/tile_counts.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
@@ -210,13 +210,13 @@ Declined supports(const RulebookProblem& book) {
 
 /// The workspace, front to back.
 struct Workspace {
-  State* state;             ///< Of the first kernel.
-  unsigned char* table;     ///< The index of sites in any order.
-  unsigned char* run_grid;  ///< That of sorted ones.
-  std::int32_t* inputs;     ///< What was looked up, by tap and row.
-  std::int32_t* counts;     ///< By tap and tile.
-  std::int32_t* totals;     ///< By tap.
-  std::size_t bytes;        ///< Of all.
+  State* state;            ///< Of the first kernel.
+  runs::Table table;       ///< The index of sites in any order.
+  runs::RunGrid run_grid;  ///< That of sorted ones.
+  std::int32_t* inputs;    ///< What was looked up, by tap and row.
+  std::int32_t* counts;    ///< By tap and tile.
+  std::int32_t* totals;    ///< By tap.
+  std::size_t bytes;       ///< Of all.
 };
 
 /// @param begin  the workspace, or null to learn its size
@@ -224,8 +224,8 @@ Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);
   work.state = cutter.take<State>(1);
-  work.table = cutter.take<unsigned char>(runs::table_bytes(book.sites));
-  work.run_grid = cutter.take<unsigned char>(runs::run_grid_bytes(book));
+  work.table = runs::cut_table(book.sites, &cutter);
+  work.run_grid = runs::cut_run_grid(book, &cutter);
   work.inputs = cutter.take<std::int32_t>(std::int64_t{book.KV} * book.sites);
   work.counts = cutter.take<std::int32_t>(book.KV * tiles_of(book));
   work.totals = cutter.take<std::int32_t>(book.KV);
@@ -244,16 +244,14 @@ void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::i
       std::min(resident_blocks(index_and_count<kCube>, kCountThreads), kMaxResident);
   const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
   const std::int64_t tiles = tiles_of(book);
-  const std::int64_t groups = runs::group_count(book);
   // As many tasks as if sites were not sorted, which only the device knows yet.
   const std::int64_t tasks = tiles * (kCube ? runs::kPlanes : 1);
 
   HostMessage<Count> message;
-  launch_cooperatively(index_and_count<kCube>,
-                       {blocks_for(tasks, TileCounts::kTiles, most_blocks), kCountThreads},
-                       runs::Problem(book), coords, runs::table_in(work.table, book.sites),
-                       runs::run_grid_in(work.run_grid, groups), groups, tiles, work.state,
-                       work.inputs, work.counts, out_coords, message.letter());
+  launch_cooperatively(
+      index_and_count<kCube>, {blocks_for(tasks, TileCounts::kTiles, most_blocks), kCountThreads},
+      runs::Problem(book), coords, work.table, work.run_grid, runs::group_count(book), tiles,
+      work.state, work.inputs, work.counts, out_coords, message.letter());
   message.expect();
   launch_early(sum_counts, {blocks_for(book.KV, 1, kMaxBlocks), kSumThreads}, book.KV, tiles,
                work.state, work.counts, work.totals);

@@ -33,6 +33,7 @@
 /// two grids. What does that byte say at the end, and which pass over memory is gone?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -40,7 +41,6 @@
 #include "cuda_optimized/rulebook/cell_bits.cuh"
 #include "cuda_optimized/rulebook/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

@@ -35,13 +35,13 @@
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/block_sum.cuh"
 #include "cuda_optimized/rulebook/run_bits.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
@@ -256,7 +256,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
   if (*ever_bad() == 0) return;  // this run's count is 0, too: no copy from the device
-  runs::require_no_bad_rows(book, arrays.coords, &context.workspace_as<State>()->bad);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {

@@ -6,6 +6,7 @@
 /// fused.cu explains it.
 #pragma once
 
+#include "core/cuda/workspace_cutter.hpp"
 #include "cuda_optimized/rulebook/runs.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
@@ -77,16 +78,11 @@ inline std::int64_t group_count(const RulebookProblem& book) {
   return groups <= kMaxGroups ? groups : 0;
 }
 
-/// Bytes of a grid's words and first rows, and of a gap before them.
-inline std::size_t run_grid_bytes(const RulebookProblem& book) {
-  return static_cast<std::size_t>(group_count(book)) * 2 * sizeof(uint4) + sizeof(uint4);
-}
-
-/// The run grid in `memory`, from its first aligned address on.
-inline RunGrid run_grid_in(unsigned char* memory, std::int64_t groups) {
-  const std::size_t over = reinterpret_cast<std::uintptr_t>(memory) % sizeof(uint4);
-  auto* words = reinterpret_cast<std::uint32_t*>(memory + (sizeof(uint4) - over));
-  return {words, reinterpret_cast<std::int32_t*>(words + groups * 4)};
+/// Cuts the run grid from a workspace.
+inline RunGrid cut_run_grid(const RulebookProblem& book, WorkspaceCutter* cutter) {
+  const std::int64_t words = group_count(book) * 4;
+  return {.words = cutter->take<std::uint32_t>(words),
+          .first_rows = cutter->take<std::int32_t>(words)};
 }
 
 /// For a rung's choice: where sites that are in order are looked up.

@@ -5,6 +5,7 @@
 /// them.
 #pragma once
 
+#include "core/cuda/workspace_cutter.hpp"
 #include "cuda_optimized/rulebook/runs.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
@@ -65,22 +66,13 @@ inline std::uint32_t capacity_for(std::int64_t sites) {
   return static_cast<std::uint32_t>((sites + sites / 2) / 4 * 4 + 32);
 }
 
-/// What the table's first element is aligned to: a store of two entries.
-inline constexpr std::size_t kTableAlignment = sizeof(ulonglong2);
-
-/// Bytes of a table, and of a gap before it.
-inline std::size_t table_bytes(std::int64_t sites) {
-  return kTableAlignment + std::size_t{capacity_for(sites)} *
-                               (sizeof(Table::Entry) + (1 + kCells) * sizeof(std::int32_t));
-}
-
-/// A table in table_bytes() of memory, from its first aligned address on.
-inline Table table_in(unsigned char* memory, std::int64_t sites) {
+/// Cuts a table for so many sites from a workspace.
+inline Table cut_table(std::int64_t sites, WorkspaceCutter* cutter) {
   const std::uint32_t capacity = capacity_for(sites);
-  const std::size_t over = reinterpret_cast<std::uintptr_t>(memory) % kTableAlignment;
-  auto* entries = reinterpret_cast<Table::Entry*>(memory + (kTableAlignment - over));
-  auto* first_rows = reinterpret_cast<std::int32_t*>(entries + capacity);
-  return {entries, first_rows, first_rows + capacity, capacity};
+  return {.entries = cutter->take<Table::Entry>(capacity),
+          .first_rows = cutter->take<std::int32_t>(capacity),
+          .rows = cutter->take<std::int32_t>(std::int64_t{capacity} * kCells),
+          .capacity = capacity};
 }
 
 /// The first step: empties all places. `thread` of `threads` does its share.

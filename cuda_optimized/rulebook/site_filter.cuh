@@ -25,15 +25,9 @@ struct SiteFilter {
   __device__ void set(std::uint64_t key) const { atomicOr(word_of(key / 32), 1u << key % 32); }
 };
 
-/// A filter with a word for each bucket of the table for a problem's inputs; null to learn its
-/// size.
-inline SiteFilter site_filter_at(const RulebookProblem& book, char* begin) {
-  return {reinterpret_cast<std::uint32_t*>(begin), site_hash_at(book, nullptr).bits - 2};
-}
-
-/// Bytes that it takes.
-inline std::size_t site_filter_bytes(const RulebookProblem& book) {
-  return sizeof(std::uint32_t) << site_filter_at(book, nullptr).bits;
+/// Cuts a filter with a word for each bucket of a table from a workspace.
+inline SiteFilter cut_site_filter(const SiteHash& hash, WorkspaceCutter* cutter) {
+  return {cutter->take<std::uint32_t>(hash.capacity() / SiteHash::kSlots), hash.bits - 2};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

@@ -4,6 +4,7 @@
 
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 
@@ -126,16 +127,11 @@ inline Declined site_hash_declines(const RulebookProblem& book) {
   return {};
 }
 
-/// The table for a problem's inputs, at the beginning of the workspace, or null to learn its size.
-inline SiteHash site_hash_at(const RulebookProblem& book, char* begin) {
+/// Cuts the table for a problem's inputs from a workspace.
+inline SiteHash cut_site_hash(const RulebookProblem& book, WorkspaceCutter* cutter) {
   const std::int64_t wanted = SiteHash::kSlotsASite * std::max<std::int64_t>(book.sites, 1);
   const int bits = std::max(key_bits(wanted - 1), SiteHash::kMinBits);
-  return {reinterpret_cast<SiteHash::Slot*>(begin), bits, key_bits(book.sites)};
-}
-
-/// Bytes that it takes.
-inline std::size_t site_hash_bytes(const RulebookProblem& book) {
-  return sizeof(SiteHash::Slot) << site_hash_at(book, nullptr).bits;
+  return {cutter->take<SiteHash::Slot>(std::int64_t{1} << bits), bits, key_bits(book.sites)};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

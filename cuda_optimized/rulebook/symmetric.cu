@@ -34,6 +34,7 @@
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/site_check.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 
@@ -135,11 +136,29 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// Elements of the grid, the counters, and the two lists of each tap before the centre.
+/// The workspace, front to back.
+struct Workspace {
+  std::int32_t* grid;        ///< The row of each cell.
+  std::int32_t* counts;      ///< By tap before the centre.
+  std::int32_t *ins, *outs;  ///< Lists of the same taps.
+  std::size_t bytes;         ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  const std::int64_t items = std::int64_t{half_of(book)} * book.sites;
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.grid = cutter.take<std::int32_t>(key_count(book, book.shape));
+  work.counts = cutter.take<std::int32_t>(half_of(book));
+  work.ins = cutter.take<std::int32_t>(items);
+  work.outs = cutter.take<std::int32_t>(items);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const RulebookProblem& book) {
-  return static_cast<std::size_t>(key_count(book, book.shape) + half_of(book) +
-                                  2 * std::int64_t{half_of(book)} * book.sites) *
-         sizeof(std::int32_t);
+  return workspace_at(book, nullptr).bytes;
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
@@ -148,10 +167,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const auto* coords = arrays.coords;
   const int half = half_of(book);
   const std::int64_t items = std::int64_t{half} * book.sites;
-  auto* grid = context.workspace_as<std::int32_t>();
-  std::int32_t* counts = grid + key_count(book, book.shape);
-  std::int32_t* ins = counts + half;
-  std::int32_t* outs = ins + items;
+  const auto [grid, counts, ins, outs, bytes] =
+      workspace_at(book, context.workspace_as<std::byte>());
 
   const SiteCheck sites(book, coords);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);

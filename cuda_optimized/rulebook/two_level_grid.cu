@@ -32,6 +32,7 @@
 /// **Try.** Make a block 8 x 4 x 32 cells, 32 words still: how many blocks has a sweep then?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
@@ -208,38 +209,40 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Where everything stands in the workspace: what is read in sectors first, then by width.
+/// Where everything stands in the workspace.
 struct Workspace {
+  State* state;
   BitGrid bits;
-  State* state;  ///< Directly before the summary: both are cleared together.
+  std::size_t zeroed_bytes;  ///< Of state and summary, which must be zero before the first launch.
   std::int32_t *summary_counts, *block_counts;
   std::int64_t summary_words, most_blocks;
   std::size_t bytes;  ///< Of all.
 };
 
-/// @param begin the workspace; or null, to learn the size
-Workspace workspace_at(const RulebookProblem& book, unsigned char* begin = nullptr) {
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t blocks = ceil_div<std::int64_t>(runs::run_count(book), kBlockWords);
-  Workspace all{};
-  all.summary_words = ceil_div<std::int64_t>(blocks, 32);
-  all.most_blocks = std::min<std::int64_t>(blocks, book.sites);
-  const auto take = [&]<class T>(T** place, std::int64_t count) {
-    if (begin != nullptr) *place = reinterpret_cast<T*>(begin + all.bytes);
-    all.bytes += static_cast<std::size_t>(count) * sizeof(T);
-  };
-  take(&all.bits.words, all.most_blocks * kBlockWords);
-  take(&all.bits.blocks_before, all.summary_words + 1);
-  take(&all.bits.sites_before, all.most_blocks + 1);
-  take(&all.state, 1);
-  take(&all.bits.summary, all.summary_words);
-  take(&all.summary_counts, all.summary_words);
-  take(&all.block_counts, all.most_blocks);
-  take(&all.bits.in_block, all.most_blocks);
-  take(&all.bits.rows, book.sites);
-  return all;
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.summary_words = ceil_div<std::int64_t>(blocks, 32);
+  work.most_blocks = std::min<std::int64_t>(blocks, book.sites);
+  work.state = cutter.take<State>(1);
+  work.bits.summary = cutter.take<std::uint32_t>(work.summary_words);
+  work.zeroed_bytes = cutter.bytes();
+  work.bits.words = cutter.take<std::uint32_t>(work.most_blocks * kBlockWords);
+  work.bits.blocks_before = cutter.take<std::int64_t>(work.summary_words + 1);
+  work.bits.sites_before = cutter.take<std::int64_t>(work.most_blocks + 1);
+  work.summary_counts = cutter.take<std::int32_t>(work.summary_words);
+  work.block_counts = cutter.take<std::int32_t>(work.most_blocks);
+  work.bits.in_block = cutter.take<std::uint32_t>(work.most_blocks);
+  work.bits.rows = cutter.take<std::int32_t>(book.sites);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
-std::size_t workspace_bytes(const RulebookProblem& book) { return workspace_at(book).bytes; }
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
+}
 
 template <bool kCube>
 void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
@@ -249,9 +252,7 @@ void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const unsigned find_blocks = kCube ? blocks_for(book.sites, kRows, kMaxBlocks) : row_blocks;
   const std::int64_t* const blocks = bits.blocks_before + work.summary_words;
-  const auto words = static_cast<std::size_t>(work.summary_words);
-  check(cudaMemsetAsync(work.state, 0, sizeof(State) + words * sizeof *bits.summary,
-                        current_stream()));
+  check(cudaMemsetAsync(work.state, 0, work.zeroed_bytes, current_stream()));
   launch(set_summary<kCube>, {row_blocks, kThreads}, grid, coords, bits, work.state, out_coords);
   launch(count_blocks, {blocks_for(work.summary_words, kThreads, kMaxBlocks), kThreads},
          work.summary_words, bits.summary, work.summary_counts);
@@ -274,7 +275,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
   if (book.sites > 0) {
     const bool cube = runs::is_cube_of_3(book, coords, out_coords);
-    const Workspace work = workspace_at(book, context.workspace_as<unsigned char>());
+    const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
     (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
   }
   create_form(book, book.sites, nbr, mask, arrays);
@@ -282,13 +283,13 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 
 /// @throws BadInput for sites outside of the grid, and for duplicates
 void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
-  runs::require_no_bad_rows(book, arrays.coords,
-                            &workspace_at(book, context.workspace_as<unsigned char>()).state->bad);
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {
   if (book.sites == 0) return text("no sites, ", form_in_words(book));
-  const bool fewer = workspace_at(book).most_blocks < book.sites;
+  const bool fewer = workspace_at(book, nullptr).most_blocks < book.sites;
   return text(runs::kernel_in_words(book), ", ", fewer ? "fewer blocks than sites, " : "",
               form_in_words(book));
 }

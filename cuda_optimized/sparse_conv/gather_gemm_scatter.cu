@@ -32,6 +32,7 @@
 /// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read
 /// twice then if Cout is larger than its tile, and what is saved?
 #include "core/cuda/row_epilogue.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
@@ -44,7 +45,6 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
 constexpr int kTileBlocksPerSm = 16;         ///< At most so many are launched: blocks stride.
-constexpr std::int64_t kAlignment = 64;      ///< Floats that parts of the workspace are rounded to.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
 /// The pairs of a tap.
@@ -118,25 +118,26 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// The parts of the workspace, in floats from its beginning.
-struct Parts {
-  std::int64_t products;  ///< The gathered rows are before them.
-  std::int64_t end;       ///< Of all.
+/// The workspace, front to back.
+struct Workspace {
+  float* gathered;    ///< The rows of a tap's pairs,
+  float* products;    ///< and what comes of them.
+  std::size_t bytes;  ///< Of all.
 };
 
-Parts parts_of(const SparseConvProblem& conv) {
-  const auto rounded = [](std::int64_t floats) {
-    return ceil_div(floats, kAlignment) * kAlignment;
-  };
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   const std::int64_t rows = conv.most_pairs;
-  Parts parts{};
-  parts.products = rounded(checked_product({rows, conv.Cin}, "gathered channels"));
-  parts.end = parts.products + checked_product({rows, conv.Cout}, "products' channels");
-  return parts;
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.gathered = cutter.take<float>(checked_product({rows, conv.Cin}, "gathered channels"));
+  work.products = cutter.take<float>(checked_product({rows, conv.Cout}, "products' channels"));
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  return static_cast<std::size_t>(parts_of(conv).end) * sizeof(float);
+  return workspace_at(conv, nullptr).bytes;
 }
 
 /// The centre of `subm`, or -1. There rows meet themselves: nothing is gathered, and the product
@@ -183,9 +184,7 @@ void scatter_add(const SparseConvProblem& conv, Tap tap, const float* products, 
 
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], y [M][Cout].
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
-  const Parts parts = parts_of(conv);
-  float* gathered = context.workspace_as<float>();
-  float* products = gathered + parts.products;
+  const Workspace work = workspace_at(conv, context.workspace_as<std::byte>());
   const float* features = arrays.features;
   const float* weights = arrays.weights;
   const float* bias = arrays.bias;
@@ -205,10 +204,10 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
   for (int k = 0; k < conv.book.KV && conv.pairs > 0; ++k) {
     if (k == centre) continue;
     const Tap tap{pairs, offsets + k};
-    gather(conv, tap, features, gathered);
-    multiply(conv, {most_pairs, conv.Cout, conv.Cin, gathered, weights_of(k), products},
+    gather(conv, tap, features, work.gathered);
+    multiply(conv, {most_pairs, conv.Cout, conv.Cin, work.gathered, weights_of(k), work.products},
              usual_pairs(conv), offsets + k, nullptr);
-    scatter_add(conv, tap, products, y);
+    scatter_add(conv, tap, work.products, y);
   }
   launch_activate(conv.M, conv.Cout, conv.activation, y);
 }

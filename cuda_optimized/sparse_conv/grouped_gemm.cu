@@ -31,6 +31,7 @@
 /// where gather_gemm_scatter has 64. Declines other types than float32.
 /// **Try.** Do the taps in a few groups, of so many pairs that the buffers of a group stay in L2.
 /// What becomes of the collecting, and from which size of L2 on does it pay?
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
@@ -44,7 +45,6 @@ namespace {
 
 constexpr std::int64_t kMaxTiles = 1 << 20;  ///< More tiles than these: blocks stride.
 constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thread has on their way.
-constexpr std::int64_t kAlignment = 64;      ///< Floats that parts of the workspace are rounded to.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
 /// gathered[i] = features[in] for all pairs i, and place[k][out] = i: where `out` will find what
@@ -160,27 +160,29 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// The parts of the workspace, in floats from its beginning.
-struct Parts {
-  std::int64_t products;  ///< The gathered rows are before them.
-  std::int64_t place;     ///< Where outputs find their products.
-  std::int64_t end;       ///< Of all.
+/// The workspace, front to back.
+struct Workspace {
+  float* gathered;      ///< The rows of all pairs,
+  float* products;      ///< and what comes of them.
+  std::int32_t* place;  ///< Where outputs find their products.
+  std::size_t bytes;    ///< Of all.
 };
 
-Parts parts_of(const SparseConvProblem& conv) {
-  const auto rounded = [](std::int64_t floats) {
-    return ceil_div(floats, kAlignment) * kAlignment;
-  };
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   const std::int64_t rows = conv.pairs;
-  Parts parts{};
-  parts.products = rounded(checked_product({rows, conv.Cin}, "gathered channels"));
-  parts.place = parts.products + rounded(checked_product({rows, conv.Cout}, "products' channels"));
-  parts.end = parts.place + checked_product({conv.book.KV, conv.M}, "places of products");
-  return parts;
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.gathered = cutter.take<float>(checked_product({rows, conv.Cin}, "gathered channels"));
+  work.products = cutter.take<float>(checked_product({rows, conv.Cout}, "products' channels"));
+  work.place =
+      cutter.take<std::int32_t>(checked_product({conv.book.KV, conv.M}, "places of products"));
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  return static_cast<std::size_t>(parts_of(conv).end) * sizeof(float);
+  return workspace_at(conv, nullptr).bytes;
 }
 
 /// See gather_rows().
@@ -222,10 +224,7 @@ void collect(const SparseConvProblem& conv, const std::int32_t* mask, const std:
 /// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], offsets [KV + 1], mask [M][words], y
 /// [M][Cout].
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
-  const Parts parts = parts_of(conv);
-  float* gathered = context.workspace_as<float>();
-  float* products = gathered + parts.products;
-  auto* place = reinterpret_cast<std::int32_t*>(gathered + parts.place);
+  const Workspace work = workspace_at(conv, context.workspace_as<std::byte>());
   const float* features = arrays.features;
   const float* weights = arrays.weights;
   const float* bias = arrays.bias;
@@ -233,9 +232,9 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
   const auto* offsets = arrays.offsets;
   float* y = arrays.y;
 
-  gather(conv, pairs, place, features, gathered);
-  if (conv.pairs > 0) multiply(conv, offsets, gathered, weights, products);
-  collect(conv, arrays.mask, place, products, bias, y);
+  gather(conv, pairs, work.place, features, work.gathered);
+  if (conv.pairs > 0) multiply(conv, offsets, work.gathered, weights, work.products);
+  collect(conv, arrays.mask, work.place, work.products, bias, y);
 }
 
 std::string choice_in_words(const SparseConvProblem& conv) {

@@ -33,6 +33,7 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -208,11 +209,27 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// Bytes of the two queues: all counts, then all tiles. With many rows there are none.
+/// The two queues, front to back. With many rows there are none.
+struct Workspace {
+  std::int32_t *counts, *tiles;  ///< [2][kBuckets] and [2][kBuckets][capacity]
+  std::int64_t capacity;         ///< Tiles of the problem.
+  std::size_t bytes;             ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
+  Workspace work{};
+  if (has_many_rows(conv.M)) return work;
+  WorkspaceCutter cutter(begin);
+  work.capacity = ceil_div<std::int64_t>(conv.M, kQueuedRows);
+  work.counts = cutter.take<std::int32_t>(2 * TileQueue::kBuckets);
+  work.tiles = cutter.take<std::int32_t>(2 * TileQueue::kBuckets * work.capacity);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  if (has_many_rows(conv.M)) return 0;
-  const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, kQueuedRows);
-  return static_cast<std::size_t>(2 * TileQueue::kBuckets * (1 + tiles)) * sizeof(std::int32_t);
+  return workspace_at(conv, nullptr).bytes;
 }
 
 /// Whether rows and weights consist of float4, if they begin at multiples of 16 bytes.
@@ -249,16 +266,17 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
   QueuedHalves halves;
   for (int half = 0; half < 2; ++half) halves.half[half] = half_of(conv, arrays, half);
   if (!has_many_rows(conv.M)) {
-    const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, kQueuedRows);
-    auto* const counts = context.workspace_as<std::int32_t>();
+    const auto [counts, tiles, capacity, bytes] =
+        workspace_at(conv, context.workspace_as<std::byte>());
     constexpr int kBuckets = TileQueue::kBuckets;
     for (int half = 0; half < 2; ++half) {
       halves.queue[half] = {.counts = counts + half * kBuckets,
-                            .tiles = counts + 2 * kBuckets + half * kBuckets * tiles,
-                            .capacity = tiles};
+                            .tiles = tiles + half * kBuckets * capacity,
+                            .capacity = capacity};
     }
     check(cudaMemsetAsync(counts, 0, 2 * kBuckets * sizeof *counts, current_stream()));
-    launch(queue_tiles, {dim3(blocks_for(tiles, kThreads / 32, kMaxBlocks), 2), kThreads}, halves);
+    launch(queue_tiles, {dim3(blocks_for(capacity, kThreads / 32, kMaxBlocks), 2), kThreads},
+           halves);
   }
   for (int half = 0; half < 2; ++half) run_half(conv, halves.half[half], halves.queue[half]);
 }

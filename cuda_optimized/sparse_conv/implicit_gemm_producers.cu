@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv, std::int64_t sources,
-                  char* workspace) {
+                  std::byte* workspace) {
   const auto preparation = preparation_of<Shape>(conv, sources, workspace);
   const std::int64_t pieces =
       std::max(preparation.template weight_pieces<Shape>(), preparation.pieces);
@@ -270,7 +270,7 @@ void run(const SparseConvProblem& problem, const SparseConvArrays& arrays, const
   with_float_type(problem.dtype, [&]<class T>(T) {
     const auto conv = gathered_rows<T>(problem, arrays);
     with_shape<T>(conv.rows, conv.summed, conv.channels, [&]<class Shape>(Shape) {
-      launch_shape<Shape>(conv, problem.N, context.workspace_as<char>());
+      launch_shape<Shape>(conv, problem.N, context.workspace_as<std::byte>());
     });
   });
 }

@@ -34,6 +34,7 @@
 /// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -208,15 +209,27 @@ Declined supports(const SparseConvProblem& conv) {
   return gemm::why_no_wgmma();
 }
 
-/// Elements of the transposed weights in the workspace; what follows begins at 16 bytes.
-std::int64_t transposed_of(const SparseConvProblem& conv) {
-  return ceil_div(weights_of(conv), std::int64_t{8}) * 8;
+/// The workspace, front to back.
+template <class T>
+struct Workspace {
+  T* transposed;      ///< Weights.
+  T* rounded;         ///< Features; of float32 alone.
+  std::size_t bytes;  ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+template <class T>
+Workspace<T> workspace_at(const SparseConvProblem& conv, std::byte* begin) {
+  Workspace<T> work{};
+  WorkspaceCutter cutter(begin);
+  work.transposed = cutter.take<T>(weights_of(conv));
+  if (conv.dtype == DType::f32) work.rounded = cutter.take<T>(std::int64_t{conv.N} * conv.Cin);
+  work.bytes = cutter.bytes();
+  return work;
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  std::int64_t count = transposed_of(conv);
-  if (conv.dtype == DType::f32) count += std::int64_t{conv.N} * conv.Cin;  // rounded features
-  return static_cast<std::size_t>(count) * size_of(conv.dtype);
+  return with_type(conv.dtype, [&]<class T>(T) { return workspace_at<T>(conv, nullptr).bytes; });
 }
 
 /// Calls body(shape) with the tile that suits a problem.
@@ -245,18 +258,17 @@ void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
 template <class T>
 void run_as(const SparseConvProblem& problem, const SparseConvArrays& arrays,
             const Context& context) {
-  T* const transposed = context.workspace_as<T>();
+  const Workspace<T> work = workspace_at<T>(problem, context.workspace_as<std::byte>());
   launch(transpose_weights<T>,
          {blocks_for(weights_of(problem), kCopyThreads, kMaxBlocks), kCopyThreads},
-         weights_of(problem), problem.Cin, problem.Cout, arrays.weights, transposed);
+         weights_of(problem), problem.Cin, problem.Cout, arrays.weights, work.transposed);
   GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
-  conv.weights = transposed;
+  conv.weights = work.transposed;
   if constexpr (std::is_same_v<T, float>) {
-    float* const rounded = transposed + transposed_of(problem);
     const std::int64_t count = std::int64_t{problem.N} * problem.Cin;
     launch(round_numbers, {blocks_for(count, kCopyThreads, kMaxBlocks), kCopyThreads}, count,
-           conv.from, rounded);
-    conv.from = rounded;
+           conv.from, work.rounded);
+    conv.from = work.rounded;
   }
   with_shape<T>(problem, consists_of_pieces(conv),
                 [&]<class Shape>(Shape) { launch_shape<Shape>(conv); });

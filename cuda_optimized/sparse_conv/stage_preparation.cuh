@@ -5,44 +5,46 @@
 
 #include <cstring>
 
+#include "core/cuda/workspace_cutter.hpp"
 #include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_ring.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 
-/// Where things lie in the workspace, in bytes; each begins at a multiple of 256.
-struct Layout {
-  std::int64_t blocks,  ///< Of weights.
-      copy,             ///< Of rows.
-      end;              ///< Of all.
-
-  /// @param sources rows of `from`
-  template <class Shape>
-  static Layout of(Shape, int taps, std::int64_t sources, int summed, int channels) {
-    const std::int64_t weights = std::int64_t{ceil_div(channels, Shape::N)} * taps *
-                                 ceil_div(summed, Shape::kDepth) * Shape::N * Shape::kTapBytes;
-    const std::int64_t rows = sources * ceil_div(summed, Shape::kCount) * kPiece;
-    const auto rounded = [](std::int64_t bytes) {
-      return ceil_div(bytes, std::int64_t{256}) * 256;
-    };
-    Layout layout{};
-    layout.blocks = 256;  // behind the counter
-    layout.copy = layout.blocks + rounded(weights);
-    layout.end = layout.copy + rounded(rows);
-    return layout;
-  }
+/// The workspace, front to back.
+template <class T>
+struct Workspace {
+  unsigned* handed_out;  ///< See Pass.
+  T* blocks;             ///< Of weights.
+  T* copy;               ///< Of rows.
+  std::size_t bytes;     ///< Of all.
 };
+
+/// @param sources rows of `from` @param begin the workspace, or null to learn its size
+template <class Shape>
+Workspace<typename Shape::Number> workspace_at(int taps, std::int64_t sources, int summed,
+                                               int channels, std::byte* begin) {
+  using T = typename Shape::Number;
+  Workspace<T> work{};
+  WorkspaceCutter cutter(begin);
+  work.handed_out = cutter.take<unsigned>(1);
+  work.blocks = cutter.take<T>(std::int64_t{ceil_div(channels, Shape::N)} * taps *
+                               ceil_div(summed, Shape::kDepth) * Shape::N * Shape::kDepth);
+  work.copy = cutter.take<T>(sources * ceil_div(summed, Shape::kCount) * Shape::kCount);
+  work.bytes = cutter.bytes();
+  return work;
+}
 
 /// Bytes of workspace for a product.
 /// @param rows of `to` @param sources rows of `from`
 template <class T>
 std::size_t producers_workspace_bytes(int taps, std::int64_t rows, std::int64_t sources, int summed,
                                       int channels) {
-  std::int64_t bytes = 0;
-  with_shape<T>(rows, summed, channels, [&](auto shape) {
-    bytes = Layout::of(shape, taps, sources, summed, channels).end;
+  std::size_t bytes = 0;
+  with_shape<T>(rows, summed, channels, [&]<class Shape>(Shape) {
+    bytes = workspace_at<Shape>(taps, sources, summed, channels, nullptr).bytes;
   });
-  return static_cast<std::size_t>(bytes);
+  return bytes;
 }
 
 /// What prepare() makes before the product.
@@ -72,9 +74,10 @@ struct Preparation {
 /// @param sources rows of conv.from
 template <class Shape>
 Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename Shape::Number>& conv,
-                                                   std::int64_t sources, char* workspace) {
+                                                   std::int64_t sources, std::byte* workspace) {
   using T = typename Shape::Number;
-  const Layout layout = Layout::of(Shape{}, conv.taps, sources, conv.summed, conv.channels);
+  const Workspace<T> work =
+      workspace_at<Shape>(conv.taps, sources, conv.summed, conv.channels, workspace);
   Preparation<T> preparation = {
       .taps = conv.taps,
       .summed = conv.summed,
@@ -83,12 +86,12 @@ Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename S
       .tiles_n = ceil_div(conv.channels, Shape::N),
       .weights = conv.weights,
       .rows = conv.from,
-      .blocks = reinterpret_cast<T*>(workspace + layout.blocks),
+      .blocks = work.blocks,
       .pitch = ceil_div(conv.summed, Shape::kCount) * Shape::kCount,
       .pieces = 0,
       .by_pieces = rows_are_pieces<Shape>(conv.summed) && begins_at_piece(conv.from),
-      .copy = reinterpret_cast<T*>(workspace + layout.copy),
-      .handed_out = reinterpret_cast<unsigned*>(workspace)};
+      .copy = work.copy,
+      .handed_out = work.handed_out};
   if (std::is_same_v<T, float> || !preparation.by_pieces) {
     preparation.pieces = sources * (preparation.pitch / Shape::kCount);
   }

@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv, std::int64_t sources,
-                  char* workspace) {
+                  std::byte* workspace) {
   const auto preparation = preparation_of<Shape>(conv, sources, workspace);
   const std::int64_t pieces =
       std::max(preparation.template weight_pieces<Shape>(), preparation.pieces);
@@ -276,7 +276,7 @@ void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const C
                                       .weights = arrays.weights,
                                       .to = arrays.dx};
     with_shape<T>(gradient.rows, gradient.summed, gradient.channels, [&]<class Shape>(Shape) {
-      launch_shape<Shape>(gradient, conv.M, context.workspace_as<char>());
+      launch_shape<Shape>(gradient, conv.M, context.workspace_as<std::byte>());
     });
   });
 }

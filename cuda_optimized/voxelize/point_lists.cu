@@ -32,15 +32,15 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/voxelize_problem.hpp"
 #include "cuda_optimized/rulebook/bit_ranks.cuh"
-#include "cuda_optimized/rulebook/workspace_cutter.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::voxelize {
 namespace {
 
-using rulebook::bit_of, rulebook::BitIndex, rulebook::WorkspaceCutter;
+using rulebook::bit_of, rulebook::BitIndex;
 namespace bit_ranks = rulebook::bit_ranks;
 using bit_ranks::Count, bit_ranks::kMaxBlocks, bit_ranks::kThreads, bit_ranks::Progress;
 

@@ -1,4 +1,4 @@
-/// @file workspace_cutter.cuh
+/// @file workspace_cutter.hpp
 /// @brief Divides a workspace among arrays, front to back.
 #pragma once
 
@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
+#include "core/cuda/launch.hpp"
 
-namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace convladder::BACKEND {
 
 /// Hands out a workspace piece by piece. Without one it hands out null, and still counts: so the
 /// same lines say how much workspace there must be, and where everything is in it.
@@ -36,4 +36,4 @@ class WorkspaceCutter {
   std::size_t end_ = 0;
 };
 
-}  // namespace convladder::BACKEND::cuda_optimized::rulebook
+}  // namespace convladder::BACKEND
