@@ -127,6 +127,7 @@ foreach(folder IN LISTS rung_folders)
   if(folder IN_LIST split_folders)
     add_rungs(${target}_called ${folder} ${called_sources_${folder}})
     target_link_libraries(${target} PRIVATE ${target}_called)
+    target_link_options(${target} PRIVATE LINKER:--no-as-needed)  # rungs are looked for there, too
     list(APPEND rung_targets ${target}_called)
   endif()
 endforeach()
