@@ -28,8 +28,10 @@ __device__ inline std::int64_t threads_of_grid() {
   return std::int64_t{gridDim.x} * blockDim.x;
 }
 
-/// `first`, and every `step` from there on that is below `count`.
-struct StridedRange {
+/// `first`, and every so many from there on as the grid has threads, as long as it is below
+/// `count`.
+template <unsigned kThreads>
+struct GridStride {
   std::int64_t step, first, count;
 
   /// A number of them, as range-based loops ask for it.
@@ -37,8 +39,9 @@ struct StridedRange {
     std::int64_t number, step;  ///< This one, and how far the next is.
     /// This one.
     __device__ std::int64_t operator*() const { return number; }
-    /// The next one.
-    __device__ void operator++() { number += step; }
+    /// The next one. With a known block, one multiplication says how far it is, and holds no
+    /// register.
+    __device__ void operator++() { number += kThreads > 0 ? threads_of_grid<kThreads>() : step; }
     /// Whether there is one.
     __device__ bool operator!=(std::int64_t end) const { return number < end; }
   };
@@ -56,7 +59,7 @@ struct StridedRange {
 ///
 /// @tparam kThreads  threads of a block, where the kernel knows them
 template <unsigned kThreads = 0>
-__device__ inline StridedRange grid_stride(std::int64_t count) {
+__device__ inline GridStride<kThreads> grid_stride(std::int64_t count) {
   return {threads_of_grid<kThreads>(), thread_of_grid<kThreads>(), count};
 }
 

@@ -34,7 +34,8 @@ __global__ void number_sites(RulebookProblem book, const std::int32_t* coords, s
 /// keys [sites], ascending, and their rows. Any one-dimensional grid.
 __global__ void count_equal_neighbours(std::int64_t sites, const std::int64_t* keys,
                                        const std::int32_t* rows, SiteErrors* errors) {
-  for (std::int64_t i = 1 + thread_of_grid(); i < sites; i += threads_of_grid()) {
+  const std::int64_t threads = threads_of_grid();
+  for (std::int64_t i = 1 + thread_of_grid(); i < sites; i += threads) {
     if (keys[i] == keys[i - 1]) count_duplicate(errors, rows[i]);
   }
 }

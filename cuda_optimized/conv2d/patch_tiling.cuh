@@ -91,7 +91,7 @@ inline std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit, Tilin
       (tiling->rows - 1) * std::int64_t{tiling->stride.h} + window_extent(conv.R, conv.dilation.h);
   const std::int64_t in_columns =
       ceil_div<std::int64_t>(
-          tiling->shift + (tiling->across * 16 - 1) * std::int64_t{tiling->stride.w} + extent_w,
+          tiling->shift + (std::int64_t{tiling->across} * 16 - 1) * tiling->stride.w + extent_w,
           tiling->width) *
       tiling->width;
   const std::int64_t fixed = tiling->patch_at(0) * std::int64_t{sizeof(float)};

@@ -63,7 +63,6 @@ struct WinogradProduct {
   /// U [product][k][m], with tensor cores [product][m][k]
   HOST_DEVICE std::int64_t u_floats() const { return products * k * m; }
   HOST_DEVICE std::int64_t v_floats() const { return products * k * n; }  ///< V [product][k][n]
-  HOST_DEVICE std::int64_t m_floats() const { return products * m * n; }  ///< M [product][m][n]
 
   /// Of U, V and M. @throws BadInput if that is 2^63 or more
   std::size_t workspace_bytes() const {

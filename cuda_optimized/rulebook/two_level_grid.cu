@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kThreads)
       __syncthreads();  // they are joined before the next tile's bits overwrite them
     }
   } else {
-    for (const std::int64_t row : grid_stride(grid.sites))
+    for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
       runs::look_up(grid, runs::cell_of<false>(grid, coords, row), bits, sorted, row,
                     grid.tap_lines, nbr, mask);
   }

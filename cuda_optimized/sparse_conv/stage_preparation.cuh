@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "core/cuda/grid_stride.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_ring.cuh"
@@ -124,15 +125,13 @@ __device__ void store_piece(T* to, std::int64_t i, const T (&numbers)[kCount]) {
   reinterpret_cast<uint4*>(to)[i] = whole;
 }
 
-/// Copies the rows as factors, if they need it.
-/// @param first this thread's number @param threads of the grid
+/// Copies the rows as factors, if they need it. Any one-dimensional grid.
 template <class Shape>
-__device__ void copy_rows(const Preparation<typename Shape::Number>& p, std::int64_t first,
-                          std::int64_t threads) {
+__device__ void copy_rows(const Preparation<typename Shape::Number>& p) {
   using T = typename Shape::Number;
   T numbers[Shape::kCount];
   const int pieces_of_row = p.pitch / Shape::kCount;
-  for (std::int64_t i = first; i < p.pieces; i += threads) {
+  for (const std::int64_t i : grid_stride(p.pieces)) {
     if (p.by_pieces) {
       const uint4 whole = reinterpret_cast<const uint4*>(p.rows)[i];
       std::memcpy(numbers, &whole, sizeof whole);

@@ -53,11 +53,9 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
   using T = typename Shape::Number;
   constexpr int kOfBlock = Shape::N * Shape::kPieces;
   let_next_kernel_begin();
-  const std::int64_t threads = threads_of_grid();
-  const std::int64_t first = thread_of_grid();
-  if (first == 0) *p.handed_out = 0;
+  if (thread_of_grid() == 0) *p.handed_out = 0;
   T numbers[Shape::kCount];
-  for (std::int64_t i = first; i < p.template weight_pieces<Shape>(); i += threads) {
+  for (const std::int64_t i : grid_stride(p.template weight_pieces<Shape>())) {
     const std::int64_t block = i / kOfBlock;
     const auto of_block = static_cast<int>(i % kOfBlock);
     const int n = of_block / Shape::kPieces;
@@ -78,7 +76,7 @@ __global__ void prepare(Preparation<typename Shape::Number> p) {
                 block * kOfBlock + n * Shape::kPieces + (piece ^ permutation<Shape::kPieces>(n)),
                 numbers);
   }
-  copy_rows<Shape>(p, first, threads);
+  copy_rows<Shape>(p);
 }
 
 /// What the producer warps do.
