@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <cuda_on_cpu/control.hpp>
+#include <utility>
 
 #include "core/device.hpp"
 #include "tests/ladders/ladder_tests.hpp"
@@ -61,6 +62,25 @@ class StridedBlocks {
   std::int64_t old_ = max_strided_blocks;
 };
 
+/// Whether an array may begin where the problem asks, at a multiple of its elements' size. (Arrays
+/// of 16 bits can begin where those of 32 cannot.)
+bool may_begin_there(const TestProblem& problem, const ArraySpec& spec) {
+  return problem.misalignment % size_of(spec.dtype) == 0;
+}
+
+/// All arrays of a signature.
+std::vector<ArraySpec> arrays_of(const Signature& signature) {
+  std::vector<ArraySpec> all = signature.inputs;
+  all.insert(all.end(), signature.outputs.begin(), signature.outputs.end());
+  return all;
+}
+
+/// Whether this is true of any of them: else it is the problem with all arrays aligned.
+bool some_may_begin_there(const TestProblem& problem, const Signature& signature) {
+  return std::ranges::any_of(arrays_of(signature),
+                             [&](const ArraySpec& spec) { return may_begin_there(problem, spec); });
+}
+
 /// Where the arrays of one run lie.
 struct Placement {
   RunOptions options;
@@ -72,14 +92,20 @@ struct Placement {
 /// @param turn how many placements of one array alone came before
 Placement placement(const TestProblem& problem, std::size_t turn, const Signature& signature,
                     const CheckOptions& options, bool all) {
+  std::vector<std::string> names;
+  auto offsets = problem.offsets;
+  for (const ArraySpec& spec : arrays_of(signature)) {
+    if (may_begin_there(problem, spec)) {
+      names.push_back(spec.name);
+    } else {
+      offsets.emplace(spec.name, 0);
+    }
+  }
   if (problem.misalignment == 0 || !problem.offsets.empty() || all)
     return {{.misalignment = problem.misalignment,
-             .offsets = problem.offsets,
+             .offsets = std::move(offsets),
              .poison = options.poison,
              .forbid_guards = options.forbid_guards}};
-  std::vector<std::string> names;
-  for (const auto* specs : {&signature.inputs, &signature.outputs})
-    for (const ArraySpec& spec : *specs) names.push_back(spec.name);
   const std::string& alone = names[turn % names.size()];
   return {{.offsets = {{alone, problem.misalignment}},
            .poison = options.poison,
@@ -286,8 +312,13 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
     if (report.failures.size() >= options.max_failures) break;
     const auto fail = [&](const std::string& what) { add_failure(report, problem, what); };
     try {
-      const Accepted accepted = accepted_forms(problem.problem, *code);
+      Accepted accepted = accepted_forms(problem.problem, *code);
       if (!accepted.gives_reasons) fail("declines without a reason");
+      const auto aligned_all_the_same = [&](const Problem& form) {
+        return !some_may_begin_there(problem, ladder.signature(form));
+      };
+      if (std::erase_if(accepted.forms, aligned_all_the_same) != 0 && accepted.forms.empty())
+        continue;
       if (accepted.forms.empty()) {
         ++report.declined[accepted.reasons];
       } else {

@@ -31,10 +31,12 @@ struct TestProblem {
   std::string name;  ///< What it shows.
   Problem problem;   ///< Validated.
   Size size = Size::small;
-  std::size_t misalignment = 0;  ///< Bytes between a 256-byte boundary and each array.
-  bool once = false;             ///< Takes long: one run in exact mode is enough.
-  Arrays given = {};             ///< Inputs that are no made-up data: sites, rulebooks.
-  bool equal_sums = false;       ///< One of rounding_problems(): for Data::positive.
+  /// Bytes between a 256-byte boundary and each array whose elements may begin there: at a multiple
+  /// of their size. Forms that have no such array do not run.
+  std::size_t misalignment = 0;
+  bool once = false;        ///< Takes long: one run in exact mode is enough.
+  Arrays given = {};        ///< Inputs that are no made-up data: sites, rulebooks.
+  bool equal_sums = false;  ///< One of rounding_problems(): for Data::positive.
   /// Of single arrays, by name, the bytes that they begin behind a 256-byte boundary.
   std::map<std::string, std::size_t, std::less<>> offsets = {};
   std::string id = {};  ///< Of fixed_problems(): its name, and no other's of the ladder.

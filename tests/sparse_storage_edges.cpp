@@ -230,6 +230,10 @@ void add_choices(std::vector<NamedSites>& list) {
   crowd("more rows than resident blocks have threads", line(14000), 12'300);
   crowd("more rows than resident blocks have threads, 3x3x3",
         book_of(kSubm, 3, {{5, 30, 32}}, every_axis(3)), 4'100);
+  // Pages of 1024 cells are shared out among blocks that count taps: here one page, and two blocks.
+  add("more blocks than pages",
+      random_case(book_of(kSubm, 3, {{4, 8, 32}}, every_axis(3)), 600, dice));
+  list.back().rungs = {"cuda_optimized/rulebook/lists_of_ranks"};
 }
 
 }  // namespace convladder::testing

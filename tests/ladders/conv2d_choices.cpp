@@ -107,6 +107,13 @@ std::vector<ConvTestProblem> choice_problems() {
     in_fours("5x5", {.N = 2, .C = 4, .H = 9, .W = 17}, 5, {2, 2, 0, 3});
     in_fours("stride 2", {.C = 12, .H = 15, .W = 33, .stride = {2, 2}}, 3, {1, 0, 1, 0});
     in_fours("5x5, stride 2", {.C = 4, .H = 16, .W = 31, .stride = {2, 2}}, 5, pad_all(2));
+    // Channels in fours, for which there is no kernel all the same.
+    in_fours("stride across", {.C = 4, .H = 5, .W = 8, .stride = {1, 2}}, 3, pad_all(1));
+    in_fours("dilation down", {.C = 4, .H = 6, .W = 5, .dilation = {2, 1}}, 3, pad_all(1));
+    in_fours("dilation across", {.C = 4, .H = 5, .W = 6, .dilation = {1, 2}}, 3, pad_all(1));
+    in_fours("stride 3", {.C = 4, .H = 7, .W = 8, .stride = {3, 3}}, 3, pad_all(1));
+    in_fours("5x5, stride 3", {.C = 4, .H = 8, .W = 9, .stride = {3, 3}}, 5, pad_all(2));
+    in_fours("7x7", {.C = 4, .H = 7, .W = 8}, 7, pad_all(3));
     in_fours("many images", {.N = 9, .C = 8, .H = 14, .W = 13}, 3, pad_all(1));
     in_fours("arrays at 16 n + 4 bytes", {.C = 8, .H = 4, .W = 4}, 3, pad_all(1));
     list.back().misalignment = 4;
@@ -150,6 +157,55 @@ std::vector<ConvTestProblem> choice_problems() {
       "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k", true);
   add("shares of sums that end within a tile",
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397}, wgrad, true);
+  // Winograd's tiles: filters that fill tiles of 128, and more than 32 tiles.
+  tiled("128 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 128}, pad_all(1),
+        "cuda_optimized/conv2d/winograd_4x4");
+  // Fourier tiles of 64 x 64, more than one, with spectra in either place; and filters that are
+  // wider than the smallest tile, but not taller.
+  const std::string_view fourier = "cuda_optimized/conv2d/fft_fused";
+  add("a filter that reaches over 25 x 25 pixels",
+      P{.C = 2, .H = 70, .W = 66, .K = 3, .R = 5, .S = 5, .dilation = {6, 6}}, fourier);
+  add("depthwise, filters that reach over 25 x 21 pixels",
+      P{.C = 2,
+        .H = 70,
+        .W = 60,
+        .K = 2,
+        .R = 5,
+        .S = 5,
+        .pad = pad_all(3),
+        .dilation = {6, 5},
+        .groups = 2},
+      fourier);
+  add("a filter of one row and 18 columns",
+      P{.C = 2, .H = 4, .W = 40, .K = 2, .S = 18, .pad = pad_all(0, 3)}, fourier);
+  // Any filter, and its channel's filters one after the other: there is no room for all.
+  add("depthwise 2x2, multiplier 2, bands", P{.H = 90, .W = 64, .K = 2, .R = 2, .S = 2},
+      "cuda_optimized/conv2d_dgrad/depthwise");
+  // The first of three classes of pixels has more of them, and so other tiles than both others.
+  add("three classes of pixels, tiles of two sizes", P{.C = 17, .H = 48, .W = 31, .stride = {1, 3}},
+      "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32");
+
+  // In 16 bits the copy engine takes channels in eights, and has the same fields.
+  const auto in_eights = [&](const std::string& name, const P& problem) {
+    add("channels in eights, " + name, problem);
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
+                         "cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit"};
+  };
+  in_eights("windows begin 130 columns behind x",
+            P{.C = 8, .H = 2, .W = 3, .K = 8, .pad = {0, 0, 0, 130}});
+  in_eights(
+      "windows of one class begin 127 rows behind dy, of another 128",
+      P{.C = 8, .H = 2, .W = 2, .K = 8, .R = 2, .S = 2, .pad = {255, 0, 0, 0}, .stride = {2, 2}});
+  in_eights("72 filters", P{.C = 16, .H = 9, .W = 10, .K = 72, .R = 2, .S = 2});
+  // Numbers of 16 bits can begin where no pair of them, and no copy of 16 bytes, does.
+  for (const std::size_t offset : {2u, 10u}) {
+    in_eights(text("arrays at 16 n + ", offset, " bytes"),
+              P{.C = 8, .H = 5, .W = 6, .K = 16, .R = 2, .S = 2, .pad = {1, 0, 0, 1}});
+    list.back().misalignment = offset;
+    list.back().rungs.clear();  // all that take such numbers
+  }
   return list;
 }
 

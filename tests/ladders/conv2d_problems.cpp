@@ -311,9 +311,20 @@ std::vector<Problem> conv_limits() {
            P{.C = 1 << 15, .H = 256, .W = 256, .R = 256, .S = 256},  // likewise, in many taps
            P{.R = 1 << 13, .S = 1 << 13, .pad = {1 << 13, 0, 1 << 13, 0}},  // likewise, padded
            P{.C = 64, .R = 1 << 13, .S = 1 << 13, .pad = {1 << 13, 0, 1 << 13, 0}},
-           P{.N = 1 << 25, .H = 64, .W = 64},                              // pixels of all images
-           P{.N = kLargestInt, .H = 3, .W = 3, .R = 3, .S = 3},            // likewise, tiles
-           P{.H = 1 << 16, .W = 1 << 16},                                  // pixels of an image
+           P{.N = 1 << 25, .H = 64, .W = 64},                           // pixels of all images
+           P{.N = kLargestInt, .H = 3, .W = 3, .R = 3, .S = 3},         // likewise, tiles
+           P{.N = kLargestInt, .H = 5, .W = 5, .R = 3, .S = 3},         // more of them
+           P{.N = 1 << 30, .H = 3, .W = 3, .K = 4096, .R = 3, .S = 3},  // tiles of all filters
+           P{.H = 3, .W = 3, .K = 1 << 26, .R = 3, .S = 3},             // filters, transformed
+           P{.C = 60'000'000,
+           .H = 3,
+           .W = 3,
+           .K = 60'000'000,
+           .R = 3,
+           .S = 3,
+           .groups = 60'000'000},                            // likewise, of groups
+           P{.N = 1 << 25, .C = 8, .H = 8, .W = 8, .K = 8},  // pixels, with channels in eights
+           P{.H = 1 << 16, .W = 1 << 16},                    // pixels of an image
            P{.N = 1 << 23, .C = 4096, .H = 8, .W = 8, .K = 4096},          // steps of all tiles
            P{.N = 1 << 24, .C = 256, .K = 256, .groups = 256},             // planes
            P{.N = 1 << 24, .H = 256, .W = 1},                              // rows of planes
@@ -345,6 +356,9 @@ std::vector<Problem> conv_limits() {
            P{.H = 3, .W = kLargestInt - 100, .R = 3, .S = 3},
            P{.C = kLargestInt - 100, .H = 3, .W = 3, .R = 3, .S = 3},
            P{.H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
+           P{.C = 2, .H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
+           P{.H = kLargestInt - 10, .W = 1},
+           P{.H = 1, .W = kLargestInt - 10},
            // Layers of networks, for which rungs have plans of their own.
            P{.N = 16,
            .C = 3,

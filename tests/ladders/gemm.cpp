@@ -44,6 +44,11 @@ std::vector<TestProblem> gemm_problems() {
     add("arrays at 16 n + " + std::to_string(offset) + " bytes", {.M = 33, .N = 36, .K = 20},
         Size::small, offset);
   }
+  // Numbers of 16 bits can begin where no pair of them, and no copy of 16 bytes, does.
+  for (const std::size_t offset : {2u, 10u}) {
+    add("rows in eights, arrays at 16 n + " + std::to_string(offset) + " bytes",
+        {.M = 33, .N = 40, .K = 24}, Size::small, offset);
+  }
   for (const TileMapName& map : kTileMaps) {
     // K is short: the order of the tiles is what counts.
     for (const auto& [m, n, k] : {std::array{1, 1, 1},
