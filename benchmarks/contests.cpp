@@ -174,10 +174,10 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
                     : elements_of(all[data.places.size()], places));
     data.places.push_back(places);
   }
+  if (data.dtype != DType::f32) return data;  // transforms are of floats
   for (const Rung& rung : ladder(benchmark.ladder).rungs) {
     const auto* conv = std::get_if<Conv2dProblem>(&problem);
-    if (rung.float_spectra && data.dtype == DType::f32)
-      data.fourier = fourier_bound_at(problem, data.inputs, data.places[0]);
+    if (rung.float_spectra) data.fourier = fourier_bound_at(problem, data.inputs, data.places[0]);
     if (rung.winograd == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
     if (data.winograd.contains(rung.winograd)) continue;
     data.winograd.emplace(rung.winograd,

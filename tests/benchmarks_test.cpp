@@ -11,6 +11,7 @@
 #include <ranges>
 #include <set>
 
+#include "benchmarks/contests.hpp"
 #include "benchmarks/runs.hpp"
 #include "ladders/ladders.hpp"
 #include "provenance/provenance.hpp"
@@ -207,6 +208,25 @@ TEST_CASE("operations are those of the definition") {
     }
     if (problem.id == "cube-8192") CHECK(operations(problem.problem) == 2.0 * 8192 * 8192 * 8192);
     if (problem.ladder == "im2col") CHECK(operations(problem.problem) == 0);
+  }
+}
+
+TEST_CASE(
+    "what rungs are compared with is there in every type; bounds of transforms for floats alone") {
+  const Conv2dProblem conv = validated(
+      Conv2dProblem{.N = 1, .C = 8, .H = 9, .W = 9, .K = 8, .R = 3, .S = 3, .pad = {1, 1, 1, 1}});
+  for (const char* ladder : {"conv2d", "conv2d_dgrad"}) {
+    BenchmarkProblem problem{ladder, "small", "", conv};
+    problem.fp16 = true;
+    std::map<DType, int> variants;
+    for (const Variant& variant : variants_of(problem)) {
+      CAPTURE(variant.dtype);
+      const SampledData data = data_of(problem, variant.problem);
+      CHECK(data.winograd.empty() == (data.dtype != DType::f32));
+      CHECK(contest_of(problem, variant, data).samples.size() == 1);
+      ++variants[data.dtype];
+    }
+    CHECK(variants.size() == 3);
   }
 }
 
