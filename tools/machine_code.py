@@ -102,7 +102,8 @@ def carry(text, hashes):
     for then in there:
         text = text.replace(f'"{then}"', f'"{hashes[then]}"')
     if there:
-        said = json.dumps({"date": str(datetime.date.today()), "rungs": len(there)})
+        before = json.loads(text).get("same_machine_code", {}).get("rungs", 0)
+        said = json.dumps({"date": str(datetime.date.today()), "rungs": before + len(there)})
         text = re.sub(r'^ *"same_machine_code": .*\n', "", text, flags=re.MULTILINE)
         text = re.sub(r'^( *)("date": .*\n)', rf'\1\2\1"same_machine_code": {said},\n', text, count=1, flags=re.MULTILINE)
     return text, len(there)
