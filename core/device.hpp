@@ -47,4 +47,19 @@ Device* device_at(Where where);
 /// Why device_at(Where::gpu) is null: "no NVIDIA driver", "built without nvcc", ...
 std::string why_no_gpu();
 
+// The two CUDA devices: core/cuda/device.cu is compiled once for each.
+namespace emulated {
+/// cuda_on_cpu's device; never null.
+Device* cuda_device();
+/// For symmetry with gpu: never asked, as there always is one.
+std::string why_no_device();
+}  // namespace emulated
+
+namespace gpu {
+/// The first GPU; null if there is none.
+Device* cuda_device();
+/// Why there is none, in CUDA's words.
+std::string why_no_device();
+}  // namespace gpu
+
 }  // namespace convladder

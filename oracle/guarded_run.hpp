@@ -11,8 +11,8 @@
 
 #include "core/device.hpp"
 #include "core/rung.hpp"
-#include "oracle/bad_sites.hpp"
 #include "oracle/data.hpp"
+#include "oracle/made_up_sites.hpp"
 
 namespace convladder {
 

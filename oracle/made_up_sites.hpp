@@ -1,9 +1,11 @@
 /// @file made_up_sites.hpp
-/// @brief Sites for sparse problems that nobody has points for: where they lie, and in what order.
+/// @brief Sites for sparse problems that nobody has points for: where they lie, in what order, and
+/// which of them cannot be used.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/array.hpp"
@@ -45,5 +47,22 @@ Array made_up_sites(const RulebookProblem& book, std::int64_t count, Places plac
 /// Distinct sites [count][1 + ndim] in the grid of a problem, in no order. The same seed gives the
 /// same sites on every machine. @param count at most the sites that there are
 Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_t seed);
+
+/// What makes rows of coords unusable.
+enum class BadSite {
+  repeated,  ///< Another row has the same site.
+  outside    ///< The batch id or a coordinate is below 0, or too large.
+};
+
+/// Coordinates with unusable rows.
+struct BadSites {
+  Array coords;         ///< int32 [sites][1 + ndim]
+  std::string refusal;  ///< How the message begins that refuses them; empty: all can be used.
+};
+
+/// Makes up to `count` rows of `coords` unusable, which rows `seed` says. Nothing repeats where
+/// there are fewer than two sites. @pre all of coords can be used
+BadSites bad_sites(const RulebookProblem& book, Array coords, BadSite kind, std::int64_t count,
+                   std::uint64_t seed);
 
 }  // namespace convladder

@@ -2,8 +2,8 @@
 /// @brief A CUDA device as programs see it: compiled by nvcc for the GPU, and for cuda_on_cpu.
 #include <new>
 
-#include "core/cuda/devices.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/device.hpp"
 
 namespace convladder::BACKEND {
 namespace {

@@ -28,8 +28,8 @@
 #include "core/error.hpp"
 #include "course/grader/message.hpp"
 #include "course/grader/process.hpp"
-#include "oracle/bad_sites.hpp"
 #include "oracle/canonical.hpp"
+#include "oracle/made_up_sites.hpp"
 #include "oracle/runner.hpp"
 
 namespace convladder::grader {
