@@ -229,7 +229,8 @@ Workspace<T> workspace_at(const SparseConvProblem& conv, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {
-  return with_float_type(conv.dtype, [&]<class T>(T) { return workspace_at<T>(conv, nullptr).bytes; });
+  return with_float_type(conv.dtype,
+                         [&]<class T>(T) { return workspace_at<T>(conv, nullptr).bytes; });
 }
 
 /// Calls body(shape) with the tile that suits a problem.
