@@ -211,8 +211,7 @@ TEST_CASE("operations are those of the definition") {
   }
 }
 
-TEST_CASE(
-    "what rungs are compared with is there in every type; bounds of transforms for floats alone") {
+TEST_CASE("bounds of transforms are asked for problems of floats alone") {
   const Conv2dProblem conv = validated(
       Conv2dProblem{.N = 1, .C = 8, .H = 9, .W = 9, .K = 8, .R = 3, .S = 3, .pad = {1, 1, 1, 1}});
   for (const char* ladder : {"conv2d", "conv2d_dgrad"}) {

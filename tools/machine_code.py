@@ -3,7 +3,8 @@
 
     machine_code.py digest BUILD [CUOBJDUMP] > CODE.json     of all rungs of a build with nvcc
     machine_code.py carry OLD.json NEW.json RECORD...        writes the new hash of each rung that is measured as OLD
-                                                             and has the same machine code in NEW
+                                                             and has the same machine code in NEW, and how many
+                                                             these are into benchmarks/same_machine_code.json
 
 A record of a GPU (benchmarks/results, benchmarks/counters, benchmarks/traffic, benchmarks/sass) has the hash of each
 rung's source, so that a number of another source is seen. A change of host code or of names alone makes all of them
@@ -24,6 +25,8 @@ import sys
 import tempfile
 
 TOOLS = pathlib.Path(__file__).resolve().parent
+ROOT = TOOLS.parent
+NOTES = ROOT / "benchmarks/same_machine_code.json"
 sys.path[:0] = [str(TOOLS), str(TOOLS / "inspect")]
 import expect  # noqa: E402  (hashes of sources)
 
@@ -96,17 +99,17 @@ def kept(old, new):
 
 
 def carry(text, hashes):
-    """A record with the new hashes, and a line that says so. Nothing else changes.
-    @return the record's text, and how many rungs have a new hash"""
-    there = sorted(hash_ for hash_ in hashes if f'"{hash_}"' in text)
+    """A record with the new hashes; nothing else changes. @return it, and how many rungs have a new hash"""
+    there = [then for then in hashes if f'"{then}"' in text]
     for then in there:
         text = text.replace(f'"{then}"', f'"{hashes[then]}"')
-    if there:
-        before = json.loads(text).get("same_machine_code", {}).get("rungs", 0)
-        said = json.dumps({"date": str(datetime.date.today()), "rungs": before + len(there)})
-        text = re.sub(r'^ *"same_machine_code": .*\n', "", text, flags=re.MULTILINE)
-        text = re.sub(r'^( *)("date": .*\n)', rf'\1\2\1"same_machine_code": {said},\n', text, count=1, flags=re.MULTILINE)
     return text, len(there)
+
+
+def note(notes, record, rungs):
+    """Says of a record how many of its hashes are of a later source than was measured, all carries together."""
+    before = notes.get(record, {}).get("rungs", 0)
+    notes[record] = {"date": str(datetime.date.today()), "rungs": before + rungs}
 
 
 def main(arguments):
@@ -128,11 +131,14 @@ def main(arguments):
     other = sorted(rung for rung in old if rung in new and old[rung]["code"] != new[rung]["code"])
     print(f"{len(hashes)} rungs have another source and the same machine code; other machine code: {len(other)}")
     print("".join(f"  {rung}\n" for rung in other), end="")
+    notes = json.loads(NOTES.read_text()) if NOTES.is_file() else {}
     for file in options.records:
         text, rungs = carry(file.read_text(), hashes)
-        json.loads(text)
-        file.write_text(text)
         print(f"{file}: {rungs} rungs")
+        if rungs:
+            file.write_text(text)
+            note(notes, file.resolve().relative_to(ROOT).as_posix(), rungs)
+    NOTES.write_text(json.dumps(notes, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
