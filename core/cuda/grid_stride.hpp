@@ -32,7 +32,7 @@ __device__ inline std::int64_t threads_of_grid() {
 /// `count`.
 template <unsigned kThreads>
 struct GridStride {
-  std::int64_t step, first, count;
+  std::int64_t step, first, count;  ///< Threads of the grid, this one's number, and the limit.
 
   /// A number of them, as range-based loops ask for it.
   struct Iterator {

@@ -132,8 +132,8 @@ planted_bug(last_taps_left_out
 
 planted_bug(tile_handed_out_to_nobody
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FIND [==[if (first == 0) *p.handed_out = 0;]==]
-  REPLACE [==[if (first == 0) *p.handed_out = 1;]==]
+  FIND [==[if (thread_of_grid() == 0) *p.handed_out = 0;]==]
+  REPLACE [==[if (thread_of_grid() == 0) *p.handed_out = 1;]==]
   TEACHES "a counter that begins with one leaves out a tile, which only a machine with few blocks asks for")
 
 planted_bug(gathered_weights_cut_off
