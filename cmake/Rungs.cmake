@@ -97,6 +97,9 @@ file(GLOB rung_folders RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
      cpu_reference/* cuda_naive/* cuda_optimized/*)
 set(called_folders)
 foreach(folder IN LISTS rung_folders)
+  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder})
+    list(REMOVE_ITEM rung_folders ${folder})
+  endif()
   list(APPEND called_folders ${calls_${folder}})
 endforeach()
 # Those that have files of both kinds.

@@ -29,8 +29,8 @@ ROOT = TOOLS.parent
 NOTES = ROOT / "benchmarks/same_machine_code.json"
 sys.path[:0] = [str(TOOLS), str(TOOLS / "inspect")]
 import expect  # noqa: E402  (hashes of sources)
+import likeness  # noqa: E402  (what a source includes)
 
-INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 ANONYMOUS = re.compile(r"\d+_GLOBAL__N__[0-9a-f]{8}_\d+_\w*?_cu_[0-9a-f]{8}(_\d+)?")
 
 
@@ -41,7 +41,7 @@ def files_of(root, source, found=None):
         return found
     found[source] = True
     beside = pathlib.PurePath(source).with_suffix(".cu").as_posix()
-    for name in (beside, *INCLUDE.findall((root / source).read_text())):
+    for name in (beside, *likeness.ANY_INCLUDE.findall((root / source).read_text())):
         files_of(root, name, found)
     return found
 
