@@ -20,7 +20,7 @@ void print(const Ladder& ladder) {
   for (const Rung& rung : ladder.rungs) width = std::max(width, rung.name.size());
   for (const Rung& rung : ladder.rungs) {
     const bool branch = rung.kind() == RungKind::branch;
-    const std::string start = (branch ? "  - " : "  ") + left(rung.name, width + (branch ? 0 : 2));
+    const std::string start = (branch ? "  - " : "  ") + left(rung.name, width + (branch ? 2 : 4));
     std::printf("%s%s\n", start.c_str(), wrapped(rung.idea, start.size(), start.size()).c_str());
   }
 }

@@ -73,7 +73,7 @@ class Library(unittest.TestCase):
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(P LANGUAGES CXX)\n"
             f"find_package(ConvLadder REQUIRED COMPONENTS {missing})\n")
-        result = subprocess.run(["cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}"],
+        result = subprocess.run(["cmake", "-S", project, "-B", project / "build", "-G", os.environ["GENERATOR"], f"-DCMAKE_PREFIX_PATH={self.prefix}"],
                                 capture_output=True, text=True)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(missing, result.stderr)
