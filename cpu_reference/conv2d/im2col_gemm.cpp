@@ -24,7 +24,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
-#include "cpu_reference/gemm/eigen.hpp"
+#include "cpu_reference/gemm/product.hpp"
 #include "cpu_reference/im2col/im2col.hpp"
 
 namespace convladder::cpu_reference::conv2d {

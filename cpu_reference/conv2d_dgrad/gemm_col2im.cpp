@@ -20,7 +20,7 @@
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cpu_reference/col2im/col2im.hpp"
-#include "cpu_reference/gemm/eigen.hpp"
+#include "cpu_reference/gemm/product.hpp"
 
 namespace convladder::cpu_reference::conv2d_dgrad {
 namespace {

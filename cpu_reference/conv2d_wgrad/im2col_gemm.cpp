@@ -23,7 +23,7 @@
 #include "core/conv2d_gradients.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
-#include "cpu_reference/gemm/eigen.hpp"
+#include "cpu_reference/gemm/product.hpp"
 #include "cpu_reference/im2col/im2col.hpp"
 
 namespace convladder::cpu_reference::conv2d_wgrad {

@@ -24,7 +24,7 @@
 /// the copies cost more than the product. Declines other types than float32.
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
-#include "cpu_reference/gemm/eigen.hpp"
+#include "cpu_reference/gemm/product.hpp"
 #include "cpu_reference/sparse_conv/gather_scatter.hpp"
 
 namespace convladder::cpu_reference::sparse_conv {

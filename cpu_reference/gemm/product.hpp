@@ -1,5 +1,6 @@
-/// @file eigen.hpp
-/// @brief Eigen's product of two matrices, for the rungs that are made of one.
+/// @file product.hpp
+/// @brief The product of eigen.cpp for the rungs of other ladders that are made of one: with
+/// transposed factors, and added to what is there.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct Factor {
 /// The transpose of a matrix that lies there.
 inline Factor transpose(const float* data) { return {data, true}; }
 
-/// c [M][N] = a [M][K] * b [K][N]. A transposed a lies as [K][M], a transposed b as [N][K].
+/// c [M][N] = a [M][K] * b [K][N]. A transposed a lies as [K][M], a transposed b as [N][K]; at most
+/// one of them is transposed.
 /// @param adds whether the product is added to what c holds
 void multiply(std::int64_t M, std::int64_t N, std::int64_t K, const Factor& a, const Factor& b,
               float* c, bool adds = false);
