@@ -47,6 +47,10 @@ class Lines(unittest.TestCase):
         self.assertEqual(line[:4], ("loads_per_output.x", "", "1.33", expect.PROBLEMS["conv2d"]))
         self.assertEqual(line.place, "cuda_naive/conv2d/rung.cu:2")
 
+    def test_a_new_ladder_has_the_programs_example(self):
+        [line] = expect.lines_of(FILE, "no_such_ladder", "/// @expect blocks 2")
+        self.assertEqual(line.problem, "")
+
     def test_arithmetic_must_give_the_number(self):
         [line] = read("/// @expect loads_per_output.x 340 / 256 = 1.33")
         self.assertEqual((line.arithmetic, line.number), ("340 / 256", "1.33"))

@@ -2,6 +2,7 @@
 
     CXX=g++ python3 test_new_ladder.py
 """
+import json
 import os
 import pathlib
 import shutil
@@ -47,7 +48,8 @@ class NewLadder(unittest.TestCase):
             shutil.copytree(ROOT / folder, self.root / folder)
         for file in ("cpu_reference", "cuda_naive", "cuda_optimized", "tests/command"):
             (self.root / file).mkdir()
-        for file in sorted((ROOT / "tests").glob("*.hpp")) + [ROOT / "tests/command/program.py"]:
+        for file in sorted((ROOT / "tests").glob("*.hpp")) + [ROOT / "tests/command/program.py",
+                                                                    ROOT / "docs/reading_paths.json"]:
             shutil.copy(file, self.root / file.relative_to(ROOT))
 
     def tearDown(self):
@@ -66,6 +68,8 @@ class NewLadder(unittest.TestCase):
             self.assertNotIn("@", file.read_text().replace("@file", "").replace("@brief", "").replace("@throws", ""))
         for table in tables:
             self.assertRegex(table.read_text(), r"copied_numbers|CopiedNumbers")
+        paths = json.loads((self.root / "docs/reading_paths.json").read_text())
+        self.assertEqual(paths["builds on"]["copied_numbers"], [])
         ours = (self.root / "oracle/ladders/ladders.cpp").read_text()
         self.assertLess(ours.index('"conv2d"'), ours.index('"copied_numbers"'))
         self.assertLess(ours.index('"copied_numbers"'), ours.index('"gemm"'))

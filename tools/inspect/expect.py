@@ -23,6 +23,7 @@ RECORD = ROOT / "tests/counted.json"
 FEWEST_LINES = 3  # of a CUDA rung
 
 # What a ladder's rungs are compared on: small, and of whole tiles. A rung that does not take it says which it takes.
+# Of a ladder that is not here it is the program's example.
 AS_PRODUCT = "--n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1"  # of a convolution, in tiles of 32 x 32
 PROBLEMS = {
     "conv2d": "--n 1 --c 4 --h 36 --w 68 --k 8 --r 5 --s 5",
@@ -127,7 +128,7 @@ def is_counter(name):
 
 def lines_of(path, ladder, text=None):
     """The predictions of a rung's file. @throws Mistake"""
-    lines, problem = [], PROBLEMS[ladder]
+    lines, problem = [], PROBLEMS.get(ladder, "")
     for number, line in enumerate((path.read_text() if text is None else text).split("\n"), 1):
         found = STARTS.match(line)
         if not found:
@@ -137,7 +138,7 @@ def lines_of(path, ladder, text=None):
         if what == "on" or what.startswith("on "):
             problem = what[2:].strip()
             if not problem.startswith("--"):
-                raise Mistake(f"{place}: @expect on OPTIONS: the options of ./ladder compare, as in {PROBLEMS[ladder]}")
+                raise Mistake(f"{place}: @expect on OPTIONS: the options of ./ladder compare, as in {PROBLEMS['conv2d']}")
         else:
             lines.append(parsed(what, problem, place))
             if any(other[:1] + other[3:4] == lines[-1][:1] + lines[-1][3:4] for other in lines[:-1]):
@@ -157,7 +158,7 @@ def parsed(what, problem, place):
         try:
             result = value_of(arithmetic)
         except ValueError:
-            raise Mistake(f"{place}: {arithmetic!r} is no arithmetic: numbers, + - * / and brackets") from None
+            raise Mistake(f"{place}: {arithmetic!r} is no arithmetic of numbers, + - * / and brackets (another problem has a line of its own before: @expect on OPTIONS)") from None
         if not agrees(number, result):
             raise Mistake(f"{place}: {arithmetic} is {float(result):.6g}, not {number}")
     return Line(counter, arithmetic, number, problem, words.strip(), place)
