@@ -114,6 +114,8 @@ std::vector<ConvTestProblem> choice_problems() {
     in_fours("stride 3", {.C = 4, .H = 7, .W = 8, .stride = {3, 3}}, 3, pad_all(1));
     in_fours("5x5, stride 3", {.C = 4, .H = 8, .W = 9, .stride = {3, 3}}, 5, pad_all(2));
     in_fours("7x7", {.C = 4, .H = 7, .W = 8}, 7, pad_all(3));
+    add("depthwise in fours, 5x3",
+        P{.C = 4, .H = 6, .W = 7, .K = 4, .R = 5, .S = 3, .pad = pad_all(1), .groups = 4}, rung);
     in_fours("many images", {.N = 9, .C = 8, .H = 14, .W = 13}, 3, pad_all(1));
     in_fours("arrays at 16 n + 4 bytes", {.C = 8, .H = 4, .W = 4}, 3, pad_all(1));
     list.back().misalignment = 4;
