@@ -114,9 +114,10 @@ std::string about_joined(const Inspection& inspection) {
     }
   }
   if (sum.joined_requests == sum.requests) return "";
-  return text("shared memory: a compiler that joins neighbours leaves ", sum.joined_requests,
-              " of these ", sum.requests, " requests, in ", sum.joined_wavefronts,
-              " turns instead of ", sum.wavefronts, ".");
+  return text("shared memory: of ", sum.requests,
+              " requests a compiler that joins neighbours leaves ", sum.joined_requests,
+              ", which take ", sum.joined_wavefronts, " turns of the banks, not ", sum.wavefronts,
+              ".");
 }
 
 /// Empty where all lanes of most requests take part.
