@@ -30,7 +30,8 @@ class Profile:
         lines = [f"On an {self.machine()}, {sum(ours == theirs for ours, theirs in micro)} of {len(micro)} counters of the"
                  f" {len(self.comparison['microbenchmarks'])} microbenchmarks are equal. Of {len(pairs)} counters of the"
                  f" {len(rungs)} CUDA rungs, each on one problem, {within} ({within / len(pairs):.0%}) are within {tolerance}"
-                 f" of the profiler's. The other {len(self.entries)} are listed in `benchmarks/counters/differences.json`,"
+                 f" of the profiler's; as they are written, with no neighbours joined,"
+                 f" {len(pairs) - len(differences.differing_as_written(self.comparison))}. The other {len(self.entries)} are listed in `benchmarks/counters/differences.json`,"
                  " each with its cause.", "",
                  f"| counter | rungs | within {tolerance} |", "|---|---:|---:|"]
         for counter, count in collections.Counter(counter for _, counter in pairs).items():
@@ -56,7 +57,9 @@ class Profile:
         for counter, (ours, theirs) in seen["counters"].items():
             entry = self.entries.get((rung, counter))
             why = f"{entry['cause']}: {entry['because']}" if entry else ""
-            lines.append(f"| {counter} | {ours:,} | {theirs:,} | {why} |")
+            written = seen["as_written"].get(counter)
+            counted = f"{ours:,}" if written is None else f"{ours:,} ({written:,} as written)"
+            lines.append(f"| {counter} | {counted} | {theirs:,} | {why} |")
         if is_stale({"rung": rung, "source_hash": seen["source_hash"]}):
             lines += ["", "**Stale**: the rung has changed since the profile was taken."]
         return [*lines, ""]

@@ -6,7 +6,7 @@
 BUILD is a build without nvcc (build/cpu). Counts the microbenchmarks, and each rung on the problem on which it was
 profiled (ten minutes on two cores), and writes both numbers side by side to benchmarks/counters/comparison.json, and
 those that differ to differences.json beside it, where each needs a cause (counter_differences.py). How many agree is
-printed for all rungs, and for those of the course's assignments. With --rung, only these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
+printed for all rungs, also without joining (docs/microscope.md), and for those of the course's assignments. With --rung, only these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
 --microbenchmarks nothing is written. Exit status 1 if a microbenchmark differs, or a cause is missing.
 """
 import argparse
@@ -28,6 +28,7 @@ from counter_differences import COMPARISON, FOLDER  # noqa: E402
 from measure_counters import base_name  # noqa: E402
 
 # What both count: names of the microscope's counts whose sum it is, and of the profiler's (measure_counters.py).
+# Of shared memory the microscope's are those that are left when neighbours are joined.
 # A profiler counts the sectors of asynchronous copies among those of loads, and has a name of its own for ldmatrix;
 # "theoretical" is what it derives from addresses alone, without waiting for others. A copy whose lanes all fill in
 # zeros asks nothing of global memory, but is an instruction: so copies are counted where they go to.
@@ -52,6 +53,7 @@ MULTIPROCESSORS = {"NVIDIA H100 80GB HBM3": 132, "NVIDIA H200": 132}
 # counters of a profiler have not.
 WIDEST = 16
 BYTES_A_TURN = 128  # of the 32 banks
+AS_WRITTEN = "as written: "  # before the names of counts
 
 
 def flat(totals):
@@ -75,13 +77,15 @@ def of_kernel(kernel):
 
 
 def add_counts(counts, space, operation, counters, scale):
-    of_site = {counter: counters[counter] for counter in ("requests", "sectors", "wavefronts", "excess")
-               if counters.get(counter) is not None}
-    if space == "shared":
-        of_site["ideal"] = of_site["wavefronts"] - of_site["excess"]
-    for counter, value in of_site.items():
-        name = f"{space}.{operation}.{counter}"
-        counts[name] = counts.get(name, 0) + scale * value
+    """Adds what is left when neighbours are joined, and under AS_WRITTEN, what is written."""
+    for prefix, numbers in (("", counters.get("joined") or counters), (AS_WRITTEN, counters)):
+        of_site = {counter: numbers[counter] for counter in ("requests", "sectors", "wavefronts", "excess")
+                   if numbers.get(counter) is not None}
+        if space == "shared":
+            of_site["ideal"] = of_site["wavefronts"] - of_site["excess"]
+        for counter, value in of_site.items():
+            name = f"{prefix}{space}.{operation}.{counter}"
+            counts[name] = counts.get(name, 0) + scale * value
 
 
 def added(several):
@@ -119,6 +123,12 @@ def pairs_of(ours, theirs):
     return pairs
 
 
+def as_written_of(ours, pairs):
+    """{counter: number} of those in which some are joined: as many as are written."""
+    written = {counter: sum(ours.get(AS_WRITTEN + name, ours.get(name, 0)) for name in COUNTERS[counter][0]) for counter in pairs}
+    return {counter: number for counter, number in written.items() if number != pairs[counter][0]}
+
+
 def of_microbenchmarks(build, record):
     """Both numbers of each counter, by microbenchmark."""
     counted = {one["name"]: flat(one["totals"]) for one in
@@ -137,10 +147,12 @@ def of_rungs(build, runs, multiprocessors):
     result = {}
     for run, ours in zip(runs, looks):
         both = ours.keys() & run["kernels"].keys()
+        counted = added(ours[name] for name in both)
+        pairs = pairs_of(counted, added(run["kernels"][name] for name in both))
         result[run["rung"]] = {
             "source_hash": run["source_hash"], "options": run["options"], "kernels": sorted(both),
             "not_compared": sorted(ours.keys() ^ run["kernels"].keys()),
-            "counters": pairs_of(added(ours[name] for name in both), added(run["kernels"][name] for name in both))}
+            "counters": pairs, "as_written": as_written_of(counted, pairs)}
     return result
 
 
@@ -155,7 +167,8 @@ def compare_rungs(build, profile, record, micro, globs):
     COMPARISON.write_text(counter_differences.text_of(comparison))
     differences = counter_differences.refreshed(comparison)
     pairs = sum(len(rung["counters"]) for rung in rungs.values())
-    print(f"rungs: {pairs - len(differences)} of {pairs} counters within {counter_differences.TOLERANCE:.0%}")
+    print(f"rungs: {pairs - len(differences)} of {pairs} counters within {counter_differences.TOLERANCE:.0%}; as they are written,"
+          f" {pairs - len(counter_differences.differing_as_written(comparison))}")
     print(f"rungs of the assignments: {counter_differences.of_assignments(comparison)}")
     problems = counter_differences.problems_of(comparison, differences)
     print("\n".join(problems), end="\n" if problems else "")

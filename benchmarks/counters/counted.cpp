@@ -34,6 +34,9 @@ Json totals_of(const microscope::Report& seen) {
     if (what.first != microscope::Space::shared) continue;
     total["wavefronts"] = sum.wavefronts;
     total["excess"] = sum.excess;
+    total["joined"] = {{"requests", sum.joined_requests},
+                       {"wavefronts", sum.joined_wavefronts},
+                       {"excess", sum.joined_excess}};
   }
   return totals;
 }

@@ -20,7 +20,11 @@ Json json_of(const microscope::Counts& counts, microscope::Space space) {
           {"sectors_ideal", global ? Json(counts.sectors_ideal) : Json(nullptr)},
           {"wavefronts", shared ? Json(counts.wavefronts) : Json(nullptr)},
           {"excess", shared ? Json(counts.excess) : Json(nullptr)},
-          {"contention", counts.contention == 0 ? Json(nullptr) : Json(counts.contention)}};
+          {"contention", counts.contention == 0 ? Json(nullptr) : Json(counts.contention)},
+          {"joined", shared ? Json{{"requests", counts.joined_requests},
+                                   {"wavefronts", counts.joined_wavefronts},
+                                   {"excess", counts.joined_excess}}
+                            : Json(nullptr)}};
 }
 
 Json json_of(const microscope::Kernel& kernel) {

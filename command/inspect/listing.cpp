@@ -105,6 +105,21 @@ std::string about_banks(const Inspection& inspection) {
                                            : "shared memory: no bank conflicts.";
 }
 
+/// Empty where no neighbours are joined.
+std::string about_joined(const Inspection& inspection) {
+  microscope::Counts sum;
+  for (const microscope::Kernel& kernel : inspection.seen.kernels) {
+    for (const microscope::Line& line : kernel.lines) {
+      if (line.space == Space::shared) sum += line.counts;
+    }
+  }
+  if (sum.joined_requests == sum.requests) return "";
+  return text("shared memory: of ", sum.requests,
+              " requests a compiler that joins neighbours leaves ", sum.joined_requests,
+              ", which take ", sum.joined_wavefronts, " turns of the banks, not ", sum.wavefronts,
+              ".");
+}
+
 /// Empty where all lanes of most requests take part.
 std::string about_lanes(const Inspection& inspection) {
   const auto idle = [](const microscope::Line& line) {
@@ -254,7 +269,8 @@ std::string sentence_of(const microscope::Unwritten& read, bool is_used) {
 std::vector<std::string> findings(const Inspection& inspection) {
   std::vector<std::string> sentences{about_loads(inspection), about_sectors(inspection),
                                      about_banks(inspection)};
-  if (const std::string lanes = about_lanes(inspection); !lanes.empty()) sentences.push_back(lanes);
+  for (const std::string& sentence : {about_joined(inspection), about_lanes(inspection)})
+    if (!sentence.empty()) sentences.push_back(sentence);
   return sentences;
 }
 

@@ -20,7 +20,8 @@ const Event& WarpAccess::first() const {
 }
 
 void align_lanes(const CallTree& calls, const std::array<const std::vector<Event>*, 32>& events,
-                 const std::function<void(const WarpAccess&)>& access) {
+                 const std::function<void(const WarpAccess&)>& access,
+                 const std::function<void()>& met) {
   std::array<const Event*, 32> at{}, end{};
   std::uint32_t active = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
@@ -53,6 +54,7 @@ void align_lanes(const CallTree& calls, const std::array<const std::vector<Event
       for_each_lane(active, [&](unsigned lane) {
         if (at[lane]->pc == meeting.pc) together |= 1u << lane;
       });
+      met();
     } else if (next->kind == Event::Kind::access) {
       access({together, &at});
     }

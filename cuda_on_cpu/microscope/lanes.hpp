@@ -38,13 +38,14 @@ struct WarpAccess {
 };
 
 /// Goes through what the lanes of a warp did since all of them were last at one place, and calls
-/// `access` for each access, with the lanes that make it together.
+/// `access` for each access, with the lanes that make it together, and `met` where some meet.
 ///
 /// A GPU runs diverged lanes in turns, and lets them meet again; when is its own choice. Here lanes
 /// in the deepest call go first, and among them those at the lowest address with the same callers.
 /// Unoptimised code lies in the order of its source, so that lanes that left an iteration early, or
 /// a loop, wait for the others behind it.
 void align_lanes(const CallTree& calls, const std::array<const std::vector<Event>*, 32>& events,
-                 const std::function<void(const WarpAccess&)>& access);
+                 const std::function<void(const WarpAccess&)>& access,
+                 const std::function<void()>& met);
 
 }  // namespace cuda_on_cpu::microscope

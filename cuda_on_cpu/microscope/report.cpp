@@ -182,6 +182,9 @@ Counts& Counts::operator+=(const Counts& other) {
   wavefronts += other.wavefronts;
   excess += other.excess;
   contention += other.contention;
+  joined_requests += other.joined_requests;
+  joined_wavefronts += other.joined_wavefronts;
+  joined_excess += other.joined_excess;
   return *this;
 }
 

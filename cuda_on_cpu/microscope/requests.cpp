@@ -20,6 +20,17 @@ std::uint32_t group_of_lanes(unsigned from, unsigned lanes) {
   return lanes == 32 ? ~0u : ((1u << lanes) - 1) << from;
 }
 
+/// Calls `visit(mask)` for as many active lanes at a time, the lowest first.
+template <class Visit>
+void for_active_lanes(std::uint32_t lanes, unsigned at_a_time, Visit visit) {
+  while (lanes != 0) {
+    std::uint32_t rest = lanes;
+    for (unsigned lane = 0; lane < at_a_time && rest != 0; ++lane) rest &= rest - 1;
+    visit(lanes ^ rest);
+    lanes = rest;
+  }
+}
+
 /// Leaves each value once, in order. @return how many there are
 std::size_t distinct(std::vector<std::uintptr_t>& values) {
   std::ranges::sort(values);
@@ -160,13 +171,11 @@ Counts count_shared(const Request& request, Operation operation) {
     group *= 2;
   }
   const unsigned most_bytes = std::min(request.width, kWidest);
-  for (unsigned from = 0; from < 32; from += group) {
-    const std::uint32_t of_group = group_of_lanes(from, group);
-    if ((request.lanes & of_group) == 0) continue;
+  for_active_lanes(request.lanes, group, [&](std::uint32_t lanes) {
     // Wider ones, copies of a struct, are pieces of 16 bytes one after another.
     for (unsigned piece = 0; piece < request.width; piece += most_bytes) {
       std::vector<std::uintptr_t> words;
-      for_each_lane(request.lanes & of_group, [&](unsigned lane) {
+      for_each_lane(lanes, [&](unsigned lane) {
         const std::uintptr_t begin = request.address[lane] + piece;
         add_words(words, begin, std::min(most_bytes, request.width - piece));
       });
@@ -175,7 +184,7 @@ Counts count_shared(const Request& request, Operation operation) {
       counts.wavefronts += turns;
       counts.excess += turns - 1;
     }
-  }
+  });
   if (operation == Operation::atomic) counts.contention = most_at_one_address(request);
   return counts;
 }

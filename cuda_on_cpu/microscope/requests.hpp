@@ -35,13 +35,13 @@ constexpr unsigned widest_piece(unsigned bytes) { return std::min(bytes & (~byte
 /// shared memory takes it in: as many sectors as that reads, or as it fills there, if those are
 /// more. Source: NVIDIA, "Nsight Compute Profiling Guide", L1TEX; of copies as below.
 Counts count_global(const Request& request, Operation operation);
-/// Of shared memory: wavefronts. 128 bytes of lanes are served at a time, so of 8 bytes a lane half
-/// a warp, of 16 a quarter; twice as many if they load, and either each lane and its neighbour the
-/// same place, or each lane and the one two further in its four. An asynchronous copy of 4 or 8
-/// bytes a lane also waits for the banks of its source, each of which gives to one lane at a time;
-/// of 16 bytes, lanes go together whose pieces' numbers in their lines, at both ends, differ in the
-/// same bits, as a network of exchanges moves them.
-/// Source: measured on an NVIDIA H200 and an H100 (ConvLadder's benchmarks/counters).
+/// Of shared memory: wavefronts. 128 bytes of active lanes are served at a time, so of 8 bytes a
+/// lane 16 of them, of 16 bytes 8; twice as many if they load, and either each lane and its
+/// neighbour the same place, or each lane and the one two further in its four. An asynchronous copy
+/// of 4 or 8 bytes a lane also waits for the banks of its source, each of which gives to one lane
+/// at a time; of 16 bytes, lanes go together whose pieces' numbers in their lines, at both ends,
+/// differ in the same bits, as a network of exchanges moves them. Source: measured on an NVIDIA
+/// H200 and an H100 (ConvLadder's benchmarks/counters).
 Counts count_shared(const Request& request, Operation operation);
 /// Of others: lanes and bytes.
 Counts count_plain(const Request& request);

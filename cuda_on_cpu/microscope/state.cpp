@@ -344,16 +344,42 @@ void State::copy_landed(const void* to, std::size_t bytes) {
 
 // --- Counting
 
+namespace {
+
+/// Calls `visit` for each request that this one is made of: an instruction moves no more bytes.
+template <class Visit>
+void for_each_piece(Request request, Visit visit) {
+  const unsigned bytes = request.width;
+  request.width = widest_piece(bytes);
+  for (unsigned at = 0; at < bytes; at += request.width) {
+    visit(request);
+    for_each_lane(request.lanes, [&](unsigned lane) { request.address[lane] += request.width; });
+  }
+}
+
+}  // namespace
+
 void State::flush(Block& block) {
   if (!block.counted || overflowed_) return;
+  std::vector<std::vector<SharedStep>> shared((block.threads.size() + 31) / 32);
   for (std::size_t first = 0; first < block.threads.size(); first += 32) {
     std::array<const std::vector<Event>*, 32> events{};
     for (std::size_t lane = 0; lane < 32 && first + lane < block.threads.size(); ++lane) {
       events[lane] = &block.threads[first + lane].events;
     }
     const auto warp = static_cast<unsigned>(first / 32);
-    align_lanes(calls_, events, [&](const WarpAccess& access) { count(block, warp, access); });
+    std::vector<SharedStep>& steps = shared[warp];
+    align_lanes(
+        calls_, events,
+        [&](const WarpAccess& access) {
+          count(block, warp, access);
+          if (access.first().space == Space::shared) steps.push_back(step_of(block, access));
+        },
+        [&] { steps.emplace_back(); });
   }
+  join_neighbours(shared, [&](const SharedStep& first, const Request& request) {
+    count_joined(block, first, request);
+  });
   for (Block::Thread& thread : block.threads) thread.events.clear();
 }
 
@@ -365,16 +391,40 @@ void State::count(const Block& block, unsigned warp, const WarpAccess& access) {
     request.address[lane] = (*access.event)[lane]->address;
     request.other_end[lane] = (*access.event)[lane]->other_end;
   });
-  request.width = first.operation == Operation::async ? first.width : widest_piece(first.width);
+  request.width = first.width;
   if (first.operation == Operation::async) {
     const std::size_t array = array_of(
         block, Space::shared, first.space == Space::shared ? first.address : first.other_end);
     if (array != kNoArray) request.destination = arrays_[array].begin;
-  }
-  for (unsigned at = 0; at < first.width; at += request.width) {
     count(block, warp, first, request);
-    for_each_lane(access.lanes, [&](unsigned lane) { request.address[lane] += request.width; });
+    return;
   }
+  for_each_piece(request, [&](const Request& piece) { count(block, warp, first, piece); });
+}
+
+SharedStep State::step_of(const Block& block, const WarpAccess& access) {
+  const Event& first = access.first();
+  const std::size_t array = array_of(block, Space::shared, first.address);
+  SharedStep step{&first, access.lanes, array, array == kNoArray ? 0 : arrays_[array].begin, {}};
+  for_each_lane(access.lanes, [&](unsigned lane) {
+    step.byte[lane] = static_cast<std::uint32_t>((*access.event)[lane]->address - step.begin);
+  });
+  return step;
+}
+
+/// Beside the line of the first of the accesses that the request is made of.
+void State::count_joined(const Block& block, const SharedStep& first, const Request& request) {
+  const Event& event = *first.event;
+  const LineKey key{
+      block.kernel, event.place, event.space, event.operation, widest_piece(event.width),
+      first.array};
+  Counts& counts = counts_[key].counts;
+  for_each_piece(request, [&](const Request& piece) {
+    const Counts of_piece = count_shared(piece, event.operation);
+    counts.joined_requests += of_piece.requests;
+    counts.joined_wavefronts += of_piece.wavefronts;
+    counts.joined_excess += of_piece.excess;
+  });
 }
 
 void State::count(const Block& block, unsigned warp, const Event& event, const Request& request) {
@@ -387,6 +437,11 @@ void State::count(const Block& block, unsigned warp, const Event& event, const R
   const LineKey key{block.kernel, event.place, space, operation, request.width, array};
   Seen& seen = counts_[key];
   seen.counts += counts;
+  if (space == Space::shared && operation == Operation::async) {  // none is joined
+    seen.counts.joined_requests += counts.requests;
+    seen.counts.joined_wavefronts += counts.wavefronts;
+    seen.counts.joined_excess += counts.excess;
+  }
   const bool is_sample = seen.samples.size() < kSamples;
   if (!is_sample && !options_.trace) return;
   const std::uintptr_t begin = array == kNoArray ? 0 : arrays_[array].begin;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "call_tree.hpp"
+#include "joined.hpp"
 #include "lanes.hpp"
 #include "order.hpp"
 #include "requests.hpp"
@@ -168,6 +169,8 @@ class State final : public inspect::Watcher {
   void flush(Block& block);
   void count(const Block& block, unsigned warp, const WarpAccess& access);
   void count(const Block& block, unsigned warp, const Event& event, const Request& request);
+  void count_joined(const Block& block, const SharedStep& first, const Request& request);
+  SharedStep step_of(const Block& block, const WarpAccess& access);
   void trace_begins(Block& block);
   void trace_landing(Block& block, std::uintptr_t begin, std::size_t bytes);
   std::uint64_t touched_bytes(const Array& array);

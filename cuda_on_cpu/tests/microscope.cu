@@ -31,6 +31,30 @@ __global__ void shared_wide(float* to, int group, int apart) {
   to[threadIdx.x] = loaded.x;
 }
 
+/// Every fourth lane has 16 bytes of its own, side by side with those of the others.
+__global__ void shared_few(float* to) {
+  __shared__ float4 few[8];
+  const unsigned lane = threadIdx.x;
+  if (lane % 4 == 0) few[lane / 4] = float4{};
+  if (lane % 4 == 0) to[lane] = few[lane / 4].x;
+}
+
+/// Each of two warps adds up 8 neighbours in its row, twice, and may store in the row in between,
+/// or copy to it.
+template <int kPitch>
+__global__ void add_neighbours(const float* from, float* to, Between between) {
+  __shared__ float rows[2][kPitch];
+  const unsigned lane = threadIdx.x, row = threadIdx.y;
+  rows[row][lane] = 1.0f;
+  __syncthreads();
+  float sum = 0.0f;
+  for (int i = 0; i < 8; ++i) sum += rows[row][i];
+  if (between == Between::store) rows[row][32 + lane] = sum;
+  if (between == Between::copy) __pipeline_memcpy_async(&rows[row][32 + lane], &from[lane], 4);
+  for (int i = 0; i < 8; ++i) sum += rows[row][i];
+  to[row * 32 + lane] = sum;
+}
+
 template <int kPitch>
 __global__ void transpose(const float* from, float* to) {
   __shared__ float square[32][kPitch];
@@ -148,6 +172,10 @@ void run_copy_fours(const float* from, float* to) {
 void run_shared_stride(float* to, int stride) { launch(shared_stride, 1, 32, to, stride); }
 void run_shared_wide(float* to, int bytes, int group, int apart) {
   launch(bytes == 8 ? shared_wide<float2> : shared_wide<float4>, 1, 32, to, group, apart);
+}
+void run_shared_few(float* to) { launch(shared_few, 1, 32, to); }
+void run_add_neighbours(const float* from, float* to, bool padded, Between between) {
+  launch(padded ? add_neighbours<65> : add_neighbours<64>, 1, dim3(32, 2), from, to, between);
 }
 void run_transpose(const float* from, float* to, bool padded) {
   launch(padded ? transpose<33> : transpose<32>, 1, dim3(32, 32), from, to);

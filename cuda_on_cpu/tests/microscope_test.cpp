@@ -148,6 +148,38 @@ TEST_CASE("8 and 16 bytes a lane: more at a time if all load the place of a lane
   }
 }
 
+TEST_CASE("16 bytes a lane: lanes that do not take part take no turn") {
+  Bench bench;
+  run_shared_few(bench.to);
+  for (const Operation operation : {Operation::load, Operation::store}) {
+    CHECK(bench.counts("few", operation).lanes == 8);
+    CHECK(bench.counts("few", operation).wavefronts == 1);
+  }
+}
+
+TEST_CASE("neighbours in shared memory are joined if it is known that they lie in one piece") {
+  for (const bool padded : {false, true}) {
+    for (const Between between : {Between::nothing, Between::store, Between::copy}) {
+      CAPTURE(padded);
+      CAPTURE(static_cast<int>(between));
+      Bench bench;
+      run_add_neighbours(bench.from, bench.to, padded, between);
+      const Counts loads = bench.counts("rows", Operation::load);
+      CHECK(loads.requests == 2 * 2 * 8);
+      // In rows of 65 floats a second warp's numbers lie elsewhere in their pieces. What a thread
+      // has loaded it keeps, as long as nothing is stored there, or copied.
+      const unsigned times = between == Between::nothing ? 1 : 2;
+      CHECK(loads.joined_requests == 2 * (padded ? 8 : 2) * times);
+      CHECK(loads.joined_wavefronts == loads.joined_requests * (padded ? 1 : 2));
+      CHECK(loads.joined_excess == 0);
+      for (const Operation other : {Operation::store, Operation::async}) {
+        const Counts counts = bench.counts("rows", other);
+        CHECK(counts.joined_requests == counts.requests);
+      }
+    }
+  }
+}
+
 TEST_CASE("a transpose: 32 turns without padding, one with it") {
   for (const bool padded : {false, true}) {
     CAPTURE(padded);

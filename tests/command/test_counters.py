@@ -13,7 +13,8 @@ sys.dont_write_bytecode = True
 import counter_differences as differences  # noqa: E402
 
 CAUSE = next(iter(differences.CAUSES))
-COMPARISON = {"rungs": {"a": {"counters": {"global loads": [100, 95], "atomics": [8, 0]}}, "b": {"counters": {"global loads": [3, 4]}}}}
+COMPARISON = {"rungs": {"a": {"counters": {"global loads": [100, 95], "atomics": [8, 0]}, "as_written": {"global loads": 400}},
+                        "b": {"counters": {"global loads": [3, 4]}, "as_written": {}}}}
 ENTRIES = [{"rung": "a", "counter": "atomics", "ours": 8, "profiler": 0, "ratio": None, "cause": CAUSE, "because": "seen"},
            {"rung": "b", "counter": "global loads", "ours": 3, "profiler": 4, "ratio": 0.75, "cause": CAUSE, "because": "seen"}]
 
@@ -36,6 +37,10 @@ class Counters(unittest.TestCase):
         self.assertIn("b, global loads", problem)
         [problem] = differences.problems_of(COMPARISON, [*ENTRIES, {**ENTRIES[0], "counter": "global loads"}])
         self.assertIn("within 5%", problem)
+
+    def test_what_is_written_is_compared_where_it_is_not_joined(self):
+        self.assertEqual(differences.differing_as_written(COMPARISON), {
+            ("a", "global loads"): (400, 95), ("a", "atomics"): (8, 0), ("b", "global loads"): (3, 4)})
 
     def test_each_has_its_numbers_and_a_known_cause(self):
         self.assertEqual(len(self.changed(0, ours=9)), 1)

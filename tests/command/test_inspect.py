@@ -94,6 +94,15 @@ class Inspect(unittest.TestCase):
         self.assertEqual(stores[0]["sectors"], 4 * stores[0]["requests"])
         self.assertEqual(stores[0]["file"], self.rungs[rung]["source"])
 
+    def test_four_neighbours_in_a_row_of_a_tile_are_joined(self):
+        _, text, seen = self.run_it("cuda_optimized/gemm/tiled", *"--m 32 --n 32 --k 32".split())
+        loads = seen["kernels"][0]["totals"]["shared"]["load"]
+        self.assertEqual([loads["requests"], loads["wavefronts"]], [32 * 64, 32 * 64])  # warps, numbers
+        self.assertEqual(loads["joined"], {"requests": 32 * (8 + 32), "wavefronts": 32 * (8 * 2 + 32), "excess": 0})
+        self.assertIn("joined", seen["kernels"][0]["sites"][0])
+        self.assertIn("shared memory: of 2112 requests a compiler that joins neighbours leaves 1344, ", text)
+        self.assertIsNone(seen["kernels"][0]["totals"]["global"]["load"]["joined"])
+
     def test_a_dropped_barrier_is_a_race_beside_it(self):
         barrier, loop = "__syncthreads();  // between these writes and the reads below\n", " " * 8 + "for (int r = 0; r < conv.R; ++r) {"
         source, _ = self.changed(TILED, barrier + loop, "\n" + loop + "  // <script>alert(1)</script>")

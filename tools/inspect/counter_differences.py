@@ -15,17 +15,17 @@ DIFFERENCES = FOLDER / "differences.json"
 TOLERANCE = 0.05
 
 CAUSES = {
-    "merged": "accesses to neighbours that are written one by one become one wider instruction",
-    "kept": "what is written as a load again and again is loaded once, and kept in a register",
+    "merged": "accesses to neighbours that are written one by one become one wider instruction, where the microscope joins none",
     "split": "the compiler makes several instructions of one access to a vector or a struct",
     "predicated": "a warp executes instructions in which none of its lanes takes part; the microscope counts those with a lane",
+    "branches": "loads of neighbours, each behind a branch of its own, which the microscope joins and the compiler leaves apart",
     "divergence": "lanes that took different ways meet again later than in the order of the source, or not at all",
     "moved": "what is written before a branch is done behind it, where only some warps come",
     "order of threads": "how often an atomic is asked for depends on which thread came first; so it does in the emulator",
     "unseen structs": "g++ does not tell of loads of a struct that is passed by value, nor of stores of one that a function returns",
     "turns of copies": "some asynchronous copies of 16 bytes take more turns in the profile than by the rule that all"
                        " microbenchmarks follow; their requests and sectors agree",
-    "turns of wide loads": "of loads of 16 bytes the profiler reckons with fewer turns than groups of 8 lanes, by a rule that"
+    "turns of wide loads": "of loads of 16 bytes the profiler reckons with other turns than groups of 8 lanes, by a rule that"
                            " the microbenchmarks do not show",
     "factors beside registers": "of `wgmma` whose first factor is in registers, the profiler reckons with half the turns for"
                                 " the second, by a rule that no microbenchmark shows",
@@ -41,6 +41,13 @@ def differing(comparison):
     """{(rung, counter): (ours, theirs)} of the pairs that are not within the tolerance."""
     return {(name, counter): tuple(pair) for name, rung in comparison["rungs"].items()
             for counter, pair in rung["counters"].items() if differs(*pair)}
+
+
+def differing_as_written(comparison):
+    """The same of what is written, where no neighbours are joined (docs/microscope.md)."""
+    return differing({"rungs": {name: {"counters": {counter: (rung["as_written"].get(counter, ours), theirs)
+                                                    for counter, (ours, theirs) in rung["counters"].items()}}
+                                for name, rung in comparison["rungs"].items()}})
 
 
 def rungs_of_assignments():

@@ -4,7 +4,7 @@
 /// Kernels are compiled once more, with the compiler's instrumentation
 /// (cuda_on_cpu_add_kernels(... INSPECT)), and linked with the library cuda_on_cpu_microscope.
 /// While a Microscope is alive, it sees what they do. Its numbers are those of the kernel as it is
-/// written: what a compiler merges, hoists or spills, and what caches hold, it does not know.
+/// written: what a compiler hoists or spills, and what caches hold, it does not know.
 #pragma once
 
 #include <array>
@@ -38,10 +38,15 @@ struct Counts {
   std::uint64_t sectors = 0;        ///< distinct sectors of 32 bytes (global memory)
   std::uint64_t sectors_ideal = 0;  ///< as many as the distinct bytes would fill
   /// Turns that the banks need (shared memory): 32 banks of 4 bytes, each of which gives one word a
-  /// turn. Of 8 bytes a lane, half a warp is served at a time; of 16 bytes, a quarter.
+  /// turn. Of 8 bytes a lane, 16 active lanes are served at a time; of 16 bytes, 8.
   std::uint64_t wavefronts = 0;
   std::uint64_t excess = 0;      ///< wavefronts beyond those without bank conflicts
   std::uint64_t contention = 0;  ///< of atomics: the most lanes of a request at one address, summed
+  /// Of shared memory, what is left if neighbours are joined as a compiler does (joined.hpp), and
+  /// its wavefronts. They stand beside the first of the accesses that were joined.
+  std::uint64_t joined_requests = 0;
+  std::uint64_t joined_wavefronts = 0;
+  std::uint64_t joined_excess = 0;
 
   Counts& operator+=(const Counts& other);
 };
