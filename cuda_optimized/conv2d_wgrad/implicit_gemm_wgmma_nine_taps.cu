@@ -53,6 +53,7 @@ constexpr int kTapConsumers = 128 * kTapAxis;     ///< Threads that multiply.
 constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that loads.
 /// Of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
 constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
+constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
 
 /// `wgmma` m64nNk16 of this type, with rows of both factors across k.
@@ -102,7 +103,6 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     }
     ptx::fence_mbarrier_init();
   }
-  if (thread == kTapConsumers) source.prepare();
   __syncthreads();          // separates the initialisation from all use of the barriers
   let_next_kernel_begin();  // it waits for this one's end
 
@@ -184,6 +184,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
           multiply(further(dy_at, dy), further(x_at, x));
+          ptx::wgmma_commit_group();
           x += kTapDepth * kPixelX;
           dy += kTapDepth * kPixelDy;
         }
@@ -198,9 +199,12 @@ __global__ void __launch_bounds__(kTapThreads, 1)
         wgmma_across<kBiasColumns, T>(bias, dy, ones_at);
       });
     }
-    ptx::wgmma_commit_group();
-    // All but this band's products are done: the stage before may be overwritten.
-    ptx::wgmma_wait_group<1>();
+    // All but this band's last products are done: the stage before may be overwritten.
+    if (lines * steps >= kInFlight) {
+      ptx::wgmma_wait_group<kInFlight>();
+    } else {
+      ptx::wgmma_wait_group<1>();
+    }
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
     last_stage = stage;
     next_stage();

@@ -131,7 +131,12 @@ inline Bands bands_of(const Conv2dProblem& conv, int channels, int rows, int col
   constexpr std::int64_t kMaxBox = 256;
   const std::int64_t more_rows = std::int64_t{kTapAxis - 1} * conv.dilation.h;
   const std::int64_t more_columns = std::int64_t{kTapAxis - 1} * conv.dilation.w;
-  Bands bands{.N = conv.N, .P = conv.P, .Q = conv.Q, .rows = rows, .dilation = conv.dilation};
+  Bands bands{};
+  bands.N = conv.N;
+  bands.P = conv.P;
+  bands.Q = conv.Q;
+  bands.rows = rows;
+  bands.dilation = conv.dilation;
   bands.folded = columns == 0;
   const std::int64_t wide = (bands.folded ? conv.Q : columns) + more_columns;
   if (wide > kMaxBox || rows + more_rows > kMaxBox) return bands;

@@ -30,11 +30,6 @@ struct CopiedBoxes {
   CUtensorMap x, dy;                         ///< [N][H][W][C], [N][P][Q][K]
   int bytes;                                 ///< of both boxes
 
-  /// Fetches the maps, before the first copy needs them.
-  __device__ void prepare() const {
-    ptx::prefetch_tensor_map(&x);
-    ptx::prefetch_tensor_map(&dy);
-  }
   /// Starts the copies of a band to x_to and dy_to; `full` completes once all bytes are there.
   __device__ void load(const BoxOrigin& origin, const Band& band, char* x_to, char* dy_to,
                        std::uint64_t* full) const {
@@ -93,8 +88,6 @@ struct GatheredBoxes {
   static constexpr bool kWholeWarp = true;  ///< each lane brings one of a pixel's words
   GatheredBox<T> x, dy;                     ///< of a band
 
-  /// There is nothing to prepare.
-  __device__ void prepare() const {}
   /// Copies a band as CopiedBoxes does; then one lane arrives at `full`. Called by a whole warp.
   __device__ void load(const BoxOrigin& origin, const Band& band, char* x_to, char* dy_to,
                        std::uint64_t* full) const {
