@@ -33,14 +33,12 @@
 /// **Try.** Stride 2: which columns of x belong to s = 0 and s = 2, which to s = 1? Let boxes skip
 /// every other column, and bring both kinds.
 #include "core/conv2d_gradients.hpp"
-#include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
 #include "cuda_optimized/conv2d/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/tap_bands.cuh"
 #include "cuda_optimized/conv2d_wgrad/tap_boxes.cuh"
 #include "cuda_optimized/conv2d_wgrad/tap_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/tap_plan.cuh"
@@ -152,7 +150,6 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   }
   ptx::fence_proxy_async();                   // ordinary stores, which wgmma will read
   ptx::named_barrier_sync(1, kTapConsumers);  // separates them from all products
-
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
   float sums[kColumns / 2], bias[kBiasColumns / 2];
 #pragma unroll
