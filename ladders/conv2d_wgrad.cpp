@@ -55,5 +55,9 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit,
                           "cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
                           "numbers of 16 bits: wgmma reads x and dy across, as they lie")),
+          branch("cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
+                 CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps,
+                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
+                          "all nine taps in a block: each pixel is brought once for all of them")),
       }};
 }

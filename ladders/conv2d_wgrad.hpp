@@ -17,3 +17,4 @@ CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_split_k
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps)

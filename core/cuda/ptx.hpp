@@ -119,8 +119,9 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
   return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, 16, group_bytes, row_bytes);
 }
 /// See wgmma_row_major_descriptor() below.
-__device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes) {
-  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, piece_bytes, 1024, 128);
+__device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes,
+                                                           int row_bytes = 128) {
+  return ::cuda_on_cpu::ptx::wgmma_descriptor(shared, piece_bytes, 8 * row_bytes, row_bytes);
 }
 #else
 
@@ -460,12 +461,15 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
 /// Describes a factor b [k][n] of 16-bit numbers as it lies in a row-major matrix, for a wgmma with
 /// kRowMajorB, or a [k][64], transposed, for one with kColumnMajorA. Its rows are cut into pieces
 /// of 64 columns, 128 bytes: those of all rows follow one another, each permuted as above, and the
-/// next 64 columns begin `piece_bytes` further. `shared` is at a multiple of 1024 bytes; the next
-/// 16 steps of k begin 2048 bytes further.
-__device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes) {
+/// next 64 columns begin `piece_bytes` further. `shared` is a row before the permutation, at a
+/// multiple of 128 bytes; the next 16 steps of k begin 2048 bytes further. With rows of 64 bytes,
+/// pieces have 32 columns, and all but `piece_bytes` is half as much.
+__device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes,
+                                                           int row_bytes = 128) {
   return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
-         static_cast<std::uint64_t>(piece_bytes >> 4) << 16 | std::uint64_t{1024 >> 4} << 32 |
-         std::uint64_t{1} << 62;
+         static_cast<std::uint64_t>(piece_bytes >> 4) << 16 |
+         static_cast<std::uint64_t>(8 * row_bytes >> 4) << 32 |
+         static_cast<std::uint64_t>(row_bytes == 128 ? 1 : 2) << 62;
 }
 
 /// `wgmma.fence` (sm_90a): before the first wgmma, and before one that uses registers (here: sums)
@@ -508,17 +512,23 @@ __device__ inline void setmaxnreg_dec() {
 }
 
 /// @cond
-// wgmma names each register of its sums: these lists are its operands %0 to %7, %15, %31, %63 and
-// %127.
+// wgmma names each register of its sums: these lists are its operands %0 to %7, %15, %31, %47, %63,
+// %95 and %127.
 #define CONVLADDER_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define CONVLADDER_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define CONVLADDER_NAMES_32 \
   CONVLADDER_NAMES_16       \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define CONVLADDER_NAMES_64                                                          \
-  CONVLADDER_NAMES_32                                                                \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+#define CONVLADDER_NAMES_48 \
+  CONVLADDER_NAMES_32       \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define CONVLADDER_NAMES_64 \
+  CONVLADDER_NAMES_48       \
   ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define CONVLADDER_NAMES_96                                                          \
+  CONVLADDER_NAMES_64                                                                \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define CONVLADDER_NAMES_128                                                                     \
   CONVLADDER_NAMES_64                                                                            \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"             \
@@ -531,7 +541,9 @@ __device__ inline void setmaxnreg_dec() {
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define CONVLADDER_SUMS_16(d, i) CONVLADDER_SUMS_8(d, i), CONVLADDER_SUMS_8(d, i + 8)
 #define CONVLADDER_SUMS_32(d, i) CONVLADDER_SUMS_16(d, i), CONVLADDER_SUMS_16(d, i + 16)
+#define CONVLADDER_SUMS_48(d, i) CONVLADDER_SUMS_32(d, i), CONVLADDER_SUMS_16(d, i + 32)
 #define CONVLADDER_SUMS_64(d, i) CONVLADDER_SUMS_32(d, i), CONVLADDER_SUMS_32(d, i + 32)
+#define CONVLADDER_SUMS_96(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_32(d, i + 64)
 #define CONVLADDER_SUMS_128(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_64(d, i + 64)
 /// @endcond
 /// One wgmma with d, a, b and `accumulate` of the calling function, and so many sums in a thread.
@@ -560,8 +572,12 @@ __device__ inline void setmaxnreg_dec() {
     CONVLADDER_WGMMA("m64n32" types, 16, "%16", "%17", "%18", flags);      \
   } else if constexpr (kN == 64) {                                         \
     CONVLADDER_WGMMA("m64n64" types, 32, "%32", "%33", "%34", flags);      \
+  } else if constexpr (kN == 96) {                                         \
+    CONVLADDER_WGMMA("m64n96" types, 48, "%48", "%49", "%50", flags);      \
   } else if constexpr (kN == 128) {                                        \
     CONVLADDER_WGMMA("m64n128" types, 64, "%64", "%65", "%66", flags);     \
+  } else if constexpr (kN == 192) {                                        \
+    CONVLADDER_WGMMA("m64n192" types, 96, "%96", "%97", "%98", flags);     \
   } else {                                                                 \
     CONVLADDER_WGMMA("m64n256" types, 128, "%128", "%129", "%130", flags); \
   }
@@ -595,7 +611,8 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
 template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
-  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256,
+                "not needed so far");
 #if CONVLADDER_SM90A
   if constexpr (kRowMajorB && kColumnMajorA) {
     CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 1, 1")
@@ -614,7 +631,8 @@ __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std
 template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
-  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256,
+                "not needed so far");
 #if CONVLADDER_SM90A
   if constexpr (kRowMajorB && kColumnMajorA) {
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 1, 1")
@@ -661,12 +679,16 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], const std::uint32_t 
 #undef CONVLADDER_SUMS_8
 #undef CONVLADDER_SUMS_16
 #undef CONVLADDER_SUMS_32
+#undef CONVLADDER_SUMS_48
 #undef CONVLADDER_SUMS_64
+#undef CONVLADDER_SUMS_96
 #undef CONVLADDER_SUMS_128
 #undef CONVLADDER_NAMES_8
 #undef CONVLADDER_NAMES_16
 #undef CONVLADDER_NAMES_32
+#undef CONVLADDER_NAMES_48
 #undef CONVLADDER_NAMES_64
+#undef CONVLADDER_NAMES_96
 #undef CONVLADDER_NAMES_128
 
 #endif

@@ -38,11 +38,11 @@ CUtensorMap tiled(const TiledMap& map, CUtensorMapDataType type, const T* data) 
     if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(T);
   }
   CUtensorMap encoded{};
-  check_encoded(
-      encode(&encoded, type, static_cast<cuuint32_t>(map.rank), const_cast<T*>(data), extents,
-             strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-      "a tiled tensor map");
+  check_encoded(encode(&encoded, type, static_cast<cuuint32_t>(map.rank), const_cast<T*>(data),
+                       extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                       map.swizzle == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
+                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                "a tiled tensor map");
   return encoded;
 }
 

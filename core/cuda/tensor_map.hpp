@@ -32,6 +32,7 @@ struct TiledMap {
       strides;                ///< Numbers between neighbours; [0] is 1, others of 16 bytes.
   std::array<int, 4> box;     ///< What one copy brings; [0] is 128 bytes at most.
   bool keeps_floats = false;  ///< They are not rounded to TF32; for all that is stored.
+  int swizzle = 128;          ///< Bytes of its rows, of 64 or 128; box[0] is as long at most.
 };
 
 /// An im2col map of an array [N][H][W][C].
