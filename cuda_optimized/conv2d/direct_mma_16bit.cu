@@ -27,6 +27,8 @@
 /// that begin anywhere, leave a half of some words unused. Taps apart (dilation) have a word each.
 /// Declined: float32, NHWC, compute capability below 8.0, what is too large for shared memory.
 /// **Try.** Take the mask away. Which tests fail, and with which input?
+#include <type_traits>
+
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
@@ -42,27 +44,78 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
+/// A vector of kWords words.
+template <int kWords>
+using Words = std::conditional_t<kWords == 4, uint4, uint2>;
+
+/// Adds all products of a warp's filters and fragments.
+/// @tparam kOdd tiling.odd: fragments by turns have windows of even columns and of odd ones
+/// @param base where this lane's windows begin, in bytes: of rows `group` and `group + 8`
+template <class S, class T, int kOdd>
+__device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t* shared,
+                             const int (&base)[S::kFragments][2], HalfPatchSums<S>& sums) {
+  constexpr int kSets = 1 + kOdd, kWords = kWordsAtOnce<S>, kTilesAtOnce = kWords / 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto* taps = reinterpret_cast<const int4*>(shared + tiling.taps_at()) + lane % 4;
+  const auto* weights = reinterpret_cast<const Words<kWords>*>(shared) + lane;
+  // Places are counted in bytes: an address is then one addition.
+  const auto bits_at = [&](int place, int mask) {
+    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared) + place) &
+           static_cast<std::uint32_t>(mask);
+  };
+#pragma unroll 1
+  for (int step = 0; step < tiling.steps; ++step) {
+    std::uint32_t a[S::kFragments][4];
+#pragma unroll
+    for (int set = 0; set < kSets; ++set) {
+      const int4 tap = taps[(set * tiling.steps + step) * 4];  // two pairs: place, mask
+#pragma unroll
+      for (int f = set; f < S::kFragments; f += kSets) {
+        a[f][0] = bits_at(base[f][0] + tap.x, tap.y);
+        a[f][1] = bits_at(base[f][1] + tap.x, tap.y);
+        a[f][2] = bits_at(base[f][0] + tap.z, tap.w);
+        a[f][3] = bits_at(base[f][1] + tap.z, tap.w);
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < S::kTiles; m += kTilesAtOnce) {
+#pragma unroll
+      for (int set = 0; set < kSets; ++set) {
+        const Words<kWords> w =
+            weights[((set * tiling.steps + step) * S::kTiles + m) / kTilesAtOnce * 32];
+#pragma unroll
+        for (int f = set; f < S::kFragments; f += kSets) {
+          const std::uint32_t b[2] = {w.x, w.y};
+          gemm::mma<T>(sums[m][f], a[f], b);
+          if constexpr (kWords == 4) {
+            const std::uint32_t next[2] = {w.z, w.w};
+            gemm::mma<T>(sums[m + 1][f], a[f], next);
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Biases and products of a warp's filters and the fragments from `first` on.
 template <class S, class T>
 __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* shared, int patch_at,
                          int first, HalfPatchSums<S>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k16_f16()
-  const int odd = tiling.odd;
-  // Where this lane's windows begin, in bytes: of rows `group` and `group + 8` of a fragment. Their
-  // pixels are neighbours, or have one of the other fragment between them.
   int base[S::kFragments][2];
 #pragma unroll
   for (int f = 0; f < S::kFragments; ++f) {
-    const int piece = first + f < tiling.fragments() ? (first + f) >> odd : 0;
+    const int piece = first + f < tiling.fragments() ? (first + f) >> tiling.odd : 0;
     const int row = tiling.by_across.quotient(piece);
-    const int column = tiling.by_across.remainder(piece, row) * tiling.piece() + (2 * group << odd);
-    const int words = patch_at + row * tiling.stride.h * tiling.pitch;
-    base[f][0] = 4 * words + 2 * (tiling.first_column(f) / 2 * 2 + column * tiling.stride.w);
-    base[f][1] = base[f][0] + 2 * (tiling.stride.w << odd);
+    // Rows `group` and `group + 8` are neighbours, with one of the other fragment between if odd.
+    const int column =
+        tiling.by_across.remainder(piece, row) * tiling.piece() + (2 * group << tiling.odd);
+    base[f][0] = 4 * (patch_at + row * tiling.stride.h * tiling.pitch) +
+                 2 * (tiling.first_column(f) / 2 * 2 + column * tiling.stride.w);
+    base[f][1] = base[f][0] + 2 * (tiling.stride.w << tiling.odd);
   }
-  const auto* const biases =
-      reinterpret_cast<const float2*>(shared + tiling.biases_at()) + place;
+  const auto* const biases = reinterpret_cast<const float2*>(shared + tiling.biases_at()) + place;
 #pragma unroll
   for (int m = 0; m < S::kTiles; ++m) {
     const float2 bias = biases[4 * m];
@@ -72,56 +125,10 @@ __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* sha
       sums[m][f][1] = sums[m][f][3] = bias.y;
     }
   }
-  // Of a step's pairs `place` and `place + 4`: place in bytes, mask.
-  const auto* taps = reinterpret_cast<const int4*>(shared + tiling.taps_at()) + place;
-  // Places are counted in bytes: an address is then one addition.
-  const auto bits_at = [&](int place_in_bytes, int mask) {
-    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared) +
-                                                   place_in_bytes) &
-           static_cast<std::uint32_t>(mask);
-  };
-  const int odd_taps = tiling.steps * 4, odd_weights = tiling.steps * S::kTiles * 64;
-#pragma unroll 1
-  for (int step = 0; step < tiling.steps; ++step) {
-    int4 tap[2];  // of windows of even columns, and of odd ones
-    tap[0] = tap[1] = taps[step * 4];
-    if (odd) tap[1] = taps[step * 4 + odd_taps];
-    std::uint32_t a[S::kFragments][4];
-#pragma unroll
-    for (int f = 0; f < S::kFragments; ++f) {
-      const int4& pair = tap[f % 2];
-      a[f][0] = bits_at(base[f][0] + pair.x, pair.y);
-      a[f][1] = bits_at(base[f][1] + pair.x, pair.y);
-      a[f][2] = bits_at(base[f][0] + pair.z, pair.w);
-      a[f][3] = bits_at(base[f][1] + pair.z, pair.w);
-    }
-    const std::uint32_t* const weights = shared + step * S::kTiles * 64;
-    if constexpr (S::kTiles == 1) {
-      const auto* const at = reinterpret_cast<const uint2*>(weights) + lane;
-      uint2 two[2];
-      two[0] = two[1] = *at;
-      if (odd) two[1] = at[odd_weights / 2];
-#pragma unroll
-      for (int f = 0; f < S::kFragments; ++f) {
-        const std::uint32_t b[2] = {two[f % 2].x, two[f % 2].y};
-        gemm::mma<T>(sums[0][f], a[f], b);
-      }
-    } else {
-#pragma unroll
-      for (int m = 0; m < S::kTiles; m += 2) {
-        const auto* const at = reinterpret_cast<const uint4*>(weights) + m * 16 + lane;
-        uint4 four[2];
-        four[0] = four[1] = *at;
-        if (odd) four[1] = at[odd_weights / 4];
-#pragma unroll
-        for (int f = 0; f < S::kFragments; ++f) {
-          const std::uint32_t b0[2] = {four[f % 2].x, four[f % 2].y};
-          const std::uint32_t b1[2] = {four[f % 2].z, four[f % 2].w};
-          gemm::mma<T>(sums[m][f], a[f], b0);
-          gemm::mma<T>(sums[m + 1][f], a[f], b1);
-        }
-      }
-    }
+  if (tiling.odd) {
+    add_products<S, T, 1>(tiling, shared, base, sums);
+  } else {
+    add_products<S, T, 0>(tiling, shared, base, sums);
   }
 }
 

@@ -68,19 +68,25 @@ struct TapPair {
   int low, high;  ///< their taps s; -1: none
 };
 
-/// Pair k of a filter whose windows begin at number `lead`, 0 or 1, of a word.
+/// Pair k of a filter whose windows begin at number `lead`, 0 or 1, of a word. Of a pair without
+/// taps, the word is that of one with taps which is near.
 __device__ inline TapPair pair_at(const Conv2dProblem& conv, const HalfPatchTiling& tiling, int k,
                                   int lead) {
-  if (k >= tiling.pairs) return {0, 0, -1, -1};
+  const bool none = k >= tiling.pairs;
+  k = min(k, tiling.pairs - 1);
   const int row = tiling.by_row_pairs.quotient(k);
   const int i = tiling.by_row_pairs.remainder(k, row);
   if (conv.dilation.w > 1) {
-    const int column = lead + i * conv.dilation.w;
-    return {row, column / 2, column % 2 == 0 ? i : -1, column % 2 == 0 ? -1 : i};
+    const int column = lead + i * conv.dilation.w, even = column % 2 == 0;
+    return {row, column / 2, even && !none ? i : -1, even || none ? -1 : i};
   }
-  const int low = 2 * i - lead, high = low + 1;
-  return {row, i, low < conv.S ? low : -1, high < conv.S ? high : -1};
+  const int low = 2 * i - lead, high = low + 1, last = (lead + conv.S - 1) / 2;
+  return {row, min(i, last), low < conv.S && !none ? low : -1, high < conv.S && !none ? high : -1};
 }
+
+/// Words of weights that a lane loads at once: two of a tile.
+template <class S>
+inline constexpr int kWordsAtOnce = S::kTiles == 1 ? 2 : 4;
 
 /// Writes the weights in the order of mma's b, and what else stays in shared memory: for each four
 /// lanes' pairs of a step their places in the patch, in bytes, and masks; and the biases.
@@ -88,9 +94,8 @@ template <class S, class T>
 __device__ void stage_filters(const Conv2dProblem& conv, const HalfPatchTiling& tiling,
                               const HalfPatchFilters& filters, const T* weights, const float* bias,
                               std::uint32_t* shared) {
-  constexpr int kWords = S::kTiles == 1 ? 2 : 4;     // that a lane loads at once: of kWords / 2 tiles
-  constexpr int kLoads = S::kTiles * 2 / kWords;     // of a step
-  constexpr int kStep = kLoads * 32 * kWords;        // words of a step
+  constexpr int kWords = kWordsAtOnce<S>, kLoads = 2 * S::kTiles / kWords;  // the latter of a step
+  constexpr int kStep = S::kTiles * 64;                                     // words of a step
   const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
   const int filter_size = tiling.channels * conv.R * conv.S;
   for (int set = 0; set <= tiling.odd; ++set) {
@@ -116,8 +121,7 @@ __device__ void stage_filters(const Conv2dProblem& conv, const HalfPatchTiling& 
       const int place = c * tiling.plane + r * conv.dilation.h * tiling.pitch + pair.word;
       const std::uint32_t mask =
           (pair.low >= 0 ? 0x0000ffffu : 0) | (pair.high >= 0 ? 0xffff0000u : 0);
-      // Where there is no tap at all, any word of the patch will do.
-      taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4] = {mask != 0 ? 4 * place : 0, static_cast<int>(mask)};
+      taps[k / 8 * 8 + k % 4 * 2 + k % 8 / 4] = {4 * place, static_cast<int>(mask)};
     }
   }
   for (int f = thread; f < 8 * S::kTiles; f += threads) {

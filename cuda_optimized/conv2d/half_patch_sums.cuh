@@ -50,20 +50,21 @@ __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, 
     if (tiling.draft_words == 0) {
       const std::int64_t pixel0 = pixel_at(first + f, 2 * group << tiling.odd);
       const std::int64_t pixel1 = tiling.odd ? -1 : pixel_at(first + f + 1, 2 * group);
+      std::int64_t to = 2 * place * plane;
 #pragma unroll
       for (int m = 0; m < S::kTiles; ++m) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const int filter = 8 * m + 2 * place + e;
-          if (filter >= filters) continue;
-          T* const to = y + filter * plane;
           const uint2 words = words_of(m, e);
+          const bool inside = 8 * m + 2 * place + e < filters;
           if (tiling.odd) {
-            if (pixel0 >= 0) reinterpret_cast<uint2*>(to)[pixel0 / 4] = words;
+            if (inside && pixel0 >= 0) reinterpret_cast<uint2*>(y)[(to + pixel0) / 4] = words;
           } else {
-            if (pixel0 >= 0) reinterpret_cast<std::uint32_t*>(to)[pixel0 / 2] = words.x;
-            if (pixel1 >= 0) reinterpret_cast<std::uint32_t*>(to)[pixel1 / 2] = words.y;
+            auto* const pairs = reinterpret_cast<std::uint32_t*>(y);
+            if (inside && pixel0 >= 0) pairs[(to + pixel0) / 2] = words.x;
+            if (inside && pixel1 >= 0) pairs[(to + pixel1) / 2] = words.y;
           }
+          to += e == 0 ? plane : 7 * plane;
         }
       }
       continue;
