@@ -94,24 +94,26 @@ template <class S, class T>
 __device__ void stage_filters(const Conv2dProblem& conv, const HalfPatchTiling& tiling,
                               const HalfPatchFilters& filters, const T* weights, const float* bias,
                               std::uint32_t* shared) {
-  constexpr int kWords = kWordsAtOnce<S>, kLoads = 2 * S::kTiles / kWords;  // the latter of a step
-  constexpr int kStep = S::kTiles * 64;                                     // words of a step
+  constexpr int kWords = kWordsAtOnce<S>, kTilesAtOnce = kWords / 2;
   const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
   const int filter_size = tiling.channels * conv.R * conv.S;
   for (int set = 0; set <= tiling.odd; ++set) {
     const int lead = tiling.first_column(set) % 2;
-    std::uint32_t* const to = shared + set * tiling.steps * kStep;
-#pragma unroll 4  // as many loads at a time
-    for (int i = thread; i < tiling.steps * kStep; i += threads) {
-      const int lane = i / kWords % 32, word = i % kWords;
-      const int f = (i / kWords / 32 % kLoads * (kWords / 2) + word / 2) * 8 + lane / 4;
-      const TapPair pair = pair_at(conv, tiling, i / kStep * 8 + word % 2 * 4 + lane % 4, lead);
-      const bool inside = f < filters.count;
-      const T* const row = weights + (filters.first + (inside ? f : 0)) * filter_size +
-                           std::int64_t{pair.row} * conv.S;
-      const std::uint32_t low = inside && pair.low >= 0 ? row[pair.low].bits : 0;
-      const std::uint32_t high = inside && pair.high >= 0 ? row[pair.high].bits : 0;
-      to[i] = low | high << 16;
+    for (int i = thread; i < tiling.steps * 64; i += threads) {
+      const int step = i / 64, lane = i / 2 % 32, half = i % 2;
+      const TapPair pair = pair_at(conv, tiling, step * 8 + half * 4 + lane % 4, lead);
+      const T* const row = weights + filters.first * filter_size + std::int64_t{pair.row} * conv.S;
+      std::uint32_t* const to = shared + (set * tiling.steps + step) * S::kTiles * 64 +
+                                lane * kWords + half;
+#pragma unroll
+      for (int m = 0; m < S::kTiles; ++m) {
+        const int f = 8 * m + lane / 4;
+        const std::int64_t from = std::int64_t{f} * filter_size;
+        const bool inside = f < filters.count;
+        const std::uint32_t low = inside && pair.low >= 0 ? row[from + pair.low].bits : 0;
+        const std::uint32_t high = inside && pair.high >= 0 ? row[from + pair.high].bits : 0;
+        to[m / kTilesAtOnce * 32 * kWords + m % kTilesAtOnce * 2] = low | high << 16;
+      }
     }
     auto* const taps = reinterpret_cast<int2*>(shared + tiling.taps_at()) + set * tiling.steps * 8;
     for (int k = thread; k < tiling.steps * 8; k += threads) {
