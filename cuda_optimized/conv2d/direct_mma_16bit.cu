@@ -97,7 +97,7 @@ __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t*
   }
 }
 
-/// Biases and products of a warp's filters and the fragments from `first` on.
+/// Biases and products of a warp's filters and the tile's pixels from `first` on.
 template <class S, class T>
 __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* shared, int patch_at,
                          int first, HalfPatchSums<S>& sums) {
@@ -106,14 +106,12 @@ __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* sha
   int base[S::kFragments][2];
 #pragma unroll
   for (int f = 0; f < S::kFragments; ++f) {
-    const int piece = first + f < tiling.fragments() ? (first + f) >> tiling.odd : 0;
-    const int row = tiling.by_across.quotient(piece);
-    // Rows `group` and `group + 8` are neighbours, with one of the other fragment between if odd.
-    const int column =
-        tiling.by_across.remainder(piece, row) * tiling.piece() + (2 * group << tiling.odd);
-    base[f][0] = 4 * (patch_at + row * tiling.stride.h * tiling.pitch) +
-                 2 * (tiling.first_column(f) / 2 * 2 + column * tiling.stride.w);
-    base[f][1] = base[f][0] + 2 * (tiling.stride.w << tiling.odd);
+    // Of 32 pixels, a lane's rows in both fragments are four neighbours: 0 and 2, 1 and 3.
+    const int i = first + f / 2 * 32 + 4 * group;
+    const HalfPatchPixel pixel = pixel_at(tiling, i < tiling.pixels() ? i : 0);
+    base[f][0] = 4 * (patch_at + pixel.row * tiling.stride.h * tiling.pitch) +
+                 2 * (tiling.first_column(f % 2) / 2 * 2 + pixel.column * tiling.stride.w);
+    base[f][1] = base[f][0] + 4 * tiling.stride.w;
   }
   const auto* const biases = reinterpret_cast<const float2*>(shared + tiling.biases_at()) + place;
 #pragma unroll
@@ -138,7 +136,7 @@ template <class S, class T>
 __global__ void __launch_bounds__(S::kWarps * 32, kHalfPatchBlocks)
     conv2d_direct_mma_16bit(Conv2dProblem conv, HalfPatchTiling tiling, int tiles, const T* x,
                             const T* weights, const float* bias, T* y) {
-  constexpr int kFilters = 8 * S::kTiles;
+  constexpr int kFilters = 8 * S::kTiles, kPixels = 16 * S::kFragments;  // the latter of a warp
   auto* const shared = dynamic_shared<std::uint32_t>();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
@@ -170,10 +168,10 @@ __global__ void __launch_bounds__(S::kWarps * 32, kHalfPatchBlocks)
       ask_for(tile + blocks, 1 - buffer);
 
       const HalfPatchPlace at = place_of(tiling, tile);
-      for (int first = warp * S::kFragments; first < tiling.fragments();
-           first += tiling.warps * S::kFragments) {
+      for (int first = warp * kPixels; first < tiling.pixels(); first += tiling.warps * kPixels) {
         HalfPatchSums<S> sums;
         multiply<S, T>(tiling, shared, tiling.patch_at(buffer), first, sums);
+        activate<S>(conv.activation, sums);
         store<S>(conv, tiling, at, first, filters.count, sums,
                  shared + tiling.drafts_at() + warp * tiling.draft_words,
                  y + (std::int64_t{at.n} * conv.K + filters.first) * conv.P * conv.Q);
@@ -193,10 +191,9 @@ int widest_copy(const Conv2dProblem& conv, std::uintptr_t address) {
   return 1;
 }
 
-/// Whether sums are stored as a lane has them, words or two of them, if y begins at `address`.
+/// Whether sums are stored as a lane has them, four side by side, if y begins at `address`.
 bool stores_directly(const Conv2dProblem& conv, std::uintptr_t address) {
-  const int numbers = odd_windows(conv) ? 4 : 2;
-  return conv.Q % numbers == 0 && address % (2 * numbers) == 0;
+  return conv.Q % 4 == 0 && address % 8 == 0;
 }
 
 /// What choose_half_tiling() finds, with the widest copies, or with single numbers where there is no
@@ -264,7 +261,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   const auto most = static_cast<std::int64_t>(max_shared_bytes());
   return text(dtype_name(conv.dtype, conv.precision), ", ", 8 * tiling.tiles, " filters a block, x ",
               tiling.width, " at a time", tiling.odd ? ", even and odd windows" : "",
-              tiling.draft_words != 0 ? "" : tiling.odd ? ", y in fours" : ", y in pairs",
+              tiling.draft_words == 0 ? ", y in fours" : "",
               bytes_of_words(tiling.words()) > half_patch_bytes_each(most) ? ", one block an SM"
                                                                            : "");
 }

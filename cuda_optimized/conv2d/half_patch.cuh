@@ -24,6 +24,17 @@ __device__ inline HalfPatchPlace place_of(const HalfPatchTiling& tiling, int til
   return {n, down * tiling.rows, across * tiling.across * tiling.piece()};
 }
 
+/// A pixel of a tile.
+struct HalfPatchPixel {
+  int row, column;  ///< from the tile's first one on
+};
+
+/// The tile's pixel i: they are counted piece by piece.
+__device__ inline HalfPatchPixel pixel_at(const HalfPatchTiling& tiling, int i) {
+  const int piece = i >> (4 + tiling.odd), row = tiling.by_across.quotient(piece);
+  return {row, tiling.by_across.remainder(piece, row) * tiling.piece() + i % tiling.piece()};
+}
+
 /// Asks for the patch that a tile needs, tiling.width numbers at a time: zeros for the padding.
 /// @param x the group's first channel of the first image
 template <class T>

@@ -13,15 +13,27 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 template <class S>
 using HalfPatchSums = float[S::kTiles][S::kFragments][4];
 
-/// Two sums as a word of y.
-template <class T>
-__device__ std::uint32_t rounded_pair(Activation activation, float first, float second) {
-  return rounded_to<T>(activated(activation, first)).bits |
-         std::uint32_t{rounded_to<T>(activated(activation, second)).bits} << 16;
+/// What becomes of the sums before they are stored.
+template <class S>
+__device__ void activate(Activation activation, HalfPatchSums<S>& sums) {
+  if (activation == Activation::none) return;
+#pragma unroll
+  for (int m = 0; m < S::kTiles; ++m) {
+#pragma unroll
+    for (int f = 0; f < S::kFragments; ++f) {
+      for (float& sum : sums[m][f]) sum = activated(activation, sum);
+    }
+  }
 }
 
-/// Stores a warp's sums of the fragments from `first` on: a word, or two side by side, at a time, or
-/// by way of the warp's draft, 32 neighbours at a time.
+/// Two sums as a word of y.
+template <class T>
+__device__ std::uint32_t rounded_pair(float first, float second) {
+  return rounded_to<T>(first).bits | std::uint32_t{rounded_to<T>(second).bits} << 16;
+}
+
+/// Stores a warp's sums of the tile's pixels from `first` on: four side by side at a time, or by way
+/// of the warp's draft, 32 at a time.
 /// @param y the first filter's plane of the tile's image
 template <class S, class T>
 __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, HalfPatchPlace at,
@@ -30,69 +42,51 @@ __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k16_f16()
   const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
-  // Column i of the piece of fragment f, as an offset in a plane of y; -1: there is none.
-  const auto pixel_at = [&](int f, int i) -> std::int64_t {
-    const int piece = f >> tiling.odd, row = tiling.by_across.quotient(piece);
-    const int p = at.p + row;
-    const int q = at.q + tiling.by_across.remainder(piece, row) * tiling.piece() + i;
-    const bool inside = f < tiling.fragments() && p < conv.P && q < conv.Q;
+  // The tile's pixel i, as an offset in a plane of y; -1: there is none.
+  const auto offset_of = [&](int i) -> std::int64_t {
+    const HalfPatchPixel pixel = pixel_at(tiling, i);
+    const int p = at.p + pixel.row, q = at.q + pixel.column;
+    const bool inside = i < tiling.pixels() && p < conv.P && q < conv.Q;
     return inside ? std::int64_t{p} * conv.Q + q : -1;
   };
 #pragma unroll
   for (int f = 0; f < S::kFragments; f += 2) {
-    // Two words of filter 8 m + 2 place + e. Even strides: pixels 2 group and the next one, of
-    // either fragment's piece. Odd ones: pixels 4 group to 4 group + 3 of the piece of both.
-    const auto words_of = [&](int m, int e) -> uint2 {
-      const float s = sums[m][f][2 + e], t = sums[m][f + 1][e];
-      return {rounded_pair<T>(conv.activation, sums[m][f][e], tiling.odd ? t : s),
-              rounded_pair<T>(conv.activation, tiling.odd ? s : t, sums[m][f + 1][2 + e])};
+    // Pixels 4 group to 4 group + 3 of 32, filter 8 m + 2 place + e.
+    const auto four_of = [&](int m, int e) -> uint2 {
+      return {rounded_pair<T>(sums[m][f][e], sums[m][f + 1][e]),
+              rounded_pair<T>(sums[m][f][2 + e], sums[m][f + 1][2 + e])};
     };
     if (tiling.draft_words == 0) {
-      const std::int64_t pixel0 = pixel_at(first + f, 2 * group << tiling.odd);
-      const std::int64_t pixel1 = tiling.odd ? -1 : pixel_at(first + f + 1, 2 * group);
-      std::int64_t to = 2 * place * plane;
+      const std::int64_t offset = offset_of(first + 16 * f + 4 * group);
+      if (offset < 0) continue;
+      auto* const fours = reinterpret_cast<uint2*>(y);
+      std::int64_t to = (2 * place * plane + offset) / 4;
 #pragma unroll
       for (int m = 0; m < S::kTiles; ++m) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const uint2 words = words_of(m, e);
-          const bool inside = 8 * m + 2 * place + e < filters;
-          if (tiling.odd) {
-            if (inside && pixel0 >= 0) reinterpret_cast<uint2*>(y)[(to + pixel0) / 4] = words;
-          } else {
-            auto* const pairs = reinterpret_cast<std::uint32_t*>(y);
-            if (inside && pixel0 >= 0) pairs[(to + pixel0) / 2] = words.x;
-            if (inside && pixel1 >= 0) pairs[(to + pixel1) / 2] = words.y;
-          }
-          to += e == 0 ? plane : 7 * plane;
+          if (8 * m + 2 * place + e < filters) fours[to] = four_of(m, e);
+          to += e == 0 ? plane / 4 : 7 * (plane / 4);
         }
       }
       continue;
     }
-    // The draft [8 filters][32 pixels]: of one piece, or of two, one after the other.
-    const std::int64_t pixel =
-        tiling.odd ? pixel_at(first + f, lane) : pixel_at(first + f + lane / 16, lane % 16);
+    const std::int64_t offset = offset_of(first + 16 * f + lane);
     std::int64_t filter_at = 0;
 #pragma unroll
     for (int m = 0; m < S::kTiles; ++m) {
       __syncwarp();  // separates the loads of the filters before from these stores
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        std::uint32_t* const row = draft + (2 * place + e) * kHalfDraftPitch;
-        const uint2 words = words_of(m, e);
-        if (tiling.odd) {
-          reinterpret_cast<uint2*>(row)[group] = words;
-        } else {
-          row[group] = words.x;
-          row[8 + group] = words.y;
-        }
+        auto* const row = reinterpret_cast<uint2*>(draft + (2 * place + e) * kHalfDraftPitch);
+        row[group] = four_of(m, e);
       }
       __syncwarp();  // separates these stores from the loads below
       const int rows = min(filters - 8 * m, 8);
 #pragma unroll 1  // else the compiler keeps the offsets of all filters in registers
       for (int i = 0; i < rows; ++i) {
-        if (pixel >= 0) {
-          y[filter_at + pixel] = reinterpret_cast<const T*>(draft + i * kHalfDraftPitch)[lane];
+        if (offset >= 0) {
+          y[filter_at + offset] = reinterpret_cast<const T*>(draft + i * kHalfDraftPitch)[lane];
         }
         filter_at += plane;
       }

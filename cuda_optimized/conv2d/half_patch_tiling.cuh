@@ -15,7 +15,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 
 inline constexpr int kHalfPatchBlocks = 2;  ///< an SM: one computes, the other loads or stores
 inline constexpr int kHalfPatchRows = 32;   ///< of a tile of y, at most
-/// Of a row of a warp's draft, words: 32 numbers. Then the rows of four lanes, 0, 2, 4 and 6, begin
+/// Words of a row of a warp's draft, for 32 numbers. So the rows of four lanes, 0, 2, 4 and 6, begin
 /// 8 banks apart.
 inline constexpr int kHalfDraftPitch = 20;
 
@@ -23,7 +23,7 @@ inline constexpr int kHalfDraftPitch = 20;
 template <int kTileCount, int kFragmentCount>
 struct HalfPatchShape {
   static constexpr int kTiles = kTileCount;          ///< of 8 filters: all of a block
-  static constexpr int kFragments = kFragmentCount;  ///< of 16 pixels; an even number
+  static constexpr int kFragments = kFragmentCount;  ///< of 16 pixels, two for each 32
   static constexpr int kWarps = 8;                   ///< of a block, at most
 };
 using EightFilterEights = HalfPatchShape<8, 2>;  ///< 64 filters.
@@ -35,7 +35,7 @@ using OneFilterEight = HalfPatchShape<1, 4>;     ///< 8 filters.
 ///     drafts [warps][8][kHalfDraftPitch] | two patches [channels][plane]
 struct HalfPatchTiling {
   int tiles;                ///< of 8 filters, of a block
-  int odd;                  ///< 1: the stride is odd, and so are every other pixel's first columns
+  int odd;                  ///< 1: the stride is odd, so windows begin in even and odd columns by turns
   int rows, across;         ///< of a tile of y: rows, and pieces of 16 columns, or of 32 if odd
   int in_rows, in_columns;  ///< of its patch of x
   int width, shift;         ///< numbers of a copy; columns before the first one that is needed
@@ -50,12 +50,13 @@ struct HalfPatchTiling {
   FastDivision by_across, by_in_rows, by_tiles_down, by_tiles_across;  ///< divide by them
   FastDivision by_row_pairs, by_filter_rows;                           ///< the latter by R
 
-  /// Columns of a piece: of one fragment, or of a fragment of even and one of odd columns.
+  /// Columns of a piece.
   HOST_DEVICE int piece() const { return 16 << odd; }
-  /// Fragments of a tile of y.
-  HOST_DEVICE int fragments() const { return rows * across << odd; }
-  /// The column of the patch, relative to that of its piece, where the windows of fragment f begin.
-  HOST_DEVICE int first_column(int f) const { return shift + (f & odd) * stride.w; }
+  /// Pixels of a tile of y.
+  HOST_DEVICE int pixels() const { return rows * across * piece(); }
+  /// The column of the patch where the windows of the first pixel of fragment f begin, 0 or 1 of 32
+  /// pixels: 0 has the even ones, 1 the odd ones.
+  HOST_DEVICE int first_column(int f) const { return shift + f * stride.w; }
   /// Words of the weights, which come first.
   HOST_DEVICE int weight_words() const { return (1 + odd) * steps * tiles * 64; }
   /// Where the taps' places begin.
@@ -123,9 +124,10 @@ inline std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit,
   std::int64_t pitch = in_columns / 2, plane = in_rows * pitch;
   if (tiling->row_pairs % 4 != 0) {
     // A load of four pairs then goes on in the window's next row, which should lie in the banks
-    // behind those that the eight pixels use of this one.
+    // behind those that the eight pixels, or the four of a piece, use of this one.
     const std::int64_t span =
-        ceil_div<std::int64_t>(extent_w + 1, 2) + 7 * (std::int64_t{tiling->stride.w} << tiling->odd);
+        ceil_div<std::int64_t>(extent_w + 1, 2) +
+        (tiling->odd ? 7 : 3) * std::int64_t{2} * tiling->stride.w;
     pitch = words_to_bank(pitch, ceil_div<std::int64_t>(span, unit / 2) * (unit / 2));
     plane = words_to_bank(in_rows * pitch, window_extent(conv.R, conv.dilation.h) * pitch);
   }
@@ -171,8 +173,8 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
     HalfPatchTiling tiling = base;
     tiling.across = ceil_div(all_across, cuts);
     for (tiling.rows = 1; tiling.rows <= std::min(conv.P, kHalfPatchRows); ++tiling.rows) {
-      const int passes = ceil_div(tiling.fragments(), S::kWarps * S::kFragments);
-      tiling.warps = ceil_div(tiling.fragments(), passes * S::kFragments);
+      const int passes = ceil_div(tiling.pixels(), S::kWarps * 16 * S::kFragments);
+      tiling.warps = ceil_div(tiling.pixels(), passes * 16 * S::kFragments);
       if (lay_out(conv, limit, &tiling) > limit) continue;
       tiling.tiles_down = ceil_div(conv.P, tiling.rows);
       tiling.tiles_across = ceil_div(all_across, tiling.across);
