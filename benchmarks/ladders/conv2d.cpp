@@ -69,8 +69,8 @@ BenchmarkProblems conv2d_problems() {
       const std::string id = layer.id;
       // B15 is about its large output, B16 about rungs that conv2d alone has.
       if ((id == "B15" || id == "B16") && ladder != "conv2d") continue;
-      // Where there are rungs for numbers of 16 bits: many channels, or few of the forward pass. One
-      // small and one large layer show that the two types take the same time.
+      // Where there are rungs for numbers of 16 bits: many channels, or few of the forward pass.
+      // One small and one large layer show that the two types take the same time.
       const int channels = layer.problem.C / layer.problem.groups;
       const bool many = channels >= 64;
       const bool few = layer.problem.groups == 1 && channels <= 6 && ladder == "conv2d";

@@ -5,10 +5,10 @@
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** As before, fragments are read out of a patch of x in shared memory. But a register
-/// of m16n8k16 has two numbers that follow one another along k. Let k run along a row of the filter,
-/// and they lie side by side in the patch: one load brings two taps, if its address is even. So a
-/// fragment has windows that begin in even columns, or in odd ones; the words of the latter begin a
-/// column earlier, with weights that are shifted likewise:
+/// of m16n8k16 has two numbers that follow one another along k. Let k run along a row of the
+/// filter, and they lie side by side in the patch: one load brings two taps, if its address is
+/// even. So a fragment has windows that begin in even columns, or in odd ones; the words of the
+/// latter begin a column earlier, with weights that are shifted likewise:
 ///
 ///     columns of x         0 1 | 2 3 | 4 5 | 6 7 |     words of the patch
 ///     a window from 0 on   a b | c d | e   |           weights of 5 taps, even
@@ -18,9 +18,9 @@
 /// makes it zero, too. Pixels are the rows of a fragment now and filters its columns, which come in
 /// eights: 3 or 6 filters waste less.
 ///
-/// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 2.2 million mma, of 19 steps of k 11 are
-/// left; at 600 TFLOP/s 15 us. Each 16 of them take 26 cycles of shared memory, 15 us; y's 51 MB
-/// take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45 us.
+/// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 2.2 million mma, of 19 steps of k 11
+/// are left; at 600 TFLOP/s 15 us. Each 16 of them take 26 cycles of shared memory, 15 us; y's 51
+/// MB take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45 us.
 /// @expect on --n 1 --c 3 --h 34 --w 66 --k 64 --r 3 --s 3 --dtype bf16
 /// @expect launches 1, nothing is prepared
 /// **Costs.** With an odd stride there are two sets of weights. Filters of odd length, and windows
@@ -97,12 +97,12 @@ __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t*
   }
 }
 
-/// Biases and products of a warp's filters and the tile's pixels from `first` on.
+/// The products of a warp's filters and the tile's pixels from `first` on.
 template <class S, class T>
 __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* shared, int patch_at,
                          int first, HalfPatchSums<S>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int group = lane / 4, place = lane % 4;  // of the fragments, as in mma_m16n8k16_f16()
+  const int group = lane / 4;  // of the fragments, as in mma_m16n8k16_f16()
   int base[S::kFragments][2];
 #pragma unroll
   for (int f = 0; f < S::kFragments; ++f) {
@@ -113,14 +113,11 @@ __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* sha
                  2 * (tiling.first_column(f % 2) / 2 * 2 + pixel.column * tiling.stride.w);
     base[f][1] = base[f][0] + 4 * tiling.stride.w;
   }
-  const auto* const biases = reinterpret_cast<const float2*>(shared + tiling.biases_at()) + place;
 #pragma unroll
   for (int m = 0; m < S::kTiles; ++m) {
-    const float2 bias = biases[4 * m];
 #pragma unroll
     for (int f = 0; f < S::kFragments; ++f) {
-      sums[m][f][0] = sums[m][f][2] = bias.x;
-      sums[m][f][1] = sums[m][f][3] = bias.y;
+      for (float& sum : sums[m][f]) sum = 0.0f;
     }
   }
   if (tiling.odd) {
@@ -133,7 +130,7 @@ __device__ void multiply(const HalfPatchTiling& tiling, const std::uint32_t* sha
 /// Grid (blocks that share the tiles, tiles of filters of all groups). Block (tiling.warps * 32).
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
 template <class S, class T>
-__global__ void __launch_bounds__(S::kWarps * 32, kHalfPatchBlocks)
+__global__ void __launch_bounds__(S::kWarps * 32, S::kBlocks)
     conv2d_direct_mma_16bit(Conv2dProblem conv, HalfPatchTiling tiling, int tiles, const T* x,
                             const T* weights, const float* bias, T* y) {
   constexpr int kFilters = 8 * S::kTiles, kPixels = 16 * S::kFragments;  // the latter of a warp
@@ -171,7 +168,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, kHalfPatchBlocks)
       for (int first = warp * kPixels; first < tiling.pixels(); first += tiling.warps * kPixels) {
         HalfPatchSums<S> sums;
         multiply<S, T>(tiling, shared, tiling.patch_at(buffer), first, sums);
-        activate<S>(conv.activation, sums);
+        complete<S>(conv, reinterpret_cast<const float*>(shared) + tiling.biases_at(), sums);
         store<S>(conv, tiling, at, first, filters.count, sums,
                  shared + tiling.drafts_at() + warp * tiling.draft_words,
                  y + (std::int64_t{at.n} * conv.K + filters.first) * conv.P * conv.Q);
@@ -196,8 +193,8 @@ bool stores_directly(const Conv2dProblem& conv, std::uintptr_t address) {
   return conv.Q % 4 == 0 && address % 8 == 0;
 }
 
-/// What choose_half_tiling() finds, with the widest copies, or with single numbers where there is no
-/// room.
+/// What choose_half_tiling() finds, with the widest copies, or with single numbers where there is
+/// no room.
 HalfPatchTiling tiling_of(const Conv2dProblem& conv, std::uintptr_t x, std::uintptr_t y) {
   const auto tiling = choose_half_tiling(conv, widest_copy(conv, x), stores_directly(conv, y));
   return tiling ? *tiling : choose_half_tiling(conv, 1, false).value();
@@ -210,7 +207,8 @@ Declined supports(const Conv2dProblem& conv) {
   }
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (compute_capability() < 80) {
-    return "tensor cores take 16 by 8 by 16 numbers from compute capability 8.0 on, and this device "
+    return "tensor cores take 16 by 8 by 16 numbers from compute capability 8.0 on, and this "
+           "device "
            "has less";
   }
   if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > std::int64_t{1} << 30) {
@@ -223,8 +221,10 @@ Declined supports(const Conv2dProblem& conv) {
     HalfPatchTiling tiling = smallest_half_tiling(conv, 1, 1, true);
     bytes = lay_out(conv, most, &tiling);
   }
-  return text("the weights of 8 filters and the inputs of 16 pixels, or of 32 if the stride is odd, "
-              "twice, take at least ", bytes, " bytes of shared memory, more than ", most);
+  return text(
+      "the weights of 8 filters and the inputs of 16 pixels, or of 32 if the stride is odd, "
+      "twice, take at least ",
+      bytes, " bytes of shared memory, more than ", most);
 }
 
 template <class T>
@@ -232,12 +232,12 @@ void run_with(const Conv2dProblem& conv, const Conv2dArrays& arrays) {
   const T *x = arrays.x, *weights = arrays.weights;
   T* y = arrays.y;
   const float* bias = arrays.bias;
-  const HalfPatchTiling tiling = tiling_of(conv, reinterpret_cast<std::uintptr_t>(x),
-                                           reinterpret_cast<std::uintptr_t>(y));
+  const HalfPatchTiling tiling =
+      tiling_of(conv, reinterpret_cast<std::uintptr_t>(x), reinterpret_cast<std::uintptr_t>(y));
   const int tiles = conv.N * tiling.tiles_down * tiling.tiles_across;
   const std::int64_t parts = std::int64_t{conv.groups} * ceil_div(tiling.filters, 8 * tiling.tiles);
   const unsigned grid_y = blocks_for(parts, 1, kMaxGridYZ);
-  const int slots = kHalfPatchBlocks * multiprocessors();
+  const int slots = tiling.blocks * multiprocessors();
   const unsigned grid_x = blocks_for(tiles, 1, ceil_div<std::int64_t>(slots, grid_y));
   launch(tiling.tiles == EightFilterEights::kTiles  ? conv2d_direct_mma_16bit<EightFilterEights, T>
          : tiling.tiles == FourFilterEights::kTiles ? conv2d_direct_mma_16bit<FourFilterEights, T>
@@ -258,12 +258,10 @@ OutputTile tile_of(const Conv2dProblem& conv) {
 
 std::string choice_in_words(const Conv2dProblem& conv) {
   const HalfPatchTiling tiling = tiling_of(conv, 0, 0);
-  const auto most = static_cast<std::int64_t>(max_shared_bytes());
-  return text(dtype_name(conv.dtype, conv.precision), ", ", 8 * tiling.tiles, " filters a block, x ",
-              tiling.width, " at a time", tiling.odd ? ", even and odd windows" : "",
-              tiling.draft_words == 0 ? ", y in fours" : "",
-              bytes_of_words(tiling.words()) > half_patch_bytes_each(most) ? ", one block an SM"
-                                                                           : "");
+  return text(
+      dtype_name(conv.dtype, conv.precision), ", ", 8 * tiling.tiles, " filters a block, x ",
+      tiling.width, " at a time", tiling.odd ? ", even and odd windows" : "",
+      tiling.draft_words == 0 ? ", y in fours" : "", tiling.blocks == 1 ? ", one block an SM" : "");
 }
 
 }  // namespace

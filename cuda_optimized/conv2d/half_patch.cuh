@@ -114,8 +114,8 @@ __device__ void stage_filters(const Conv2dProblem& conv, const HalfPatchTiling& 
       const int step = i / 64, lane = i / 2 % 32, half = i % 2;
       const TapPair pair = pair_at(conv, tiling, step * 8 + half * 4 + lane % 4, lead);
       const T* const row = weights + filters.first * filter_size + std::int64_t{pair.row} * conv.S;
-      std::uint32_t* const to = shared + (set * tiling.steps + step) * S::kTiles * 64 +
-                                lane * kWords + half;
+      std::uint32_t* const to =
+          shared + (set * tiling.steps + step) * S::kTiles * 64 + lane * kWords + half;
 #pragma unroll
       for (int m = 0; m < S::kTiles; ++m) {
         const int f = 8 * m + lane / 4;

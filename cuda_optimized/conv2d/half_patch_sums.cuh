@@ -13,27 +13,33 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 template <class S>
 using HalfPatchSums = float[S::kTiles][S::kFragments][4];
 
-/// What becomes of the sums before they are stored.
+/// Adds the biases, and does what else the sums need before they are rounded.
+/// @param biases those of the block's filters, in shared memory
 template <class S>
-__device__ void activate(Activation activation, HalfPatchSums<S>& sums) {
-  if (activation == Activation::none) return;
+__device__ void complete(const Conv2dProblem& conv, const float* biases, HalfPatchSums<S>& sums) {
+  if (!conv.bias && conv.activation == Activation::none) return;
+  const auto* const pairs = reinterpret_cast<const float2*>(biases) + threadIdx.x % 4;
 #pragma unroll
   for (int m = 0; m < S::kTiles; ++m) {
+    const float2 bias = pairs[4 * m];
 #pragma unroll
     for (int f = 0; f < S::kFragments; ++f) {
-      for (float& sum : sums[m][f]) sum = activated(activation, sum);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        sums[m][f][i] = activated(conv.activation, sums[m][f][i] + (i % 2 == 0 ? bias.x : bias.y));
+      }
     }
   }
 }
 
-/// Two sums as a word of y.
+/// Two sums as a word.
 template <class T>
 __device__ std::uint32_t rounded_pair(float first, float second) {
   return rounded_to<T>(first).bits | std::uint32_t{rounded_to<T>(second).bits} << 16;
 }
 
-/// Stores a warp's sums of the tile's pixels from `first` on: four side by side at a time, or by way
-/// of the warp's draft, 32 at a time.
+/// Stores a warp's sums of the tile's pixels from `first` on: four side by side at a time; or by
+/// way of the warp's draft [32 pixels][8 filters], where a lane has them of one pixel.
 /// @param y the first filter's plane of the tile's image
 template <class S, class T>
 __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, HalfPatchPlace at,
@@ -71,24 +77,26 @@ __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, 
       }
       continue;
     }
-    const std::int64_t offset = offset_of(first + 16 * f + lane);
-    std::int64_t filter_at = 0;
+    // Pixel 4 g + i of 32 is row 8 i + g of the draft: then neither the stores nor the loads have
+    // lanes that ask a bank for different words.
+    const std::int64_t offset = offset_of(first + 16 * f + 4 * (lane % 8) + lane / 8);
+    std::int64_t to = offset;
 #pragma unroll
     for (int m = 0; m < S::kTiles; ++m) {
       __syncwarp();  // separates the loads of the filters before from these stores
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        auto* const row = reinterpret_cast<uint2*>(draft + (2 * place + e) * kHalfDraftPitch);
-        row[group] = four_of(m, e);
+      for (int i = 0; i < 4; ++i) {
+        const float* const two = &sums[m][f + i % 2][i / 2 * 2];
+        draft[(8 * i + group) * 4 + place] = rounded_pair<T>(two[0], two[1]);
       }
-      __syncwarp();  // separates these stores from the loads below
-      const int rows = min(filters - 8 * m, 8);
-#pragma unroll 1  // else the compiler keeps the offsets of all filters in registers
-      for (int i = 0; i < rows; ++i) {
-        if (offset >= 0) {
-          y[filter_at + offset] = reinterpret_cast<const T*>(draft + i * kHalfDraftPitch)[lane];
-        }
-        filter_at += plane;
+      __syncwarp();  // separates these stores from the load below
+      const uint4 eight = reinterpret_cast<const uint4*>(draft)[lane];
+      const std::uint32_t pairs[4] = {eight.x, eight.y, eight.z, eight.w};
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const auto bits = static_cast<std::uint16_t>(pairs[i / 2] >> i % 2 * 16);
+        if (offset >= 0 && 8 * m + i < filters) y[to] = T{bits};
+        to += plane;
       }
     }
   }

@@ -1,5 +1,6 @@
 /// @file half_patch_tiling.cuh
-/// @brief How direct_mma_16bit.cu cuts a problem: tiles of y, their patches of x, and shared memory.
+/// @brief How direct_mma_16bit.cu cuts a problem: tiles of y, their patches of x, and shared
+/// memory.
 #pragma once
 
 #include <algorithm>
@@ -13,38 +14,36 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-inline constexpr int kHalfPatchBlocks = 2;  ///< an SM: one computes, the other loads or stores
-inline constexpr int kHalfPatchRows = 32;   ///< of a tile of y, at most
-/// Words of a row of a warp's draft, for 32 numbers. So the rows of four lanes, 0, 2, 4 and 6, begin
-/// 8 banks apart.
-inline constexpr int kHalfDraftPitch = 20;
+inline constexpr int kHalfPatchRows = 32;    ///< of a tile of y, at most
+inline constexpr int kHalfDraftWords = 128;  ///< of a warp's draft: 32 pixels of 8 filters
 
 /// What a kernel computes: a warp has 8 * kTiles filters, and 16 * kFragments pixels at a time.
-template <int kTileCount, int kFragmentCount>
+template <int kTileCount, int kFragmentCount, int kBlockCount>
 struct HalfPatchShape {
   static constexpr int kTiles = kTileCount;          ///< of 8 filters: all of a block
   static constexpr int kFragments = kFragmentCount;  ///< of 16 pixels, two for each 32
   static constexpr int kWarps = 8;                   ///< of a block, at most
+  static constexpr int kBlocks = kBlockCount;        ///< an SM: one computes, others load or store
 };
-using EightFilterEights = HalfPatchShape<8, 2>;  ///< 64 filters.
-using FourFilterEights = HalfPatchShape<4, 4>;   ///< 32 filters.
-using OneFilterEight = HalfPatchShape<1, 4>;     ///< 8 filters.
+using EightFilterEights = HalfPatchShape<8, 2, 2>;  ///< 64 filters.
+using FourFilterEights = HalfPatchShape<4, 4, 2>;   ///< 32 filters.
+using OneFilterEight = HalfPatchShape<1, 4, 3>;     ///< 8 filters.
 
 /// How a problem is cut up, and how a block uses its shared memory, all in words of two numbers:
 ///     weights [1 + odd][steps][tiles][64] | taps [1 + odd][steps][4][4] | biases [8 * tiles] |
-///     drafts [warps][8][kHalfDraftPitch] | two patches [channels][plane]
+///     drafts [warps][kHalfDraftWords] | two patches [channels][plane]
 struct HalfPatchTiling {
-  int tiles;                ///< of 8 filters, of a block
-  int odd;                  ///< 1: the stride is odd, so windows begin in even and odd columns by turns
-  int rows, across;         ///< of a tile of y: rows, and pieces of 16 columns, or of 32 if odd
-  int in_rows, in_columns;  ///< of its patch of x
-  int width, shift;         ///< numbers of a copy; columns before the first one that is needed
-  int pitch, plane;         ///< words from a row of the patch to the next, from a channel
-  int channels, filters;    ///< of a group
-  int row_pairs;            ///< words that a row of a filter takes in the patch
-  int pairs, steps;         ///< of all its rows; in steps of 8, the last one filled up
-  int warps;                ///< of a block
-  Step stride;              ///< of the problem; down 1, across 2 where there is one output
+  int tiles;         ///< of 8 filters, of a block
+  int odd;           ///< 1: the stride is odd, so windows begin in even and odd columns by turns
+  int rows, across;  ///< of a tile of y: rows, and pieces of 16 columns, or of 32 if odd
+  int in_rows, in_columns;       ///< of its patch of x
+  int width, shift;              ///< numbers of a copy; columns before the first one that is needed
+  int pitch, plane;              ///< words from a row of the patch to the next, from a channel
+  int channels, filters;         ///< of a group
+  int row_pairs;                 ///< words that a row of a filter takes in the patch
+  int pairs, steps;              ///< of all its rows; in steps of 8, the last one filled up
+  int warps, blocks;             ///< of a block; of them an SM
+  Step stride;                   ///< of the problem; down 1, across 2 where there is one output
   int tiles_down, tiles_across;  ///< of an image of y
   int draft_words;               ///< of a warp; 0: sums are stored directly
   FastDivision by_across, by_in_rows, by_tiles_down, by_tiles_across;  ///< divide by them
@@ -125,9 +124,8 @@ inline std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit,
   if (tiling->row_pairs % 4 != 0) {
     // A load of four pairs then goes on in the window's next row, which should lie in the banks
     // behind those that the eight pixels, or the four of a piece, use of this one.
-    const std::int64_t span =
-        ceil_div<std::int64_t>(extent_w + 1, 2) +
-        (tiling->odd ? 7 : 3) * std::int64_t{2} * tiling->stride.w;
+    const std::int64_t span = ceil_div<std::int64_t>(extent_w + 1, 2) +
+                              (tiling->odd ? 7 : 3) * std::int64_t{2} * tiling->stride.w;
     pitch = words_to_bank(pitch, ceil_div<std::int64_t>(span, unit / 2) * (unit / 2));
     plane = words_to_bank(in_rows * pitch, window_extent(conv.R, conv.dilation.h) * pitch);
   }
@@ -154,14 +152,20 @@ inline HalfPatchTiling smallest_half_tiling(const Conv2dProblem& conv, int tiles
   tiling.pairs = tiling.channels * conv.R * tiling.row_pairs;
   tiling.steps = ceil_div(tiling.pairs, 8);
   tiling.stride = {conv.P == 1 ? 1 : conv.stride.h, conv.Q == 1 ? 2 : conv.stride.w};
-  tiling.draft_words = draft ? 8 * kHalfDraftPitch : 0;
+  tiling.draft_words = draft ? kHalfDraftWords : 0;
   return tiling;
 }
 
-/// The tiling of shape S that should take the least time, with at most `limit` bytes.
+/// Shared memory of a block, where an SM holds so many.
+inline std::int64_t half_patch_bytes(int blocks) {
+  return (static_cast<std::int64_t>(max_shared_bytes()) + 1024) / blocks - 1024;
+}
+
+/// The tiling of shape S that should take the least time, if it has `blocks` an SM.
 template <class S>
 std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int width, bool direct,
-                                              std::int64_t limit) {
+                                              int blocks) {
+  const std::int64_t limit = half_patch_bytes(blocks);
   if (half_weight_bytes(conv, S::kTiles, width) > limit) return {};
   const HalfPatchTiling base = smallest_half_tiling(conv, S::kTiles, width, !direct);
   const int all_across = ceil_div(conv.Q, base.piece());
@@ -187,12 +191,12 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
               (40 + 16 * ceil_div(tiling.in_columns, 32 * width)) +
           200 * tiling.warps;
       const std::int64_t tiles =
-          std::max(conv.N, 1) * parts * tiling.tiles_down * tiling.tiles_across;
-      // Tiles one after the other on an SM, of which kHalfPatchBlocks share the time; and one more
-      // for the first copies and the last stores.
+          std::int64_t{std::max(conv.N, 1)} * parts * tiling.tiles_down * tiling.tiles_across;
+      // Tiles one after the other on an SM, whose blocks share the time; and one more for the
+      // first copies and the last stores.
       const double rounds =
-          1.0 + static_cast<double>(kHalfPatchBlocks *
-                                    ceil_div<std::int64_t>(tiles, kHalfPatchBlocks * sms));
+          1.0 +
+          static_cast<double>(blocks * ceil_div<std::int64_t>(tiles, std::int64_t{blocks} * sms));
       if (!best || work * rounds < best_cost) {
         best_cost = work * rounds;
         best = tiling;
@@ -200,6 +204,7 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
     }
   }
   if (best) {
+    best->blocks = blocks;
     best->by_across = FastDivision(best->across);
     best->by_in_rows = FastDivision(best->in_rows);
     best->by_tiles_down = FastDivision(best->tiles_down);
@@ -210,24 +215,20 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
   return best;
 }
 
-/// Shared memory of a block, where an SM holds kHalfPatchBlocks; `most` is that of one alone.
-inline std::int64_t half_patch_bytes_each(std::int64_t most) {
-  return (most + 1024) / kHalfPatchBlocks - 1024;
-}
-
-/// Two blocks an SM if possible, else one; as many filters a block as possible.
+/// As many blocks an SM as there should be, else one; as many filters a block as possible.
 inline std::optional<HalfPatchTiling> choose_half_tiling(const Conv2dProblem& conv, int width,
                                                          bool direct) {
-  const auto most = static_cast<std::int64_t>(max_shared_bytes());
   const int filters = conv.K / conv.groups;
-  for (const std::int64_t limit : {half_patch_bytes_each(most), most}) {
-    std::optional<HalfPatchTiling> tiling;
-    if (filters > 32) tiling = half_tile_with<EightFilterEights>(conv, width, direct, limit);
-    if (!tiling && filters > 8) tiling = half_tile_with<FourFilterEights>(conv, width, direct, limit);
-    if (!tiling) tiling = half_tile_with<OneFilterEight>(conv, width, direct, limit);
-    if (tiling) return tiling;
+  std::optional<HalfPatchTiling> tiling;
+  const auto try_shape = [&]<class S>(S, bool alone) {
+    if (!tiling) tiling = half_tile_with<S>(conv, width, direct, alone ? 1 : S::kBlocks);
+  };
+  for (const bool alone : {false, true}) {
+    if (filters > 32) try_shape(EightFilterEights{}, alone);
+    if (filters > 8) try_shape(FourFilterEights{}, alone);
+    try_shape(OneFilterEight{}, alone);
   }
-  return {};
+  return tiling;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d
