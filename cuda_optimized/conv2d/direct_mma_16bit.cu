@@ -63,8 +63,9 @@ __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t*
     return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared) + place) &
            static_cast<std::uint32_t>(mask);
   };
+  int step = 0;
 #pragma unroll 1
-  for (int step = 0; step < tiling.steps; ++step) {
+  do {  // there is at least one
     std::uint32_t a[S::kFragments][4];
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
@@ -94,7 +95,7 @@ __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t*
         }
       }
     }
-  }
+  } while (++step < tiling.steps);
 }
 
 /// The products of a warp's filters and the tile's pixels from `first` on.

@@ -32,7 +32,8 @@ struct HalfPatchPixel {
 /// The tile's pixel i: they are counted piece by piece.
 __device__ inline HalfPatchPixel pixel_at(const HalfPatchTiling& tiling, int i) {
   const int piece = i >> (4 + tiling.odd), row = tiling.by_across.quotient(piece);
-  return {row, tiling.by_across.remainder(piece, row) * tiling.piece() + i % tiling.piece()};
+  return {row,
+          tiling.by_across.remainder(piece, row) * tiling.piece() + (i & (tiling.piece() - 1))};
 }
 
 /// Asks for the patch that a tile needs, tiling.width numbers at a time: zeros for the padding.
@@ -106,10 +107,12 @@ __device__ void stage_filters(const Conv2dProblem& conv, const HalfPatchTiling& 
                               const HalfPatchFilters& filters, const T* weights, const float* bias,
                               std::uint32_t* shared) {
   constexpr int kWords = kWordsAtOnce<S>, kTilesAtOnce = kWords / 2;
+  constexpr int kAtATime = S::kTiles == 1 ? 4 : 1;  // so that eight loads or more are on their way
   const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
   const int filter_size = tiling.channels * conv.R * conv.S;
   for (int set = 0; set <= tiling.odd; ++set) {
     const int lead = tiling.first_column(set) % 2;
+#pragma unroll kAtATime
     for (int i = thread; i < tiling.steps * 64; i += threads) {
       const int step = i / 64, lane = i / 2 % 32, half = i % 2;
       const TapPair pair = pair_at(conv, tiling, step * 8 + half * 4 + lane % 4, lead);
