@@ -5,27 +5,34 @@
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** As before, fragments are read out of a patch of x in shared memory. But a register
-/// of m16n8k16 has two numbers that follow one another along k. Let k run along a row of the
-/// filter, and they lie side by side in the patch: one load brings two taps, if its address is
-/// even. So a fragment has windows that begin in even columns, or in odd ones; the words of the
-/// latter begin a column earlier, with weights that are shifted likewise:
+/// of m16n8k16 has two numbers that follow one another along k. If k runs along a row of the
+/// filter, they lie side by side in the patch, and one load brings two taps, if its address is
+/// even. So all windows of a fragment begin in even columns, or all in odd ones. The words of the
+/// latter begin a column earlier, and so do their weights:
 ///
-///     columns of x         0 1 | 2 3 | 4 5 | 6 7 |     words of the patch
-///     a window from 0 on   a b | c d | e   |           weights of 5 taps, even
-///     a window from 1 on     a | b c | d e |           the same, odd
+///     columns of x           0 1 | 2 3 | 4 5 | 6 7     words of the patch
+///     window from column 0   a b | c d | e . |         weights of 5 taps
+///     window from column 1   . a | b c | d e |         the same for odd columns
 ///
-/// Where a word's number is no tap, its weight is zero. Not enough: zero times NaN is NaN. A mask
-/// makes it zero, too. Pixels are the rows of a fragment now and filters its columns, which come in
-/// eights: 3 or 6 filters waste less.
+/// A dot is no tap: its weight is zero. That is not enough, since zero times NaN is NaN, so a mask
+/// makes zero of the number, too. Pixels are the rows of a product now, and filters its columns,
+/// which come in eights: 3 or 6 filters waste less.
 ///
-/// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 2.2 million mma, of 19 steps of k 11
-/// are left; at 600 TFLOP/s 15 us. Each 16 of them take 26 cycles of shared memory, 15 us; y's 51
-/// MB take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45 us.
-/// @expect on --n 1 --c 3 --h 34 --w 66 --k 64 --r 3 --s 3 --dtype bf16
+/// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): of 19 steps of k 11 are left. 2.2
+/// million mma at 600 TFLOP/s take 15 us; each 16 of them need 28 cycles of shared memory, 16 us;
+/// y's 51 MB take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45
+/// us.
+/// @expect on --n 1 --c 3 --h 32 --w 64 --k 64 --r 3 --s 3 --pad 1 --stride 2 --dtype bf16
+/// @expect loads_per_output.shared 3 * 32 * (8 + 1 + 4) / (32 * 64) = 0.61, x, taps, weights: 3
+/// steps
+/// @expect bytes_per_lane.x.async 16, eight numbers
+/// @expect bytes_per_lane.y.store 8, four neighbours
+/// @expect sectors_per_request.y.store 2 * 4 = 8, two times 16 pixels of four filters
 /// @expect launches 1, nothing is prepared
-/// **Costs.** With an odd stride there are two sets of weights. Filters of odd length, and windows
-/// that begin anywhere, leave a half of some words unused. Taps apart (dilation) have a word each.
-/// Declined: float32, NHWC, compute capability below 8.0, what is too large for shared memory.
+/// **Costs.** With an odd stride there are two sets of weights. Rows of the filter are filled up to
+/// words; taps apart (dilation) have a word each. With more than 64 filters, x is read several
+/// times. Declined: float32, NHWC, compute capability below 8.0, what is too large for shared
+/// memory.
 /// **Try.** Take the mask away. Which tests fail, and with which input?
 #include <type_traits>
 
@@ -208,9 +215,7 @@ Declined supports(const Conv2dProblem& conv) {
   }
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (compute_capability() < 80) {
-    return "tensor cores take 16 by 8 by 16 numbers from compute capability 8.0 on, and this "
-           "device "
-           "has less";
+    return "mma of 16 x 8 x 16 needs compute capability 8.0, and this device has less";
   }
   if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > std::int64_t{1} << 30) {
     return "more than 2^30 groups of 16 pixels";
