@@ -23,8 +23,7 @@
 /// y's 51 MB take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45
 /// us.
 /// @expect on --n 1 --c 3 --h 32 --w 64 --k 64 --r 3 --s 3 --pad 1 --stride 2 --dtype bf16
-/// @expect loads_per_output.shared 3 * 32 * (8 + 1 + 4) / (32 * 64) = 0.61, x, taps, weights: 3
-/// steps
+/// @expect loads_per_output.shared 3 * 32 * (8 + 1 + 4) / (32 * 64) = 0.61, in 3 steps
 /// @expect bytes_per_lane.x.async 16, eight numbers
 /// @expect bytes_per_lane.y.store 8, four neighbours
 /// @expect sectors_per_request.y.store 2 * 4 = 8, two times 16 pixels of four filters
@@ -191,7 +190,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, S::kBlocks)
 /// @param address where x begins
 int widest_copy(const Conv2dProblem& conv, std::uintptr_t address) {
   for (const int width : {8, 4, 2}) {
-    if (conv.W % width == 0 && address % (2 * width) == 0) return width;
+    if (conv.W % width == 0 && address % static_cast<std::uintptr_t>(2 * width) == 0) return width;
   }
   return 1;
 }
