@@ -22,7 +22,7 @@ struct BenchmarkProblem {
   Problem problem;
   std::string sites = {};  ///< Of a sparse problem, whose they are: see sites_of().
   /// Of a sparse convolution: timed in bf16, too, beside fp32, TF32 and fp16; of a matrix product:
-  /// in bf16 and fp16, too; of a convolution: in bf16 in NHWC, too.
+  /// in bf16 and fp16, too; of a convolution: in bf16, too.
   bool bf16 = true;
   bool fp16 = false;        ///< Of a convolution: timed in fp16 in NHWC, too.
   std::string points = {};  ///< Of voxelize, whose they are: see points_named().

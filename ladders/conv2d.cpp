@@ -169,5 +169,9 @@ convladder::Ladder convladder::conv2d_ladder() {
                           "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                           "few channels: tensor cores read windows out of a patch in shared memory "
                           "(TF32)")),
+          branch("cuda_optimized/conv2d/direct_mma_tf32",
+                 CUDA_ROW(cuda_optimized, conv2d, direct_mma_16bit,
+                          "cuda_optimized/conv2d/direct_mma_tf32",
+                          "few channels in 16 bits: two neighbouring taps are one register")),
       }};
 }

@@ -69,15 +69,17 @@ BenchmarkProblems conv2d_problems() {
       const std::string id = layer.id;
       // B15 is about its large output, B16 about rungs that conv2d alone has.
       if ((id == "B15" || id == "B16") && ladder != "conv2d") continue;
-      // Where there are rungs for numbers of 16 bits: many channels. One small and one large layer
-      // show that the two types take the same time.
-      const bool many = layer.problem.C / layer.problem.groups >= 64;
+      // Where there are rungs for numbers of 16 bits: many channels, or few of the forward pass.
+      // One small and one large layer show that the two types take the same time.
+      const int channels = layer.problem.C / layer.problem.groups;
+      const bool many = channels >= 64;
+      const bool few = layer.problem.groups == 1 && channels <= 6 && ladder == "conv2d";
       const bool both = many && (id == "B4" || id == "B10");
       all.push_back({.ladder = ladder,
                      .id = id,
                      .teaches = layer.teaches,
                      .problem = layer.problem,
-                     .bf16 = many,
+                     .bf16 = many || few,
                      .fp16 = both,
                      .plain = id == "B16"});
       if (id == "B4" && ladder == "conv2d") all.push_back(with_bias_and_relu(layer));

@@ -2,6 +2,7 @@
 /// @brief conv2d of few channels on the tensor cores: they read windows out of a staged patch.
 ///
 /// - Before: implicit_gemm_mma_tf32.cu
+/// - After: direct_mma_16bit.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With few channels, windows overlap, but hardly anything of them lies side by side:

@@ -201,6 +201,32 @@ std::vector<ConvTestProblem> choice_problems() {
       "windows of one class begin 127 rows behind dy, of another 128",
       P{.C = 8, .H = 2, .W = 2, .K = 8, .R = 2, .S = 2, .pad = {255, 0, 0, 0}, .stride = {2, 2}});
   in_eights("72 filters", P{.C = 16, .H = 9, .W = 10, .K = 72, .R = 2, .S = 2});
+  // Two neighbours of a row are a register, from an even column on or from an odd one.
+  const auto in_pairs = [&](const std::string& name, const P& problem) {
+    add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");
+  };
+  in_pairs("stride 2, odd padding, 3 pieces of 16 columns", {.N = 2,
+                                                             .C = 3,
+                                                             .H = 9,
+                                                             .W = 96,
+                                                             .K = 10,
+                                                             .R = 3,
+                                                             .S = 4,
+                                                             .pad = {1, 1, 3, 1},
+                                                             .stride = {2, 2}});
+  in_pairs("stride 2, odd padding, taps 3 columns apart", {.C = 2,
+                                                           .H = 6,
+                                                           .W = 40,
+                                                           .K = 3,
+                                                           .R = 2,
+                                                           .S = 3,
+                                                           .pad = pad_all(1),
+                                                           .stride = {1, 2},
+                                                           .dilation = {1, 3}});
+  in_pairs("stride 3, odd padding",
+           {.C = 2, .H = 7, .W = 104, .K = 9, .R = 2, .S = 4, .pad = pad_all(1), .stride = {2, 3}});
+  in_pairs("65 filters, rows of 33 outputs, groups",
+           {.C = 4, .H = 4, .W = 36, .K = 130, .R = 2, .S = 4, .groups = 2, .bias = true});
   // Numbers of 16 bits can begin where no pair of them, and no copy of 16 bytes, does.
   for (const std::size_t offset : {2u, 10u}) {
     in_eights(text("arrays at 16 n + ", offset, " bytes"),

@@ -394,6 +394,12 @@ planted_bug(draft_read_before_it_is_written
   REPLACE [==[]==]
   TEACHES "lanes of a warp need a barrier as well")
 
+planted_bug(windows_of_odd_columns_multiplied_as_even_ones
+  RUNG cuda_optimized/conv2d/direct_mma_16bit
+  FIND [==[weights[((set * tiling.steps + step)]==]
+  REPLACE [==[weights[((0 * tiling.steps + step)]==]
+  TEACHES "where a word begins a column before the window, the weights must, too")
+
 planted_bug(winograd_sign
   RUNG cuda_naive/conv2d/winograd_2x2
   WITH cuda_naive/gemm/direct_batched.cu
