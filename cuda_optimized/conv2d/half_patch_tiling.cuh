@@ -51,8 +51,10 @@ struct HalfPatchTiling {
 
   /// Columns of a piece.
   HOST_DEVICE int piece() const { return 16 << odd; }
+  /// Fragments of a tile of y.
+  HOST_DEVICE int fragments() const { return rows * across << odd; }
   /// Pixels of a tile of y.
-  HOST_DEVICE int pixels() const { return rows * across * piece(); }
+  HOST_DEVICE int pixels() const { return 16 * fragments(); }
   /// The column of the patch where the windows of the first pixel of fragment f begin, 0 or 1 of 32
   /// pixels: 0 has the even ones, 1 the odd ones.
   HOST_DEVICE int first_column(int f) const { return shift + f * stride.w; }
@@ -177,8 +179,8 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
     HalfPatchTiling tiling = base;
     tiling.across = ceil_div(all_across, cuts);
     for (tiling.rows = 1; tiling.rows <= std::min(conv.P, kHalfPatchRows); ++tiling.rows) {
-      const int passes = ceil_div(tiling.pixels(), S::kWarps * 16 * S::kFragments);
-      tiling.warps = ceil_div(tiling.pixels(), passes * 16 * S::kFragments);
+      const int passes = ceil_div(tiling.fragments(), S::kWarps * S::kFragments);
+      tiling.warps = ceil_div(tiling.fragments(), passes * S::kFragments);
       if (lay_out(conv, limit, &tiling) > limit) continue;
       tiling.tiles_down = ceil_div(conv.P, tiling.rows);
       tiling.tiles_across = ceil_div(all_across, tiling.across);
