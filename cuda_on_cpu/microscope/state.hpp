@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "call_tree.hpp"
-#include "joined.hpp"
 #include "lanes.hpp"
 #include "order.hpp"
 #include "requests.hpp"

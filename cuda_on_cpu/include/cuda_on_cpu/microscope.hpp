@@ -42,8 +42,9 @@ struct Counts {
   std::uint64_t wavefronts = 0;
   std::uint64_t excess = 0;      ///< wavefronts beyond those without bank conflicts
   std::uint64_t contention = 0;  ///< of atomics: the most lanes of a request at one address, summed
-  /// Of shared memory, what is left if neighbours are joined as a compiler does (joined.hpp), and
-  /// its wavefronts. They stand beside the first of the accesses that were joined.
+  /// Of shared memory, what is left if neighbours are joined as a compiler does
+  /// (join_neighbours()), and its wavefronts. They stand beside the first of the accesses that were
+  /// joined.
   std::uint64_t joined_requests = 0;
   std::uint64_t joined_wavefronts = 0;
   std::uint64_t joined_excess = 0;

@@ -118,6 +118,7 @@ planted_bug(piece_of_no_tap
 
 planted_bug(next_tap_is_the_next_pixel
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps
+  WITH core/cuda/tensor_map.cu
   FIND [==[ptx::wgmma_row_major_descriptor(stages, bands.dilation.w * kRowBytes, kRowBytes)]==]
   REPLACE [==[ptx::wgmma_row_major_descriptor(stages, kRowBytes, kRowBytes)]==]
   TEACHES "a dilated filter's taps are that many pixels apart, in a descriptor as everywhere")
