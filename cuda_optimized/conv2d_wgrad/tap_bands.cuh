@@ -29,9 +29,12 @@ inline constexpr int kMaxTapStages = 8;                  ///< In the ring in sha
 
 /// 64 filters by 64 or 32 channels of a group by 3 x 3 taps; the last ones may be partly empty.
 struct TapTile {
-  int group, k, c,  ///< the group, and the first filter and channel in it
-      r, s,         ///< the first tap
-      share;        ///< which of the group's tiles of channels it is
+  int group,  ///< of the convolution
+      k,      ///< its first filter in the group
+      c,      ///< its first channel in the group
+      r,      ///< its first row of taps
+      s,      ///< its first column of taps
+      share;  ///< which of the group's tiles of channels it is
 };
 
 /// All tiles of a gradient.
@@ -67,7 +70,9 @@ struct TapTiles {
 
 /// A band: its image, and its first row and column.
 struct Band {
-  int n, p, q;
+  int n,  ///< the image
+      p,  ///< the first row
+      q;  ///< the first column
 };
 
 /// How y is cut into bands.

@@ -63,7 +63,7 @@ CopiedBoxes copied_boxes(const Conv2dProblem& conv, const Bands& bands, const T*
 /// A box of an image array [N][H][W][C] by a warp.
 template <class T>
 struct GatheredBox {
-  const T* data;
+  const T* data;      ///< the array
   int H, W, C;        ///< of the array
   int rows, columns;  ///< of the box
 

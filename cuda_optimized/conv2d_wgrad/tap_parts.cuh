@@ -11,9 +11,9 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
 /// Parts of neighbouring sums: those of a part follow one another, and so do parts.
 struct SumParts {
-  float* from = nullptr;
-  std::int64_t count;  ///< sums
-  int parts;           ///< of each
+  float* from = nullptr;  ///< where the first part begins
+  std::int64_t count;     ///< sums
+  int parts;              ///< of each
 
   /// Floats from a part to the next, whole fours.
   HOST_DEVICE std::int64_t apart() const { return ceil_div<std::int64_t>(count, 4) * 4; }

@@ -108,9 +108,11 @@ def source_of(object_file, build):
 @functools.cache
 def sources_by_need(build):
     """Of each source, those that define what it needs."""
-    objects = [str(path) for folder in (build / "CMakeFiles").glob("*.dir")
-               if folder.name.startswith(("core.dir", "core_kernels_emulated", "rungs_"))
-               for path in folder.rglob("*.o") if "marker_" not in path.name]
+    # Of the build as it is: there may be objects, too, of files that have moved since.
+    commands = json.loads((build / "compile_commands.json").read_text())
+    objects = [str(build / path) for command in commands
+               for path in re.findall(r" -o (CMakeFiles/(?:core\.dir|core_kernels_emulated|rungs_)\S*\.o) ", command["command"])
+               if "marker_" not in path]
     sources = {path: source_of(path, build) for path in objects}
     sources = {path: name for path, name in sources.items() if name}
     defined = {}
