@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <tuple>
 
-#include "requests.hpp"
-
 namespace cuda_on_cpu::microscope {
 namespace {
 

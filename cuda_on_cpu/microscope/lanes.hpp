@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cuda_on_cpu/microscope.hpp>
 #include <functional>
@@ -11,6 +12,12 @@
 #include "call_tree.hpp"
 
 namespace cuda_on_cpu::microscope {
+
+/// Calls `body(lane)` for each lane of a mask.
+template <class Body>
+void for_each_lane(std::uint32_t lanes, Body body) {
+  for (; lanes != 0; lanes &= lanes - 1) body(static_cast<unsigned>(std::countr_zero(lanes)));
+}
 
 /// What one thread did, in its order.
 struct Event {

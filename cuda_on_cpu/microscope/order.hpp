@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "requests.hpp"
+#include "lanes.hpp"
 
 namespace cuda_on_cpu::microscope {
 

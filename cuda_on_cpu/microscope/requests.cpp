@@ -124,6 +124,11 @@ std::uint64_t most_at_one_address(const Request& request) {
   return most;
 }
 
+/// How far from a piece's begin the first lane's bytes are.
+unsigned begin_in_piece(const SharedStep& step) {
+  return step.byte[static_cast<std::size_t>(std::countr_zero(step.lanes))] % kWidest;
+}
+
 /// Places at which a compiler does not know how far an address is from a piece's begin.
 std::unordered_set<Node> unaligned_places(const std::vector<std::vector<SharedStep>>& warps) {
   std::unordered_map<Node, std::vector<std::uint32_t>> remainders;  // for the n-th time there
@@ -135,9 +140,7 @@ std::unordered_set<Node> unaligned_places(const std::vector<std::vector<SharedSt
       const Node place = step.event->place;
       std::vector<std::uint32_t>& known = remainders[place];
       const std::size_t time = times[place]++;
-      if (time == known.size())
-        known.push_back(step.byte[static_cast<std::size_t>(std::countr_zero(step.lanes))] %
-                        kWidest);
+      if (time == known.size()) known.push_back(begin_in_piece(step));
       for_each_lane(step.lanes, [&](unsigned lane) {
         if (step.byte[lane] % kWidest != known[time]) unaligned.insert(place);
       });
@@ -173,8 +176,7 @@ Request request_of(const SharedStep& step, unsigned width) {
 /// The request for all bytes of `open`, which are in one piece.
 Request request_of(const Open& open) {
   const SharedStep& first = *open.first;
-  const unsigned own =
-      first.byte[static_cast<std::size_t>(std::countr_zero(first.lanes))] % kWidest;
+  const unsigned own = begin_in_piece(first);
   if (open.from == own && open.to == own + first.event->width)
     return request_of(first, first.event->width);
   unsigned width = 1;
@@ -278,8 +280,7 @@ void join_neighbours(const std::vector<std::vector<SharedStep>>& warps,
       });
       if (operation == Operation::async) continue;
       Together together{step.array, operation, step.lanes, width, {}};
-      const unsigned from =
-          step.byte[static_cast<std::size_t>(std::countr_zero(step.lanes))] % kWidest;
+      const unsigned from = begin_in_piece(step);
       const bool is_piece = !unaligned.contains(step.event->place) && from + width <= kWidest;
       if (is_atomic || (!is_piece && operation == Operation::store)) {
         tell(step, request_of(step, width));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cuda_on_cpu/microscope.hpp>
@@ -15,12 +14,6 @@
 #include "lanes.hpp"
 
 namespace cuda_on_cpu::microscope {
-
-/// Calls `body(lane)` for each lane of a mask.
-template <class Body>
-void for_each_lane(std::uint32_t lanes, Body body) {
-  for (; lanes != 0; lanes &= lanes - 1) body(static_cast<unsigned>(std::countr_zero(lanes)));
-}
 
 /// What each active lane asks for.
 struct Request {

@@ -357,6 +357,13 @@ void for_each_piece(Request request, Visit visit) {
   }
 }
 
+/// Adds a request that is left when neighbours are joined.
+void add_joined(const Counts& left, Counts& to) {
+  to.joined_requests += left.requests;
+  to.joined_wavefronts += left.wavefronts;
+  to.joined_excess += left.excess;
+}
+
 }  // namespace
 
 void State::flush(Block& block) {
@@ -420,10 +427,7 @@ void State::count_joined(const Block& block, const SharedStep& first, const Requ
       first.array};
   Counts& counts = counts_[key].counts;
   for_each_piece(request, [&](const Request& piece) {
-    const Counts of_piece = count_shared(piece, event.operation);
-    counts.joined_requests += of_piece.requests;
-    counts.joined_wavefronts += of_piece.wavefronts;
-    counts.joined_excess += of_piece.excess;
+    add_joined(count_shared(piece, event.operation), counts);
   });
 }
 
@@ -438,9 +442,7 @@ void State::count(const Block& block, unsigned warp, const Event& event, const R
   Seen& seen = counts_[key];
   seen.counts += counts;
   if (space == Space::shared && operation == Operation::async) {  // none is joined
-    seen.counts.joined_requests += counts.requests;
-    seen.counts.joined_wavefronts += counts.wavefronts;
-    seen.counts.joined_excess += counts.excess;
+    add_joined(counts, seen.counts);
   }
   const bool is_sample = seen.samples.size() < kSamples;
   if (!is_sample && !options_.trace) return;

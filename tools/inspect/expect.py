@@ -158,7 +158,8 @@ def parsed(what, problem, place):
         try:
             result = value_of(arithmetic)
         except ValueError:
-            raise Mistake(f"{place}: {arithmetic!r} is no arithmetic of numbers, + - * / and brackets (another problem has a line of its own before: @expect on OPTIONS)") from None
+            raise Mistake(f"{place}: {arithmetic!r} is no arithmetic of numbers, + - * / and brackets (another problem"
+                          " has a line of its own before: @expect on OPTIONS)") from None
         if not agrees(number, result):
             raise Mistake(f"{place}: {arithmetic} is {float(result):.6g}, not {number}")
     return Line(counter, arithmetic, number, problem, words.strip(), place)
