@@ -71,5 +71,9 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit,
                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
                           "numbers of 16 bits: wgmma reads the weights as they lie")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
+                          "a patch of dy is brought once for all taps; channels are wgmma's rows")),
       }};
 }

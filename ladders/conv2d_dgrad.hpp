@@ -20,3 +20,4 @@ CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_few_cha
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches)

@@ -394,12 +394,20 @@ __device__ inline void tma_load(void* shared_to, const CUtensorMap* map, std::ui
 template <int kRank>
 __device__ inline void tma_store(const CUtensorMap* map, const void* shared_from,
                                  const int (&at)[kRank]) {
-  static_assert(kRank == 2, "not needed so far");
+  static_assert(kRank == 2 || kRank == 4, "not needed so far");
 #if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
-      "r"(shared_address(shared_from)), "r"(at[0]), "r"(at[1])
-      : "memory");
+  if constexpr (kRank == 2) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
+        "r"(shared_address(shared_from)), "r"(at[0]), "r"(at[1])
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+            map),
+        "r"(shared_address(shared_from)), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
+  }
 #else
   __trap();
 #endif
@@ -513,7 +521,7 @@ __device__ inline void setmaxnreg_dec() {
 
 /// @cond
 // wgmma names each register of its sums: these lists are its operands %0 to %7, %15, %31, %47, %63,
-// %95 and %127.
+// %95, %103, %111 and %127.
 #define CONVLADDER_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define CONVLADDER_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define CONVLADDER_NAMES_32 \
@@ -529,6 +537,12 @@ __device__ inline void setmaxnreg_dec() {
   CONVLADDER_NAMES_64                                                                \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
   ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define CONVLADDER_NAMES_104 \
+  CONVLADDER_NAMES_96        \
+  ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define CONVLADDER_NAMES_112 \
+  CONVLADDER_NAMES_104       \
+  ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define CONVLADDER_NAMES_128                                                                     \
   CONVLADDER_NAMES_64                                                                            \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"             \
@@ -544,6 +558,8 @@ __device__ inline void setmaxnreg_dec() {
 #define CONVLADDER_SUMS_48(d, i) CONVLADDER_SUMS_32(d, i), CONVLADDER_SUMS_16(d, i + 32)
 #define CONVLADDER_SUMS_64(d, i) CONVLADDER_SUMS_32(d, i), CONVLADDER_SUMS_32(d, i + 32)
 #define CONVLADDER_SUMS_96(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_32(d, i + 64)
+#define CONVLADDER_SUMS_104(d, i) CONVLADDER_SUMS_96(d, i), CONVLADDER_SUMS_8(d, i + 96)
+#define CONVLADDER_SUMS_112(d, i) CONVLADDER_SUMS_96(d, i), CONVLADDER_SUMS_16(d, i + 96)
 #define CONVLADDER_SUMS_128(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_64(d, i + 64)
 /// @endcond
 /// One wgmma with d, a, b and `accumulate` of the calling function, and so many sums in a thread.
@@ -578,6 +594,10 @@ __device__ inline void setmaxnreg_dec() {
     CONVLADDER_WGMMA("m64n128" types, 64, "%64", "%65", "%66", flags);     \
   } else if constexpr (kN == 192) {                                        \
     CONVLADDER_WGMMA("m64n192" types, 96, "%96", "%97", "%98", flags);     \
+  } else if constexpr (kN == 208) {                                        \
+    CONVLADDER_WGMMA("m64n208" types, 104, "%104", "%105", "%106", flags); \
+  } else if constexpr (kN == 224) {                                        \
+    CONVLADDER_WGMMA("m64n224" types, 112, "%112", "%113", "%114", flags); \
   } else {                                                                 \
     CONVLADDER_WGMMA("m64n256" types, 128, "%128", "%129", "%130", flags); \
   }
@@ -596,7 +616,9 @@ __device__ inline void setmaxnreg_dec() {
 template <int kN>
 __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
-  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 256, "not needed so far");
+  static_assert(
+      kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 208 || kN == 224 || kN == 256,
+      "not needed so far");
 #if CONVLADDER_SM90A
   CONVLADDER_WGMMA_OF_N("k8.f32.tf32.tf32", "1, 1")
 #else
@@ -611,15 +633,17 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
 template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
-  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256,
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 ||
+                    kN == 208 || kN == 224 || kN == 256,
                 "not needed so far");
 #if CONVLADDER_SM90A
   if constexpr (kRowMajorB && kColumnMajorA) {
     CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 1, 1")
   } else if constexpr (kRowMajorB) {
     CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 1")
+  } else if constexpr (kColumnMajorA) {
+    CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 1, 0")
   } else {
-    static_assert(!kColumnMajorA, "not needed so far");
     CONVLADDER_WGMMA_OF_N("k16.f32.f16.f16", "1, 1, 0, 0")
   }
 #else
@@ -631,15 +655,17 @@ __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std
 template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
-  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256,
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 ||
+                    kN == 208 || kN == 224 || kN == 256,
                 "not needed so far");
 #if CONVLADDER_SM90A
   if constexpr (kRowMajorB && kColumnMajorA) {
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 1, 1")
   } else if constexpr (kRowMajorB) {
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 1")
+  } else if constexpr (kColumnMajorA) {
+    CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 1, 0")
   } else {
-    static_assert(!kColumnMajorA, "not needed so far");
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 0")
   }
 #else

@@ -84,19 +84,22 @@ struct Im2colClass {
   __device__ void advance(Cursor& cursor) const { conv2d::advance(windows, cursor.chunk); }
 };
 
+/// The copy engine's view of the weights, in words: for a tap and 64 of a group's k, 64 channels c.
+inline TiledMap weights_as_they_lie(const Conv2dProblem& conv) {
+  const std::int64_t words = conv.C / conv.groups / 2, taps = std::int64_t{conv.R} * conv.S;
+  const std::int64_t group_k = conv.K / conv.groups;
+  return {.rank = 4,
+          .extents = {words, taps, group_k, conv.groups},
+          .strides = {1, words, taps * words, group_k * taps * words},
+          .box = {kTensorMapRow, 1, gemm::kHalfStep, 1}};
+}
+
 /// The copy engine's view of the arrays.
 template <class Shape, class T>
 Im2colClass<Shape> im2col_class(const Conv2dProblem& conv, const Windows& windows,
                                 const ClassTaps& taps, const T* dy, const T* weights) {
-  const std::int64_t words = conv.C / conv.groups / 2, tap_count = std::int64_t{conv.R} * conv.S;
-  const std::int64_t group_k = conv.K / conv.groups;
-  const TiledMap as_it_lies = {
-      .rank = 4,
-      .extents = {words, tap_count, group_k, conv.groups},
-      .strides = {1, words, tap_count * words, group_k * tap_count * words},
-      .box = {kTensorMapRow, 1, gemm::kHalfStep, 1}};
   return {.dy = tensor_map(conv2d::im2col_of(windows, Shape::M), conv2d::words_of(dy)),
-          .weights = tensor_map(as_it_lies, conv2d::words_of(weights)),
+          .weights = tensor_map(weights_as_they_lie(conv), conv2d::words_of(weights)),
           .windows = windows,
           .columns = conv2d::FilterTiles<Shape>(windows),
           .taps = taps};

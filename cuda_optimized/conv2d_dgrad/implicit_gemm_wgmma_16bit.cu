@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad on Hopper in 16 bits: the weights are read as they lie.
 ///
 /// - Before: implicit_gemm_wgmma_tf32.cu
+/// - After: implicit_gemm_wgmma_patches.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** As implicit_gemm_wgmma_tf32.cu: a forward pass over dy for each residue of the

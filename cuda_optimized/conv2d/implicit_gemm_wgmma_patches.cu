@@ -1,0 +1,245 @@
+/// @file implicit_gemm_wgmma_patches.cu
+/// @brief conv2d on Hopper in 16 bits: a patch of pixels is brought once, for all taps.
+///
+/// - Before: implicit_gemm_wgmma_filters_as_rows.cu
+/// - After: implicit_gemm_wgmma_patches_tf32.cu
+/// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
+///
+/// **The idea.** An implicit matrix product reads each pixel once for every tap of the filter: nine
+/// times for 3 x 3. The tensor cores wait for the L2 cache, which gives an SM some 36 bytes a
+/// cycle, where a step of 64 x 256 asks for 40 KB in 512 cycles, 80. But the nine tiles of pixels
+/// are one patch, each time a little further on. So the copy engine brings the patch, with its
+/// edge; and as pixels lie one after the other in shared memory, each 128 bytes, *a tap is an
+/// address*:
+///
+///     patch, 10 x 6, tiles of 8 x 4     tap (0, 0)     tap (0, 1)     tap (2, 2)
+///        . . . . . . . . . .            ########..     .########      ..........
+///        . . . . . . . . . .            ########..     .########      ..........
+///        . . . . . . . . . .            ########..     .########      ..########
+///        . . . . . . . . . .            ########..     .########      ..########   ...
+///
+/// The columns of `wgmma` are pixels, in groups of 8 that lie as far apart as the descriptor says:
+/// a row of the patch. The permutation against bank conflicts goes by bits of the address, so that
+/// a tile may begin at any pixel. Images with short rows are cut into whole rows instead, in which
+/// the groups follow one another and a few columns are nobody's (pixel_patch.cuh).
+///
+/// Weights have a ring of their own, a tap a slot. If all of a tile of filters fit, they are
+/// brought once, and a block takes only tiles of these filters. Two warpgroups take turns at the
+/// tiles as before; the copy engine stores the sums.
+///
+/// **Expect.** B4, 8 x 28 pixels a tile: 38 KB are brought for 4032 cycles, 10 bytes a cycle where
+/// it were 80. 448 tiles on 132 SMs take four turns, 9 us at the tensor cores' peak: 13 us with
+/// begin and end. B9 has 27 turns, 64 us, and 49 us of DRAM: 85 us. B6 is cut into 128 tiles of an
+/// image and 64 filters, 14 us. B10 brings 1.7 GB where it were 2.8, for columns of which 6 % are
+/// nobody's: 310 us. B5 writes 51 MB: 20 us.
+/// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
+/// @expect requests.shared.async 2 + 9 = 11, two tiles of 8 columns, nine taps' weights once
+/// @expect bytes_per_lane.y.store 0, the copy engine stores
+/// **Costs.** Stride 1 only. Images of a few pixels fill no tile, and sums are not cut into parts.
+/// Where channels are not in eights a warp gathers: right, and slow. Declined: other types, nchw,
+/// other maps than row_major, filters that reach too far for shared memory.
+/// **Try.** Which stride could the copy engine bring for filters of 1 x 1, and what would that need
+/// of the tensor map?
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/patch_plan.cuh"
+#include "cuda_optimized/conv2d/patch_result.cuh"
+#include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/pixel_patch.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+/// Sums over windows: one warp, the producer, brings patches and taps; the others, two warpgroups
+/// of consumers, take turns at the tiles. Patches: CopiedPatches or GatheredPatches, Taps likewise.
+/// Grid: <= work.blocks(); block gemm::kWgmmaThreads; work.plan.shared_bytes().
+template <class T, int kColumns, class Patches, class Taps>
+__global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
+    windows_in_patches(const __grid_constant__ Patches patches, const __grid_constant__ Taps taps,
+                       const __grid_constant__ PatchWork work,
+                       const __grid_constant__ PatchResult<T> result) {
+  // full: patch or tap has arrived; empty: all four warps of its consumer have read it;
+  // multiplied: a consumer's tile, so that the next patches are the other's.
+  __shared__ std::uint64_t full_patch[kMaxPatches], empty_patch[kMaxPatches];
+  __shared__ std::uint64_t full_tap[kMaxTapSlots], empty_tap[kMaxTapSlots];
+  __shared__ std::uint64_t multiplied[gemm::kConsumers];
+  const PatchPlan& plan = work.plan;
+  const PatchTiles& tiles = plan.tiles;
+  char* tap_slots = dynamic_shared<char>();
+  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
+  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
+  char* const drafts = patch_slots + plan.patches * plan.patch_bytes;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < plan.patches; ++i) {
+      ptx::mbarrier_init(&full_patch[i], 1);
+      ptx::mbarrier_init(&empty_patch[i], 4);
+    }
+    for (int i = 0; i < plan.tap_slots; ++i) {
+      ptx::mbarrier_init(&full_tap[i], 1);
+      ptx::mbarrier_init(&empty_tap[i], 4);
+    }
+    for (std::uint64_t& barrier : multiplied) ptx::mbarrier_init(&barrier, 4);
+    ptx::fence_mbarrier_init();
+  }
+  // Behind the box, where the last taps of a tile of rows end: zeros, which no box overwrites.
+  const int behind = (plan.patch_bytes - tiles.bytes()) / 16;
+  for (int i = thread; i < plan.patches * behind; i += gemm::kWgmmaThreads) {
+    char* const patch = patch_slots + i / behind * plan.patch_bytes;
+    *reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};
+  }
+  ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
+  __syncthreads();           // separates both from all that follows
+
+  const Windows& windows = work.windows;
+  const int chunks = windows.chunks(), taps_each = windows.R * windows.S;
+  Ring patch{plan.patches}, tap{plan.tap_slots};
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  if (consumer == gemm::kConsumers) {
+    if (lane != 0 && !Taps::kWholeWarp) return;
+    bool is_first = true;
+    for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
+      const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
+      const PatchFilters filters = filters_at(windows, static_cast<int>(item % work.filter_tiles));
+      for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
+        // Until the consumer has read what the slot held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
+        patches.load({.group = filters.group,
+                      .chunk = chunk,
+                      .w = tile.q * windows.stride.w + windows.first.w,
+                      .h = tile.p * windows.stride.h + windows.first.h,
+                      .n = tile.n},
+                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
+        if (plan.stay && !is_first) continue;
+        for (int i = 0; i < taps_each; ++i, tap.step()) {
+          ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
+          taps.load(filters, i, chunk, tap_slots + tap.slot * kTapBytes, &full_tap[tap.slot]);
+        }
+      }
+    }
+    return;
+  }
+
+  T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
+  int turn = 0;  // tiles of this block that came before
+  for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
+    if (turn % gemm::kConsumers != consumer) {
+      patch.skip(chunks);
+      if (!plan.stay) tap.skip(chunks * taps_each);
+      continue;
+    }
+    float sums[kColumns / 2];
+#pragma unroll
+    for (float& sum : sums) sum = 0.0f;
+    // Without it, a patch of the tile before, two rounds earlier, would look like this one's.
+    if (turn > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (turn - 1) / 2 & 1);
+    int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
+    const auto release = [&] {
+      if (lane != 0) return;
+      if (read_patch >= 0) ptx::mbarrier_arrive(&empty_patch[read_patch]);
+      if (read_tap >= 0) ptx::mbarrier_arrive(&empty_tap[read_tap]);
+    };
+    for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
+      ptx::mbarrier_wait(&full_patch[patch.slot], patch.round);
+      const std::uint64_t first_columns = ptx::wgmma_descriptor(
+          patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
+      for (int r = 0; r < windows.R; ++r) {
+        for (int s = 0; s < windows.S; ++s, tap.step()) {
+          // Weights that stay have come in round 0.
+          ptx::mbarrier_wait(&full_tap[tap.slot], plan.stay ? 0 : tap.round);
+          const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * kTapBytes);
+          // Descriptors count in units of 16 bytes.
+          const std::uint64_t columns =
+              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.row +
+                                                         s * windows.dilation.w) *
+                                  (kPixelBytes / 16);
+          ptx::wgmma_fence();
+#pragma unroll
+          for (int k = 0; k < kHalfStep; k += 16)
+            wgmma_along_k<kColumns, T>(sums, rows + k / 8, columns + k / 8);
+          ptx::wgmma_commit_group();
+          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
+          release();
+          read_tap = plan.stay ? -1 : tap.slot;
+          read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;
+        }
+      }
+    }
+    if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
+    ptx::wgmma_wait_group<0>();
+    release();
+    result.template store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles),
+                                    filters_at(windows, static_cast<int>(item % work.filter_tiles)),
+                                    consumer, sums, draft);
+  }
+  result.finish();
+}
+
+/// What there is to compute, with channels in words.
+Windows windows_of(const Conv2dProblem& conv) {
+  Windows windows = windows_of(forward_product(conv), conv.layout);
+  windows.activation = conv.activation;
+  return in_words(windows);
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined why = why_no_half_windows(conv)) return why;
+  if (conv.map != TileMap::row_major)
+    return text("the map ", name_of(conv.map), ": tiles of pixels have an order of their own");
+  return why_no_patches(windows_of(conv), kPixelBytes);
+}
+
+template <class T, class Patches, class Taps>
+void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
+                    const PatchResult<T>& result) {
+  with_columns(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
+    launch(windows_in_patches<T, kColumns, Patches, Taps>,
+           {dim3(blocks_for(work.items, 1, work.blocks())), dim3(gemm::kWgmmaThreads),
+            work.plan.shared_bytes()},
+           patches, taps, work, result);
+  });
+}
+
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const Windows windows = windows_of(conv);
+  if (windows.pixels() == 0) return;
+  with_half_type(conv.dtype, [&]<class T>(T) {
+    const T *x = arrays.x, *weights = arrays.weights;
+    const int group_c = conv.C / conv.groups;
+    const PatchWork work(windows, patch_plan(windows, kPixelBytes));
+    const PatchTiles& tiles = work.plan.tiles;
+    const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y);
+    if (in_eights(group_c) && gemm::begin_at_16_bytes(x, weights)) {
+      launch_product(copied_patches(windows, tiles, words_of(x)),
+                     copied_taps(windows, words_of(weights)), work, result);
+    } else {
+      launch_product(gathered_patches(windows, tiles, x, group_c),
+                     GatheredTaps<T>{weights, conv.R * conv.S, group_c}, work, result);
+    }
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return text(dtype_name(conv.dtype, conv.precision), ", ",
+              patch_plan_in_words(windows_of(conv), kPixelBytes),
+              in_eights(conv.C / conv.groups) ? ", by the copy engine" : ", by a warp",
+              in_eights(conv.K / conv.groups) ? ", filters in eights" : "");
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dArrays> implicit_gemm_wgmma_patches = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -1,0 +1,184 @@
+/// @file patch_plan.cuh
+/// @brief Which tiles implicit_gemm_wgmma_patches.cu takes, what a block keeps in shared memory,
+/// and how it walks through that.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "core/cuda/device_attribute.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "cuda_optimized/conv2d/pixel_patch.cuh"
+#include "cuda_optimized/conv2d/wgmma_windows.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+inline constexpr int kMaxPatches = 6;                          ///< In their ring in shared memory.
+inline constexpr int kMaxTapSlots = 20;                        ///< Taps' weights in theirs.
+inline constexpr int kTapBytes = kPatchFilters * kPixelBytes;  ///< Of a tap's weights.
+
+/// How a block's shared memory is used, and in which tiles it computes.
+struct PatchPlan {
+  PatchTiles tiles = {};
+  int patch_bytes = 0;  ///< of a patch in its ring, with the zeros behind the box
+  int patches = 0,      ///< in their ring; 0: they do not fit
+      tap_slots = 0;    ///< taps in theirs
+  int draft_bytes = 0;  ///< of a consumer's draft of its sums
+  bool stay = false;    ///< all weights of a tile of filters are there, and stay from tile to tile
+
+  /// Dynamic shared memory of a block: taps, patches, drafts, and room to align them.
+  std::size_t shared_bytes() const {
+    return static_cast<std::size_t>(tap_slots * kTapBytes + patches * patch_bytes +
+                                    draft_bytes * gemm::kConsumers + gemm::kAtom);
+  }
+};
+
+/// A ring of slots in shared memory, as those who fill it and those who read it walk through it.
+struct Ring {
+  int slots;           ///< in the ring
+  int slot = 0;        ///< where one stands
+  unsigned round = 0;  ///< of the ring, modulo 2
+
+  /// To the next slot.
+  __device__ void step() {
+    if (++slot < slots) return;
+    slot = 0;
+    round ^= 1;
+  }
+  /// Past `count` slots, which are somebody else's.
+  __device__ void skip(int count) {
+    round ^= static_cast<unsigned>((slot + count) / slots) & 1;
+    slot = (slot + count) % slots;
+  }
+};
+
+/// What there is to compute, and how.
+struct PatchWork {
+  PatchPlan plan;      ///< with the tiles of pixels
+  Windows windows;     ///< with channels in words
+  int filter_tiles;    ///< of all groups
+  std::int64_t items;  ///< tiles of pixels by tiles of filters; filters change fastest
+
+  /// Of the windows, by a plan for them.
+  PatchWork(const Windows& of, const PatchPlan& with)
+      : plan(with), windows(of), filter_tiles(of.groups * ceil_div(of.group_k(), kPatchFilters)),
+        items(of.N * with.tiles.of_image() * filter_tiles) {}
+  /// At most so many blocks run at the same time. Where weights stay, all items of a block are of
+  /// the same filters.
+  std::int64_t blocks() const {
+    const std::int64_t most = enough_blocks(multiprocessors());
+    return plan.stay ? most / filter_tiles * filter_tiles : most;
+  }
+};
+
+/// Steps of 32 words and one tap each, of a sum.
+inline int steps_of(const Windows& windows) { return windows.R * windows.S * windows.chunks(); }
+
+/// Pixels of the patch from a window's first tap to its last one.
+inline std::int64_t reach_of(const Windows& windows, int row) {
+  return (windows.R - 1) * std::int64_t{windows.dilation.h} * row +
+         (windows.S - 1) * std::int64_t{windows.dilation.w};
+}
+
+/// Those tiles with their patch, and what fits into shared memory beside it and the drafts.
+inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int draft_bytes) {
+  constexpr int kDeclared = 1024;  // bytes of barriers, and more
+  constexpr int kMaxBox = 256;     // of the copy engine, along each axis
+  PatchPlan plan;
+  plan.tiles = tiles;
+  plan.draft_bytes = draft_bytes;
+  const std::int64_t patch_rows = tiles.rows + (windows.R - 1) * std::int64_t{windows.dilation.h};
+  if (tiles.rows == 0 || tiles.row * std::int64_t{windows.stride.w} > kMaxBox ||
+      patch_rows * windows.stride.h > kMaxBox) {
+    return plan;
+  }
+  plan.tiles.patch_rows = static_cast<int>(patch_rows);
+  // The last column's last tap may lie behind the box, in zeros that belong to no pixel.
+  const std::int64_t pixels =
+      std::max(patch_rows * tiles.row, (tiles.columns / 8 - 1) * std::int64_t{tiles.group} + 8 +
+                                           reach_of(windows, tiles.row));
+  const std::int64_t bytes =
+      ceil_div(pixels * kPixelBytes, std::int64_t{gemm::kAtom}) * gemm::kAtom;
+  const std::int64_t room = static_cast<std::int64_t>(max_shared_bytes()) - kDeclared -
+                            gemm::kAtom - std::int64_t{draft_bytes} * gemm::kConsumers;
+  const int steps = steps_of(windows);
+  const auto patches_beside = [&](int slots) {
+    return static_cast<int>(
+        std::min<std::int64_t>((room - std::int64_t{slots} * kTapBytes) / bytes, kMaxPatches));
+  };
+  const auto filter_tiles =
+      std::int64_t{windows.groups} * ceil_div(windows.group_k(), kPatchFilters);
+  plan.stay = steps <= kMaxTapSlots && patches_beside(steps) >= 2 &&
+              filter_tiles <= enough_blocks(multiprocessors());
+  plan.patches = plan.stay ? patches_beside(steps) : std::min(patches_beside(2), 2);
+  if (plan.patches < 2) {
+    plan.patches = 0;
+    return plan;
+  }
+  plan.patch_bytes = static_cast<int>(bytes);
+  plan.tap_slots = plan.stay ? steps
+                             : static_cast<int>(std::min<std::int64_t>(
+                                   (room - plan.patches * bytes) / kTapBytes, kMaxTapSlots));
+  return plan;
+}
+
+/// The plan with the fewest columns in the longest turn of a multiprocessor; without patches if
+/// none fits.
+/// @param draft_bytes of a column of sums, if a block rounds them in shared memory
+inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
+  PatchPlan best;
+  std::int64_t least = 0;
+  const auto filter_tiles =
+      std::int64_t{windows.groups} * ceil_div(windows.group_k(), kPatchFilters);
+  for (const int columns : {224, 208}) {
+    for (const PatchTiles& tiles : {strips_of(windows, columns), rows_of(windows, columns)}) {
+      const PatchPlan plan = plan_with(windows, tiles, columns * draft_bytes);
+      if (plan.patches == 0) continue;
+      const std::int64_t items = windows.N * plan.tiles.of_image() * filter_tiles;
+      const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * columns;
+      if (best.patches > 0 && turn >= least) continue;
+      best = plan;
+      least = turn;
+    }
+  }
+  return best;
+}
+
+/// Why the windows have no patches, if so. @param draft_bytes see patch_plan()
+inline Declined why_no_patches(const Windows& windows, int draft_bytes) {
+  const Step& stride = windows.stride;
+  if ((stride.h != 1 || stride.w != 1) && windows.R * windows.S > 1) {
+    return text("stride ", stride.h, " x ", stride.w,
+                ", and more than one tap: with 1 alone are a ",
+                "tap's pixels the first tap's, shifted");
+  }
+  if (windows.pixels() == 0 || patch_plan(windows, draft_bytes).patches > 0) return {};
+  return "the pixels of a tile's windows do not fit into a patch in shared memory";
+}
+
+/// A number of columns that a kernel is compiled for.
+template <int kColumns>
+struct Columns {};
+
+/// Calls `body` with the Columns of a plan.
+template <class Body>
+void with_columns(int columns, const Body& body) {
+  if (columns == 224) {
+    body(Columns<224>{});
+  } else {
+    body(Columns<208>{});
+  }
+}
+
+/// For a rung's choice: how they are computed.
+inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes) {
+  if (windows.pixels() == 0) return "nothing to do";
+  const PatchPlan plan = patch_plan(windows, draft_bytes);
+  return text(plan.tiles.group == 8 ? "rows" : "strips", " in ", plan.tiles.columns, " columns",
+              plan.stay ? ", weights stay" : ", weights follow");
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -1,0 +1,152 @@
+/// @file patch_sources.cuh
+/// @brief What brings patches of pixels and taps' weights for implicit_gemm_wgmma_patches.cu: the
+/// copy engine, or a warp.
+#pragma once
+
+#include "core/cuda/ptx.hpp"
+#include "core/cuda/tensor_map.hpp"
+#include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/pixel_patch.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+/// Where a patch begins in the source.
+struct PatchOrigin {
+  int group,  ///< of channels
+      chunk,  ///< which 32 words of the group's channels
+      w,      ///< its first column; negative in the padding
+      h,      ///< its first row; likewise
+      n;      ///< the image
+};
+
+/// Patches of source [N][H][W][C] by the copy engine. What lies outside of an image arrives as
+/// zeros.
+struct CopiedPatches {
+  CUtensorMap source;  ///< of words, or of floats, in boxes of a patch
+  int group_c;         ///< words of a group
+  int bytes;           ///< of a box
+
+  /// Starts the copy to `patch`; `full` completes once all bytes are there.
+  __device__ void load(const PatchOrigin& from, char* patch, std::uint64_t* full) const {
+    ptx::mbarrier_arrive_expect_tx(full, bytes);
+    ptx::tma_load<4>(patch, &source, full,
+                     {from.group * group_c + from.chunk * kTensorMapRow, from.w, from.h, from.n});
+  }
+};
+
+/// The copy engine's view of a source that begins at a multiple of 16 bytes: of words, or of
+/// floats, which it rounds to TF32.
+template <class Word>
+CopiedPatches copied_patches(const Windows& windows, const PatchTiles& tiles, const Word* source) {
+  const std::int64_t words = std::int64_t{windows.groups} * windows.group_c;
+  const std::int64_t W = windows.W, H = windows.H;
+  const Step& stride = windows.stride;
+  return {.source = tensor_map(
+              TiledMap{.rank = 4,
+                       .extents = {words, W, H, windows.N},
+                       .strides = {1, words, W * words, H * W * words},
+                       .box = {kTensorMapRow, tiles.row * stride.w, tiles.patch_rows * stride.h, 1},
+                       .steps = {1, stride.w, stride.h, 1}},
+              source),
+          .group_c = windows.group_c,
+          .bytes = tiles.bytes()};
+}
+
+/// Channels in a word.
+template <class T>
+inline constexpr int kWordChannels = 4 / static_cast<int>(sizeof(T));
+
+/// A float as a word, rounded to TF32; as word_at() of numbers of 16 bits.
+__device__ inline std::uint32_t word_at(const float* numbers, std::int64_t offset, int count) {
+  return count > 0 ? ptx::to_tf32(numbers[offset]) : 0;
+}
+
+/// The same by a warp, word by word, for what the copy engine cannot take.
+template <class T>
+struct GatheredPatches {
+  const T* source;  ///< [N][H][W][C]
+  int H, W, C;      ///< of the source
+  int group_c;      ///< channels of a group
+  Step stride;      ///< pixels of the source from one of the patch to the next
+  int row, pixels;  ///< of a patch: of a row, and of all rows
+
+  /// Copies a patch; then one lane arrives at `full`. Called by a whole warp.
+  __device__ void load(const PatchOrigin& from, char* patch, std::uint64_t* full) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int c = (from.chunk * kTensorMapRow + lane) * kWordChannels<T>;
+    const Index4 at{H, W, C};
+    for (int i = 0; i < pixels; ++i) {
+      const int h = from.h + i / row * stride.h, w = from.w + i % row * stride.w;
+      const bool inside = h >= 0 && h < H && w >= 0 && w < W;
+      reinterpret_cast<std::uint32_t*>(patch)[gemm::swizzled(i, lane)] =
+          inside ? word_at(source, at(from.n, h, w, from.group * group_c + c), group_c - c) : 0;
+    }
+    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
+    __syncwarp();              // separates all lanes' stores from the arrival
+    if (lane == 0) ptx::mbarrier_arrive(full);
+  }
+};
+
+/// Of a source that may begin anywhere. @param group_c channels of a group
+template <class T>
+GatheredPatches<T> gathered_patches(const Windows& windows, const PatchTiles& tiles,
+                                    const T* source, int group_c) {
+  return {.source = source,
+          .H = windows.H,
+          .W = windows.W,
+          .C = windows.groups * group_c,
+          .group_c = group_c,
+          .stride = windows.stride,
+          .row = tiles.row,
+          .pixels = tiles.row * tiles.patch_rows};
+}
+
+/// Weights [K][R*S][group_c] by the copy engine: 64 filters of a tap, by 32 words of channels.
+struct CopiedTaps {
+  static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
+  CUtensorMap weights;                       ///< of words, or of floats
+
+  /// Starts the copy of a tap's chunk to a slot; `full` completes once all bytes are there.
+  __device__ void load(const PatchFilters& filters, int tap, int chunk, char* slot,
+                       std::uint64_t* full) const {
+    ptx::mbarrier_arrive_expect_tx(full, kTapBytes);
+    ptx::tma_load<3>(slot, &weights, full, {chunk * kTensorMapRow, tap, filters.first});
+  }
+};
+
+/// The copy engine's view of weights that begin at a multiple of 16 bytes.
+template <class Word>
+CopiedTaps copied_taps(const Windows& windows, const Word* weights) {
+  const std::int64_t taps = std::int64_t{windows.R} * windows.S, words = windows.group_c;
+  return {.weights = tensor_map(TiledMap{.rank = 3,
+                                         .extents = {words, taps, windows.K},
+                                         .strides = {1, words, taps * words},
+                                         .box = {kTensorMapRow, 1, kPatchFilters}},
+                                weights)};
+}
+
+/// The same by a warp.
+template <class T>
+struct GatheredTaps {
+  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a filter's words
+  const T* weights;                         ///< [K][taps][group_c]
+  int taps,                                 ///< of a filter
+      group_c;                              ///< channels of a group
+
+  /// Copies a tap's chunk; then one lane arrives at `full`. Called by a whole warp.
+  __device__ void load(const PatchFilters& filters, int tap, int chunk, char* slot,
+                       std::uint64_t* full) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int first = (chunk * kTensorMapRow + lane) * kWordChannels<T>;
+    for (int j = 0; j < kPatchFilters; ++j) {
+      const std::int64_t row = (filters.first + std::int64_t{j}) * taps + tap;
+      reinterpret_cast<std::uint32_t*>(slot)[gemm::swizzled(j, lane)] =
+          j < filters.count ? word_at(weights, row * group_c + first, group_c - first) : 0;
+    }
+    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
+    __syncwarp();              // separates all lanes' stores from the arrival
+    if (lane == 0) ptx::mbarrier_arrive(full);
+  }
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
