@@ -42,6 +42,16 @@ __global__ void probe_ldmatrix(const std::uint32_t* rows, const std::uint32_t* f
   }
 }
 
+__global__ void probe_stmatrix(const std::uint32_t* fragments, const std::uint32_t* first,
+                               std::uint32_t* out) {
+  __shared__ __align__(16) std::uint32_t rows[kRows * 4];
+  std::uint32_t fragment[4];
+  for (int i = 0; i < 4; ++i) fragment[i] = fragments[4 * lane() + i];
+  ptx::stmatrix_x4_trans(rows + 4 * first[lane()], fragment);
+  __syncthreads();  // separates these stores from the loads below
+  for (int i = 0; i < 4; ++i) out[4 * lane() + i] = rows[4 * lane() + i];
+}
+
 __global__ void probe_mma(FactorType type, const std::uint32_t* a, const std::uint32_t* b,
                           const float* d, float* out) {
   std::uint32_t mine_a[4], mine_b[2];
@@ -291,6 +301,13 @@ Registers load_matrices(const Registers& rows, const Registers& first, int matri
   const DeviceArray<std::uint32_t> out(32 * matrices);
   launch(probe_ldmatrix, {1, 32}, on_device.data(), lanes.data(), matrices, transposed, out.data());
   return registers_of(out, 32 * static_cast<std::size_t>(matrices));
+}
+
+Registers store_matrices(const Registers& fragments, const Registers& first) {
+  const auto on_device = uploaded<std::uint32_t>(fragments), lanes = uploaded<std::uint32_t>(first);
+  const DeviceArray<std::uint32_t> out(128);
+  launch(probe_stmatrix, {1, 32}, on_device.data(), lanes.data(), out.data());
+  return registers_of(out, 128);
 }
 
 Registers multiply(FactorType type, const Registers& a, const Registers& b, const Registers& d) {

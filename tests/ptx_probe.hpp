@@ -46,6 +46,8 @@ enum class LaunchedBy { launch, launch_early, launch_cooperatively };
   /** ldmatrix.x4 (or .x2, .trans): lane l names `rows` + 4 * first[l]; [32][matrices]. */         \
   Registers load_matrices(const Registers& rows, const Registers& first, int matrices,             \
                           bool transposed);                                                        \
+  /** stmatrix.x4.trans of `fragments` [32][4] to rows [32][4]; lane l names row first[l]. */      \
+  Registers store_matrices(const Registers& fragments, const Registers& first);                    \
   /** mma.sync m16n8k8 or k16 with a [32][4], b [32][2], d [32][4] as the lanes hold them. */      \
   Registers multiply(FactorType type, const Registers& a, const Registers& b, const Registers& d); \
   /** cvt.rna.tf32.f32 of 32 floats. */                                                            \

@@ -117,6 +117,17 @@ TEST_CASE("ptx: ldmatrix.trans gives lane l two elements of column l / 4 of each
   }
 }
 
+TEST_CASE("ptx: stmatrix.trans stores what ldmatrix.trans has loaded") {
+  Registers rows(128), first(32);
+  for (std::uint32_t i = 0; i < 128; ++i) rows[i] = 2 * i | (2 * i + 1) << 16;
+  for (std::uint32_t i = 0; i < 32; ++i) first[i] = i * 11 % 32;
+  for (const Probes& probes : all_probes()) {
+    CAPTURE(probes.place);
+    if (!probes.has_wgmma) continue;  // of the same GPUs
+    CHECK(probes.store_matrices(probes.load_matrices(rows, first, 4, true), first) == rows);
+  }
+}
+
 TEST_CASE("ptx: mma.sync multiplies integers exactly") {
   for (const FactorType type : kTypes) {
     CAPTURE(static_cast<int>(type));

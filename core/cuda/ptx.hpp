@@ -104,6 +104,7 @@ using ::cuda_on_cpu::ptx::prefetch_tensor_map;
 using ::cuda_on_cpu::ptx::setmaxnreg_dec;
 using ::cuda_on_cpu::ptx::setmaxnreg_inc;
 using ::cuda_on_cpu::ptx::shared_address;
+using ::cuda_on_cpu::ptx::stmatrix_x4_trans;
 using ::cuda_on_cpu::ptx::tma_load;
 using ::cuda_on_cpu::ptx::tma_load_im2col;
 using ::cuda_on_cpu::ptx::tma_store;
@@ -164,6 +165,21 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const voi
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
                : "r"(shared_address(row))
                : "memory");
+}
+
+/// `stmatrix.sync.aligned.m8n8.x4.trans.shared.b16` (sm_90): the opposite of ldmatrix_x4_trans():
+/// lane l gives, of each matrix, the elements of rows 2 (l % 4) and 2 (l % 4) + 1 in column l / 4.
+/// Sums of mma.sync and wgmma, rounded to 16 bits, two neighbours of a row in a register, are
+/// stored transposed by it.
+__device__ inline void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   shared_address(row)),
+               "r"(fragment[0]), "r"(fragment[1]), "r"(fragment[2]), "r"(fragment[3])
+               : "memory");
+#else
+  __trap();
+#endif
 }
 
 /// `cvt.rna.tf32.f32` (sm_80): the nearest number with 10 bits of fraction instead of 23, the one

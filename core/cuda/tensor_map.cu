@@ -31,11 +31,10 @@ CUtensorMap tiled(const TiledMap& map, CUtensorMapDataType type, const T* data) 
   static auto* const encode =
       driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   cuuint64_t extents[4] = {}, strides[3] = {};
-  cuuint32_t box[4] = {}, steps[4] = {};
+  cuuint32_t box[4] = {}, steps[4] = {1, 1, 1, 1};
   for (int axis = 0; axis < map.rank; ++axis) {
     extents[axis] = static_cast<cuuint64_t>(map.extents[axis]);
     box[axis] = static_cast<cuuint32_t>(map.box[axis]);
-    steps[axis] = static_cast<cuuint32_t>(map.steps[axis]);
     if (axis > 0) strides[axis - 1] = static_cast<cuuint64_t>(map.strides[axis]) * sizeof(T);
   }
   CUtensorMap encoded{};

@@ -29,12 +29,10 @@ struct TiledMap {
   int rank;                             ///< Axes, 2 to 4.
   std::array<std::int64_t, 4> extents;  ///< Of the array.
   std::array<std::int64_t, 4>
-      strides;             ///< Numbers between neighbours; [0] is 1, others of 16 bytes.
-  std::array<int, 4> box;  ///< What one copy brings; [0] is 128 bytes at most.
-  std::array<int, 4> steps = {1, 1, 1,
-                              1};  ///< Along each axis, 1 to 8; box counts what is skipped.
-  bool keeps_floats = false;       ///< They are not rounded to TF32; for all that is stored.
-  int swizzle = 128;               ///< Bytes of its rows, of 64 or 128; box[0] is as long at most.
+      strides;                ///< Numbers between neighbours; [0] is 1, others of 16 bytes.
+  std::array<int, 4> box;     ///< What one copy brings; [0] is 128 bytes at most.
+  bool keeps_floats = false;  ///< They are not rounded to TF32; for all that is stored.
+  int swizzle = 128;          ///< Bytes of its rows, of 64 or 128; box[0] is as long at most.
 };
 
 /// An im2col map of an array [N][H][W][C].

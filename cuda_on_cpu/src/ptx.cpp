@@ -59,19 +59,23 @@ std::uint32_t part_of_matrix(const std::array<const unsigned char*, 8>& rows, un
   return part;
 }
 
-void load_matrices(WarpFunction function, const char* name, unsigned matrices, bool transposed,
-                   std::uint32_t* fragment, const void* row, const Site& site) {
+/// Requires a row that a lane names to be aligned, and tells the watcher of it.
+void name_row(inspect::Operation operation, const char* name, unsigned matrices, const void* row,
+              const Site& site) {
   BlockRunner& runner = BlockRunner::of_running_kernel(name);
-  if (runner.lane() < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
+  if (runner.lane() >= 8 * matrices) return;
+  if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
     runner.fail_thread(cudaErrorMisalignedAddress, "calls " + std::string(name) + " at " +
                                                        describe_site(site) +
                                                        " with a row not aligned to 16 bytes.");
   }
-  if (runner.lane() < 8 * matrices) {
-    detail::tell_watcher([&](inspect::Watcher& watcher) {
-      watcher.touched(inspect::Operation::load, row, 16, site);
-    });
-  }
+  detail::tell_watcher(
+      [&](inspect::Watcher& watcher) { watcher.touched(operation, row, 16, site); });
+}
+
+void load_matrices(WarpFunction function, const char* name, unsigned matrices, bool transposed,
+                   std::uint32_t* fragment, const void* row, const Site& site) {
+  name_row(inspect::Operation::load, name, matrices, row, site);
   MatrixLoad mine{row, fragment};
   compute_together(function, name, mine, site, [&](const std::array<MatrixLoad*, kLanes>& lanes) {
     for (unsigned m = 0; m < matrices; ++m) {
@@ -85,6 +89,11 @@ void load_matrices(WarpFunction function, const char* name, unsigned matrices, b
     }
   });
 }
+
+struct MatrixStore {
+  void* row;
+  const std::uint32_t* fragment;
+};
 
 struct MatrixProduct {
   float* d;
@@ -178,6 +187,25 @@ void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const void* row, Site site)
 }
 void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row, Site site) {
   load_matrices(WarpFunction::ldmatrix_x4_trans, "ldmatrix.x4.trans", 4, true, fragment, row, site);
+}
+
+void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4], Site site) {
+  constexpr const char* kName = "stmatrix.x4.trans";
+  name_row(inspect::Operation::store, kName, 4, row, site);
+  MatrixStore mine{row, fragment};
+  compute_together(
+      WarpFunction::stmatrix_x4_trans, kName, mine, site,
+      [](const std::array<MatrixStore*, kLanes>& lanes) {
+        for (unsigned i = 0; i < kLanes; ++i) {
+          const unsigned m = i / 8, row_in_matrix = i % 8;
+          std::uint16_t elements[8];  // of columns, which are the groups
+          for (unsigned group = 0; group < 8; ++group) {
+            const std::uint32_t part = lanes[4 * group + row_in_matrix / 2]->fragment[m];
+            elements[group] = static_cast<std::uint16_t>(part >> 16 * (row_in_matrix % 2));
+          }
+          std::memcpy(lanes[i]->row, elements, sizeof elements);
+        }
+      });
 }
 
 std::uint32_t cvt_rna_tf32(float value) {

@@ -140,6 +140,8 @@ __global__ void load_matrices(const unsigned* in, unsigned* x1, unsigned* x2, un
 /// The same, each matrix transposed.
 __global__ void load_transposed_matrices(const unsigned* in, unsigned* x2, unsigned* x4);
 __global__ void load_misaligned_matrix();
+__global__ void store_transposed_matrices(const unsigned* in, unsigned* out);
+__global__ void store_misaligned_matrix();
 /// d += a * b with a [16][8] and b [8][8], as bits, and d [16][8].
 __global__ void multiply_matrices(const unsigned* a, const unsigned* b, float* d);
 /// d += a * b with a [16][16] and b [16][8] of float16 or bfloat16, as bits, and d [16][8].

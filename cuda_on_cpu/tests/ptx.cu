@@ -33,6 +33,22 @@ __global__ void load_transposed_matrices(const unsigned* in, unsigned* x2, unsig
   for (unsigned i = 0; i < 4; ++i) x4[4 * lane + i] = four[i];
 }
 
+__global__ void store_transposed_matrices(const unsigned* in, unsigned* out) {
+  __shared__ __align__(16) unsigned rows[32][4];
+  const unsigned lane = threadIdx.x;
+  unsigned fragment[4];
+  for (unsigned i = 0; i < 4; ++i) fragment[i] = in[4 * lane + i];
+  ptx::stmatrix_x4_trans(rows[lane], fragment);
+  __syncwarp();
+  for (unsigned i = 0; i < 4; ++i) out[4 * lane + i] = rows[lane][i];
+}
+
+__global__ void store_misaligned_matrix() {
+  __shared__ __align__(16) unsigned rows[36][4];
+  const unsigned fragment[4] = {};
+  ptx::stmatrix_x4_trans(&rows[threadIdx.x][threadIdx.x == 7], fragment);  // [misaligned store]
+}
+
 __global__ void load_misaligned_matrix() {
   __shared__ __align__(16) unsigned rows[36][4];
   unsigned fragment[4];

@@ -110,8 +110,30 @@ TEST_CASE("ldmatrix.trans transposes matrices of 16-bit elements") {
   }
 }
 
-TEST_CASE("the rows of ldmatrix must be aligned to 16 bytes") {
+TEST_CASE("stmatrix.trans is the opposite of ldmatrix.trans") {
   const Defaults defaults;
+  std::vector<unsigned> fragments(128);
+  for (unsigned i = 0; i < 128; ++i) fragments[i] = 2 * i | (2 * i + 1) << 16;
+  for (const ThreadOrder order : kOrders) {
+    cuda_on_cpu::control::set_thread_order(order, 3);
+    DeviceArray<unsigned> in(fragments), rows(128), unused(64), loaded(128);
+    REQUIRE(launch(store_transposed_matrices, {1, 32}, in.data(), rows.data()) == cudaSuccess);
+    // Row 3 of matrix 1: the high halves of what lanes 1, 5, 9 ... gave for it.
+    for (std::size_t group = 0; group < 8; ++group) {
+      const unsigned two = rows.host()[4 * (8 + 3) + group / 2];
+      CHECK((two >> 16 * (group % 2) & 0xffffu) == fragments[4 * (4 * group + 1) + 1] >> 16);
+    }
+    REQUIRE(launch(load_transposed_matrices, {1, 32}, rows.data(), unused.data(), loaded.data()) ==
+            cudaSuccess);
+    CHECK(loaded.host() == fragments);
+  }
+}
+
+TEST_CASE("the rows of ldmatrix and stmatrix must be aligned to 16 bytes") {
+  const Defaults defaults;
+  CHECK(launch(store_misaligned_matrix, {1, 32}) == cudaErrorMisalignedAddress);
+  CHECK(
+      report_names("thread (7,0,0)", "stmatrix.x4.trans", place_of("ptx.cu", "misaligned store")));
   CHECK(launch(load_misaligned_matrix, {1, 32}) == cudaErrorMisalignedAddress);
   CHECK(report_names("thread (5,0,0)", "ldmatrix.x4", place_of("ptx.cu", "misaligned row")));
 }

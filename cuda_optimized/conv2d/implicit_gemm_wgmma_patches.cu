@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
         patches.load({.group = filters.group,
                       .chunk = chunk,
-                      .w = tile.q * windows.stride.w + windows.first.w,
-                      .h = tile.p * windows.stride.h + windows.first.h,
+                      .w = tile.q + work.first.w,
+                      .h = tile.p + work.first.h,
                       .n = tile.n},
                      patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
         if (plan.stay && !is_first) continue;
@@ -217,11 +217,11 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
     const PatchWork work(windows, patch_plan(windows, kPixelBytes));
     const PatchTiles& tiles = work.plan.tiles;
     const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y);
-    if (in_eights(group_c) && gemm::begin_at_16_bytes(x, weights)) {
-      launch_product(copied_patches(windows, tiles, words_of(x)),
-                     copied_taps(windows, words_of(weights)), work, result);
+    if (in_eights(group_c) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
+      launch_product(copied_patches(work, words_of(x)), copied_taps(windows, words_of(weights)),
+                     work, result);
     } else {
-      launch_product(gathered_patches(windows, tiles, x, group_c),
+      launch_product(gathered_patches(work, x, group_c),
                      GatheredTaps<T>{weights, conv.R * conv.S, group_c}, work, result);
     }
   });

@@ -62,27 +62,33 @@ struct FloatPixels {
       const int row = filter + 8 * below;
       added[below] = bias != nullptr && row < filters.count ? bias[filters.first + row] : 0.0f;
     }
-    int column = lane % 4 * 2, row = column / row_columns;  // of the tile
-    column -= row * row_columns;
+    const int columns = min(tiles.width, Q - tile.q), rows = min(tiles.rows, P - tile.p);
+    const bool has[2] = {filter < filters.count, filter + 8 < filters.count};
+    // Of a lane's two columns of every eight: where it is in the tile, and where in the output.
+    int column[2] = {lane % 4 * 2, lane % 4 * 2 + 1}, row[2] = {};
+    std::int64_t at[2];
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd)
+      at[odd] = Index4{P, Q, K}(tile.n, tile.p, tile.q + column[odd], filters.first + filter);
+    const std::int64_t next_eight = std::int64_t{8} * K;
+    const std::int64_t next_row = std::int64_t{8 + Q - row_columns} * K;  // beyond a row's end
 #pragma unroll
     for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
-        const int p = tile.p + row, q = tile.q + column;
-        if (column < tiles.width && row < tiles.rows && p < P && q < Q) {
-          float* const to = out + Index4{P, Q, K}(tile.n, p, q, filters.first + filter);
+        const bool inside = column[odd] < columns && row[odd] < rows;
 #pragma unroll
-          for (int below = 0; below < 2; ++below) {
-            if (filter + 8 * below < filters.count)
-              to[8 * below] = activated(activation, sums[4 * i + 2 * below + odd] + added[below]);
+        for (int below = 0; below < 2; ++below) {
+          if (inside && has[below]) {
+            out[at[odd] + 8 * below] =
+                activated(activation, sums[4 * i + 2 * below + odd] + added[below]);
           }
         }
-        // To the next column: the neighbour, or the even one of the next eight.
-        column += odd == 0 ? 1 : 7;
-        while (column >= row_columns) {
-          column -= row_columns;
-          ++row;
-        }
+        column[odd] += 8;
+        const bool wraps = column[odd] >= row_columns;
+        column[odd] -= wraps ? row_columns : 0;
+        row[odd] += wraps ? 1 : 0;
+        at[odd] += wraps ? next_row : next_eight;
       }
     }
   }
@@ -144,8 +150,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
         patches.load({.group = filters.group,
                       .chunk = chunk,
-                      .w = tile.q * windows.stride.w + windows.first.w,
-                      .h = tile.p * windows.stride.h + windows.first.h,
+                      .w = tile.q + work.first.w,
+                      .h = tile.p + work.first.h,
                       .n = tile.n},
                      patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
         if (plan.stay && !is_first) continue;
@@ -248,13 +254,12 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   if (windows.pixels() == 0) return;
   const float *x = arrays.x, *weights = arrays.weights;
   const PatchWork work(windows, patch_plan(windows, 0));
-  const PatchTiles& tiles = work.plan.tiles;
   const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.P, conv.Q, conv.K};
-  if (by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, weights)) {
-    launch_product(copied_patches(windows, tiles, x), copied_taps(windows, weights), work, result);
+  if (by_the_copy_engine(conv) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
+    launch_product(copied_patches(work, x), copied_taps(windows, weights), work, result);
   } else {
     const int group_c = conv.C / conv.groups;
-    launch_product(gathered_patches(windows, tiles, x, group_c),
+    launch_product(gathered_patches(work, x, group_c),
                    GatheredTaps<float>{weights, conv.R * conv.S, group_c}, work, result);
   }
 }

@@ -55,17 +55,29 @@ struct Ring {
   }
 };
 
+/// Whole strides to where a window begins, rounded down.
+inline Step strides_to(const Step& first, const Step& stride) {
+  const auto down = [](int of, int by) { return of >= 0 ? of / by : -ceil_div(-of, by); };
+  return {down(first.h, stride.h), down(first.w, stride.w)};
+}
+
 /// What there is to compute, and how.
 struct PatchWork {
-  PatchPlan plan;      ///< with the tiles of pixels
-  Windows windows;     ///< with channels in words
+  PatchPlan plan;   ///< with the tiles of pixels
+  Windows windows;  ///< with channels in words
+  Step first,       ///< where the window (0, 0) begins, in strides from the first pixel not skipped
+      skipped;      ///< pixels of the source before the first that begins a window
   int filter_tiles;    ///< of all groups
   std::int64_t items;  ///< tiles of pixels by tiles of filters; filters change fastest
 
   /// Of the windows, by a plan for them.
   PatchWork(const Windows& of, const PatchPlan& with)
-      : plan(with), windows(of), filter_tiles(of.groups * ceil_div(of.group_k(), kPatchFilters)),
+      : plan(with), windows(of), first(strides_to(of.first, of.stride)),
+        skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
+        filter_tiles(of.groups * ceil_div(of.group_k(), kPatchFilters)),
         items(of.N * with.tiles.of_image() * filter_tiles) {}
+  /// Whether some pixel of the source is not skipped, as the copy engine needs it.
+  bool has_pixels() const { return skipped.h < windows.H && skipped.w < windows.W; }
   /// At most so many blocks run at the same time. Where weights stay, all items of a block are of
   /// the same filters.
   std::int64_t blocks() const {
@@ -91,10 +103,7 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   plan.tiles = tiles;
   plan.draft_bytes = draft_bytes;
   const std::int64_t patch_rows = tiles.rows + (windows.R - 1) * std::int64_t{windows.dilation.h};
-  if (tiles.rows == 0 || tiles.row * std::int64_t{windows.stride.w} > kMaxBox ||
-      patch_rows * windows.stride.h > kMaxBox) {
-    return plan;
-  }
+  if (tiles.rows == 0 || tiles.row > kMaxBox || patch_rows > kMaxBox) return plan;
   plan.tiles.patch_rows = static_cast<int>(patch_rows);
   // The last column's last tap may lie behind the box, in zeros that belong to no pixel.
   const std::int64_t pixels =

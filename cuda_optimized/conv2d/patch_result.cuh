@@ -28,25 +28,29 @@ struct PatchResult {
   __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
                         int consumer, const float (&sums)[kColumns / 2], T* draft) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-    const int filter = thread / 32 * 16 + lane / 4;  // and the one 8 below
-    float added[2];
-    T* to[2][2];  // of the even and the odd column of a pair
+    const int first = thread / 32 * 16;  // of the warp's 16 filters
+    float added[2];                      // to the filter of this lane, and to the one 8 below
 #pragma unroll
     for (int below = 0; below < 2; ++below) {
-      const int row = filter + 8 * below;
-      added[below] = bias != nullptr && row < filters.count ? bias[filters.first + row] : 0.0f;
-#pragma unroll
-      for (int odd = 0; odd < 2; ++odd)
-        to[below][odd] = draft + gemm::swizzled_half(lane % 4 * 2 + odd, row);
+      const int filter = first + lane / 4 + 8 * below;
+      added[below] =
+          bias != nullptr && filter < filters.count ? bias[filters.first + filter] : 0.0f;
     }
+    // Of 16 columns and 16 filters, four matrices, this lane names a row: 8 filters of a column.
+    T* const row = draft + gemm::swizzled_half(lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8);
     if (thread == 0) ptx::cp_async_bulk_wait_group_read<0>();
     // All have stored what the draft held, or the copy engine has: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
-    for (int i = 0; i < kColumns / 2; ++i) {
-      const int below = i / 2 % 2, first = i / 4 * 8;  // of eight columns
-      to[below][i % 2][first * kPatchFilters] =
-          rounded_to<T>(activated(activation, sums[i] + added[below]));
+    for (int column = 0; column < kColumns; column += 16) {
+      std::uint32_t fragment[4];
+#pragma unroll
+      for (int m = 0; m < 4; ++m) {
+        const int at = column / 2 + m * 2, below = m % 2;
+        fragment[m] = gemm::two_rounded<T>(activated(activation, sums[at] + added[below]),
+                                           activated(activation, sums[at + 1] + added[below]));
+      }
+      ptx::stmatrix_x4_trans(row + column * kPatchFilters, fragment);
     }
     ptx::fence_proxy_async();                    // ordinary stores, which the copy engine will read
     ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads

@@ -6,15 +6,16 @@
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/pixel_patch.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// Where a patch begins in the source.
+/// Where a patch begins in the source, of which it has every stride-th pixel.
 struct PatchOrigin {
   int group,  ///< of channels
       chunk,  ///< which 32 words of the group's channels
-      w,      ///< its first column; negative in the padding
+      w,      ///< its first column, in strides; negative in the padding
       h,      ///< its first row; likewise
       n;      ///< the image
 };
@@ -35,19 +36,20 @@ struct CopiedPatches {
 };
 
 /// The copy engine's view of a source that begins at a multiple of 16 bytes: of words, or of
-/// floats, which it rounds to TF32.
+/// floats, which it rounds to TF32. Every second pixel, or every third, is an array, too.
 template <class Word>
-CopiedPatches copied_patches(const Windows& windows, const PatchTiles& tiles, const Word* source) {
+CopiedPatches copied_patches(const PatchWork& work, const Word* source) {
+  const Windows& windows = work.windows;
+  const PatchTiles& tiles = work.plan.tiles;
   const std::int64_t words = std::int64_t{windows.groups} * windows.group_c;
-  const std::int64_t W = windows.W, H = windows.H;
-  const Step& stride = windows.stride;
-  return {.source = tensor_map(
-              TiledMap{.rank = 4,
-                       .extents = {words, W, H, windows.N},
-                       .strides = {1, words, W * words, H * W * words},
-                       .box = {kTensorMapRow, tiles.row * stride.w, tiles.patch_rows * stride.h, 1},
-                       .steps = {1, stride.w, stride.h, 1}},
-              source),
+  const std::int64_t row = windows.W * words;
+  const Step &stride = windows.stride, &skipped = work.skipped;
+  const TiledMap map = {.rank = 4,
+                        .extents = {words, ceil_div(windows.W - skipped.w, stride.w),
+                                    ceil_div(windows.H - skipped.h, stride.h), windows.N},
+                        .strides = {1, stride.w * words, stride.h * row, windows.H * row},
+                        .box = {kTensorMapRow, tiles.row, tiles.patch_rows, 1}};
+  return {.source = tensor_map(map, source + skipped.h * row + skipped.w * words),
           .group_c = windows.group_c,
           .bytes = tiles.bytes()};
 }
@@ -67,7 +69,8 @@ struct GatheredPatches {
   const T* source;  ///< [N][H][W][C]
   int H, W, C;      ///< of the source
   int group_c;      ///< channels of a group
-  Step stride;      ///< pixels of the source from one of the patch to the next
+  Step stride,      ///< pixels of the source from one of the patch to the next
+      skipped;      ///< pixels before the first that is in a patch
   int row, pixels;  ///< of a patch: of a row, and of all rows
 
   /// Copies a patch; then one lane arrives at `full`. Called by a whole warp.
@@ -76,7 +79,8 @@ struct GatheredPatches {
     const int c = (from.chunk * kTensorMapRow + lane) * kWordChannels<T>;
     const Index4 at{H, W, C};
     for (int i = 0; i < pixels; ++i) {
-      const int h = from.h + i / row * stride.h, w = from.w + i % row * stride.w;
+      const int h = (from.h + i / row) * stride.h + skipped.h;
+      const int w = (from.w + i % row) * stride.w + skipped.w;
       const bool inside = h >= 0 && h < H && w >= 0 && w < W;
       reinterpret_cast<std::uint32_t*>(patch)[gemm::swizzled(i, lane)] =
           inside ? word_at(source, at(from.n, h, w, from.group * group_c + c), group_c - c) : 0;
@@ -89,14 +93,16 @@ struct GatheredPatches {
 
 /// Of a source that may begin anywhere. @param group_c channels of a group
 template <class T>
-GatheredPatches<T> gathered_patches(const Windows& windows, const PatchTiles& tiles,
-                                    const T* source, int group_c) {
+GatheredPatches<T> gathered_patches(const PatchWork& work, const T* source, int group_c) {
+  const Windows& windows = work.windows;
+  const PatchTiles& tiles = work.plan.tiles;
   return {.source = source,
           .H = windows.H,
           .W = windows.W,
           .C = windows.groups * group_c,
           .group_c = group_c,
           .stride = windows.stride,
+          .skipped = work.skipped,
           .row = tiles.row,
           .pixels = tiles.row * tiles.patch_rows};
 }

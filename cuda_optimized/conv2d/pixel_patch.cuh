@@ -89,11 +89,12 @@ inline PatchTiles strips_of(const Windows& windows, int columns) {
 /// Whole rows; no row at all where one does not fit.
 inline PatchTiles rows_of(const Windows& windows, int columns) {
   // All that a row of windows touches; or less, if what would lie behind the end of a row of the
-  // patch is padding, and so is what lies there instead: the beginning of the next row.
+  // patch is padding, and so is what lies there instead: the beginning of the next row. At least
+  // eight, so that a group of columns crosses one end of a row at most.
   const std::int64_t touched = windows.Q + (windows.S - 1) * std::int64_t{windows.dilation.w};
-  const std::int64_t row =
-      std::min(touched, std::max({std::int64_t{windows.W} - windows.first.w,
-                                  touched + windows.first.w, std::int64_t{windows.Q}}));
+  const std::int64_t shared = std::max({std::int64_t{windows.W} - windows.first.w,
+                                        touched + windows.first.w, std::int64_t{windows.Q}});
+  const std::int64_t row = std::max<std::int64_t>(std::min(touched, shared), 8);
   const int rows = static_cast<int>(std::min<std::int64_t>(columns / row, windows.P));
   return {.columns = columns,
           .rows = rows,

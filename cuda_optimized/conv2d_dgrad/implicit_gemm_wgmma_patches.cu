@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
         patches.load({.group = columns.group,
                       .chunk = chunk,
-                      .w = tile.q * windows.stride.w + windows.first.w,
-                      .h = tile.p * windows.stride.h + windows.first.h,
+                      .w = tile.q + work.first.w,
+                      .h = tile.p + work.first.h,
                       .n = tile.n},
                      patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
         if (plan.stay && !is_first) continue;
@@ -230,11 +230,11 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
     const auto result = conv2d::patch_result<T>(windows, tiles, nullptr, arrays.dx);
     if (conv2d::in_eights(group_k) && conv2d::in_eights(group_c) &&
         gemm::begin_at_16_bytes(dy, weights)) {
-      launch_product(conv2d::copied_patches(windows, tiles, conv2d::words_of(dy)),
+      launch_product(conv2d::copied_patches(work, conv2d::words_of(dy)),
                      copied_class_taps(conv, part, weights), work, result);
     } else {
       launch_product(
-          conv2d::gathered_patches(windows, tiles, dy, group_k),
+          conv2d::gathered_patches(work, dy, group_k),
           GatheredClassTaps<T>{weights, part.taps, windows.S, conv.R * conv.S, group_k, group_c},
           work, result);
     }

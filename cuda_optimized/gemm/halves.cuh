@@ -55,11 +55,15 @@ __device__ inline void wgmma(float (&d)[kN / 2], std::uint64_t a, std::uint64_t 
 __device__ inline void store_two(float* to, float first, float second) {
   *reinterpret_cast<float2*>(to) = {first, second};
 }
-/// The same rounded to 16 bits; `to` is a multiple of 4 bytes.
+/// Two numbers rounded to 16 bits, the first one in the low half.
+template <class T>
+__device__ inline std::uint32_t two_rounded(float first, float second) {
+  return rounded_to<T>(first).bits | static_cast<std::uint32_t>(rounded_to<T>(second).bits) << 16;
+}
+/// Stores two neighbours rounded to 16 bits; `to` is a multiple of 4 bytes.
 template <class T>
 __device__ inline void store_two(T* to, float first, float second) {
-  *reinterpret_cast<std::uint32_t*>(to) =
-      rounded_to<T>(first).bits | static_cast<std::uint32_t>(rounded_to<T>(second).bits) << 16;
+  *reinterpret_cast<std::uint32_t*>(to) = two_rounded<T>(first, second);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -55,6 +55,7 @@ enum class WarpFunction : std::uint8_t {
   ldmatrix_x4,
   ldmatrix_x2_trans,
   ldmatrix_x4_trans,
+  stmatrix_x4_trans,
   mma_m16n8k8_tf32,
   mma_m16n8k16_f16,
   mma_m16n8k16_bf16

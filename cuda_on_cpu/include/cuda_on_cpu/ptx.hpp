@@ -32,6 +32,10 @@ void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const void* row,
 void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row,
                        detail::Site site = detail::Site::current());
 
+/// `stmatrix.sync.aligned.m8n8.x4.trans.shared.b16`: the opposite of ldmatrix_x4_trans().
+void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4],
+                       detail::Site site = detail::Site::current());
+
 /// `cvt.rna.tf32.f32`: the nearest number with 10 bits of fraction, the one further from zero where
 /// two are as near. The 13 low bits of the result are zero.
 std::uint32_t cvt_rna_tf32(float value);
