@@ -5,41 +5,38 @@
 /// - After: implicit_gemm_wgmma_patches_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** An implicit matrix product reads each pixel once for every tap of the filter: nine
-/// times for 3 x 3. The tensor cores wait for the L2 cache, which gives an SM some 36 bytes a
-/// cycle, where a step of 64 x 256 asks for 40 KB in 512 cycles, 80. But the nine tiles of pixels
-/// are one patch, each time a little further on. So the copy engine brings the patch, with its
-/// edge; and as pixels lie one after the other in shared memory, each 128 bytes, *a tap is an
+/// **The idea.** An implicit product brings each pixel once for every tap. What limits it is the L2
+/// cache: it gives an SM 36 bytes a cycle, and a step of 64 x 256 wants 40 KB in 512 cycles, 80.
+/// But the tiles of nine taps are one *patch* of pixels, each time a little further on. It is
+/// brought once, with its edge; pixels follow one another in shared memory, and *a tap is an
 /// address*:
 ///
-///     patch, 10 x 6, tiles of 8 x 4     tap (0, 0)     tap (0, 1)     tap (2, 2)
-///        . . . . . . . . . .            ########..     .########      ..........
-///        . . . . . . . . . .            ########..     .########      ..........
-///        . . . . . . . . . .            ########..     .########      ..########
-///        . . . . . . . . . .            ########..     .########      ..########   ...
+///     patch of 10 x 6, tile of 8 x 4     tap (0, 0)     tap (0, 1)     tap (2, 2)
+///     . . . . . . . . . .                ########..     .########      ..........
+///     . . . . . . . . . .                ########..     .########      ..........
+///     . . . . . . . . . .   6 rows       ########..     .########      ..########   ...
 ///
-/// The columns of `wgmma` are pixels, in groups of 8 that lie as far apart as the descriptor says:
-/// a row of the patch. The permutation against bank conflicts goes by bits of the address, so that
-/// a tile may begin at any pixel. Images with short rows are cut into whole rows instead, in which
-/// the groups follow one another and a few columns are nobody's (pixel_patch.cuh).
+/// The columns of `wgmma` are pixels, in groups of 8 as far apart as its descriptor says: a row of
+/// the patch. The permutation against bank conflicts follows the bits of the address, so that a
+/// tile may begin at any pixel. Images of short rows are cut into whole rows (pixel_patch.cuh). A
+/// tap's weights have a ring of their own; if all of 64 filters fit, they stay from tile to tile.
 ///
-/// Weights have a ring of their own, a tap a slot. If all of a tile of filters fit, they are
-/// brought once, and a block takes only tiles of these filters. Two warpgroups take turns at the
-/// tiles as before; the copy engine stores the sums.
+/// The sums [filter][pixel] are rounded, transposed by `stmatrix`, and stored by the copy engine,
+/// while the other warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map alone.
 ///
-/// **Expect.** B4, 8 x 28 pixels a tile: 38 KB are brought for 4032 cycles, 10 bytes a cycle where
-/// it were 80. 448 tiles on 132 SMs take four turns, 9 us at the tensor cores' peak: 13 us with
-/// begin and end. B9 has 27 turns, 64 us, and 49 us of DRAM: 85 us. B6 is cut into 128 tiles of an
-/// image and 64 filters, 14 us. B10 brings 1.7 GB where it were 2.8, for columns of which 6 % are
-/// nobody's: 310 us. B5 writes 51 MB: 20 us.
+/// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles on 132
+/// SMs are four turns, 9 us at the tensor cores' peak: 13 us. B9 is 27 turns, 64 us, and 49 of
+/// DRAM: 85. B6 has 128 tiles of an image and 64 filters: 14. B10 brings 1.7 GB, not 2.8, but 6 %
+/// of its columns are nobody's: 310. B5 writes 51 MB: 20. B8 15.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
-/// @expect requests.shared.async 2 + 9 = 11, two tiles of 8 columns, nine taps' weights once
-/// @expect bytes_per_lane.y.store 0, the copy engine stores
-/// **Costs.** Stride 1 only. Images of a few pixels fill no tile, and sums are not cut into parts.
-/// Where channels are not in eights a warp gathers: right, and slow. Declined: other types, nchw,
-/// other maps than row_major, filters that reach too far for shared memory.
-/// **Try.** Which stride could the copy engine bring for filters of 1 x 1, and what would that need
-/// of the tensor map?
+/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine taps
+/// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
+/// @expect requests.y.store 0, the copy engine stores
+/// **Costs.** Images of a few pixels fill no tile, and sums are not cut into parts. Channels that
+/// are not in eights come by a warp. Declined: strides of larger filters, filters that reach too
+/// far, maps, and as before.
+/// **Try.** How many bytes a cycle do 1 x 1 filters bring, and who could bring a patch for two
+/// tiles of filters?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"

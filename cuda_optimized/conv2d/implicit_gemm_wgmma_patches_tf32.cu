@@ -21,7 +21,7 @@
 /// 145 us at the peak, 98 of DRAM: 175 us. B5 and B15 write 4 bytes a sum, 103 and 1644 MB: 40 us,
 /// and 560.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
-/// @expect requests.shared.async 2 * 2 + 2 * 9 = 22, two tiles of two chunks, 18 taps' weights once
+/// @expect requests.shared.async 2 * (2 + 18) = 40, two blocks: two patches, and 18 taps
 /// @expect sectors_per_request.y.store 4, whole ones
 /// @expect bytes_per_lane.y.store 4, a sum
 /// **Costs.** As before. With more than 64 channels weights follow the tiles again.

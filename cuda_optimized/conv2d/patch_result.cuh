@@ -85,27 +85,22 @@ template <class T>
 PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, const float* bias,
                             T* out) {
   const std::int64_t K = windows.K, P = windows.P, Q = windows.Q;
-  PatchResult<T> result = {
-      .boxes = {},
-      .out = out,
-      .bias = bias,
-      .activation = windows.activation,
-      .P = windows.P,
-      .Q = windows.Q,
-      .K = windows.K,
-      .by_engine = false,
-      .vectors = in_eights(windows.group_k()) && gemm::begin_at_16_bytes(out, out)};
+  const bool vectors = in_eights(windows.group_k()) && gemm::begin_at_16_bytes(out, out);
   // A box ends at the array's end, not at a group's.
-  result.by_engine =
-      result.vectors && (windows.groups == 1 || windows.group_k() % kPatchFilters == 0);
-  if (result.by_engine) {
-    result.boxes = tensor_map(TiledMap{.rank = 4,
-                                       .extents = {K, Q, P, windows.N},
-                                       .strides = {1, K, Q * K, P * Q * K},
-                                       .box = {kPatchFilters, tiles.row_columns(), tiles.rows, 1}},
-                              out);
-  }
-  return result;
+  const bool by_engine = vectors && (windows.groups == 1 || windows.group_k() % kPatchFilters == 0);
+  const TiledMap boxes = {.rank = 4,
+                          .extents = {K, Q, P, windows.N},
+                          .strides = {1, K, Q * K, P * Q * K},
+                          .box = {kPatchFilters, tiles.row_columns(), tiles.rows, 1}};
+  return {.boxes = by_engine ? tensor_map(boxes, out) : CUtensorMap{},
+          .out = out,
+          .bias = bias,
+          .activation = windows.activation,
+          .P = windows.P,
+          .Q = windows.Q,
+          .K = windows.K,
+          .by_engine = by_engine,
+          .vectors = vectors};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -192,7 +192,9 @@ std::vector<ConvTestProblem> choice_problems() {
     add("channels in eights, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
                          "cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows",
+                         "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit"};
   };
   in_eights("windows begin 130 columns behind x",
@@ -201,6 +203,32 @@ std::vector<ConvTestProblem> choice_problems() {
       "windows of one class begin 127 rows behind dy, of another 128",
       P{.C = 8, .H = 2, .W = 2, .K = 8, .R = 2, .S = 2, .pad = {255, 0, 0, 0}, .stride = {2, 2}});
   in_eights("72 filters", P{.C = 16, .H = 9, .W = 10, .K = 72, .R = 2, .S = 2});
+  // Patches of pixels: whole rows or strips of them, in tiles of 208 columns or 224.
+  const auto in_patches = [&](const std::string& name, const P& problem) {
+    add("patches, " + name, problem);
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
+                         "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
+  };
+  const Padding one = pad_all(1);
+  in_patches("rows of 29 pixels, two tiles",
+             P{.C = 8, .H = 12, .W = 28, .K = 72, .R = 3, .S = 3, .pad = one, .bias = true});
+  in_patches(
+      "strips of 26 rows, groups",
+      P{.N = 2, .C = 16, .H = 27, .W = 17, .K = 16, .R = 2, .S = 2, .groups = 2, .bias = true});
+  in_patches("strips of 28 rows, weights that follow",
+             P{.C = 136, .H = 29, .W = 15, .K = 8, .R = 3, .S = 3, .pad = one});
+  in_patches("more filters than stay for one block", P{.C = 8, .H = 3, .W = 9, .K = 520});
+  in_patches("stride 2, and no pixel but those between",
+             P{.C = 8, .H = 1, .W = 1, .K = 8, .pad = one, .stride = {2, 2}});
+  in_patches("stride 3 x 2", P{.C = 8, .H = 9, .W = 12, .K = 8, .pad = one, .stride = {3, 2}});
+  in_patches("taps 128 rows apart",
+             P{.C = 8, .H = 258, .W = 1, .K = 8, .R = 3, .dilation = {128, 1}});
+  in_patches("taps 128 columns apart",
+             P{.C = 8, .H = 1, .W = 258, .K = 8, .S = 3, .dilation = {1, 128}});
+  in_patches("taps 40 pixels apart",
+             P{.C = 8, .H = 82, .W = 82, .K = 8, .R = 3, .S = 3, .dilation = {40, 40}});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {
     add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");
@@ -228,7 +256,7 @@ std::vector<ConvTestProblem> choice_problems() {
   in_pairs("65 filters, rows of 33 outputs, groups",
            {.C = 4, .H = 4, .W = 36, .K = 130, .R = 2, .S = 4, .groups = 2, .bias = true});
   // Numbers of 16 bits can begin where no pair of them, and no copy of 16 bytes, does.
-  for (const std::size_t offset : {2u, 10u}) {
+  for (const std::size_t offset : {2u, 4u, 10u}) {
     in_eights(text("arrays at 16 n + ", offset, " bytes"),
               P{.C = 8, .H = 5, .W = 6, .K = 16, .R = 2, .S = 2, .pad = {1, 0, 0, 1}});
     list.back().misalignment = offset;

@@ -439,6 +439,28 @@ planted_bug(turns_without_a_word
   REPLACE [==[]==]
   TEACHES "a wait for a phase tells even phases from odd ones: who comes two rounds early goes on")
 
+planted_bug(patch_given_back_before_its_last_tap
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches
+  WITH core/cuda/tensor_map.cu
+  FIND [==[read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;]==]
+  REPLACE [==[read_patch = r == windows.R - 1 && s == 0 ? patch.slot : -1;]==]
+  TEACHES "a patch serves all taps: who gives it back after a row's first one shares it with the next patch")
+
+planted_bug(padding_shared_once_too_often
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches
+  FILE cuda_optimized/conv2d/pixel_patch.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[touched + windows.first.w, std::int64_t{windows.Q}})]==]
+  REPLACE [==[touched + 2 * windows.first.w, std::int64_t{windows.Q}})]==]
+  TEACHES "rows that share their padding need as much of it as the larger side has")
+
+planted_bug(nothing_behind_the_box
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32
+  WITH core/cuda/tensor_map.cu
+  FIND [==[*reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};]==]
+  REPLACE [==[*reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 0) = {};]==]
+  TEACHES "the last row's padding is the beginning of a row that nobody brings")
+
 planted_bug(spectrum_not_conjugated
   RUNG cpu_reference/conv2d/fft_whole
   FIND [==[Point{image[f].re, -image[f].im} * filter[f]]==]

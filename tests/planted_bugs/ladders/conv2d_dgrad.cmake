@@ -111,3 +111,10 @@ planted_bug(filter_of_the_forward_pass
   FIND [==[conv2d::WeightsOrder::turned,]==]
   REPLACE [==[conv2d::WeightsOrder::as_they_are,]==]
   TEACHES "a gradient meets a filter from its other end, and channels in the place of filters")
+
+planted_bug(weights_of_a_filter_down_the_rows
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches
+  WITH core/cuda/tensor_map.cu
+  FIND [==[rows + k * kPixelBytes / 16, columns + k / 8);]==]
+  REPLACE [==[rows + k / 8, columns + k / 8);]==]
+  TEACHES "in a column-major factor the next 16 steps of a sum are 16 rows further, not 32 bytes")
