@@ -3,14 +3,16 @@
 
     changed_rungs.py RECORD BUILD                  their paths without the suffix, a line each
     changed_rungs.py RECORD BUILD --write BY       writes the record: all as they are passed, BY which compiler
+    changed_rungs.py RECORD BUILD --with FOLDER... [--write BY]   each of these folders as a rung more: their sources
 
-RECORD has the hash of each rung's sources when it passed: tests/verified_on_gpu.json, which the suite writes on a GPU, or
-tests/sanitized.json. BUILD is a build folder, which has the hashes as they are (provenance/source_hash.hpp: comments do
+RECORD has the hash of each rung's sources when it passed: tests/verified_on_gpu.json, which the suite writes on a GPU,
+tests/sanitized.json, or tests/planted_bugs/found.json. BUILD is a build folder, which has the hashes as they are (provenance/source_hash.hpp: comments do
 not count, what a source includes does). So a check need not repeat what it has said of the same source; each night
 everything is asked again. Files of functions that are no rungs are not in the record of a GPU, so always among them.
 """
 import argparse
 import datetime
+import hashlib
 import json
 import pathlib
 import sys
@@ -18,10 +20,21 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "inspect"))
 import expect  # noqa: E402  (hashes of sources)
 
+SOURCES = {".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc"}
+
 
 def changed(record, hashes):
     """Those that the record, rung: hash, does not have so. @param hashes by name, a path without the suffix"""
     return sorted(name for name, digest in hashes.items() if record.get(name) != digest)
+
+
+def digest_of(folder):
+    """Of all that is compiled below a folder, and of what says how."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in SOURCES or file.name == "CMakeLists.txt":
+            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def write(file, hashes, by):
@@ -35,8 +48,10 @@ def main(arguments):
     parser.add_argument("record", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--write", metavar="BY")
+    parser.add_argument("--with", dest="folders", type=pathlib.Path, nargs="+", default=[], metavar="FOLDER")
     options = parser.parse_args(arguments)
     hashes = {source.rsplit(".", 1)[0]: digest for source, digest in expect.hashes_of(options.build).items()}
+    hashes |= {folder.name: digest_of(folder) for folder in options.folders}
     if options.write:
         write(options.record, hashes, options.write)
         return

@@ -37,6 +37,19 @@ class ChangedRungs(unittest.TestCase):
         self.now({"cuda_naive/gemm/a.cu": "1a", "cuda_naive/gemm/b.cu": "3c"})
         self.assertEqual(self.run_tool(), ["cuda_naive/gemm/b"])
 
+    def test_a_folder_counts_as_a_rung_and_only_its_sources_do(self):
+        folder = self.build / "tests"
+        (folder / "deep").mkdir(parents=True)
+        (folder / "deep/a.cpp").write_text("one")
+        (folder / "notes.json").write_text("one")
+        self.run_tool("--with", folder, "--write", "g++ 12")
+        (folder / "notes.json").write_text("another")
+        self.assertEqual(self.run_tool("--with", folder), [])
+        (folder / "deep/a.cpp").write_text("another")
+        self.assertEqual(self.run_tool("--with", folder), ["tests"])
+        (folder / "deep/a.cpp").rename(folder / "deep/b.cpp")
+        self.assertEqual(self.run_tool("--with", folder), ["tests"])
+
     def test_without_hashes_it_fails(self):
         (self.build / "provenance/source_hashes.inc").unlink()
         with self.assertRaises(subprocess.CalledProcessError):
