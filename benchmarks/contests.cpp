@@ -180,8 +180,10 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
     if (rung.float_spectra) data.fourier = fourier_bound_at(problem, data.inputs, data.places[0]);
     if (rung.winograd == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
     if (data.winograd.contains(rung.winograd)) continue;
+    const auto bound_at =
+        benchmark.ladder == "conv2d_wgrad" ? winograd_gradient_bound_at : winograd_bound_at;
     data.winograd.emplace(rung.winograd,
-                          winograd_bound_at(problem, data.inputs, rung.winograd, data.places[0]));
+                          bound_at(problem, data.inputs, rung.winograd, data.places[0]));
   }
   return data;
 }
@@ -222,7 +224,8 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   for (const auto& [m, bound] : data.winograd) {
     Expected of_winograd = rounding;
     of_winograd.longest_sum = bound.longest_sum;
-    contest.winograd_samples[m] = {sampled(of_winograd, 0, &bound.magnitude)};
+    contest.winograd_samples[m] = contest.samples;  // db is a plain sum
+    contest.winograd_samples[m][0] = sampled(of_winograd, 0, &bound.magnitude);
   }
   if (!data.fourier.empty()) {
     Expected of_fourier = rounding;

@@ -23,7 +23,7 @@ struct SampledData {
   std::vector<std::vector<std::int64_t>> places;  // by output; row-major
   std::vector<std::vector<ExpectedElement>> elements;
   /// Of a convolution that Winograd's rungs compute, by m: what bounds their rounding at these
-  /// places of its one output that they have.
+  /// places of its first output.
   std::map<int, WinogradBound> winograd;
   std::vector<double> fourier;  // the same, of rungs by Fourier transforms in float; or empty
 };

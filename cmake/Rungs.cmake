@@ -39,7 +39,7 @@ set(calls_cpu_reference/sparse_wgrad cpu_reference/gemm)
 set(calls_cuda_naive/conv2d cuda_naive/gemm cuda_naive/im2col)
 set(calls_cuda_optimized/conv2d cuda_optimized/gemm cuda_optimized/im2col)
 set(calls_cuda_optimized/conv2d_dgrad cuda_optimized/col2im cuda_optimized/conv2d cuda_optimized/gemm)
-set(calls_cuda_optimized/conv2d_wgrad cuda_optimized/gemm cuda_optimized/im2col)
+set(calls_cuda_optimized/conv2d_wgrad cuda_optimized/conv2d cuda_optimized/gemm cuda_optimized/im2col)
 set(calls_cuda_optimized/sparse_dgrad cuda_optimized/sparse_conv)
 
 # rungs_target(<variable> <folder>): the target of a folder such as cuda_optimized/conv2d.

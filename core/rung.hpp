@@ -80,8 +80,9 @@ struct Rung {
   std::string previous;       ///< The rung that it comes from; empty at the bottom.
   bool deterministic = true;  ///< The same input gives the same bits, run after run.
   std::string beside = {};    ///< Of a branch: the rung to compare it with; else empty.
-  /// m, if its sums are those of Winograd's F(m x m, 3 x 3), whose rounding has another bound and
-  /// in which NaN and infinity reach the whole tile; 0: it adds up the definition's products.
+  /// m, if its sums are those of Winograd's F(m x m, 3 x 3), or for a gradient by the weights those
+  /// of F(3 x 3, m x m): their rounding has another bound, and NaN and infinity reach the whole
+  /// tile; 0: it adds up the definition's products.
   int winograd = 0;
   /// Its sums are those of a transform of whole images, all of which NaN and infinity reach.
   bool whole_images = false;

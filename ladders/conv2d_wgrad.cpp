@@ -17,6 +17,14 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
               "cpu_reference/conv2d_wgrad/direct",
               CPU_ROW(cpu_reference, conv2d_wgrad, im2col_gemm, "cpu_reference/conv2d_wgrad/direct",
                       "im2col, then a matrix product that sums over windows")),
+          branch(
+              "cpu_reference/conv2d_wgrad/direct",
+              winograd(
+                  4,
+                  CPU_ROW(
+                      cpu_reference, conv2d_wgrad, winograd,
+                      "cpu_reference/conv2d_wgrad/im2col_gemm",
+                      "nine taps of 4 x 4 gradients by 36 products, with a program's matrices"))),
           CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
                    "one thread a weight"),
           branch(
@@ -46,6 +54,11 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                   cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
                   "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
                   "pixels are decoded once a block, and copied straight to where they are read")),
+          branch("cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                 winograd(4, CUDA_ROW(cuda_optimized, conv2d_wgrad, winograd_3xtf32,
+                                      "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                                      "tiles of 4 x 4 with a quarter of the products, on tensor "
+                                      "cores as three in TF32"))),
           branch("cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
                  CUDA_ROW(
                      cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,

@@ -89,7 +89,8 @@ inline Rung float_spectra(Rung rung) {
   return rung;
 }
 
-/// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3).
+/// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3), or of m x m
+/// gradients of outputs by F(3 x 3, m x m).
 inline Rung winograd(int m, Rung rung) {
   rung.winograd = m;
   return rung;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <tuple>
 
 #include "core/arithmetic.hpp"
 #include "core/parallel.hpp"
@@ -57,6 +58,20 @@ Transforms transforms_of(int m) {
                  {0, 0, 1}}}};
 }
 
+/// Those of F(3, m), for a gradient by the weights: with the same points, A and G change places.
+Transforms gradient_transforms_of(int m) {
+  if (m != 4) throw std::logic_error("no bound for this tile of Winograd's gradient");
+  const double sixth = 1.0 / 6, small = 1.0 / 24;
+  return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 0}, {0, 1, 1, 4, 4, 1}}},
+          .b = transforms_of(4).b,
+          .g = {{{.25, 0, 0, 0},
+                 {sixth, sixth, sixth, sixth},
+                 {sixth, sixth, sixth, sixth},
+                 {small, 2 * small, 4 * small, 8 * small},
+                 {small, 2 * small, 4 * small, 8 * small},
+                 {0, 0, 0, 1}}}};
+}
+
 /// A convolution, and the arrays that it is of.
 struct Forward {
   Conv2dProblem conv;
@@ -86,6 +101,31 @@ Forward turned(const Conv2dProblem& conv, const Arrays& inputs) {
   return {back, &inputs.at("dy"), std::move(weights)};
 }
 
+double size(std::span<const float> array, std::int64_t i) {
+  return std::abs(double{array[static_cast<std::size_t>(i)]});
+}
+
+/// Adds up products, place by place.
+void add_product(Matrix& sums, const Matrix& u, const Matrix& v) {
+  for (int i = 0; i < kMost; ++i)
+    for (int j = 0; j < kMost; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
+}
+
+/// Of a channel of x, the sizes of the `side` x `side` numbers that the tile at (p0, q0) meets.
+Matrix window_of(const Conv2dProblem& conv, std::span<const float> x, int n, int c, int p0, int q0,
+                 int side) {
+  const Index4 at{conv.C, conv.H, conv.W};
+  Matrix d;
+  for (int i = 0; i < side; ++i) {
+    for (int j = 0; j < side; ++j) {
+      const int h = p0 + i - conv.pad.top, w = q0 + j - conv.pad.left;
+      if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
+      d.at[i][j] = size(x, at(n, c, h, w));
+    }
+  }
+  return d;
+}
+
 /// What the bound is computed from: a forward pass, and its matrices.
 struct Bound {
   Bound(const Problem& problem, const Arrays& inputs, int side)
@@ -108,16 +148,7 @@ struct Bound {
 
   /// A channel of the window of the tile whose first output is (p0, q0), transformed.
   Matrix window(int n, int c, int p0, int q0) const {
-    const Index4 at{conv().C, conv().H, conv().W};
-    Matrix d;
-    for (int i = 0; i < m + 2; ++i) {
-      for (int j = 0; j < m + 2; ++j) {
-        const int h = p0 + i - conv().pad.top, w = q0 + j - conv().pad.left;
-        if (h < 0 || h >= conv().H || w < 0 || w >= conv().W) continue;
-        d.at[i][j] = size(forward.x->as<float>(), at(n, c, h, w));
-      }
-    }
-    return both_sides(transforms.b, d);
+    return both_sides(transforms.b, window_of(conv(), forward.x->as<float>(), n, c, p0, q0, m + 2));
   }
 
   /// The outputs of a tile, from the sums of the products.
@@ -125,22 +156,56 @@ struct Bound {
 
   double bias_of(int k) const { return bias.empty() ? 0 : size(bias, k); }
 
-  static double size(std::span<const float> array, std::int64_t i) {
-    return std::abs(double{array[static_cast<std::size_t>(i)]});
-  }
   static Forward forward_of(const Conv2dProblem& given, const Arrays& inputs) {
     return inputs.contains("dy") ? turned(given, inputs)
                                  : Forward{given, &inputs.at("x"), inputs.at("weights")};
   }
-  static void add_product(Matrix& sums, const Matrix& u, const Matrix& v) {
-    for (int i = 0; i < kMost; ++i)
-      for (int j = 0; j < kMost; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
-  }
-
   Forward forward;
   Transforms transforms;
   int m;
   std::span<const float> bias;
+};
+
+/// The same of a gradient by the weights.
+struct GradientBound {
+  GradientBound(const Problem& problem, const Arrays& inputs, int side)
+      : conv(std::get<Conv2dProblem>(problem)), x(inputs.at("x").as<float>()),
+        dy(inputs.at("dy").as<float>()), transforms(gradient_transforms_of(side)), m(side),
+        down((conv.P + m - 1) / m), across((conv.Q + m - 1) / m),
+        tiles(std::int64_t{conv.N} * down * across) {}
+
+  std::int64_t longest_sum() const { return std::max<std::int64_t>(1, tiles); }
+
+  /// A tile of dy, transformed.
+  Matrix gradient(std::int64_t tile, int k) const {
+    const Index4 at{conv.K, conv.P, conv.Q};
+    const auto [n, p0, q0] = place(tile);
+    Matrix g;
+    for (int i = 0; i < m && p0 + i < conv.P; ++i)
+      for (int j = 0; j < m && q0 + j < conv.Q; ++j)
+        g.at[i][j] = size(dy, at(n, k, p0 + i, q0 + j));
+    return both_sides(transforms.g, g);
+  }
+  /// What of x it meets, transformed.
+  Matrix window(std::int64_t tile, int c) const {
+    const auto [n, p0, q0] = place(tile);
+    return both_sides(transforms.b, window_of(conv, x, n, c, p0, q0, m + 2));
+  }
+  /// The nine taps, from the sums of the products.
+  Matrix taps(const Matrix& sums) const { return both_sides(transforms.a, sums); }
+
+  /// The image of a tile, and its first row and column.
+  std::tuple<int, int, int> place(std::int64_t tile) const {
+    const std::int64_t row = tile / across;
+    return {static_cast<int>(row / down), static_cast<int>(row % down) * m,
+            static_cast<int>(tile % across) * m};
+  }
+
+  const Conv2dProblem& conv;
+  std::span<const float> x, dy;
+  Transforms transforms;
+  int m, down, across;
+  std::int64_t tiles;
 };
 
 double squares(std::span<const float> numbers) {
@@ -230,8 +295,8 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
       for (int k = 0; k < conv.K; ++k) {
         Matrix sums;
         for (int c = 0; c < group_c; ++c) {
-          Bound::add_product(sums, filters[static_cast<std::size_t>(std::int64_t{k} * group_c + c)],
-                             tile[static_cast<std::size_t>(k / group_k * group_c + c)]);
+          add_product(sums, filters[static_cast<std::size_t>(std::int64_t{k} * group_c + c)],
+                      tile[static_cast<std::size_t>(k / group_k * group_c + c)]);
         }
         const Matrix b = bound.outputs(sums);
         for (int p = p0; p < std::min(p0 + m, conv.P); ++p) {
@@ -244,6 +309,58 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
     }
   });
   return bounded;
+}
+
+Expected with_winograd_gradient_bound(const Expected& expected, const Problem& problem,
+                                      const Arrays& inputs, int m) {
+  if (expected.spec.name != "dw") return expected;  // db is a plain sum
+  const GradientBound bound(problem, inputs, m);
+  const Conv2dProblem& conv = bound.conv;
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const auto tiles = static_cast<std::size_t>(bound.tiles);
+
+  Expected bounded = expected;
+  bounded.longest_sum = bound.longest_sum();
+  std::vector<Matrix> windows(static_cast<std::size_t>(conv.C) * tiles);  // [C][tiles]
+  parallel_for(conv.C, [&](std::int64_t c) {
+    for (std::size_t t = 0; t < tiles; ++t)
+      windows[static_cast<std::size_t>(c) * tiles + t] =
+          bound.window(static_cast<std::int64_t>(t), static_cast<int>(c));
+  });
+  parallel_for(conv.K, [&](std::int64_t k) {
+    std::vector<Matrix> gradients(tiles);
+    for (std::size_t t = 0; t < tiles; ++t)
+      gradients[t] = bound.gradient(static_cast<std::int64_t>(t), static_cast<int>(k));
+    for (int c = 0; c < group_c; ++c) {
+      const std::int64_t channel = k / group_k * group_c + c;
+      Matrix sums;
+      for (std::size_t t = 0; t < tiles; ++t)
+        add_product(sums, gradients[t], windows[static_cast<std::size_t>(channel) * tiles + t]);
+      const Matrix b = bound.taps(sums);
+      for (int tap = 0; tap < 9; ++tap)
+        bounded.magnitude[static_cast<std::size_t>((k * group_c + c) * 9 + tap)] =
+            b.at[tap / 3][tap % 3];
+    }
+  });
+  return bounded;
+}
+
+WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs, int m,
+                                         std::span<const std::int64_t> places) {
+  const GradientBound bound(problem, inputs, m);
+  const Conv2dProblem& conv = bound.conv;
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  WinogradBound found{std::vector<double>(places.size()), bound.longest_sum()};
+  parallel_for(static_cast<std::int64_t>(places.size()), [&](std::int64_t i) {
+    const std::int64_t place = places[static_cast<std::size_t>(i)];
+    const int tap = static_cast<int>(place % 9), c = static_cast<int>(place / 9 % group_c);
+    const int k = static_cast<int>(place / 9 / group_c);
+    Matrix sums;
+    for (std::int64_t t = 0; t < bound.tiles; ++t)
+      add_product(sums, bound.gradient(t, k), bound.window(t, k / group_k * group_c + c));
+    found.magnitude[static_cast<std::size_t>(i)] = bound.taps(sums).at[tap / 3][tap % 3];
+  });
+  return found;
 }
 
 WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, int m,
@@ -260,8 +377,8 @@ WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, in
     const int n = static_cast<int>(place / conv.K);
     Matrix sums;
     for (int c = 0; c < group_c; ++c) {
-      Bound::add_product(sums, bound.filter(k, c),
-                         bound.window(n, k / group_k * group_c + c, p / m * m, q / m * m));
+      add_product(sums, bound.filter(k, c),
+                  bound.window(n, k / group_k * group_c + c, p / m * m, q / m * m));
     }
     found.magnitude[static_cast<std::size_t>(i)] =
         bound.outputs(sums).at[p % m][q % m] + bound.bias_of(k);

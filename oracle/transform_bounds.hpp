@@ -16,8 +16,8 @@ bool winograd_takes(const Conv2dProblem& conv);
 
 /// The room that exact data leave for it, see headroom(). F(4 x 4, 3 x 3) adds products of
 /// transformed numbers: nine times the output, up to 144 times as much in between, with six bits
-/// behind the point. Random signs cancel most of it: with data that leave 64 times the room of a
-/// plain sum, 2^24 is six standard deviations away or more.
+/// behind the point; F(3 x 3, 4 x 4) less than that. Random signs cancel most of it: with data that
+/// leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
 std::int64_t winograd_headroom(const Conv2dProblem& conv);
 
 /// The expected values of a convolution, or of its gradient by the input, with what bounds the
@@ -42,6 +42,21 @@ struct WinogradBound {
 /// @param places row-major offsets in the output, y or dx
 WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, int m,
                                 std::span<const std::int64_t> places);
+
+/// The same for the gradients by weights and bias of a rung that computes by F(3 x 3, m x m), m =
+/// 4: of dw,
+///
+///     b = |A^T| [sum over tiles of (|G| |dy| |G^T|) .* (|B^T| |x| |B|)] |A|
+///
+/// with dy a tile's 4 x 4 numbers and x the 6 x 6 that it meets. Here the longest sum is that over
+/// the tiles. db is a plain sum, and comes back as it is.
+Expected with_winograd_gradient_bound(const Expected& expected, const Problem& problem,
+                                      const Arrays& inputs, int m);
+
+/// Of some weights, each computed by itself.
+/// @param places row-major offsets in dw
+WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs, int m,
+                                         std::span<const std::int64_t> places);
 
 /// The expected values of a convolution, with what bounds the rounding of a rung that multiplies
 /// spectra: not the sum of |products| of an output, but

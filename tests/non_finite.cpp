@@ -99,8 +99,8 @@ bool may_reach(const std::string& kind, Reach reach, const std::string& ladder,
     return kind == "groups" && in.name == "dy" && i[0] == o[0] &&
            i[1] / group_k != o[1] / group_c && in_windows(o[2], o[3], i[2], i[3]);
   }
-  // conv2d_wgrad. o: k, c of the group, r, s
-  if (kind != "zeros") return false;
+  // conv2d_wgrad. o: k, c of the group, r, s; a tile of Winograd's has a part in all nine taps
+  if (kind == "groups") return false;
   return in.name == "dy" ? i[1] == o[0] : i[1] == o[0] / group_k * group_c + o[1];
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include "cpu_reference/conv2d/winograd_matrices.hpp"
@@ -30,6 +31,7 @@ TEST_CASE("winograd's matrices make the sums of products, for any points") {
   CHECK(is_exact(winograd_matrices<3, 2>({0, 1, -1})));
   CHECK(is_exact(winograd_matrices<3, 3>({0, 1, -1, 2})));
   CHECK(is_exact(winograd_matrices<4, 3>({0, 1, -1, 2, -2})));
+  CHECK(is_exact(winograd_matrices<3, 4>({0, 1, -1, 2, -2})));
   CHECK(is_exact(winograd_matrices<4, 3>({0, 1, -1, Fraction(1, 2), -2})));
   CHECK(is_exact(winograd_matrices<6, 3>({0, 1, -1, 2, -2, Fraction(1, 2), Fraction(-1, 2)})));
   CHECK(is_exact(winograd_matrices<2, 5>({0, 1, -1, 2, -2})));
@@ -96,9 +98,48 @@ TEST_CASE("the bound of single outputs is that of all of them") {
   }
 }
 
+TEST_CASE("the bound of F(3 x 3, 4 x 4) counts what cancels, and only for the weights") {
+  // One number of dy, and x = 1 at its window's place (1, 1).
+  const Conv2dProblem conv = validated(Conv2dProblem{.H = 3, .W = 3, .R = 3, .S = 3});
+  const Arrays inputs = {{"x", array_of({0, 0, 0, 0, 1, 0, 0, 0, 0}, {1, 1, 3, 3})},
+                         {"dy", array_of({-2}, {1, 1, 1, 1})}};
+  const std::vector<Expected> right = reference("conv2d_wgrad", conv, inputs);
+  const Expected dw = expected_of_winograd("conv2d_wgrad", right[0], conv, inputs, 4);
+  CHECK(dw.values == std::vector<double>{0, 0, 0, 0, -2, 0, 0, 0, 0});
+  // Along a line: 4/6 of products 1 and 2, 2/24 of 3 and 4; times 1 and 1, 1 and 2, 1 and 4.
+  const double line[3] = {3.0 / 2, 5.0 / 3, 2};
+  for (std::size_t r = 0; r < 3; ++r)
+    for (std::size_t s = 0; s < 3; ++s)
+      CHECK(dw.magnitude[3 * r + s] == doctest::Approx(2 * line[r] * line[s]));
+  CHECK(dw.longest_sum == 1);
+  const Expected db = expected_of_winograd("conv2d_wgrad", right[1], conv, inputs, 4);
+  CHECK(db.magnitude == std::vector<double>{2});
+  CHECK_THROWS_AS(expected_of_winograd("conv2d_wgrad", right[0], conv, inputs, 2),
+                  std::logic_error);
+}
+
+TEST_CASE("the bound of single weights is that of all of them") {
+  const Conv2dProblem conv = validated(Conv2dProblem{
+      .N = 2, .C = 6, .H = 7, .W = 9, .K = 4, .R = 3, .S = 3, .pad = {2, 0, 1, 3}, .groups = 2});
+  const Arrays inputs = make_inputs(conv2d_wgrad_signature(conv), Data::real, 1, 1 << 10);
+  const Expected dw = reference("conv2d_wgrad", conv, inputs)[0];
+  std::vector<std::int64_t> places(dw.values.size());
+  std::iota(places.begin(), places.end(), 0);
+  const Expected whole = with_winograd_gradient_bound(dw, conv, inputs, 4);
+  const WinogradBound single = winograd_gradient_bound_at(conv, inputs, 4, places);
+  CHECK(single.longest_sum == whole.longest_sum);
+  CHECK(whole.longest_sum == 2 * 2 * 3);
+  REQUIRE(single.magnitude.size() == whole.magnitude.size());
+  for (std::size_t i = 0; i < whole.magnitude.size(); ++i) {
+    CHECK(single.magnitude[i] == doctest::Approx(whole.magnitude[i]));
+    CHECK(whole.magnitude[i] > dw.magnitude[i] * (1 - 1e-12));  // it has all that the sum has
+  }
+}
+
 TEST_CASE("data leave room for F(4 x 4, 3 x 3), and only where it is taken") {
   Conv2dProblem conv = validated(Conv2dProblem{.C = 64, .H = 9, .W = 9, .R = 3, .S = 3});
   CHECK(exact_sum("conv2d", conv) == 64 * (64 * 9 + 1));
+  CHECK(exact_sum("conv2d_wgrad", conv) == 64 * 7 * 7);
   conv.stride = {2, 2};
   CHECK(exact_sum("conv2d", validated(conv)) == 64 * 9 + 1);
   conv.stride = {1, 1};

@@ -41,35 +41,9 @@ constexpr int kScale = 3;      ///< Times G.
 constexpr WinogradMatrices<kM, 3> kMatrices = winograd_matrices<kM, 3>({0, 1, -1, 2, -2});
 static_assert(is_exact(kMatrices));
 
-/// A matrix in another type, `scale` times as large. What it holds is exact there.
-template <class T, std::size_t kRows, std::size_t kColumns>
-constexpr auto in_type(const std::array<std::array<Fraction, kColumns>, kRows>& matrix, int scale) {
-  std::array<std::array<T, kColumns>, kRows> numbers = {};
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t j = 0; j < kColumns; ++j)
-      numbers[i][j] = static_cast<T>(double{matrix[i][j] * Fraction(scale)});
-  return numbers;
-}
 constexpr auto kG = in_type<double>(kMatrices.g, kScale);
 constexpr auto kB = in_type<float>(kMatrices.bt, 1);
 constexpr auto kA = in_type<float>(kMatrices.at, 1);
-
-/// to = matrix * from * matrix^T, row-major.
-template <class T, std::size_t kRows, std::size_t kColumns>
-void both_sides(const std::array<std::array<T, kColumns>, kRows>& matrix, const T* from, T* to) {
-  T half[kRows][kColumns];
-  for (std::size_t i = 0; i < kRows; ++i) {
-    for (std::size_t j = 0; j < kColumns; ++j) {
-      half[i][j] = 0;
-      for (std::size_t l = 0; l < kColumns; ++l)
-        half[i][j] += matrix[i][l] * from[l * kColumns + j];
-    }
-    for (std::size_t j = 0; j < kRows; ++j, ++to) {
-      *to = 0;
-      for (std::size_t l = 0; l < kColumns; ++l) *to += half[i][l] * matrix[j][l];
-    }
-  }
-}
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(checked_product(

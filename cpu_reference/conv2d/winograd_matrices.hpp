@@ -111,4 +111,31 @@ constexpr bool is_exact(const WinogradMatrices<kM, kR>& matrices) {
   return true;
 }
 
+/// A matrix in another type, `scale` times as large. What it holds is exact there.
+template <class T, std::size_t kRows, std::size_t kColumns>
+constexpr auto in_type(const std::array<std::array<Fraction, kColumns>, kRows>& matrix, int scale) {
+  std::array<std::array<T, kColumns>, kRows> numbers = {};
+  for (std::size_t i = 0; i < kRows; ++i)
+    for (std::size_t j = 0; j < kColumns; ++j)
+      numbers[i][j] = static_cast<T>(double{matrix[i][j] * Fraction(scale)});
+  return numbers;
+}
+
+/// to = matrix * from * matrix^T, row-major.
+template <class T, std::size_t kRows, std::size_t kColumns>
+void both_sides(const std::array<std::array<T, kColumns>, kRows>& matrix, const T* from, T* to) {
+  T half[kRows][kColumns];
+  for (std::size_t i = 0; i < kRows; ++i) {
+    for (std::size_t j = 0; j < kColumns; ++j) {
+      half[i][j] = 0;
+      for (std::size_t l = 0; l < kColumns; ++l)
+        half[i][j] += matrix[i][l] * from[l * kColumns + j];
+    }
+    for (std::size_t j = 0; j < kRows; ++j, ++to) {
+      *to = 0;
+      for (std::size_t l = 0; l < kColumns; ++l) *to += half[i][l] * matrix[j][l];
+    }
+  }
+}
+
 }  // namespace convladder::cpu_reference::conv2d

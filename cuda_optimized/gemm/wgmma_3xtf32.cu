@@ -194,6 +194,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         round ^= 1;
       }
     }
+    item.m += item.split * work.tiles_m;  // the parts of c follow one another
     result.store(item, totals, drafts, box);
   }
   result.finish();
@@ -213,10 +214,10 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, bool all_four,
 /// The work of products with this shape. Blocks that run at the same time have tiles of about 2048
 /// columns and as many rows.
 template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm, int products = 1) {
+WgmmaWork work_of(const GemmProblem& gemm, int products = 1, int splits = 1) {
   return {.tiles_m = std::int64_t{products} * ceil_div(gemm.M, Shape::M),
           .tiles_n = ceil_div(gemm.N, Shape::N),
-          .splits = 1,
+          .splits = splits,
           .steps = ceil_div(gemm.K, kWgmmaStep),
           .map = gemm.map,
           .group = 2048 / Shape::N};
@@ -249,13 +250,14 @@ Declined supports(const GemmProblem& gemm) {
 template <class Shape>
 void launch_tiled(const GemmProblem& gemm, const Products3xTf32& all) {
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K, products = all.products;
-  const auto work = work_of<Shape>(gemm, all.products);
+  const std::int64_t rows = all.splits * products * M;  // of c
+  const auto work = work_of<Shape>(gemm, all.products, all.splits);
   const TiledSwapped<Shape> source = {
       tensor_map(TiledMap{2, {K, products * M}, {1, K}, {kWgmmaStep, Shape::M}, true}, all.a),
       tensor_map(TiledMap{2, {N, products * K}, {1, N}, {kPanel, kWgmmaStep}, true}, all.b),
       static_cast<int>(work.tiles_m / products), gemm.K};
   const BoxedRows<Shape> result = {
-      tensor_map(TiledMap{2, {N, products * M}, {1, N}, {kPanel, kDraftRows}, true}, all.c)};
+      tensor_map(TiledMap{2, {N, rows}, {1, N}, {kPanel, kDraftRows}, true}, all.c)};
   launch_wgmma<Shape>(source, work, is_short(gemm), result);
 }
 
@@ -269,7 +271,7 @@ void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
     launch_wgmma<Shape>(GatheredSwapped<Shape, false>{a, b, gemm}, work_of<Shape>(gemm),
                         is_short(gemm), PlainRows<Shape>{c, gemm.M, gemm.N});
   } else {
-    launch_tiled<Shape>(gemm, {1, gemm.M, gemm.N, gemm.K, a, b, c});
+    launch_tiled<Shape>(gemm, {1, gemm.M, gemm.N, gemm.K, 1, a, b, c});
   }
 }
 
@@ -289,8 +291,8 @@ std::string choice_in_words(const GemmProblem& gemm) {
 
 void launch_gemm_wgmma_3xtf32(const Products3xTf32& all) {
   const GemmProblem each{.M = all.M, .N = all.N, .K = all.K};
-  if (all.M % Square::M == 0 &&
-      work_of<Square>(each, all.products).items() >= ceil_div(9 * multiprocessors(), 10)) {
+  if (all.M % Square::M == 0 && work_of<Square>(each, all.products, all.splits).items() >=
+                                    ceil_div(9 * multiprocessors(), 10)) {
     launch_tiled<Square>(each, all);
   } else {
     launch_tiled<Short>(each, all);

@@ -2,6 +2,7 @@
 /// @brief The gradients of a convolution by its weights and its bias.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder::oracle {
 namespace conv2d_wgrad {
@@ -78,7 +79,9 @@ ExpectedElement element(const Conv2dProblem& p, const Arrays& inputs, const std:
 Definition conv2d_wgrad_definition() {
   return define<Conv2dProblem>({.longest_sum = conv2d_wgrad::longest_sum,
                                 .outputs = conv2d_wgrad::outputs,
-                                .element = conv2d_wgrad::element});
+                                .element = conv2d_wgrad::element,
+                                .headroom = winograd_headroom,
+                                .winograd = with_winograd_gradient_bound});
 }
 
 }  // namespace convladder::oracle

@@ -29,6 +29,10 @@ function(add_copy id text)
     string(REPLACE "namespace convladder::${namespace} {"
                    "namespace convladder::${namespace}::planted_${id} {" text "${text}")
   endif()
+  if(BACKEND AND WITH MATCHES "${folder}/")  # whose run() would be another of that name
+    string(REPLACE "\nvoid run(" "\nvoid run_copy(" text "${text}")
+    string(REPLACE ".run = run," ".run = run_copy," text "${text}")
+  endif()
   set(unit "${unit}\n${text}" PARENT_SCOPE)
   list(REMOVE_ITEM BUGS ${id})
   set(BUGS "${BUGS}" PARENT_SCOPE)

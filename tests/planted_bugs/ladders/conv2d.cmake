@@ -426,6 +426,14 @@ planted_bug(winograd_channels_beyond_the_group
   REPLACE [==[const bool inside = left_ > -kChannels && (inside_]==]
   TEACHES "the weights' zeros hide what is read beyond a group, unless it is NaN or not there")
 
+planted_bug(winograd_weights_for_one_product
+  RUNG cuda_optimized/conv2d/winograd_3xtf32
+  FILE cuda_optimized/conv2d/winograd_weights.cuh
+  WITH cuda_optimized/conv2d/winograd_4x4.cu,cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu
+  FIND [==[to[f * groups * rows * columns] = number; });]==]
+  REPLACE [==[to[f * groups * rows * columns] = __uint_as_float(__float_as_uint(number) & 0xffffe000u); });]==]
+  TEACHES "what is cut to TF32 before it is split in two leaves the second part 0: whole numbers do not tell, they are TF32's own")
+
 planted_bug(short_sums
   RUNG cuda_naive/conv2d/direct_16bit
   FIND [==[sum += to_float(value) * to_float(weight);]==]

@@ -122,3 +122,26 @@ planted_bug(next_tap_is_the_next_pixel
   FIND [==[ptx::wgmma_row_major_descriptor(stages, bands.dilation.w * kRowBytes, kRowBytes)]==]
   REPLACE [==[ptx::wgmma_row_major_descriptor(stages, kRowBytes, kRowBytes)]==]
   TEACHES "a dilated filter's taps are that many pixels apart, in a descriptor as everywhere")
+
+set(winograd_with cuda_optimized/conv2d/winograd_4x4.cu,cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu)
+
+planted_bug(first_part_for_the_sum
+  RUNG cuda_optimized/conv2d_wgrad/winograd_3xtf32
+  WITH ${winograd_with}
+  FIND [==[for (int part = 0; part < product.parts; ++part) {]==]
+  REPLACE [==[for (int part = 0; part < 1; ++part) {]==]
+  TEACHES "sums are in parts where they are long: a test of a few tiles has one part")
+
+planted_bug(infinity_in_the_fourth_of_three
+  RUNG cuda_optimized/conv2d_wgrad/winograd_3xtf32
+  FILE cuda_optimized/conv2d_wgrad/winograd_gradient.cuh
+  WITH ${winograd_with}
+  FIND [==[m[2] = sum1 + 4 * sum2 + m[5];]==]
+  REPLACE [==[m[2] = sum1 + 4 * sum2;]==]
+  TEACHES "the last point, infinity, is in the last number that comes out: the third here, and not the fourth as in the forward pass")
+
+planted_bug(tiles_past_the_last_column
+  RUNG cpu_reference/conv2d_wgrad/winograd
+  FIND [==[for (int j = 0; j < kTile && q + j < conv.Q; ++j)]==]
+  REPLACE [==[for (int j = 0; j < kTile && q < conv.Q; ++j)]==]
+  TEACHES "a tile that ends beyond the row has zeros there, and not the next row")
