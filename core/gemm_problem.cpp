@@ -10,13 +10,13 @@ GemmProblem validated(GemmProblem p) {
   for (const auto& [name, value] : {std::pair{"m", p.M}, {"n", p.N}, {"k", p.K}}) {
     require(value >= 1, name, value, "must be at least 1");
   }
-  require(p.dtype != DType::i32, "dtype", name_of(p.dtype), "must be fp32, tf32, fp16, bf16 or fp8");
+  require(p.dtype != DType::i32, "dtype", name_of(p.dtype),
+          "must be fp32, tf32, fp16, bf16 or fp8");
   // So that no sum of products becomes infinite, or smaller than float's least normal number.
   constexpr float kMostScale = 0x1p32f, kLeastScale = 0x1p-32f;
   for (const auto& [name, value] : {std::pair{"scale-a", p.scale_a}, {"scale-b", p.scale_b}}) {
     require(p.dtype == DType::f8 || value == 1, name, value, "only with --dtype fp8");
-    require(value >= kLeastScale && value <= kMostScale, name, value,
-            "must be from 2^-32 to 2^32");
+    require(value >= kLeastScale && value <= kMostScale, name, value, "must be from 2^-32 to 2^32");
   }
   return p;
 }

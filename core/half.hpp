@@ -86,8 +86,8 @@ HOST_DEVICE inline BFloat16 rounded_to<BFloat16>(float value) {
 #endif
 }
 
-/// Calls body(T{}) for the C++ type of a floating-point DType. @throws std::logic_error for i32, and
-/// for f8, for which there is with_any_float_type()
+/// Calls body(T{}) for the C++ type of a floating-point DType. @throws std::logic_error for i32,
+/// and for f8, for which there is with_any_float_type()
 template <class Body>
 decltype(auto) with_float_type(DType dtype, const Body& body) {
   switch (dtype) {

@@ -19,8 +19,7 @@ constexpr std::size_t size_of(DType dtype) {
 }
 /// As in NumPy: "float32"; the last two as in its extension ml_dtypes.
 constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16",
-                                    "float8_e4m3fn"};
+  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16", "float8_e4m3fn"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 

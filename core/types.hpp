@@ -18,7 +18,7 @@ struct Signature;  // core/array.hpp
 enum class DType {
   f32,
   i32,
-  f16,  ///< see Half
+  f16,   ///< see Half
   bf16,  ///< see BFloat16
   f8     ///< see Float8
 };

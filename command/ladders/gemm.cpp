@@ -8,7 +8,8 @@ constexpr GemmProblem kGemmExample = {.M = 200, .N = 168, .K = 128};
 
 std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
   Parameters parameters = options.problem;  // which takes notes
-  parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "map", "dtype", "scale-a", "scale-b"});
+  parameters.require_only(ladder.name,
+                          {"m", "n", "k", "a", "b", "map", "dtype", "scale-a", "scale-b"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   Extents extents;
   for (const char* name : {"m", "n", "k"}) extents.tell_option(parameters, name);

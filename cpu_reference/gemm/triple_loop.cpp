@@ -14,8 +14,8 @@
 /// **Expect.** About one multiply-add a nanosecond, and less once b no longer fits the caches: the
 /// sum is a chain of dependent additions, and the loop over k walks down a column of b, N floats a
 /// step.
-/// **Costs.** Nothing is declined. Numbers of 16 and 8 bits are multiplied and added as floats; only
-/// the sum is rounded, once.
+/// **Costs.** Nothing is declined. Numbers of 16 and 8 bits are multiplied and added as floats;
+/// only the sum is rounded, once.
 #include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
