@@ -18,6 +18,7 @@ namespace {
 const char* ceiling_of(const std::string& dtype) {
   return dtype == "tf32"                      ? "tf32_tflops"
          : dtype == "fp16" || dtype == "bf16" ? "fp16_tflops"
+         : dtype == "fp8"                     ? "fp8_tflops"
                                               : "fma_tflops";
 }
 
@@ -73,14 +74,15 @@ Row measured_row(const BenchmarkProblem& benchmark, const Variant& variant, cons
 
 bool measure(Run& run, const std::vector<Plan>& plans, const Watcher& watcher) {
   bool right = true;
-  if (!run.ceilings.contains("fp16_tflops")) {
+  if (!run.ceilings.contains("fp8_tflops")) {
     const Ceilings ceilings = measure_ceilings();
     // What an earlier run measured of them stays, as its rows were held against it.
     run.ceilings.merge(std::map<std::string, double>{{"copy_tb_s", ceilings.copy_tb_s},
                                                      {"copy_l2_tb_s", ceilings.copy_l2_tb_s},
                                                      {"fma_tflops", ceilings.fma_tflops},
                                                      {"tf32_tflops", ceilings.tf32_tflops},
-                                                     {"fp16_tflops", ceilings.fp16_tflops}});
+                                                     {"fp16_tflops", ceilings.fp16_tflops},
+                                                     {"fp8_tflops", ceilings.fp8_tflops}});
   }
   for (const Plan& plan : plans) {
     watcher.begin(plan);

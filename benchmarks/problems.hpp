@@ -27,6 +27,7 @@ struct BenchmarkProblem {
   bool fp16 = false;        ///< Of a convolution: timed in fp16 in NHWC, too.
   std::string points = {};  ///< Of voxelize, whose they are: see points_named().
   bool plain = false;       ///< Of a convolution: timed in fp32 and NCHW alone.
+  bool fp8 = false;         ///< Of a matrix product: timed in fp8, too.
 };
 
 /// All of them, ladder by ladder in the rung table's order.

@@ -14,7 +14,7 @@ namespace convladder::benchmarks {
 /// The times of a rung on a problem, in one precision, layout and state of the L2 cache.
 struct Row {
   std::string ladder, rung, source_hash, problem;
-  std::string dtype;   ///< "fp32", "tf32", "fp16", "bf16"; of rulebooks "int32".
+  std::string dtype;   ///< "fp32", "tf32", "fp16", "bf16", "fp8"; of rulebooks "int32".
   std::string layout;  ///< "nchw", "nhwc"; "row_major" for matrices, "rows" of sparse features.
   std::string l2;      ///< "warm", "cold".
   double median_us = 0, spread_us = 0, host_us = 0;

@@ -37,8 +37,9 @@ std::array<std::size_t, 5> order_of(const Row& row) {
   const std::size_t dtype = row.dtype == "tf32"   ? 1
                             : row.dtype == "fp16" ? 2
                             : row.dtype == "bf16" ? 3
+                            : row.dtype == "fp8"  ? 4
                                                   : 0;
-  const std::size_t variant = (row.layout == "nhwc" ? 4u : 0u) + dtype;
+  const std::size_t variant = (row.layout == "nhwc" ? 5u : 0u) + dtype;
   return {ladder, problem, variant, row.l2 == "warm" ? 0u : 1u, rung};
 }
 

@@ -7,13 +7,17 @@ namespace {
 
 /// The types of a product or a sparse convolution, the strictest first.
 template <class P>
-std::vector<Variant> variants_of(const P& problem, const char* layout, bool fp16, bool bf16) {
+std::vector<Variant> variants_of(const P& problem, const char* layout, bool fp16, bool bf16,
+                                 bool fp8 = false) {
   std::vector<Variant> variants;
   for (const auto& [dtype, precision] : {std::pair{DType::f32, Precision::fp32},
                                          {DType::f32, Precision::tf32},
                                          {DType::f16, Precision::fp32},
-                                         {DType::bf16, Precision::fp32}}) {
-    if ((dtype == DType::f16 && !fp16) || (dtype == DType::bf16 && !bf16)) continue;
+                                         {DType::bf16, Precision::fp32},
+                                         {DType::f8, Precision::fp32}}) {
+    if ((dtype == DType::f16 && !fp16) || (dtype == DType::bf16 && !bf16) ||
+        (dtype == DType::f8 && !fp8))
+      continue;
     P variant = problem;
     variant.dtype = dtype;
     variant.precision = precision;
@@ -51,7 +55,7 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem))
     return variants_of(*conv, "rows", true, benchmark.bf16);
   if (const auto* gemm = std::get_if<GemmProblem>(&problem))
-    return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16);
+    return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16, benchmark.fp8);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
   if (std::holds_alternative<FftProblem>(problem)) return {{problem, "fp32", "lines"}};
   if (pools_or_copies(problem) || std::holds_alternative<VoxelizeProblem>(problem))

@@ -47,6 +47,11 @@ bool fits_tf32(const Arrays::value_type& input) {
   });
 }
 
+/// Up to here tensor cores count when they add products of numbers of 8 bits: 13 bits of fraction.
+constexpr double kCountOf8Bits = 16384;
+/// Products that they add up at most before a rung must take their sum elsewhere.
+constexpr double kProductsOf8Bits = 128;
+
 /// The terms that a ladder's outputs add up.
 std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
   std::vector<Grid> terms;
@@ -81,6 +86,9 @@ bool sums_are_exact(const std::string& ladder, const Problem& problem, const Arr
   const double terms = static_cast<double>(longest_sum(ladder, problem)) *
                        static_cast<double>(headroom(ladder, problem));
   const double units = std::ldexp(largest * terms, -unit);
+  if (dtype_of(problem) == DType::f8 &&
+      std::ldexp(largest * std::min(terms, kProductsOf8Bits), -unit) > kCountOf8Bits)
+    return false;
   // Within float's range of exponents, too.
   return units < 16777216.0 && unit >= -126 &&
          std::ldexp(units, unit) < double{std::numeric_limits<float>::max()};

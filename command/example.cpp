@@ -25,11 +25,11 @@ namespace {
 constexpr std::int64_t kMostNumbers = 50'000;  ///< Of all arrays: an editor has to open the file.
 
 const char* element_type(DType dtype) {
-  constexpr const char* kNames[] = {"float", "std::int32_t", "Half", "BFloat16"};
+  constexpr const char* kNames[] = {"float", "std::int32_t", "Half", "BFloat16", "Float8"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
-/// "std::vector<float>{1, 2}", in the order of the rung's memory. Half types as floats.
+/// "std::vector<float>{1, 2}", in the order of the rung's memory. Shorter types as floats.
 std::string in_code(const Array& array, const MemoryOrder& order) {
   const Array laid = in_memory(array, order);
   if (laid.dtype() == DType::i32)

@@ -51,7 +51,11 @@ constexpr ProblemOption kProblemOptions[] = {
      kSizes},
     {"layout", "NAME", "nchw (default) or nhwc: how arrays lie in memory; files stay nchw", kSizes},
     {"dtype", "NAME",
-     "fp32 (default), tf32: factors may be rounded to TF32; fp16 or bf16: sums in float", kSizes},
+     "fp32 (default), tf32: factors may be rounded to TF32; fp16, bf16, or fp8 (gemm): sums in "
+     "float",
+     kSizes},
+    {"scale-a", "X", "gemm in fp8: what the numbers of a are multiplied by (default 1)", kSizes},
+    {"scale-b", "X", "likewise those of b", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
     {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},
     {"bias", "[FILE]",

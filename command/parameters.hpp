@@ -47,12 +47,16 @@ class Parameters {
   /// How arrays lie in memory, by --layout; nchw if not given.
   Layout layout() const;
   /// Sets the type of the elements and the precision of the products, by --dtype.
+  /// @param more words that its ladder knows, beside those of all
   template <class P>
-  void set_dtype(P& problem) const {
-    const std::string name = word("dtype", {"fp32", "tf32", "fp16", "bf16"}).value_or("fp32");
+  void set_dtype(P& problem, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"fp32", "tf32", "fp16", "bf16"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::string name = word("dtype", words).value_or("fp32");
     if (name == "tf32") problem.precision = Precision::tf32;
     if (name == "fp16") problem.dtype = DType::f16;
     if (name == "bf16") problem.dtype = DType::bf16;
+    if (name == "fp8") problem.dtype = DType::f8;
   }
   /// The tile map that --map names; empty if not given.
   std::optional<TileMap> map() const;

@@ -1,5 +1,7 @@
 #include "core/array.hpp"
 
+#include "core/float8.hpp"
+
 namespace convladder {
 
 std::int64_t element_count(const Shape& shape) {
@@ -15,8 +17,8 @@ std::int64_t element_count(const Shape& shape) {
 Array rounded_to(const Array& array, DType dtype) {
   if (array.dtype() == dtype) return array;
   Array result(dtype, array.shape());
-  with_float_type(array.dtype(), [&]<class From>(From) {
-    with_float_type(dtype, [&]<class To>(To) {
+  with_any_float_type(array.dtype(), [&]<class From>(From) {
+    with_any_float_type(dtype, [&]<class To>(To) {
       const auto from = array.as<From>();
       const auto to = result.as<To>();
       for (std::size_t i = 0; i < from.size(); ++i) to[i] = rounded_to<To>(to_float(from[i]));

@@ -10,7 +10,14 @@ GemmProblem validated(GemmProblem p) {
   for (const auto& [name, value] : {std::pair{"m", p.M}, {"n", p.N}, {"k", p.K}}) {
     require(value >= 1, name, value, "must be at least 1");
   }
-  require(p.dtype != DType::i32, "dtype", name_of(p.dtype), "must be fp32, tf32, fp16 or bf16");
+  require(p.dtype != DType::i32, "dtype", name_of(p.dtype),
+          "must be fp32, tf32, fp16, bf16 or fp8");
+  // So that no sum of products becomes infinite, or smaller than float's least normal number.
+  constexpr float kMostScale = 0x1p32f, kLeastScale = 0x1p-32f;
+  for (const auto& [name, value] : {std::pair{"scale-a", p.scale_a}, {"scale-b", p.scale_b}}) {
+    require(p.dtype == DType::f8 || value == 1, name, value, "only with --dtype fp8");
+    require(value >= kLeastScale && value <= kMostScale, name, value, "must be from 2^-32 to 2^32");
+  }
   return p;
 }
 
@@ -20,12 +27,14 @@ std::string describe(const GemmProblem& p) {
   std::string line = text("m ", p.M, ", n ", p.N, ", k ", p.K);
   if (p.map != TileMap::row_major) line += text(", map ", name_of(p.map));
   if (p.dtype != DType::f32 || p.precision != Precision::fp32) line += text(", ", dtype_name(p));
+  if (p.scale_a != 1) line += text(", scale-a ", p.scale_a);
+  if (p.scale_b != 1) line += text(", scale-b ", p.scale_b);
   return line;
 }
 
 Signature gemm_signature(const GemmProblem& p) {
   return {{{"a", "mk", {p.M, p.K}, p.dtype}, {"b", "kn", {p.K, p.N}, p.dtype}},
-          {{"c", "mn", {p.M, p.N}, p.dtype}}};
+          {{"c", "mn", {p.M, p.N}, p.dtype == DType::f8 ? DType::f32 : p.dtype}}};
 }
 
 }  // namespace convladder

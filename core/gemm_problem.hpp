@@ -4,28 +4,39 @@
 
 #include <string>
 
+#include "core/arithmetic.hpp"
 #include "core/types.hpp"
 
 namespace convladder {
 
-/// c[m,n] = sum over k of a[m,k] * b[k,n]; all three are row-major. Sums are in float, and rounded
-/// once where c is of another type. Trivially copyable.
+/// c[m,n] = scale * sum over k of a[m,k] * b[k,n]; all three are row-major. Sums are in float, and
+/// rounded once where c is of another type. Trivially copyable.
+///
+/// Numbers of 8 bits have a range of their own: what a matrix stands for are its numbers times a
+/// scale. The product of both scales, as a float, is that of c, which is of float then.
 struct GemmProblem {
   int M = 1, N = 1, K = 1;  ///< c is M x N, the sums are K long.
   /// Which block computes which tile of c; the result is the same. Rungs whose blocks have no tiles
   /// ignore it, rungs with tiles decline the maps that they cannot work under.
   TileMap map = TileMap::row_major;
-  DType dtype = DType::f32;               ///< Of all three: f32, f16 or bf16.
+  DType dtype = DType::f32;               ///< Of all three: f32, f16 or bf16; of a and b: f8.
   Precision precision = Precision::fp32;  ///< Of the products of f32; more is welcome.
+  float scale_a = 1;                      ///< Of the numbers of a, if they are of f8.
+  float scale_b = 1;                      ///< Of the numbers of b, likewise.
+
+  /// Of the sums: 1 unless the problem is of f8.
+  HOST_DEVICE float scale() const { return scale_a * scale_b; }
 };
 
 /// As on the command line: "fp16".
 const char* dtype_name(const GemmProblem& problem);
 
-/// The same problem. @throws BadInput if an extent is less than 1, or its numbers are integers.
+/// The same problem. @throws BadInput if an extent is less than 1, its numbers are integers, or
+/// a scale is not positive, beyond what products leave room for, or none of f8.
 GemmProblem validated(GemmProblem problem);
 
-/// One line: "m 512, n 512, k 512", and map and type unless they are row_major and fp32.
+/// One line: "m 512, n 512, k 512", and map, type and scales unless they are row_major,
+/// fp32 and 1.
 std::string describe(const GemmProblem& problem);
 
 /// The arrays: a, b to c.

@@ -10,11 +10,16 @@ namespace convladder {
 
 /// Bytes of an element.
 constexpr std::size_t size_of(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
+  switch (dtype) {
+    case DType::f16:
+    case DType::bf16: return 2;
+    case DType::f8: return 1;
+    default: return 4;
+  }
 }
-/// As in NumPy: "float32".
+/// As in NumPy: "float32"; the last two as in its extension ml_dtypes.
 constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16"};
+  constexpr const char* kNames[] = {"float32", "int32", "float16", "bfloat16", "float8_e4m3fn"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
@@ -29,6 +34,7 @@ constexpr const char* dtype_name(DType dtype, Precision precision) {
   switch (dtype) {
     case DType::f16: return "fp16";
     case DType::bf16: return "bf16";
+    case DType::f8: return "fp8";
     default: return name_of(precision);
   }
 }

@@ -11,14 +11,16 @@ namespace convladder {
 
 struct Half;       // core/half.hpp
 struct BFloat16;   // core/half.hpp
+struct Float8;     // core/float8.hpp
 struct Signature;  // core/array.hpp
 
 /// Element types.
 enum class DType {
   f32,
   i32,
-  f16,  ///< see Half
-  bf16  ///< see BFloat16
+  f16,   ///< see Half
+  bf16,  ///< see BFloat16
+  f8     ///< see Float8
 };
 
 /// The DType of a C++ element type.
@@ -30,6 +32,8 @@ constexpr DType dtype_of() {
     return DType::f16;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return DType::bf16;
+  } else if constexpr (std::is_same_v<T, Float8>) {
+    return DType::f8;
   } else {
     static_assert(std::is_same_v<T, std::int32_t>, "no DType for T");
     return DType::i32;

@@ -41,6 +41,7 @@ COLOURS = {
     "tf32": "#7d5fa3",
     "fp16": "#c25b6f",
     "bf16": "#3f8fb5",
+    "fp8": "#8a7a2c",
     "int32": "#58a86c",
     "fewer multiplications": "#b57a2c",  # in any type
     "limit": "#8a94a0",

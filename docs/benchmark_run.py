@@ -4,7 +4,7 @@ import json
 import math
 import pathlib
 
-DTYPES = ("int32", "fp32", "tf32", "fp16", "bf16")
+DTYPES = ("int32", "fp32", "tf32", "fp16", "bf16", "fp8")
 # Words in the names of such algorithms; the program reads the same file.
 FEWER_MULTIPLICATIONS = (
     (pathlib.Path(__file__).resolve().parents[1] / "benchmarks" / "fewer_multiplications.txt").read_text().split()

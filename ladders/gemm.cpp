@@ -60,5 +60,9 @@ convladder::Ladder convladder::gemm_ladder() {
                           "TF32 without a repack: c^T = b^T a^T, b^T from registers")),
           CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32, "cuda_optimized/gemm/wgmma_tf32_swapped",
                    "float's accuracy from wgmma: a's tile is its own big part"),
+          branch("cuda_optimized/gemm/wgmma_tf32",
+                 CUDA_ROW(cuda_optimized, gemm, wgmma_fp8, "cuda_optimized/gemm/wgmma_3xtf32",
+                          "wgmma in 8 bits, which adds behind 13: sums in float beside those of a "
+                          "stage")),
       }};
 }

@@ -42,6 +42,8 @@ double error_of_rounding(double size, DType dtype);
 /// truncation: rounding errors of products in [0, 1) average out, to within 2^-9 / sqrt(L), where
 /// truncation is off by 6.5e-4 for every L.
 ///
+/// Factors of 8 bits allow 2^-9 of the sum of |products|: see judge.cpp.
+///
 /// A discrete Fourier transform adds up its points in passes (Expected::passes). A number on the
 /// way to output k is a mean of outputs, turned; so none is larger than the line's largest output,
 /// and the squares of all those of a pass that k depends on are, together, not larger than its

@@ -12,7 +12,7 @@
 #include "core/arithmetic.hpp"
 #include "core/complex.hpp"
 #include "core/fast_division.hpp"
-#include "core/half.hpp"
+#include "core/float8.hpp"
 #include "core/output_extent.hpp"
 #include "core/parallel.hpp"
 #include "core/problem.hpp"
@@ -145,6 +145,44 @@ TEST_CASE("Arguments finds arrays by name and type") {
   CHECK_THROWS_AS(arguments.out<float>("x"), std::logic_error);
 }
 
+TEST_CASE("numbers of 8 bits are what their bits say") {
+  for (int bits = 0; bits < 256; ++bits) {
+    CAPTURE(bits);
+    const float value = to_float(Float8{static_cast<std::uint8_t>(bits)});
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    if (exponent == 15 && fraction == 7) {
+      CHECK(std::isnan(value));
+      CHECK(std::signbit(value) == (bits >= 128));
+      continue;
+    }
+    const float magnitude = exponent == 0
+                                ? std::ldexp(static_cast<float>(fraction), -9)
+                                : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+    CHECK(std::bit_cast<std::uint32_t>(value) ==
+          std::bit_cast<std::uint32_t>(bits >= 128 ? -magnitude : magnitude));
+    CHECK(rounded_to<Float8>(value).bits == bits);
+  }
+}
+
+TEST_CASE("a float is rounded to the nearest number of 8 bits, of two as near to the even one") {
+  const auto number = [](int bits) { return to_float(Float8{static_cast<std::uint8_t>(bits)}); };
+  for (int bits = 0; bits < 0x7e; ++bits) {
+    CAPTURE(bits);
+    const float middle = (number(bits) + number(bits + 1)) / 2;
+    CHECK(rounded_to<Float8>(std::nextafter(middle, 0.0f)).bits == bits);
+    CHECK(rounded_to<Float8>(middle).bits == bits + bits % 2);
+    CHECK(rounded_to<Float8>(std::nextafter(middle, 1000.0f)).bits == bits + 1);
+    CHECK(rounded_to<Float8>(-middle).bits == 0x80 + bits + bits % 2);
+  }
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float beyond : {448.0f, 449.0f, 464.0f, 1e30f, kInfinity}) {
+    CHECK(rounded_to<Float8>(beyond).bits == 0x7e);
+    CHECK(rounded_to<Float8>(-beyond).bits == 0xfe);
+  }
+  CHECK(rounded_to<Float8>(std::numeric_limits<float>::quiet_NaN()).bits == 0x7f);
+  CHECK(rounded_to<Float8>(std::numeric_limits<float>::denorm_min()).bits == 0);
+}
+
 TEST_CASE("text tells any two floats apart") {
   CHECK(text(0.1f) != text(std::nextafter(0.1f, 1.0f)));
   CHECK(text("a", 1, "b") == "a1b");
@@ -229,6 +267,9 @@ TEST_CASE("describe says everything that is not a default") {
   CHECK(describe(validated(Conv2dProblem{})) == "1x1x1x1, 1 filter 1x1");
   CHECK(describe(validated(Conv2dProblem{.dtype = DType::bf16})) == "1x1x1x1, 1 filter 1x1, bf16");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5})) == "m 3, n 4, k 5");
+  CHECK(describe(validated(GemmProblem{
+            .M = 3, .N = 4, .K = 5, .dtype = DType::f8, .scale_a = 0.1f, .scale_b = 2})) ==
+        "m 3, n 4, k 5, fp8, scale-a 0.100000001, scale-b 2");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5, .dtype = DType::bf16})) ==
         "m 3, n 4, k 5, bf16");
 }
@@ -287,10 +328,17 @@ TEST_CASE("columns_of fits the convolution's outputs") {
 }
 
 TEST_CASE("validated(GemmProblem) and validated(TileMapProblem) name the parameter") {
-  check_refusals<GemmProblem>({{{.M = 0}, "m = 0: must be at least 1"},
-                               {{.N = -1}, "n = -1: must be at least 1"},
-                               {{.K = 0}, "k = 0: must be at least 1"},
-                               {{.dtype = DType::i32}, "dtype = int32: must be fp32, tf32"}});
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  check_refusals<GemmProblem>(
+      {{{.dtype = DType::f8, .scale_a = 0}, "scale-a = 0: must be from 2^-32"},
+       {{.dtype = DType::f8, .scale_b = -1}, "scale-b = -1: must be from"},
+       {{.dtype = DType::f8, .scale_b = 1e10f}, "scale-b = 1e+10: must be"},
+       {{.dtype = DType::f8, .scale_a = kNan}, "scale-a = nan: must be from"},
+       {{.scale_b = 2}, "scale-b = 2: only with --dtype fp8"},
+       {{.M = 0}, "m = 0: must be at least 1"},
+       {{.N = -1}, "n = -1: must be at least 1"},
+       {{.K = 0}, "k = 0: must be at least 1"},
+       {{.dtype = DType::i32}, "dtype = int32: must be fp32, tf32"}});
   using P = TileMapProblem;
   check_refusals<P>({{P{.tiles_m = 0}, "tiles_m = 0: must be at least 1"},
                      {P{.tiles_n = 0}, "tiles_n = 0: must be at least 1"},

@@ -31,7 +31,12 @@ inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Up to here a type counts: all smaller integers are numbers of it.
 constexpr std::int64_t counts_up_to(DType dtype) {
-  return std::int64_t{1} << (dtype == DType::f16 ? 11 : dtype == DType::bf16 ? 8 : 24);
+  switch (dtype) {
+    case DType::f16: return std::int64_t{1} << 11;
+    case DType::bf16: return std::int64_t{1} << 8;
+    case DType::f8: return std::int64_t{1} << 4;
+    default: return std::int64_t{1} << 24;
+  }
 }
 
 /// One rung in one place, as a function from inputs to outputs. To the identities all numbers are
@@ -86,6 +91,10 @@ class Subject {
     }
     return make_inputs(ladder_->signature(problem), Data::integer, options_->seed + salt, longest,
                        std::move(given));
+  }
+  /// The type of what the rung multiplies.
+  DType factors(const Problem& problem) const {
+    return dtype_of(accepted_form(*rung_->code_at(where_), problem));
   }
   const Ladder& ladder() const { return *ladder_; }
 

@@ -166,6 +166,33 @@ TEST_CASE("judge tells float from products rounded or truncated to TF32") {
   CHECK_FALSE(agrees([](float value) { return cut_to_tf32(value, true); }));
 }
 
+TEST_CASE("judge allows sums of products of 8 bits what tensor cores lose in 128, and no more") {
+  const GemmProblem gemm =
+      validated(GemmProblem{.M = 4, .N = 20, .K = 4096, .dtype = DType::f8, .scale_a = 0.1f});
+  const Comparison comparison(ladder("gemm"), gemm, Data::positive, 3);
+  const auto a = rounded_to(comparison.inputs().at("a"), DType::f32),
+             b = rounded_to(comparison.inputs().at("b"), DType::f32);
+  // Sums of 32 products, cut off behind 13 bits; after so many products they go to a float.
+  const auto agrees = [&](std::size_t together) {
+    Array c(DType::f32, {gemm.M, gemm.N});
+    for (std::size_t i = 0; i < 4 * 20; ++i) {
+      float sum = 0, part = 0;
+      for (std::size_t k = 0; k < 4096; ++k) {
+        part += a.as<float>()[i / 20 * 4096 + k] * b.as<float>()[k * 20 + i % 20];
+        if (k % 32 == 31)
+          part = std::bit_cast<float>(std::bit_cast<std::uint32_t>(part) & 0xfffffc00u);
+        if (k % together != together - 1) continue;
+        sum += part;
+        part = 0;
+      }
+      c.as<float>()[static_cast<std::size_t>(i)] = 0.1f * sum;
+    }
+    return judge(comparison.expected().at(0), c, Data::positive, gemm, {}).agrees;
+  };
+  CHECK(agrees(128));
+  CHECK_FALSE(agrees(4096));
+}
+
 TEST_CASE("judge tells factors rounded to TF32 from truncated ones, by data without a sign") {
   const GemmProblem gemm =
       validated(GemmProblem{.M = 5, .N = 40, .K = 300, .precision = Precision::tf32});

@@ -61,13 +61,14 @@ std::vector<std::vector<Problem>> forms_of(const Problem& problem) {
       forms.push_back({form});
     }
   } else if (const auto* product = std::get_if<GemmProblem>(&problem)) {
+    if (product->dtype == DType::f8) return {{problem}};  // with scales, which no other form has
     forms.emplace_back();
     for (const Precision precision : precisions) {
       GemmProblem form = *product;
       form.precision = precision;
       forms.back().emplace_back(form);
     }
-    for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const DType dtype : {DType::f16, DType::bf16, DType::f8}) {
       GemmProblem form = *product;
       form.dtype = dtype;
       forms.push_back({form});

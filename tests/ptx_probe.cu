@@ -164,6 +164,8 @@ __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a
       ptx::wgmma_m64k8_tf32<kN>(sums, a_at + next, b_at + next_b, true);
     } else if constexpr (kType == FactorType::f16) {
       ptx::wgmma_m64k16_f16<kN, kRowMajorB>(sums, a_at + next, b_at + next_b, true);
+    } else if constexpr (kType == FactorType::e4m3) {
+      ptx::wgmma_m64k32_e4m3<kN>(sums, a_at + next, b_at + next, true);
     } else {
       ptx::wgmma_m64k16_bf16<kN, kRowMajorB>(sums, a_at + next, b_at + next_b, true);
     }
@@ -372,7 +374,8 @@ Registers multiply_in_warpgroup_as(const Registers& image, const WgmmaFactor& a,
     launch(kernel, config, on_device.data(), static_cast<int>(image.size()), a, b, steps,
            sums.data(), out.data());
   };
-  constexpr bool kRowMajor = kType != FactorType::tf32;  // where b may be
+  // Where b may be row-major.
+  constexpr bool kRowMajor = kType == FactorType::f16 || kType == FactorType::bf16;
   if (a.in_registers) {
     n == 64    ? go(probe_wgmma_of_registers<64>)
     : n == 128 ? go(probe_wgmma_of_registers<128>)
@@ -397,9 +400,10 @@ Registers multiply_in_warpgroup_as(const Registers& image, const WgmmaFactor& a,
 
 Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,
                                 const WgmmaFactor& b, int n, int steps, const Registers& d) {
-  const auto multiplied = type == FactorType::tf32  ? multiply_in_warpgroup_as<FactorType::tf32>
-                          : type == FactorType::f16 ? multiply_in_warpgroup_as<FactorType::f16>
-                                                    : multiply_in_warpgroup_as<FactorType::bf16>;
+  const auto multiplied = type == FactorType::tf32   ? multiply_in_warpgroup_as<FactorType::tf32>
+                          : type == FactorType::f16  ? multiply_in_warpgroup_as<FactorType::f16>
+                          : type == FactorType::bf16 ? multiply_in_warpgroup_as<FactorType::bf16>
+                                                     : multiply_in_warpgroup_as<FactorType::e4m3>;
   return multiplied(image, a, b, n, steps, d);
 }
 

@@ -34,7 +34,7 @@ struct WgmmaFactor {
 };
 
 /// The numbers that tensor cores multiply.
-enum class FactorType { tf32, f16, bf16 };
+enum class FactorType { tf32, f16, bf16, e4m3 };
 
 /// The ways to launch a kernel.
 enum class LaunchedBy { launch, launch_early, launch_cooperatively };

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/device.hpp"
-#include "core/half.hpp"
+#include "core/float8.hpp"
 #include "tests/ptx_probe.hpp"
 
 namespace convladder::testing {
@@ -60,14 +60,26 @@ inline std::vector<Probes> hopper_probes() {
 inline std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 inline float real(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
+/// Those of mma.sync.
 inline constexpr FactorType kTypes[] = {FactorType::tf32, FactorType::f16, FactorType::bf16};
+/// Those of wgmma.
+inline constexpr FactorType kWgmmaTypes[] = {FactorType::tf32, FactorType::f16, FactorType::bf16,
+                                             FactorType::e4m3};
 
 /// Numbers in a register; the first one is in its low bits.
-inline std::size_t per_register(FactorType type) { return type == FactorType::tf32 ? 1 : 2; }
+inline std::size_t per_register(FactorType type) {
+  return type == FactorType::tf32 ? 1 : type == FactorType::e4m3 ? 4 : 2;
+}
 
 /// The register that holds the numbers from `values` on.
 inline std::uint32_t packed(FactorType type, const float* values, std::size_t stride = 1) {
   if (type == FactorType::tf32) return bits(values[0]);
+  if (type == FactorType::e4m3) {
+    std::uint32_t word = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      word |= std::uint32_t{rounded_to<Float8>(values[i * stride]).bits} << 8 * i;
+    return word;
+  }
   const auto one = [=](float value) -> std::uint32_t {
     return type == FactorType::f16 ? rounded_to<Half>(value).bits
                                    : rounded_to<BFloat16>(value).bits;
@@ -81,6 +93,7 @@ inline double as_factor(FactorType type, float value) {
     case FactorType::tf32: return double{real(bits(value) & ~0x1fffu)};
     case FactorType::f16: return double{to_float(rounded_to<Half>(value))};
     case FactorType::bf16: return double{to_float(rounded_to<BFloat16>(value))};
+    case FactorType::e4m3: return double{to_float(rounded_to<Float8>(value))};
   }
   return 0;
 }

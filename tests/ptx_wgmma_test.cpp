@@ -60,7 +60,7 @@ TEST_CASE("ptx: wgmma multiplies integers exactly") {
     WgmmaFactor a, b;
     int n, steps;
   };
-  for (const FactorType type : kTypes) {
+  for (const FactorType type : kWgmmaTypes) {
     CAPTURE(static_cast<int>(type));
     for (const Case& c :
          {Case{{0, 1024}, {8192, 1024}, 32, 4}, Case{{0, 1024}, {8192, 1024}, 64, 4},
@@ -81,10 +81,15 @@ TEST_CASE("ptx: wgmma multiplies integers exactly") {
       CAPTURE(c.n);
       CAPTURE(c.b.piece_bytes);
       CAPTURE(c.a.in_registers);
-      if (c.b.piece_bytes != 0 && type == FactorType::tf32) continue;
+      const bool has_rows_across = type == FactorType::f16 || type == FactorType::bf16;
+      if (c.b.piece_bytes != 0 && !has_rows_across) continue;
       if (c.a.in_registers && type != FactorType::tf32) continue;
       std::mt19937 random(3);
-      const auto next = [&] { return static_cast<float>(random() % 201) - 100.0f; };
+      // Of 8 bits, sums are exact up to 2^14.
+      const auto most = type == FactorType::e4m3 ? 8u : 100u;
+      const auto next = [&] {
+        return static_cast<float>(random() % (2 * most + 1)) - static_cast<float>(most);
+      };
       const auto columns = static_cast<std::size_t>(c.n),
                  depth = 8 * per_register(type) * static_cast<std::size_t>(c.steps);
       std::vector<float> a(64 * depth), b(columns * depth), d(64 * columns);
@@ -136,6 +141,90 @@ TEST_CASE("ptx: wgmma truncates factors to TF32, and errs by less than 8 units o
         }
       }
     }
+  }
+}
+
+namespace {
+
+/// A number as a fraction of at least 1, or 0, times 2^exponent; of those of 8 bits below 2^-6, a
+/// fraction of less.
+struct Split {
+  double fraction;
+  int exponent;
+};
+Split split(double value, int least_exponent) {
+  if (value == 0) return {0, -1000};
+  const int exponent = std::max(std::ilogb(value), least_exponent);
+  return {std::ldexp(value, -exponent), exponent};
+}
+
+/// The sum that tensor cores make of an old one and products of numbers of 8 bits: MMA-Sim's rule.
+float added_in_13_bits(float old, const float* a, const float* b, std::size_t depth) {
+  std::vector<Split> terms = {split(double{old}, -126)};
+  for (std::size_t k = 0; k < depth; ++k) {
+    const Split one = split(as_factor(FactorType::e4m3, a[k]), -6),
+                other = split(as_factor(FactorType::e4m3, b[k]), -6);
+    terms.push_back({one.fraction * other.fraction, one.exponent + other.exponent});
+  }
+  int largest = -1000;
+  for (const Split& term : terms) largest = std::max(largest, term.exponent);
+  double sum = 0;
+  for (const Split& term : terms)
+    sum += std::trunc(std::ldexp(term.fraction, 13 + term.exponent - largest));
+  const Split result = split(std::ldexp(sum, largest - 13), -126);
+  return static_cast<float>(
+      std::ldexp(std::trunc(std::ldexp(result.fraction, 13)), result.exponent - 13));
+}
+
+}  // namespace
+
+TEST_CASE("ptx: wgmma adds products of 8-bit numbers behind 13 bits of fraction, bit by bit") {
+  constexpr std::size_t kDepth = 32;
+  std::mt19937 random(5);
+  // Numbers of all sizes, so that terms are cut off in part and as a whole; and of one size.
+  for (const int octaves : {1, 3, 8, 14}) {
+    CAPTURE(octaves);
+    const auto next = [&] {
+      const auto exponent = static_cast<int>(random() % static_cast<unsigned>(octaves)) - 9;
+      return std::ldexp(static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f, exponent);
+    };
+    std::vector<float> a(64 * kDepth), b(64 * kDepth), d(64 * 64);
+    for (float& value : a) value = next();
+    for (float& value : b) value = next();
+    for (float& value : d) value = next() * next() * 32;
+    // Products that cancel, so that what is left of the others shows; old sums larger than all.
+    a[0] = 15, b[0] = 15, a[1] = -15, b[1] = 15;
+    for (std::size_t i = 0; i < 64; ++i) d[i] = std::ldexp(1.0f, static_cast<int>(i) / 2);
+    for (const Probes& probes : hopper_probes()) {
+      CAPTURE(probes.place);
+      const std::vector<float> result =
+          multiplied(probes, FactorType::e4m3, {0, 1024}, {8192, 1024}, 64, 1, a, b, d);
+      for (std::size_t i = 0; i < 64; ++i) {
+        for (std::size_t j = 0; j < 64; ++j) {
+          CAPTURE(i);
+          CAPTURE(j);
+          REQUIRE(bits(result[i * 64 + j]) ==
+                  bits(added_in_13_bits(d[i * 64 + j], &a[i * kDepth], &b[j * kDepth], kDepth)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ptx: wgmma loses what is 2^14 times smaller than a sum of products of 8-bit numbers") {
+  std::vector<float> a(64 * 32), b(16 * 32), d(64 * 16);
+  for (std::size_t k = 0; k < 32; ++k) {
+    b[k] = 1;
+    for (std::size_t i = 0; i < 64; ++i) a[i * 32 + k] = 1;
+  }
+  d[0] = 8192, d[16] = 16384, d[32] = -16384;
+  for (const Probes& probes : hopper_probes()) {
+    CAPTURE(probes.place);
+    const std::vector<float> result =
+        multiplied(probes, FactorType::e4m3, {0, 256, 32}, {2048, 256, 32}, 16, 1, a, b, d);
+    CHECK(result[0] == 8224);     // 32 ones more
+    CHECK(result[16] == 16384);   // each is cut off
+    CHECK(result[32] == -16384);  // towards zero
   }
 }
 

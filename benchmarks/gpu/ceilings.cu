@@ -8,6 +8,7 @@
 #include "benchmarks/gpu/kernels.hpp"
 #include "benchmarks/gpu/quantile.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/float8.hpp"
 
 namespace convladder::benchmarks {
 namespace {
@@ -73,6 +74,18 @@ Ceilings measure_ceilings() {
     product.front().run(arrays);
     wait();
     ceilings.fp16_tflops = kOperations * 1e-6 / best_us(2, [&] { product.front().run(arrays); });
+    Contest eights;
+    GemmProblem of_8_bits = problem;
+    of_8_bits.dtype = DType::f8;
+    eights.problem = of_8_bits;
+    Array numbers(DType::f8, {8192, 8192});
+    std::ranges::fill(numbers.as<Float8>(), Float8{0x3c});  // 1.5, as in a
+    eights.inputs.emplace("b", std::move(numbers));
+    const std::vector<Baseline> of_turned = cublas_baselines(eights);
+    const Arguments bytes_of({{"a", DType::f8, a.data()}}, {{"c", DType::f32, c.data()}}, {}, {});
+    of_turned.front().run(bytes_of);
+    wait();
+    ceilings.fp8_tflops = kOperations * 1e-6 / best_us(2, [&] { of_turned.front().run(bytes_of); });
   }
   return ceilings;
 }

@@ -107,6 +107,7 @@ struct Ceilings {
   double fma_tflops = 0;    ///< Multiply-adds of registers in fp32.
   double tf32_tflops = 0;   ///< cuBLAS's TF32 product of 8192 x 8192 matrices; 0 without cuBLAS.
   double fp16_tflops = 0;   ///< The same of fp16 with sums in fp32.
+  double fp8_tflops = 0;    ///< cuBLASLt's of fp8, whose b runs along k and whose sums are in fp32.
 };
 
 /// Measures them: about a tenth of a second.

@@ -5,9 +5,10 @@
 #include "benchmarks/gpu/baselines.hpp"
 #include "benchmarks/gpu/kernels.hpp"
 #include "core/cuda/launch.hpp"
-#include "core/half.hpp"
+#include "core/float8.hpp"
 
 #ifdef CONVLADDER_HAVE_CUBLAS
+#include <cublasLt.h>
 #include <cublas_v2.h>
 
 namespace convladder::benchmarks {
@@ -77,6 +78,86 @@ std::vector<Baseline> product_of_pairs(const Contest& contest, const SparseConvP
   return {{"cublas product of the pairs", run, /*limit=*/true}};
 }
 
+/// cuBLASLt's product of numbers of 8 bits, c' = b' a' in its columns.
+class ProductOf8Bits {
+ public:
+  /// @param fast sums stay where 13 bits of fraction count
+  ProductOf8Bits(const GemmProblem& p, bool fast) : alpha_(p.scale()) {
+    check(cublasLtCreate(&handle_));
+    check(cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    const cublasOperation_t turned = CUBLAS_OP_T;
+    const std::int8_t fast_sums = fast ? 1 : 0;
+    check(cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
+                                         sizeof turned));
+    check(cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast_sums,
+                                         sizeof fast_sums));
+    const auto K = static_cast<std::uint64_t>(p.K), N = static_cast<std::uint64_t>(p.N),
+               M = static_cast<std::uint64_t>(p.M);
+    check(cublasLtMatrixLayoutCreate(&b_, CUDA_R_8F_E4M3, K, N, p.K));
+    check(cublasLtMatrixLayoutCreate(&a_, CUDA_R_8F_E4M3, K, M, p.K));
+    check(cublasLtMatrixLayoutCreate(&c_, CUDA_R_32F, N, M, p.N));
+    cublasLtMatmulPreference_t preference = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&preference));
+    check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &kBytes, sizeof kBytes));
+    int found = 0;
+    check(cublasLtMatmulAlgoGetHeuristic(handle_, product_, b_, a_, c_, c_, preference, 1, &best_,
+                                         &found));
+    check(cublasLtMatmulPreferenceDestroy(preference));
+    if (found == 0) throw std::runtime_error("cuBLASLt has no such product");
+    gpu::check(cudaMalloc(&scratch_, kBytes));
+  }
+  ProductOf8Bits(const ProductOf8Bits&) = delete;
+  ProductOf8Bits& operator=(const ProductOf8Bits&) = delete;
+  ~ProductOf8Bits() {
+    static_cast<void>(cudaFree(scratch_));
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulDescDestroy(product_);
+    cublasLtDestroy(handle_);
+  }
+
+  /// @param turned_b [N][K]
+  void run(const void* a, const void* turned_b, float* c) const {
+    const float zero = 0;
+    check(cublasLtMatmul(handle_, product_, &alpha_, turned_b, b_, a, a_, &zero, c, c_, c, c_,
+                         &best_.algo, scratch_, kBytes, rung_stream()));
+  }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{32} << 20;  ///< of scratch
+  float alpha_;
+  cublasLtHandle_t handle_ = nullptr;
+  cublasLtMatmulDesc_t product_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  cublasLtMatmulHeuristicResult_t best_{};
+  void* scratch_ = nullptr;
+};
+
+/// A product in 8 bits whose b runs along k already: less than the same work, for somebody has
+/// turned it over. cuBLASLt has no other.
+std::vector<Baseline> products_of_8_bits(const Contest& contest, const GemmProblem& p) {
+  if (p.M % 16 != 0 || p.N % 16 != 0 || p.K % 16 != 0) return {};
+  const auto b = contest.inputs.at("b").as<Float8>();
+  std::vector<Float8> turned(b.size());
+  const auto K = static_cast<std::size_t>(p.K), N = static_cast<std::size_t>(p.N);
+  for (std::size_t k = 0; k < K; ++k) {
+    for (std::size_t n = 0; n < N; ++n) turned[n * K + k] = b[k * N + n];
+  }
+  const auto turned_b = filled(static_cast<std::int64_t>(b.size()), DType::f8);
+  if (!turned_b) return {};
+  gpu::check(cudaMemcpy(turned_b.get(), turned.data(), turned.size(), cudaMemcpyHostToDevice));
+  std::vector<Baseline> all;
+  for (const bool fast : {false, true}) {
+    const auto product = std::make_shared<const ProductOf8Bits>(p, fast);
+    all.push_back({fast ? "cublaslt of b turned, fast sums" : "cublaslt of b turned",
+                   [product, turned_b](const Arguments& arrays) {
+                     product->run(arrays.in<Float8>("a"), turned_b.get(), arrays.out<float>("c"));
+                   },
+                   /*limit=*/true});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Baseline> cublas_baselines(const Contest& contest) {
@@ -84,6 +165,7 @@ std::vector<Baseline> cublas_baselines(const Contest& contest) {
     return product_of_pairs(contest, *sparse);
   const auto* gemm = std::get_if<GemmProblem>(&contest.problem);
   if (gemm == nullptr) return {};
+  if (gemm->dtype == DType::f8) return products_of_8_bits(contest, *gemm);
   const auto product = [p = *gemm](cublasComputeType_t compute) {
     return [p, compute, type = type_of(p.dtype)](const Arguments& arrays) {
       with_float_type(p.dtype, [&]<class T>(T) {

@@ -8,6 +8,7 @@ BenchmarkProblems gemm_problems() {
   for (const int size : {1024, 2048, 4096, 8192}) {
     all.push_back({"gemm", text("cube-", size), "square matrices",
                    validated(GemmProblem{.M = size, .N = size, .K = size})});
+    all.back().fp8 = size >= 4096;
   }
   // B15 as a product: c is 1.6 GB, so that the order of its tiles decides how often a is read. One
   // type shows it.

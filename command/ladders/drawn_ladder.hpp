@@ -44,6 +44,9 @@ inline const WordOption kLayoutWords = {"layout", {"nchw", "nhwc"}};
 /// `--dtype`.
 inline const WordOption kDtypeWords = {"dtype", {"fp32", "tf32", "fp16", "bf16"}};
 
+/// The same of `gemm`.
+inline const WordOption kProductDtypeWords = {"dtype", {"fp32", "tf32", "fp16", "bf16", "fp8"}};
+
 /// `--activation`.
 inline const WordOption kActivationWords = {"activation", {"none", "relu"}};
 

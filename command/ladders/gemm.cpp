@@ -8,7 +8,8 @@ constexpr GemmProblem kGemmExample = {.M = 200, .N = 168, .K = 128};
 
 std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
   Parameters parameters = options.problem;  // which takes notes
-  parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "map", "dtype"});
+  parameters.require_only(ladder.name,
+                          {"m", "n", "k", "a", "b", "map", "dtype", "scale-a", "scale-b"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   Extents extents;
   for (const char* name : {"m", "n", "k"}) extents.tell_option(parameters, name);
@@ -25,7 +26,14 @@ std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
                       .N = extents.value("n", kGemmExample.N),
                       .K = extents.value("k", kGemmExample.K),
                       .map = parameters.map().value_or(TileMap::row_major)};
-  parameters.set_dtype(problem);
+  parameters.set_dtype(problem, {"fp8"});
+  for (const auto& [name, scale] :
+       {std::pair{"scale-a", &problem.scale_a}, {"scale-b", &problem.scale_b}}) {
+    const std::vector<float> given = parameters.reals(name);
+    if (given.empty()) continue;
+    require(given.size() == 1, name, joined(given, ","), "must be one number");
+    *scale = given.front();
+  }
   task.problem = problem = validated(problem);
   task.title = describe(problem);
   task.notes = parameters.notes();
@@ -33,9 +41,11 @@ std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
 }
 
 std::string gemm_in_code(const GemmProblem& p) {
+  const std::string scales =
+      p.dtype == DType::f8 ? text(", .scale_a = ", p.scale_a, ", .scale_b = ", p.scale_b) : "";
   return text("GemmProblem{.M = ", p.M, ", .N = ", p.N, ", .K = ", p.K,
               ", .map = TileMap::", name_of(p.map), ", .dtype = DType::", in_code(p.dtype),
-              ", .precision = Precision::", name_of(p.precision), "}");
+              ", .precision = Precision::", name_of(p.precision), scales, "}");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace convladder::command {
 
 /// A DType's enumerator.
 inline const char* in_code(DType dtype) {
-  constexpr const char* kNames[] = {"f32", "i32", "f16", "bf16"};
+  constexpr const char* kNames[] = {"f32", "i32", "f16", "bf16", "f8"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 

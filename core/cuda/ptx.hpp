@@ -112,6 +112,7 @@ using ::cuda_on_cpu::ptx::wgmma_commit_group;
 using ::cuda_on_cpu::ptx::wgmma_fence;
 using ::cuda_on_cpu::ptx::wgmma_m64k16_bf16;
 using ::cuda_on_cpu::ptx::wgmma_m64k16_f16;
+using ::cuda_on_cpu::ptx::wgmma_m64k32_e4m3;
 using ::cuda_on_cpu::ptx::wgmma_m64k8_tf32;
 using ::cuda_on_cpu::ptx::wgmma_wait_group;
 /// See wgmma_descriptor() below.
@@ -684,6 +685,22 @@ __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, st
   } else {
     CONVLADDER_WGMMA_OF_N("k16.f32.bf16.bf16", "1, 1, 0, 0")
   }
+#else
+  __trap();
+#endif
+}
+
+/// `wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3` (sm_90a): the same with a [64][32] and b
+/// [32][kN] of numbers of 8 bits, both with rows of 128 numbers along k; the next 32 steps of k
+/// begin 32 bytes further. Of the products and the old sum, and of the new one, 13 bits of fraction
+/// count, from the largest exponent on: so sums must not stay long where they are.
+template <int kN>
+__device__ inline void wgmma_m64k32_e4m3(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
+                                         bool accumulate) {
+  static_assert(kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 192 || kN == 256,
+                "not needed so far");
+#if CONVLADDER_SM90A
+  CONVLADDER_WGMMA_OF_N("k32.f32.e4m3.e4m3", "1, 1")
 #else
   __trap();
 #endif

@@ -99,7 +99,7 @@ class Reader {
   /// Type, shape and elements.
   Array array() {
     const auto dtype = value<std::int32_t>();
-    if (dtype < 0 || dtype > static_cast<std::int32_t>(DType::bf16)) throw Malformed();
+    if (dtype < 0 || dtype > static_cast<std::int32_t>(DType::f8)) throw Malformed();
     const auto rank = value<std::uint64_t>();
     if (rank > 8) throw Malformed();
     Shape shape;

@@ -14,10 +14,10 @@
 /// **Expect.** About one multiply-add a nanosecond, and less once b no longer fits the caches: the
 /// sum is a chain of dependent additions, and the loop over k walks down a column of b, N floats a
 /// step.
-/// **Costs.** Nothing is declined. Numbers of 16 bits are multiplied and added as floats; only the
-/// sum is rounded, once.
+/// **Costs.** Nothing is declined. Numbers of 16 and 8 bits are multiplied and added as floats;
+/// only the sum is rounded, once.
+#include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/type_names.hpp"
 
@@ -29,20 +29,20 @@ template <class T>
 void run_as(const GemmProblem& gemm, const GemmArrays& arrays) {
   const T* a = arrays.a;
   const T* b = arrays.b;
-  T* c = arrays.c;
+  ProductOf<T>* c = arrays.c;
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
 
   for (std::int64_t m = 0; m < M; ++m) {
     for (std::int64_t n = 0; n < N; ++n) {
       float sum = 0.0f;
       for (std::int64_t k = 0; k < K; ++k) sum += to_float(a[m * K + k]) * to_float(b[k * N + n]);
-      c[m * N + n] = rounded_to<T>(sum);
+      c[m * N + n] = rounded_to<ProductOf<T>>(gemm.scale() * sum);
     }
   }
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
-  with_float_type(gemm.dtype, [&]<class T>(T) { run_as<T>(gemm, arrays); });
+  with_any_float_type(gemm.dtype, [&]<class T>(T) { run_as<T>(gemm, arrays); });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {

@@ -24,8 +24,8 @@
 /// **Try.** Set kBlockN to 8 and kBlockM to 32. How many addresses does a warp's load of a touch
 /// now, and how many bytes does its load of b bring?
 #include "core/cuda/launch.hpp"
+#include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
-#include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/type_names.hpp"
 
@@ -41,7 +41,7 @@ constexpr int kBlockM = 8;   ///< Threads along m.
 /// Grid (ceil(N/32), <= ceil(M/8)), block (32, 8).
 template <class T>
 __global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
-    gemm_direct(GemmProblem gemm, const T* a, const T* b, T* c) {
+    gemm_direct(GemmProblem gemm, const T* a, const T* b, ProductOf<T>* c) {
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
   const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
   if (n >= N) return;
@@ -50,15 +50,15 @@ __global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
        m += std::int64_t{gridDim.y} * kBlockM) {
     float sum = 0.0f;
     for (int k = 0; k < gemm.K; ++k) sum += to_float(a[m * K + k]) * to_float(b[k * N + n]);
-    c[m * N + n] = rounded_to<T>(sum);
+    c[m * N + n] = rounded_to<ProductOf<T>>(gemm.scale() * sum);
   }
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(gemm.N, kBlockN), blocks_for(gemm.M, kBlockM, kMaxGridYZ));
-  with_float_type(gemm.dtype, [&]<class T>(T) {
+  with_any_float_type(gemm.dtype, [&]<class T>(T) {
     launch(gemm_direct<T>, {grid, dim3(kBlockN, kBlockM)}, gemm, arrays.a.as<const T>(),
-           arrays.b.as<const T>(), arrays.c.as<T>());
+           arrays.b.as<const T>(), arrays.c.as<ProductOf<T>>());
   });
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// @brief The arithmetic of tensor cores: factors in TF32, float16 or bfloat16, sums in float.
+/// @brief The arithmetic of tensor cores: factors in TF32, float16, bfloat16 or e4m3, sums in
+/// float.
 #pragma once
 
 #include <bit>
@@ -24,7 +25,9 @@ namespace cuda_on_cpu {
 using ptx::FactorType;
 
 /// Numbers of this type in a register, the first one in its low bits.
-constexpr unsigned per_register(FactorType type) { return type == FactorType::tf32 ? 1 : 2; }
+constexpr unsigned per_register(FactorType type) {
+  return type == FactorType::tf32 ? 1 : type == FactorType::e4m3 ? 4 : 2;
+}
 
 /// The value of a register that holds a TF32 number. Its 13 low bits do not exist for the hardware.
 inline double value_of_tf32(std::uint32_t tf32) { return std::bit_cast<float>(tf32 & ~0x1fffu); }
@@ -44,6 +47,16 @@ inline double value_of_f16(std::uint32_t f16) {
 /// The value of a bfloat16 number: the upper half of a float.
 inline double value_of_bf16(std::uint32_t bf16) { return std::bit_cast<float>(bf16 << 16); }
 
+/// The value of an e4m3 number: 4 bits of exponent, 3 of fraction, no infinity.
+inline double value_of_e4m3(std::uint32_t e4m3) {
+  const std::uint32_t magnitude = e4m3 & 0x7fu, sign = (e4m3 & 0x80u) << 24;
+  // As for float16, with an exponent that is 120 too small.
+  const float scaled = std::bit_cast<float>(magnitude << 20) * 0x1p120f;
+  const std::uint32_t bits =
+      magnitude == 0x7fu ? 0x7fffffffu : std::bit_cast<std::uint32_t>(scaled);
+  return std::bit_cast<float>(bits | sign);
+}
+
 /// The values of the numbers in a register.
 template <FactorType kType>
 void unpack(std::uint32_t bits, double* values) {
@@ -52,6 +65,8 @@ void unpack(std::uint32_t bits, double* values) {
   } else if constexpr (kType == FactorType::f16) {
     values[0] = value_of_f16(bits & 0xffffu);
     values[1] = value_of_f16(bits >> 16);
+  } else if constexpr (kType == FactorType::e4m3) {
+    for (unsigned i = 0; i < 4; ++i) values[i] = value_of_e4m3(bits >> 8 * i & 0xffu);
   } else {
     values[0] = value_of_bf16(bits & 0xffffu);
     values[1] = value_of_bf16(bits >> 16);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "report_text.hpp"
 #include "tensor_core.hpp"
@@ -38,6 +40,22 @@ void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32
   const unsigned row = thread / kLanes * 16 + thread % kLanes / 4, word = thread % 4;
   for (unsigned i = 0; i < 4; ++i) {
     a[(row + i % 2 * 8) * kWords + word + i / 2 * 4] = registers[i];
+  }
+}
+
+/// The factors of a product of n columns, a [64][depth] and b [n / 4][depth][4].
+template <FactorType kType>
+void unpack_factors(const std::uint32_t* operands, unsigned n, double* a, Doubles* b) {
+  constexpr unsigned kPart = per_register(kType), kDepth = kWords * kPart;
+  for (unsigned i = 0; i < kRows * kWords; ++i) unpack<kType>(operands[i], a + i * kPart);
+  for (unsigned j = 0; j < n; ++j) {
+    for (unsigned word = 0; word < kWords; ++word) {
+      double values[kPart];
+      unpack<kType>(operands[(kRows + j) * kWords + word], values);
+      for (unsigned i = 0; i < kPart; ++i) {
+        b[j / kColumns * kDepth + word * kPart + i][j % kColumns] = values[i];
+      }
+    }
   }
 }
 
@@ -99,6 +117,71 @@ void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n
         std::memcpy(d + std::size_t{row + i} * n + std::size_t{j} * kColumns, &part[i],
                     sizeof part[i]);
       }
+    }
+  }
+}
+
+/// The largest power of two that is not larger; of e4m3's numbers without a leading one, the
+/// smallest of those with one; 0 of 0.
+double power_of_two(double number) {
+  constexpr double kLeast = 0x1p-6;
+  const double magnitude = std::fabs(number);
+  if (magnitude == 0 || !std::isfinite(magnitude)) return 0;
+  return std::max(kLeast, std::exp2(std::ilogb(magnitude)));
+}
+
+constexpr unsigned kDepthOf8Bits = 4 * kWords;
+
+/// Factors of 8 bits in the layouts above, and power_of_two() of each. Too large for a kernel's
+/// stack.
+struct CoarseFactors {
+  double a[kRows * kDepthOf8Bits], powers_a[kRows * kDepthOf8Bits];
+  Doubles b[256 / kColumns * kDepthOf8Bits], powers_b[256 / kColumns * kDepthOf8Bits];
+};
+
+/// d [64][n] += a * b as the hardware does it with factors of 8 bits: see wgmma_m64k32_e4m3().
+CUDA_ON_CPU_HOT_LOOP
+void multiply_tile_coarsely(const CoarseFactors& factors, unsigned n, const Zeros& zeros,
+                            float* d) {
+  constexpr unsigned depth = kDepthOf8Bits;
+  const double* const a = factors.a;
+  const double* const powers_a = factors.powers_a;
+  const Doubles* const b = factors.b;
+  const Doubles* const powers_b = factors.powers_b;
+  constexpr int kCutOff = 10;  // bits of a float's fraction behind the 13th
+  constexpr double kFraction = 0x1p13;
+  for (unsigned row = 0; row < kRows; ++row) {
+    for (unsigned j = 0; j < n / kColumns; ++j) {
+      Floats part;
+      std::memcpy(&part, d + std::size_t{row} * n + std::size_t{j} * kColumns, sizeof part);
+      const Ints bits = Ints(part), cut_off = bits & ((1 << kCutOff) - 1);
+      const bool is_cut = (cut_off[0] | cut_off[1] | cut_off[2] | cut_off[3]) == 0;
+      if (zeros.may_skip && is_cut && (zeros.rows[row / kTogether] || zeros.columns[j]) &&
+          zeros_leave(&part, 1))
+        continue;
+      const Doubles old = __builtin_convertvector(part, Doubles);
+      Doubles largest = Doubles(Longs(old) & 0x7ff0000000000000);
+      Doubles plain = old;  // only to see infinities and NaNs
+      for (unsigned k = 0; k < depth; ++k) {
+        const Doubles power = powers_a[row * depth + k] * powers_b[j * depth + k];
+        largest = power > largest ? power : largest;
+        if (!zeros.may_skip) plain += a[row * depth + k] * b[j * depth + k];
+      }
+      const Doubles nothing = {}, one = nothing + 1.0;
+      const Longs is_finite = (Longs(plain) & 0x7ff0000000000000) != 0x7ff0000000000000;
+      largest = is_finite & (largest > nothing) ? largest : one;
+      const Doubles units = kFraction / largest;
+      // Conversions to integers cut off, too.
+      Ints sum = __builtin_convertvector(is_finite ? old * units : nothing, Ints);
+      for (unsigned k = 0; k < depth; ++k) {
+        const Doubles term = a[row * depth + k] * b[j * depth + k] * units;
+        sum += __builtin_convertvector(is_finite ? term : nothing, Ints);
+      }
+      const auto exact = __builtin_convertvector(sum, Doubles) / units;
+      const auto result = __builtin_convertvector(is_finite ? exact : plain, Floats);
+      const Ints finite = __builtin_convertvector(is_finite, Ints);
+      part = Floats(Ints(result) & (~((1 << kCutOff) - 1) | ~finite));
+      std::memcpy(d + std::size_t{row} * n + std::size_t{j} * kColumns, &part, sizeof part);
     }
   }
 }
@@ -398,32 +481,40 @@ void Warpgroup::multiply(const Product& product) {
     case FactorType::tf32: return multiply_as<FactorType::tf32>(product);
     case FactorType::f16: return multiply_as<FactorType::f16>(product);
     case FactorType::bf16: return multiply_as<FactorType::bf16>(product);
+    case FactorType::e4m3: return multiply_coarsely(product);
   }
+}
+
+float* Warpgroup::sums_of(const Product& product) {
+  std::vector<float>& values = accumulators_[product.accumulators].values;
+  if (!product.call.accumulate) std::fill(values.begin(), values.end(), 0.0f);
+  return values.data();
 }
 
 template <FactorType kType>
 void Warpgroup::multiply_as(const Product& product) {
-  constexpr unsigned kPart = per_register(kType), kDepth = kWords * kPart;
+  constexpr unsigned kDepth = kWords * per_register(kType);
   const unsigned n = product.call.n;
-  Accumulators& accumulators = accumulators_[product.accumulators];
   alignas(Doubles) double a[kRows * kDepth];
-  for (unsigned i = 0; i < kRows * kWords; ++i) unpack<kType>(product.operands[i], a + i * kPart);
   Doubles b[256 / kColumns * kDepth];
-  for (unsigned j = 0; j < n; ++j) {
-    for (unsigned word = 0; word < kWords; ++word) {
-      double values[kPart];
-      unpack<kType>(product.operands[(kRows + j) * kWords + word], values);
-      for (unsigned i = 0; i < kPart; ++i) {
-        b[j / kColumns * kDepth + word * kPart + i][j % kColumns] = values[i];
-      }
-    }
-  }
-  if (!product.call.accumulate) {
-    std::fill(accumulators.values.begin(), accumulators.values.end(), 0.0f);
-  }
+  unpack_factors<kType>(product.operands.data(), n, a, b);
   Zeros zeros;
   find_zeros(a, b, kDepth, n, &zeros);
-  multiply_tile(a, b, kDepth, n, zeros, accumulators.values.data());
+  multiply_tile(a, b, kDepth, n, zeros, sums_of(product));
+}
+
+void Warpgroup::multiply_coarsely(const Product& product) {
+  const unsigned n = product.call.n;
+  const auto factors = std::make_unique<CoarseFactors>();
+  unpack_factors<FactorType::e4m3>(product.operands.data(), n, factors->a, factors->b);
+  std::transform(std::begin(factors->a), std::end(factors->a), factors->powers_a, power_of_two);
+  for (unsigned i = 0; i < n / kColumns * kDepthOf8Bits; ++i) {
+    for (unsigned j = 0; j < kColumns; ++j)
+      factors->powers_b[i][j] = power_of_two(factors->b[i][j]);
+  }
+  Zeros zeros;
+  find_zeros(factors->a, factors->b, kDepthOf8Bits, n, &zeros);
+  multiply_tile_coarsely(*factors, n, zeros, sums_of(product));
 }
 
 std::string Warpgroup::give_back(Accumulators& accumulators) {

@@ -132,6 +132,9 @@ class Warpgroup {
   void multiply(const Product& product);
   template <ptx::FactorType kType>
   void multiply_as(const Product& product);
+  void multiply_coarsely(const Product& product);  ///< of factors of 8 bits
+  /// The sums that a product is added to: zeros for those that begin with it.
+  float* sums_of(const Product& product);
   std::string give_back(Accumulators& accumulators);
   std::string describe_overwritten(const Product& product) const;
 

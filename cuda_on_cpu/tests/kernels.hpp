@@ -110,7 +110,7 @@ __global__ void misuse_load(CUtensorMap map, int how, float* out);
 struct WgmmaFactor {
   int begin, leading, stride, swizzle;
 };
-enum class WgmmaNumbers { tf32, f16, bf16 };
+enum class WgmmaNumbers { tf32, f16, bf16, e4m3 };
 /// d += a * b, or d = a * b, in each warpgroup's own d [64][kN]; `steps` times 32 bytes deep.
 template <int kN, WgmmaNumbers kType>
 __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFactor a, WgmmaFactor b,

@@ -45,6 +45,8 @@ __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFacto
       ptx::wgmma_m64k8_tf32<kN>(sums, at_a + next, at_b + next, add);
     } else if constexpr (kType == WgmmaNumbers::f16) {
       ptx::wgmma_m64k16_f16<kN>(sums, at_a + next, at_b + next, add);
+    } else if constexpr (kType == WgmmaNumbers::e4m3) {
+      ptx::wgmma_m64k32_e4m3<kN>(sums, at_a + next, at_b + next, add);
     } else {
       ptx::wgmma_m64k16_bf16<kN>(sums, at_a + next, at_b + next, add);
     }
@@ -69,6 +71,9 @@ template __global__ void multiply_in_warpgroup<8, WgmmaNumbers::f16>(const float
 template __global__ void multiply_in_warpgroup<64, WgmmaNumbers::f16>(const float*, int,
                                                                       WgmmaFactor, WgmmaFactor, int,
                                                                       bool, float*);
+template __global__ void multiply_in_warpgroup<64, WgmmaNumbers::e4m3>(const float*, int,
+                                                                       WgmmaFactor, WgmmaFactor,
+                                                                       int, bool, float*);
 template __global__ void multiply_in_warpgroup<256, WgmmaNumbers::bf16>(const float*, int,
                                                                         WgmmaFactor, WgmmaFactor,
                                                                         int, bool, float*);

@@ -30,6 +30,15 @@ std::size_t place_of_word(const WgmmaFactor& f, std::size_t row, std::size_t k) 
   return (address ^ (address >> 3 & (span - 16))) / 4;
 }
 
+/// The bits of a small integer, or of a NaN, as a number of 8 bits.
+std::uint32_t as_e4m3(float value) {
+  if (std::isnan(value)) return 0x7f;
+  if (value == 0) return 0;
+  const int exponent = std::ilogb(value);
+  const auto eighths = static_cast<std::uint32_t>(std::ldexp(std::fabs(value), 3 - exponent));
+  return (value < 0 ? 0x80u : 0u) | static_cast<std::uint32_t>(exponent + 7) << 3 | (eighths & 7u);
+}
+
 struct Product {
   std::vector<float> image = std::vector<float>(kFloats);
   std::vector<float> d, expected;
@@ -38,6 +47,12 @@ struct Product {
   void put(WgmmaNumbers type, const WgmmaFactor& f, std::size_t row, std::size_t k, float value) {
     if (type == WgmmaNumbers::tf32) {
       image[place_of_word(f, row, k)] = value;
+      return;
+    }
+    if (type == WgmmaNumbers::e4m3) {
+      float& four = image[place_of_word(f, row, k / 4)];
+      four =
+          std::bit_cast<float>(std::bit_cast<std::uint32_t>(four) | as_e4m3(value) << 8 * (k % 4));
       return;
     }
     const auto bits = type == WgmmaNumbers::f16
@@ -103,8 +118,10 @@ std::vector<float> multiply(const Product& product, const WgmmaFactor& a, const 
 
 template <int kN, WgmmaNumbers kType = WgmmaNumbers::tf32>
 void check_product(const WgmmaFactor& a, const WgmmaFactor& b, int steps, bool accumulate) {
-  const std::size_t depth =
-      (kType == WgmmaNumbers::tf32 ? 8 : 16) * static_cast<std::size_t>(steps);
+  const std::size_t depth = (kType == WgmmaNumbers::tf32   ? 8
+                             : kType == WgmmaNumbers::e4m3 ? 32
+                                                           : 16) *
+                            static_cast<std::size_t>(steps);
   const Product product(kType, kN, depth, a, b, accumulate);
   for (const ThreadOrder order : kOrders) {
     cuda_on_cpu::control::set_thread_order(order, 3);
@@ -148,6 +165,26 @@ TEST_CASE("wgmma multiplies matrices of 16-bit numbers") {
                                            accumulate);
   }
   check_product<64, WgmmaNumbers::f16>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
+}
+
+TEST_CASE("wgmma multiplies matrices of 8-bit numbers, with zeros and without") {
+  const Defaults defaults;
+  const WgmmaFactor a{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
+  for (const bool accumulate : {false, true})
+    check_product<64, WgmmaNumbers::e4m3>(a, b, 4, accumulate);
+  // With a NaN in a, sums with zeros of b are NaNs, too.
+  const float nan = std::numeric_limits<float>::quiet_NaN(), one = 1;
+  for (const float* const last : {&one, &nan}) {
+    const Product product(WgmmaNumbers::e4m3, 64, 32, a, b, true, true, last);
+    const auto found = multiply<64, WgmmaNumbers::e4m3>(product, a, b, 1, true);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CAPTURE(i);
+      const float expected = product.expected[i];
+      REQUIRE((std::isnan(expected) ? std::isnan(found[i])
+                                    : std::bit_cast<std::uint32_t>(found[i]) ==
+                                          std::bit_cast<std::uint32_t>(expected)));
+    }
+  }
 }
 
 TEST_CASE("wgmma with zeros in its factors changes the sums that zeros change, and no other") {

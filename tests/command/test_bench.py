@@ -31,7 +31,7 @@ class Bench(ProgramTest):
             self.assertEqual([key for key in row if key != "memory_bytes"], self.ROW_KEYS)
             self.assertGreater(row["median_us"], 0)
             self.assertIn(row["l2"], ("warm", "cold"))
-            self.assertIn(row["dtype"], ("fp32", "tf32", "fp16", "bf16", "int32"))
+            self.assertIn(row["dtype"], ("fp32", "tf32", "fp16", "bf16", "fp8", "int32"))
 
     @unittest.skipIf(HAS_GPU, "there is a GPU")
     def test_without_a_gpu_the_committed_run(self):

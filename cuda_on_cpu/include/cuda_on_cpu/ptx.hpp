@@ -72,7 +72,7 @@ void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::ui
                        detail::Site site = detail::Site::current());
 
 /// What the factors of a product are.
-enum class FactorType : std::uint8_t { tf32, f16, bf16 };
+enum class FactorType : std::uint8_t { tf32, f16, bf16, e4m3 };
 
 // --- Barriers in shared memory: `mbarrier`
 
@@ -262,6 +262,18 @@ void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, boo
                        detail::Site site = detail::Site::current()) {
   static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
   detail_of_ptx::wgmma(FactorType::bf16, d, kN, a, b, kColumnMajorA, kRowMajorB, accumulate, site);
+}
+
+/// `wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3`: the same with a [64][32] and b [32][kN]
+/// of numbers of 8 bits, with rows along their depth. Arithmetic is the hardware's, which is
+/// coarser than float's: all products and the old sum are cut off behind 13 bits of fraction,
+/// counted from the largest exponent among them (of a product, the sum of its factors' exponents),
+/// and added as whole numbers; of the sum, 13 bits of fraction are left.
+template <int kN>
+void wgmma_m64k32_e4m3(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
+                       detail::Site site = detail::Site::current()) {
+  static_assert(kN >= 8 && kN <= 256 && kN % 8 == 0);
+  detail_of_ptx::wgmma(FactorType::e4m3, d, kN, a, b, false, false, accumulate, site);
 }
 
 /// `setmaxnreg`: registers are not counted here.

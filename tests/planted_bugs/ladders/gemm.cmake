@@ -171,6 +171,32 @@ planted_bug(stage_given_back_by_its_first_product
   REPLACE [==[if (k == 0 && last_stage >= 0]==]
   TEACHES "three products of the step before still read the stage that the copy engine would overwrite")
 
+planted_bug(sums_left_on_the_tensor_cores
+  RUNG cuda_optimized/gemm/wgmma_fp8
+  WITH core/cuda/tensor_map.cu
+  FIND [==[k > 0);
+      }
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+      if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[j] += part[j];]==]
+  REPLACE [==[step > item.first || k > 0);
+      }
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+      if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[j] = part[j];]==]
+  TEACHES "of 8 bits, products are added behind 13 bits of fraction: beyond 2^14 a sum loses ones")
+
+planted_bug(scale_forgotten
+  RUNG cuda_optimized/gemm/wgmma_fp8
+  WITH core/cuda/tensor_map.cu
+  FIND [==[sums[j] *= scale;]==]
+  REPLACE [==[sums[j] *= 1;]==]
+  TEACHES "where all scales are 1, nobody asks for one")
+
 planted_bug(multiplied_before_it_is_split
   RUNG cuda_optimized/gemm/wgmma_3xtf32
   WITH core/cuda/tensor_map.cu
