@@ -10,12 +10,8 @@ namespace convladder {
 
 /// Bytes of an element.
 constexpr std::size_t size_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-    case DType::bf16: return 2;
-    case DType::f8: return 1;
-    default: return 4;
-  }
+  if (dtype == DType::f8) return 1;
+  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
 }
 /// As in NumPy: "float32"; the last two as in its extension ml_dtypes.
 constexpr const char* name_of(DType dtype) {

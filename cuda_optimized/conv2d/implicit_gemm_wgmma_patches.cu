@@ -6,13 +6,11 @@
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** An implicit product brings each pixel once for every tap. What limits it is the L2
-/// cache: it gives an SM 36 bytes a cycle, and a step of 64 x 256 wants 40 KB in 512 cycles, 80.
-/// But the tiles of nine taps are one *patch* of pixels, each time a little further on. It is
-/// brought once, with its edge; pixels follow one another in shared memory, and *a tap is an
-/// address*:
+/// cache: it gives an SM 36 bytes a cycle, and a step of 64 x 256 wants 80. But the tiles of nine
+/// taps are one *patch* of pixels, each time a little further on. It is brought once, with its edge;
+/// pixels follow one another in shared memory, and *a tap is an address*:
 ///
 ///     patch of 10 x 6, tile of 8 x 4     tap (0, 0)     tap (0, 1)     tap (2, 2)
-///     . . . . . . . . . .                ########..     .########      ..........
 ///     . . . . . . . . . .                ########..     .########      ..........
 ///     . . . . . . . . . .   6 rows       ########..     .########      ..########   ...
 ///
@@ -20,23 +18,22 @@
 /// the patch. The permutation against bank conflicts follows the bits of the address, so that a
 /// tile may begin at any pixel. Images of short rows are cut into whole rows (pixel_patch.cuh). A
 /// tap's weights have a ring of their own; if all of 64 filters fit, they stay from tile to tile.
-///
-/// The sums [filter][pixel] are rounded, transposed by `stmatrix`, and stored by the copy engine,
-/// while the other warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map alone.
+/// Sums are rounded, transposed by `stmatrix`, and stored by the copy engine, while the other
+/// warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map.
 ///
 /// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles on 132
 /// SMs are four turns, 9 us at the tensor cores' peak: 13 us. B9 is 27 turns, 64 us, and 49 of
-/// DRAM: 85. B6 has 128 tiles of an image and 64 filters: 14. B10 brings 1.7 GB, not 2.8, but 6 %
-/// of its columns are nobody's: 310. B5 writes 51 MB: 20. B8 15.
+/// DRAM: 85. B6 has 128 tiles: 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's:
+/// 310. B5 writes 51 MB: 20. B8 15.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
-/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine taps
+/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine
+/// taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.y.store 0, the copy engine stores
 /// **Costs.** Images of a few pixels fill no tile, and sums are not cut into parts. Channels that
 /// are not in eights come by a warp. Declined: strides of larger filters, filters that reach too
 /// far, maps, and as before.
-/// **Try.** How many bytes a cycle do 1 x 1 filters bring, and who could bring a patch for two
-/// tiles of filters?
+/// **Try.** How many bytes a cycle do 1 x 1 filters bring? Let two tiles of filters share a patch.
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
