@@ -14,14 +14,8 @@ struct BFloat16;   // core/half.hpp
 struct Float8;     // core/float8.hpp
 struct Signature;  // core/array.hpp
 
-/// Element types.
-enum class DType {
-  f32,
-  i32,
-  f16,   ///< see Half
-  bf16,  ///< see BFloat16
-  f8     ///< see Float8
-};
+/// Element types. For those shorter than 32 bits see Half, BFloat16 and Float8.
+enum class DType { f32, i32, f16, bf16, f8 };
 
 /// The DType of a C++ element type.
 template <class T>

@@ -4,10 +4,10 @@
 #include <cuda_on_cpu/runtime_api.hpp>
 
 #include "device_arena.hpp"
-#include "environment.hpp"
 #include "error_state.hpp"
 #include "function_attributes.hpp"
 #include "model_device.hpp"
+#include "settings.hpp"
 
 namespace cuda_on_cpu {
 namespace {

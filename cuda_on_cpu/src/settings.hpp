@@ -1,9 +1,10 @@
 /// @file
-/// @brief What control.hpp sets, as the rest reads it.
+/// @brief What control.hpp and the environment set, as the rest reads it.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cuda_on_cpu/control.hpp>
 
 namespace cuda_on_cpu {
@@ -20,5 +21,12 @@ Settings current_settings();
 
 /// The byte that fresh memory is filled with. 0xFF makes a NaN of every float, double and half.
 inline unsigned char fill_byte(const Settings& settings) { return settings.nan_fill ? 0xFF : 0x00; }
+
+/// A positive number in the environment; `otherwise`, if there is none.
+inline int number_in_environment(const char* name, int otherwise) {
+  const char* const text = std::getenv(name);
+  const int number = text == nullptr ? 0 : std::atoi(text);
+  return number > 0 ? number : otherwise;
+}
 
 }  // namespace cuda_on_cpu

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "block_runner.hpp"
-#include "environment.hpp"
+#include "settings.hpp"
 #include "statistics.hpp"
 
 namespace cuda_on_cpu {

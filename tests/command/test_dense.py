@@ -252,6 +252,19 @@ class GemmFiles(ProgramTest):
                 c = nearest(a.astype(np.float64) @ b, digits)
                 self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": c}), 5)
 
+    def test_numbers_of_8_bits_have_a_scale_and_sums_in_float(self):
+        a, b = (self.rng.integers(-16, 17, size=shape).astype(np.float32) for shape in ((33, 40), (40, 24)))
+        out, report, _ = self.save("gemm", "--a", self.write("a.npy", a), "--b", self.write("b.npy", b),
+                                   "--dtype", "fp8", "--scale-a", "0.5", "--scale-b", "3")
+        self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": 1.5 * (a.astype(np.float64) @ b)}), 3)
+        for options, message in ((("--scale-a", "2"), "scale-a = 2: only with --dtype fp8"),
+                                 (("--dtype", "fp8", "--scale-b", "-1"), "scale-b = -1: must be from 2^-32 to 2^32"),
+                                 (("--dtype", "fp8", "--scale-b", "1,2"), "scale-b = 1,2: must be one number"),
+                                 (("--dtype", "fp8", "--scale-a", "x"), "scale-a = x: 'x' is not a finite number")):
+            with self.subTest(options=options):
+                self.bad_input("compare", "gemm", *options, says=[message])
+        self.bad_input("compare", "conv2d", "--dtype", "fp8", says=["dtype = fp8: must be one of fp32, tf32, fp16, bf16"])
+
     def test_what_is_read_is_rounded_with_a_note(self):
         a, b = np.full((2, 3), 1 / 3, np.float32), integers(self.rng, 3, 4)
         result = self.agree("compare", "gemm", "--a", self.write("a.npy", a), "--b",
