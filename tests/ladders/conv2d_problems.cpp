@@ -357,6 +357,7 @@ std::vector<Problem> conv_limits() {
            P{.C = kLargestInt - 100, .H = 3, .W = 3, .R = 3, .S = 3},
            P{.H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
            P{.C = 2, .H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
+           P{.C = 512, .H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},  // and blocks of it
            P{.H = kLargestInt - 10, .W = 1},
            P{.H = 1, .W = kLargestInt - 10},
            // Layers of networks, for which rungs have plans of their own.
