@@ -316,6 +316,7 @@ std::vector<Problem> conv_limits() {
            P{.N = kLargestInt, .H = 5, .W = 5, .R = 3, .S = 3},         // more of them
            P{.N = 1 << 30, .H = 3, .W = 3, .K = 4096, .R = 3, .S = 3},  // tiles of all filters
            P{.H = 3, .W = 3, .K = 1 << 26, .R = 3, .S = 3},             // filters, transformed
+           P{.C = 512, .H = 3, .W = 3, .K = 1 << 30, .R = 3, .S = 3},   // likewise, blocks of them
            P{.C = 60'000'000,
            .H = 3,
            .W = 3,
@@ -357,7 +358,6 @@ std::vector<Problem> conv_limits() {
            P{.C = kLargestInt - 100, .H = 3, .W = 3, .R = 3, .S = 3},
            P{.H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
            P{.C = 2, .H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},
-           P{.C = 512, .H = 3, .W = 3, .K = kLargestInt - 100, .R = 3, .S = 3},  // and blocks of it
            P{.H = kLargestInt - 10, .W = 1},
            P{.H = 1, .W = kLargestInt - 10},
            // Layers of networks, for which rungs have plans of their own.
