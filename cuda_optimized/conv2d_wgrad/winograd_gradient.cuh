@@ -37,11 +37,11 @@ struct Gradient4 {
   }
 };
 
-inline constexpr int kFilters = 32;     ///< Of a block: a warp has one tile of each.
-inline constexpr int kBlockTiles = 16;  ///< Of a block that transforms dy.
-/// What channels and tiles are rounded up to: whole tiles and steps of the product.
-inline constexpr int kWholeChannels = 64, kWholeTiles = 32;
-inline constexpr int kMostParts = 16;  ///< Of a sum.
+inline constexpr int kFilters = 32;        ///< Of a block: a warp has one tile of each.
+inline constexpr int kBlockTiles = 16;     ///< Of a block that transforms dy.
+inline constexpr int kWholeChannels = 64;  ///< What they are rounded up to: tiles of the product.
+inline constexpr int kWholeTiles = 32;     ///< What tiles of dy are rounded up to: its steps.
+inline constexpr int kMostParts = 16;      ///< Of a sum.
 
 /// The sizes of the products, rounded up, with zeros.
 struct GradientProduct {
@@ -61,7 +61,7 @@ struct GradientProduct {
 };
 
 /// As many parts as take the least time: few leave SMs idle in the last wave of blocks, many are
-/// written and read. Of an H200, as in split_k.cuh, so that no bits depend on the GPU.
+/// written and read. It assumes an H200, as split_k.cuh does, so that no bits depend on the GPU.
 inline int parts_of(const GradientProduct& product) {
   constexpr double kStepMicroseconds = 0.64, kStarts = 2;  // of 64 x 128 sums; steps that it costs
   const int rows = product.c % 128 == 0 ? 128 : 64;        // of a tile of the product

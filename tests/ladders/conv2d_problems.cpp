@@ -316,6 +316,7 @@ std::vector<Problem> conv_limits() {
            P{.N = kLargestInt, .H = 5, .W = 5, .R = 3, .S = 3},         // more of them
            P{.N = 1 << 30, .H = 3, .W = 3, .K = 4096, .R = 3, .S = 3},  // tiles of all filters
            P{.H = 3, .W = 3, .K = 1 << 26, .R = 3, .S = 3},             // filters, transformed
+           P{.C = 512, .H = 3, .W = 3, .K = 1 << 30, .R = 3, .S = 3},   // likewise, blocks of them
            P{.C = 60'000'000,
            .H = 3,
            .W = 3,
