@@ -17,10 +17,10 @@
 /// While one consumer adds, the other one's products run. Both factors of 8 bits must run along k:
 /// a kernel turns b over, as in wgmma_tf32.cu. To the copy engine, four numbers are one word.
 ///
-/// **Expect.** A step of a tile of 128 x 192 loads 40 KB for 768 cycles of the tensor cores: 53
-/// bytes a cycle and SM, where the L2 cache delivers about 36 (of 128 x 128, 64 bytes). That is
-/// 68 % of 1710 TFLOP/s, what they reach. Predicted on an H200: 1160 TFLOP/s at 8192 (980 us), 145
-/// us at 4096; b turned over takes 35 and 9 us of these.
+/// **Expect.** A step of a tile of 128 x 128 loads 32 KB for 512 cycles of the tensor cores: 64
+/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
+/// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; b turned over
+/// takes 35 and 9 us of these.
 /// @expect on --m 128 --n 128 --k 256 --dtype fp8
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
@@ -47,8 +47,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
-using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Where Large would have too few tiles.
-using Large = WgmmaShape<128, 192, 5, 1>;   ///< Wider ones would have more sums than registers.
+using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Wider ones would have more sums than registers.
 
 constexpr int kBytesStep = 4 * kWgmmaStep;  ///< Of k in a stage: rows of 128 bytes.
 
@@ -172,7 +171,6 @@ WgmmaWork work_of(const GemmProblem& gemm) {
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
-  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
   if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
   return body(Narrow{});
 }
