@@ -7,8 +7,8 @@
 ///
 /// **The idea.** An implicit product brings each pixel once for every tap. What limits it is the L2
 /// cache: it gives an SM 36 bytes a cycle, and a step of 64 x 256 wants 80. But the tiles of nine
-/// taps are one *patch* of pixels, each time a little further on. It is brought once, with its edge;
-/// pixels follow one another in shared memory, and *a tap is an address*:
+/// taps are one *patch* of pixels, each time a little further on. It is brought once, with its
+/// edge; pixels follow one another in shared memory, and *a tap is an address*:
 ///
 ///     patch of 10 x 6, tile of 8 x 4     tap (0, 0)     tap (0, 1)     tap (2, 2)
 ///     . . . . . . . . . .                ########..     .########      ..........
@@ -21,18 +21,16 @@
 /// Sums are rounded, transposed by `stmatrix`, and stored by the copy engine, while the other
 /// warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map.
 ///
-/// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles on 132
-/// SMs are four turns, 9 us at the tensor cores' peak: 13 us. B9 is 27 turns, 64 us, and 49 of
-/// DRAM: 85. B6 has 128 tiles: 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's:
-/// 310. B5 writes 51 MB: 20. B8 15.
+/// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles are
+/// four turns of 132 SMs, 9 us at the peak: 13 us. B9 is 27 turns, 64 us, and 49 of DRAM: 85. B6
+/// 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's: 310. B5 20, B8 15.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine
 /// taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.y.store 0, the copy engine stores
-/// **Costs.** Images of a few pixels fill no tile, and sums are not cut into parts. Channels that
-/// are not in eights come by a warp. Declined: strides of larger filters, filters that reach too
-/// far, maps, and as before.
+/// **Costs.** Images of a few pixels fill no tile, and sums are not cut into parts. Declined:
+/// strides of larger filters, filters that reach too far, maps, and as before.
 /// **Try.** How many bytes a cycle do 1 x 1 filters bring? Let two tiles of filters share a patch.
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
