@@ -22,12 +22,12 @@ inline constexpr int kTapBytes = kPatchFilters * kPixelBytes;  ///< Of a tap's w
 
 /// How a block's shared memory is used, and in which tiles it computes.
 struct PatchPlan {
-  PatchTiles tiles = {};
-  int patch_bytes = 0;  ///< of a patch in its ring, with the zeros behind the box
-  int patches = 0,      ///< in their ring; 0: they do not fit
-      tap_slots = 0;    ///< taps in theirs
-  int draft_bytes = 0;  ///< of a consumer's draft of its sums
-  bool stay = false;    ///< all weights of a tile of filters are there, and stay from tile to tile
+  PatchTiles tiles = {};  ///< of pixels
+  int patch_bytes = 0;    ///< of a patch in its ring, with the zeros behind the box
+  int patches = 0,        ///< in their ring; 0: they do not fit
+      tap_slots = 0;      ///< taps in theirs
+  int draft_bytes = 0;    ///< of a consumer's draft of its sums
+  bool stay = false;  ///< all weights of a tile of filters are there, and stay from tile to tile
 
   /// Dynamic shared memory of a block: taps, patches, drafts, and room to align them.
   std::size_t shared_bytes() const {
