@@ -169,7 +169,7 @@ void multiply_tile_coarsely(const CoarseFactors& factors, unsigned n, const Zero
       }
       const Doubles nothing = {}, one = nothing + 1.0;
       const Longs is_finite = (Longs(plain) & 0x7ff0000000000000) != 0x7ff0000000000000;
-      largest = is_finite & (largest > nothing) ? largest : one;
+      largest = (is_finite & (largest > nothing)) ? largest : one;
       const Doubles units = kFraction / largest;
       // Conversions to integers cut off, too.
       Ints sum = __builtin_convertvector(is_finite ? old * units : nothing, Ints);
