@@ -222,6 +222,9 @@ std::vector<ConvTestProblem> choice_problems() {
   in_patches("more filters than stay for one block", P{.C = 8, .H = 3, .W = 9, .K = 520});
   in_patches("stride 2, and no pixel but those between",
              P{.C = 8, .H = 1, .W = 1, .K = 8, .pad = one, .stride = {2, 2}});
+  in_patches("stride 1 x 2, and no column but those between",
+             P{.C = 8, .H = 2, .W = 1, .K = 8, .pad = one, .stride = {1, 2}});
+  in_patches("64 filters a group", P{.C = 16, .H = 3, .W = 9, .K = 128, .groups = 2});
   in_patches("stride 3 x 2", P{.C = 8, .H = 9, .W = 12, .K = 8, .pad = one, .stride = {3, 2}});
   in_patches("taps 128 rows apart",
              P{.C = 8, .H = 258, .W = 1, .K = 8, .R = 3, .dilation = {128, 1}});
