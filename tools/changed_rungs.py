@@ -6,9 +6,10 @@
     changed_rungs.py RECORD BUILD --with FOLDER... [--write BY]   each of these folders as a rung more: their sources
 
 RECORD has the hash of each rung's sources when it passed: tests/verified_on_gpu.json, which the suite writes on a GPU,
-tests/sanitized.json, or tests/planted_bugs/found.json. BUILD is a build folder, which has the hashes as they are (provenance/source_hash.hpp: comments do
-not count, what a source includes does). So a check need not repeat what it has said of the same source; each night
-everything is asked again. Files of functions that are no rungs are not in the record of a GPU, so always among them.
+tests/sanitized.json, or tests/planted_bugs/found.json. BUILD is a build folder, which has the hashes as they are
+(provenance/source_hash.hpp: comments do not count, what a source includes does). So a check need not repeat what it has
+said of the same source; each night everything is asked again. Files of functions that are no rungs are not in the record
+of a GPU, so always among them.
 """
 import argparse
 import datetime
