@@ -11,7 +11,8 @@ LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources`
   `<!-- profiled: RUNG -->` what a profiler counted, `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
-  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- reading paths -->`, `<!-- map -->` and
+  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- which way wins -->` and `<!-- error growth -->`
+  pictures of fewer_pictures.py, `<!-- reading paths -->`, `<!-- map -->` and
   `<!-- lessons -->` what reading_paths.py makes, `<!-- players -->` links to what make_players.py has made; a page on a path says where
   it stands there;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
@@ -32,6 +33,7 @@ import benchmark_run
 import benchmark_tables
 import counted_tables
 import coverage_tables
+import fewer_pictures
 import make_players
 import planted_races  # in tools/inspect, which counted_tables has put on the path
 import profile_tables
@@ -156,6 +158,18 @@ class Pages:
                 if table:
                     lines += [f"**L2 {l2}**", "", *table, ""]
         return lines
+
+    def which_way_wins(self):
+        if self.benchmarks is None:
+            return ["No run has been committed yet."]
+        layers = (self.root / "benchmarks/ladders/conv2d.cpp").read_text()
+        write(self.out / "pictures/which_way_wins.svg", fewer_pictures.which_wins(Picture, self.benchmarks, layers).svg())
+        return ["![The fastest way by filter and channels, predicted and measured](which_way_wins.svg)"]
+
+    def error_growth(self):
+        printed = (self.out / "winograd_tiles.txt").read_text()
+        write(self.out / "pictures/error_growth.svg", fewer_pictures.error_growth(Picture, printed).svg())
+        return ["![Errors by channels, of the definition and of four tiles](error_growth.svg)"]
 
     def rung_table(self, ladder):
         lines = ["| | rung | the one idea | comes from |", "|---|---|---|---|"]
@@ -328,6 +342,8 @@ class Pages:
             "map": self.paths.map,
             "lessons": self.paths.lessons,
             "players": self.players,
+            "which way wins": self.which_way_wins,
+            "error growth": self.error_growth,
             "sass machine": self.sass.machine,
             "sass table": self.sass.table,
         }

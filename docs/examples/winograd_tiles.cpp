@@ -134,12 +134,16 @@ struct Errors {
   double root_mean_square() const { return std::sqrt(squares / count); }
 };
 
-constexpr int kChannels = 64, kTiles = 400;
 
-/// Some tiles of 64 channels, random numbers in -1 ... 1, in float: by F(kM x kM, 3 x 3), weights
-/// transformed in double, and by the definition. Prints both errors' ratios.
+/// The errors of both ways, and the sums themselves, as their difference from 0.
+struct BothErrors {
+  Errors winograd, definition, sums;
+};
+
+/// Some tiles of random numbers in -1 ... 1, in float: by F(kM x kM, 3 x 3), weights transformed in
+/// double, and by the definition.
 template <std::size_t kM>
-void print_errors(const char* points, const WinogradMatrices<kM, 3>& matrices) {
+BothErrors errors_of(const WinogradMatrices<kM, 3>& matrices, int channels, int tiles) {
   constexpr std::size_t kN = kM + 2;
   const auto a = in_type<float>(matrices.at);
   const auto b = in_type<float>(matrices.bt);
@@ -148,12 +152,12 @@ void print_errors(const char* points, const WinogradMatrices<kM, 3>& matrices) {
   const auto draw = [&random] {
     return static_cast<float>(static_cast<int>(random() >> 8) - (1 << 23)) / (1 << 23);
   };
-  Errors winograd, definition;
-  for (int tile = 0; tile < kTiles; ++tile) {
+  BothErrors errors;
+  for (int tile = 0; tile < tiles; ++tile) {
     Square<float, kN> sums = {};
     Square<float, kM> plain = {};
     Square<double, kM> right = {};
-    for (int c = 0; c < kChannels; ++c) {
+    for (int c = 0; c < channels; ++c) {
       Square<double, 3> filter = {};
       Square<float, kN> window = {};
       for (auto& row : filter) std::ranges::generate(row, draw);
@@ -175,15 +179,49 @@ void print_errors(const char* points, const WinogradMatrices<kM, 3>& matrices) {
     const auto y = both_sides(a, sums);
     for (std::size_t i = 0; i < kM; ++i) {
       for (std::size_t j = 0; j < kM; ++j) {
-        winograd.add(double{y[i][j]}, right[i][j]);
-        definition.add(double{plain[i][j]}, right[i][j]);
+        errors.winograd.add(double{y[i][j]}, right[i][j]);
+        errors.definition.add(double{plain[i][j]}, right[i][j]);
+        errors.sums.add(right[i][j], 0);
       }
     }
   }
+  return errors;
+}
+
+/// Prints both errors' ratios.
+template <std::size_t kM>
+void print_errors(const char* points, const WinogradMatrices<kM, 3>& matrices) {
+  const BothErrors errors = errors_of<kM>(matrices, 64, 400);
   std::printf("    F(%zux%zu)    %-33s  %s  %10.1f %8.1f\n", kM, kM, points,
               is_exact(matrices) ? "exact" : "WRONG",
-              winograd.root_mean_square() / definition.root_mean_square(),
-              winograd.largest / definition.largest);
+              errors.winograd.root_mean_square() / errors.definition.root_mean_square(),
+              errors.winograd.largest / errors.definition.largest);
+}
+
+/// Root mean square errors of sums over more and more channels, in units of the sums' own.
+void print_growth() {
+  const Fraction half(1, 2);
+  std::printf("Rounding of sums, in millionths of their root mean square:\n\n"
+              "    channels  definition  F(2x2)  F(4x4)  F(6x6)  F(8x8)\n");
+  for (const int channels : {1, 4, 16, 64, 256, 1024}) {
+    const int tiles = 6400 / channels + 20;
+    const auto relative = [](const Errors& of, const BothErrors& errors) {
+      return of.root_mean_square() / errors.sums.root_mean_square() * 1e6;
+    };
+    const auto two = errors_of<2>(winograd_matrices<2, 3>({0, 1, -1}), channels, tiles);
+    std::printf("    %8d  %10.3f", channels, relative(two.definition, two));
+    const auto print = [&](const BothErrors& errors) {
+      std::printf(" %7.3f", relative(errors.winograd, errors));
+    };
+    print(two);
+    print(errors_of<4>(winograd_matrices<4, 3>({0, 1, -1, 2, -2}), channels, tiles));
+    print(errors_of<6>(winograd_matrices<6, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2)}), channels,
+                    tiles));
+    print(errors_of<8>(
+        winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}), channels, tiles));
+    std::printf("\n");
+  }
+  std::printf("\n");
 }
 
 }  // namespace
@@ -193,7 +231,7 @@ int main() {
   print_counts();
   print_layer({"B4", 32, 64, 56});
   print_layer({"B10", 64, 512, 28});
-  std::printf("Rounding of sums of %d channels, as a multiple of the definition's:\n\n", kChannels);
+  std::printf("Rounding of sums of 64 channels, as a multiple of the definition's:\n\n");
   std::printf("    tile      points, and infinity               matrices      mean  largest\n");
   print_errors<2>("0 1 -1", winograd_matrices<2, 3>({0, 1, -1}));
   print_errors<4>("0 1 -1 2 -2", winograd_matrices<4, 3>({0, 1, -1, 2, -2}));
@@ -204,5 +242,6 @@ int main() {
   print_errors<8>("0 1 -1 2 -2 1/2 -1/2 4 -4",
                   winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}));
   std::printf("\n");
+  print_growth();
   print_spectra();
 }

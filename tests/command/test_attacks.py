@@ -2,7 +2,7 @@
 """What submissions may try against the grader: each file of course/attacks is one, and says how it must end.
 
 It is tried as it is, and once more with the audit switched off, so that the sandbox stands alone. Takes minutes, so all
-but the reading of the files is for CONVLADDER_COURSE_ALL=1 (.ci/nightly sets it). Skipped without Landlock or seccomp.
+but the reading of the files is for CONVLADDER_COURSE_ALL=1 (`./ladder check course` sets it). Skipped without Landlock or seccomp.
 """
 import contextlib
 import hashlib

@@ -15,11 +15,18 @@ class Failure(Exception):
     """The answers could not be made."""
 
 
+def files_of(closure):
+    """What the program is made of. `closure`: tree.closure."""
+    return sorted(closure(SOURCES)) + sorted(path.relative_to(ROOT).as_posix() for path in (COURSE / "student/check").iterdir())
+
+
+def digest(closure):
+    return hashlib.sha256(b"".join(path.encode() + (ROOT / path).read_bytes() for path in files_of(closure))).hexdigest()[:16]
+
+
 def program(closure):
-    """The program, compiled anew if one of its files has changed. `closure`: tree.closure."""
-    student = COURSE / "student"
-    files = sorted(closure(SOURCES)) + sorted(path.relative_to(ROOT).as_posix() for path in (student / "check").iterdir())
-    key = hashlib.sha256(b"".join(path.encode() + (ROOT / path).read_bytes() for path in files)).hexdigest()[:16]
+    """The program, compiled anew if one of its files has changed."""
+    student, files, key = COURSE / "student", files_of(closure), digest(closure)
     made = KEPT / key
     if made.is_file():
         return made

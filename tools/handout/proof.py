@@ -136,20 +136,24 @@ def endings(result):
     return dict(re.findall(r"^(F\d+\.p\d+): (.*)$", result.stdout, re.MULTILINE))
 
 
-def digest_of(handout):
-    """Of all that the proof depends on: the files but for those that only tell the student apart, what solves them, the
-    compiler, and the proof itself."""
-    compiler = subprocess.run([os.environ.get("CXX", "c++"), "--version"], capture_output=True).stdout
+def what_proves(handout):
+    """All that the proof depends on beside the compiler: the files but for those that only tell the student apart, what
+    solves them, and the proof itself."""
     about = {path: content for path, content in handout.files.items() if path not in ("handout.json", "predictions.json")}
     about |= {f"solution/{path}": text.encode() for path, text in handout.solution().items()}
-    about |= {"compiler": compiler, "proof": pathlib.Path(__file__).read_bytes()}
+    return about | {"proof": pathlib.Path(__file__).read_bytes()}
+
+
+def digest_of(files):
+    """Of their names and contents, bytes."""
     return hashlib.sha256(b"".join(path.encode() + b"\0" + hashlib.sha256(content).digest()
-                                   for path, content in sorted(about.items()))).hexdigest()[:32]
+                                   for path, content in sorted(files.items()))).hexdigest()[:32]
 
 
 def prove(handout, say):
     """The proof as it is written to --json, perhaps of an earlier call with the very same files. @raises Failure"""
-    kept = PROVEN / f"{handout.assignment.name}-{digest_of(handout)}.json"
+    compiler = subprocess.run([os.environ.get("CXX", "c++"), "--version"], capture_output=True).stdout
+    kept = PROVEN / f"{handout.assignment.name}-{digest_of(what_proves(handout) | {'compiler': compiler})}.json"
     if kept.is_file():
         say("Proven before, with the same files and compiler")
         return json.loads(kept.read_text())

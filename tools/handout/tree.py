@@ -118,8 +118,9 @@ class ProblemTypes:
 class Handout:
     """The files of a student's repository, and what was taken out of them."""
 
-    def __init__(self, assignment, key=PUBLIC_KEY, student="", classroom=False):
-        """`classroom`: with the workflow that GitHub Classroom runs after each push."""
+    def __init__(self, assignment, key=PUBLIC_KEY, student="", classroom=False, answers=None):
+        """`classroom`: with the workflow that GitHub Classroom runs after each push. `answers`: instead of golden.answers."""
+        self.answers = answers or golden.answers
         self.assignment = assignment
         self.draw = Draw(key, assignment.name, student)
         self.bodies = {}   # by the blank's title
@@ -226,7 +227,7 @@ class Handout:
         lines += [f"{name} {rung} {words}" for name, rung, words in self.assignment.cases]
         cases = "\n".join(lines) + "\n"
         if self.assignment.expected:
-            self.add("expected/answers.txt", golden.answers(cases, closure))
+            self.add("expected/answers.txt", self.answers(cases, closure))
         lines = ["# What is counted: id, case, counter, and the most that full marks allow.",
                  *(f"budget {mark.id} {mark.case} {mark.counter} {mark.full}" for mark in self.assignment.marks
                    if mark.kind == "counter")]

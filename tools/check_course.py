@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Asks of the course what takes minutes, where something has changed since all of it held.
+
+    check_course.py [--all] [--write BY]
+
+Handouts are proven, the attacks on the grader are tried, and a class of 12 is graded. tests/course.json has a digest of
+all that each proof, and that the attacks, depend on but the compiler: what is as it was then is not asked again. The
+class of the first assignment is graded each time; with --all those of all assignments, with solutions, skeletons and
+planted bugs, and everything is asked again. --write: if all holds, into tests/course.json, BY which compiler. Exit
+status: 0 all holds, 1 something does not.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tools/handout"), str(ROOT / "tools/grade")]
+sys.dont_write_bytecode = True
+import assignment as assignments  # noqa: E402
+import golden  # noqa: E402
+import predictions  # noqa: E402
+import proof  # noqa: E402
+import tree  # noqa: E402
+
+RECORD = ROOT / "tests/course.json"
+ATTACKED = "a3_tile_and_halo"  # the assignment on which tests/command/test_attacks.py tries them
+FIRST = "a1_loops"             # whose class takes half a minute
+SKIPPED = 77
+
+
+def what_proves(name):
+    """All that the proof of an assignment depends on; instead of a1_loops' right answers, what they are computed by."""
+    def program(cases, closure):
+        return golden.digest(closure).encode()
+    return proof.what_proves(tree.Handout(assignments.read(name), answers=program))
+
+
+def what_attacks_depend_on():
+    """What is attacked, by what, and what is compared."""
+    paths = [path for folder in ("course/grader", "course/attacks", "oracle") for path in sorted((ROOT / folder).rglob("*"))
+             if path.is_file()]
+    paths += [ROOT / "tools/grade" / name for name in predictions.TRIES] + [ROOT / "tests/command/test_attacks.py"]
+    return what_proves(ATTACKED) | {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+
+
+def digests():
+    """name of what is asked: digest of what it depends on."""
+    found = {name: proof.digest_of(what_proves(name)) for name in assignments.names()}
+    return found | {"attacks": proof.digest_of(what_attacks_depend_on())}
+
+
+def ask(script, *words, **environment):
+    """Runs a program of tests/command. @returns whether all holds; None if this machine cannot say"""
+    status = subprocess.run([sys.executable, "-B", ROOT / "tests/command" / script, *words], env=os.environ | environment).returncode
+    return None if status == SKIPPED else status == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--write", metavar="BY")
+    options = parser.parse_args()
+    now = digests()
+    held = {} if options.all or not RECORD.is_file() else json.loads(RECORD.read_text())["held"]
+    changed = [name for name, digest in now.items() if held.get(name) != digest]
+    handouts = [name for name in changed if name != "attacks"]
+    print(f"  handouts to be proven: {', '.join(handouts) or 'none, all are as they were proven'}", flush=True)
+    answers = []
+    if handouts:
+        answers.append(ask("test_handout.py", "Proofs", CONVLADDER_HANDOUTS=" ".join(handouts)))
+    if "attacks" in changed:
+        answers.append(ask("test_attacks.py", CONVLADDER_COURSE_ALL="1"))
+    else:
+        print("  attacks: not tried again, nothing that they depend on has changed", flush=True)
+    if options.all:
+        answers += [ask("test_grade_trials.py", CONVLADDER_COURSE_ALL="1"), ask("course_trial.py")]
+    else:
+        answers.append(ask("course_trial.py", FIRST))
+    if options.write and all(answers) and changed:
+        about = {"by": options.write, "date": str(datetime.date.today()), "held": now}
+        RECORD.write_text(json.dumps(about, indent=2) + "\n")
+        print(f"  recorded in {RECORD.relative_to(ROOT)}")
+    return 1 if False in answers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
