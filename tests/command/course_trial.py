@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Grades the project's own rungs, skeletons, planted bugs and a simulated class, by the commands that a teacher uses.
 
-    course_trial.py [ASSIGNMENT...] [--count N] [--jobs N] [--folder DIR]
+    course_trial.py [ASSIGNMENT...] [--count N] [--jobs N] [--class-alone] [--folder DIR]
 
 Without ASSIGNMENT, all of them. Minutes of computing each. Prints a table; exit status 1 if something is not as promised:
 the solution has full marks, three times and with any number of jobs the same bytes; a skeleton has no exact points and
@@ -157,6 +157,7 @@ def main():
     parser.add_argument("assignments", nargs="*", default=assignments.names())
     parser.add_argument("--count", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--class-alone", action="store_true", help="without solution, skeleton and each planted bug")
     parser.add_argument("--folder", type=pathlib.Path, help="keeps all that is written")
     options = parser.parse_args()
     folder = options.folder or pathlib.Path(tempfile.mkdtemp(prefix="convladder-course-"))
@@ -165,7 +166,8 @@ def main():
         assignment = assignments.read(name)
         counted = predictions.Counted(trials.Trials(assignment, tree.PUBLIC_KEY, say=lambda line: print(f"  {line}", flush=True)))
         (folder / name).mkdir(parents=True)
-        try_known(assignment, folder / name, options.jobs, counted)
+        if not options.class_alone:
+            try_known(assignment, folder / name, options.jobs, counted)
         if options.count:
             try_class(assignment, folder / name, options.count, options.jobs, counted)
     if not options.folder:
