@@ -47,6 +47,12 @@ CONTESTS = {
     "Weight gradient, TF32": dict(
         ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="tf32", part=", dw alone"
     ),
+    "Convolution, bf16, NHWC": dict(ladder="conv2d", problems=[*convolutions(4, 10), "B15"], dtype="bf16", layout="nhwc"),
+    "Few channels, bf16": dict(ladder="conv2d", problems=["B1", "B2", "B3", "B11"], dtype="bf16"),
+    "Input gradient, bf16": dict(ladder="conv2d_dgrad", problems=convolutions(4, 10), dtype="bf16"),
+    "Weight gradient, bf16": dict(
+        ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="bf16", part=", dw alone"
+    ),
     "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
     "Matrix product, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
     "Matrix product, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),

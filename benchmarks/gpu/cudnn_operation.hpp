@@ -136,12 +136,12 @@ inline constexpr Direction kWeightGradient = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 
-/// The graph of a single operation, and all that it refers to. A gradient of the weights is float.
+/// The graph of a single operation, and all that it refers to. A gradient of the weights has the
+/// type of x: cuDNN's fast engines of 16 bits write no other.
 struct OneOperation {
   OneOperation(const Conv2dProblem& p, bool nhwc, const Direction& direction)
       : x(tensor(kX, p.dtype, p.N, p.C, p.H, p.W, nhwc)),
-        w(tensor(kW, direction.operation == kWeightGradient.operation ? DType::f32 : p.dtype, p.K,
-                 p.C / p.groups, p.R, p.S, nhwc)),
+        w(tensor(kW, p.dtype, p.K, p.C / p.groups, p.R, p.S, nhwc)),
         y(tensor(kY, p.dtype, p.N, p.K, p.P, p.Q, nhwc)), operation(direction.operation) {
     using Axes = std::vector<std::int64_t>;
     convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
