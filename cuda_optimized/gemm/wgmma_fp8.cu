@@ -2,6 +2,7 @@
 /// @brief gemm on Hopper in 8 bits: two sets of sums, for tensor cores add behind 13 bits.
 ///
 /// - Before: wgmma_3xtf32.cu
+/// - After: wgmma_fp8_registers.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** Numbers of 8 bits (e4m3) halve the bytes of 16 bits and double the speed of the
