@@ -64,5 +64,7 @@ convladder::Ladder convladder::gemm_ladder() {
                  CUDA_ROW(cuda_optimized, gemm, wgmma_fp8, "cuda_optimized/gemm/wgmma_3xtf32",
                           "wgmma in 8 bits, which adds behind 13: sums in float beside those of a "
                           "stage")),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_registers, "cuda_optimized/gemm/wgmma_fp8",
+                   "taller tiles: two blocks of rows share the sums of a stage, in turns"),
       }};
 }

@@ -2,6 +2,7 @@
 /// @brief gemm on Hopper in 8 bits: two sets of sums, for tensor cores add behind 13 bits.
 ///
 /// - Before: wgmma_3xtf32.cu
+/// - After: wgmma_fp8_registers.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** Numbers of 8 bits (e4m3) halve the bytes of 16 bits and double the speed of the
@@ -24,7 +25,7 @@
 /// @expect on --m 128 --n 128 --k 256 --dtype fp8
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
-/// @expect loads_per_output.b 256 * 128 / (128 * 128) = 2, number by number, once
+/// @expect loads_per_output.b 256 * 128 / 4 / (128 * 128) = 0.5, four numbers at a time, once
 /// @expect bytes_per_lane.c.store 8, two floats: numbers of 8 bits would be too coarse
 /// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as a and b. Twice as many
 /// sums as in 16 bits, so that tiles are half as wide. Where rows of a do not begin at multiples of

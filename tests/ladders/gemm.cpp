@@ -57,9 +57,12 @@ std::vector<TestProblem> gemm_problems() {
     add("rows in eights, arrays at 16 n + " + std::to_string(offset) + " bytes",
         {.M = 33, .N = 40, .K = 24}, Size::small, offset);
   }
+  add("rows of 16 bytes also in 8 bits, arrays at 16 n + 4 bytes", {.M = 33, .N = 36, .K = 48},
+      Size::small, 4);
   // In 8 bits: rows of 16 bytes and others, scales, and sums beyond 2^14, where tensor cores lose
-  // ones: of numbers without a sign, for others hardly ever grow so long.
-  for (const auto& [m, n, k] : {std::array{9, 10, 1232}, {66, 67, 150}}) {
+  // ones: of numbers without a sign, for others hardly ever grow so long. The last has eight tiles
+  // of 256 x 128, and more steps than such tiles have stages.
+  for (const auto& [m, n, k] : {std::array{9, 10, 1232}, {66, 67, 150}, {1793, 9, 528}}) {
     const GemmProblem product{
         .M = m, .N = n, .K = k, .dtype = DType::f8, .scale_a = 0.75f, .scale_b = 0.1f};
     add("8 bits", product);

@@ -197,6 +197,20 @@ planted_bug(scale_forgotten
   REPLACE [==[sums[j] *= 1;]==]
   TEACHES "where all scales are 1, nobody asks for one")
 
+planted_bug(second_block_adds_to_the_first
+  RUNG cuda_optimized/gemm/wgmma_fp8_registers
+  WITH core/cuda/tensor_map.cu
+  FIND [==[b_at + k / 16, k > 0);]==]
+  REPLACE [==[b_at + k / 16, i > 0 || k > 0);]==]
+  TEACHES "registers that two blocks of rows share begin at zero for each of them")
+
+planted_bug(stage_given_back_by_its_first_block
+  RUNG cuda_optimized/gemm/wgmma_fp8_registers
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (i == Shape::kRowTiles - 1 && lane == 0)]==]
+  REPLACE [==[if (i == 0 && lane == 0)]==]
+  TEACHES "b's tile is read once for each block of rows: the copy engine must wait for the last of them")
+
 planted_bug(multiplied_before_it_is_split
   RUNG cuda_optimized/gemm/wgmma_3xtf32
   WITH core/cuda/tensor_map.cu
