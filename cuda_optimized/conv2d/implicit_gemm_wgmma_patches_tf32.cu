@@ -2,6 +2,7 @@
 /// @brief conv2d on Hopper in TF32: patches of floats, and sums that leave as whole sectors.
 ///
 /// - Before: implicit_gemm_wgmma_patches.cu
+/// - After: implicit_gemm_wgmma_shared_patches_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A pixel's 128 bytes hold 32 floats now, so that 64 channels are two chunks of two
@@ -31,6 +32,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/float_pixels.cuh"
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
 #include "cuda_optimized/conv2d/pixel_patch.cuh"
@@ -40,59 +42,6 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
-
-/// The output [N][P][Q][K], where the sums go.
-struct FloatPixels {
-  float* out;             ///< the output
-  const float* bias;      ///< [K], or null
-  Activation activation;  ///< of the sums with their bias
-  int P, Q, K;            ///< of the output
-
-  /// Stores a warpgroup's sums [filter][column]. Eight lanes of a warp have eight filters of a
-  /// pixel.
-  template <int kColumns>
-  __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
-                        const float (&sums)[kColumns / 2]) const {
-    const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-    const int filter = thread / 32 * 16 + lane / 4;  // and the one 8 below
-    const int row_columns = tiles.row_columns();
-    float added[2];
-#pragma unroll
-    for (int below = 0; below < 2; ++below) {
-      const int row = filter + 8 * below;
-      added[below] = bias != nullptr && row < filters.count ? bias[filters.first + row] : 0.0f;
-    }
-    const int columns = min(tiles.width, Q - tile.q), rows = min(tiles.rows, P - tile.p);
-    const bool has[2] = {filter < filters.count, filter + 8 < filters.count};
-    // Of a lane's two columns of every eight: where it is in the tile, and where in the output.
-    int column[2] = {lane % 4 * 2, lane % 4 * 2 + 1}, row[2] = {};
-    std::int64_t at[2];
-#pragma unroll
-    for (int odd = 0; odd < 2; ++odd)
-      at[odd] = Index4{P, Q, K}(tile.n, tile.p, tile.q + column[odd], filters.first + filter);
-    const std::int64_t next_eight = std::int64_t{8} * K;
-    const std::int64_t next_row = std::int64_t{8 + Q - row_columns} * K;  // beyond a row's end
-#pragma unroll
-    for (int i = 0; i < kColumns / 8; ++i) {
-#pragma unroll
-      for (int odd = 0; odd < 2; ++odd) {
-        const bool inside = column[odd] < columns && row[odd] < rows;
-#pragma unroll
-        for (int below = 0; below < 2; ++below) {
-          if (inside && has[below]) {
-            out[at[odd] + 8 * below] =
-                activated(activation, sums[4 * i + 2 * below + odd] + added[below]);
-          }
-        }
-        column[odd] += 8;
-        const bool wraps = column[odd] >= row_columns;
-        column[odd] -= wraps ? row_columns : 0;
-        row[odd] += wraps ? 1 : 0;
-        at[odd] += wraps ? next_row : next_eight;
-      }
-    }
-  }
-};
 
 /// Sums over windows: one warp, the producer, brings patches and taps; the others, two warpgroups
 /// of consumers, take turns at the tiles. Patches: CopiedPatches or GatheredPatches, Taps likewise.

@@ -134,7 +134,6 @@ struct Errors {
   double root_mean_square() const { return std::sqrt(squares / count); }
 };
 
-
 /// The errors of both ways, and the sums themselves, as their difference from 0.
 struct BothErrors {
   Errors winograd, definition, sums;
@@ -201,8 +200,9 @@ void print_errors(const char* points, const WinogradMatrices<kM, 3>& matrices) {
 /// Root mean square errors of sums over more and more channels, in units of the sums' own.
 void print_growth() {
   const Fraction half(1, 2);
-  std::printf("Rounding of sums, in millionths of their root mean square:\n\n"
-              "    channels  definition  F(2x2)  F(4x4)  F(6x6)  F(8x8)\n");
+  std::printf(
+      "Rounding of sums, in millionths of their root mean square:\n\n"
+      "    channels  definition  F(2x2)  F(4x4)  F(6x6)  F(8x8)\n");
   for (const int channels : {1, 4, 16, 64, 256, 1024}) {
     const int tiles = 6400 / channels + 20;
     const auto relative = [](const Errors& of, const BothErrors& errors) {
@@ -216,9 +216,9 @@ void print_growth() {
     print(two);
     print(errors_of<4>(winograd_matrices<4, 3>({0, 1, -1, 2, -2}), channels, tiles));
     print(errors_of<6>(winograd_matrices<6, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2)}), channels,
-                    tiles));
-    print(errors_of<8>(
-        winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}), channels, tiles));
+                       tiles));
+    print(errors_of<8>(winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}),
+                       channels, tiles));
     std::printf("\n");
   }
   std::printf("\n");

@@ -208,6 +208,7 @@ std::vector<ConvTestProblem> choice_problems() {
     add("patches, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32",
+                         "cuda_optimized/conv2d/implicit_gemm_wgmma_shared_patches_tf32",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
   };
@@ -224,6 +225,8 @@ std::vector<ConvTestProblem> choice_problems() {
              P{.C = 8, .H = 1, .W = 1, .K = 8, .pad = one, .stride = {2, 2}});
   in_patches("stride 1 x 2, and no column but those between",
              P{.C = 8, .H = 2, .W = 1, .K = 8, .pad = one, .stride = {1, 2}});
+  in_patches("two tiles of filters share what follows",
+             P{.C = 136, .H = 9, .W = 9, .K = 136, .R = 3, .S = 3, .pad = one, .bias = true});
   in_patches("64 filters a group", P{.C = 16, .H = 3, .W = 9, .K = 128, .groups = 2});
   in_patches("stride 3 x 2", P{.C = 8, .H = 9, .W = 12, .K = 8, .pad = one, .stride = {3, 2}});
   in_patches("taps 128 rows apart",
