@@ -7,8 +7,8 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// 32 tiles of 16 x 16 real numbers, which a block of 8 warps transforms in shared memory, each
-/// lane a tile of its own.
+/// Up to 32 tiles of 16 x 16 real numbers, which a block transforms in shared memory: eight threads
+/// a tile, and each lane of a warp a tile of its own.
 ///
 /// Two real lines a and b are one complex line a + i b, and half of its spectrum is that of both:
 /// numbers 16 - u of a real line's are the conjugates of numbers u. Pulled apart, in place:
@@ -22,11 +22,12 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 /// numbers each, those that are their own conjugates.
 class RealTile {
  public:
-  static constexpr int kSide = 16;                ///< Points along each axis.
-  static constexpr int kFrequencies = 8 * kSide;  ///< Of complex numbers, or two real ones.
-  static constexpr int kTiles = 32;               ///< Of a block: a lane each.
-  static constexpr int kThreads = 8 * kTiles;     ///< Of a block: a warp for each pair of lines.
-  static constexpr int kPoints = kSide * kSide;   ///< Of a tile.
+  static constexpr int kSide = 16;                  ///< Points along each axis.
+  static constexpr int kFrequencies = 8 * kSide;    ///< Of complex numbers, or two real ones.
+  static constexpr int kTiles = 32;                 ///< Of a block at most: a lane each.
+  static constexpr int kLines = kSide / 2;          ///< Threads of a tile: one for two lines.
+  static constexpr int kThreads = kLines * kTiles;  ///< Of a block at most.
+  static constexpr int kPoints = kSide * kSide;     ///< Of a tile.
   static constexpr std::size_t kBytes = sizeof(float) * kPoints * (kTiles + 1);  ///< Shared memory.
   using Point = Complex<float>;  ///< A number of a spectrum.
 
@@ -37,15 +38,24 @@ class RealTile {
 
   /// @param points in shared memory, kBytes of them
   __device__ explicit RealTile(float* points)
-      : pair(static_cast<int>(threadIdx.x) / kTiles), lane(static_cast<int>(threadIdx.x) % kTiles),
-        points_(points + lane) {}
+      : tiles(static_cast<int>(blockDim.x) / kLines), pair(static_cast<int>(threadIdx.x) / tiles),
+        lane(static_cast<int>(threadIdx.x) % tiles), points_(points + lane) {}
 
-  const int pair,  ///< The thread's rows are 2 pair and 2 pair + 1, its column is number pair.
-      lane;        ///< Its tile.
+  const int tiles,  ///< Of this block.
+      pair,         ///< The thread's rows are 2 pair and 2 pair + 1, its column is number pair.
+      lane;         ///< Its tile.
 
   /// A tile's point, for threads that fill the tiles or empty them: their lanes along w.
   __device__ static float& point(float* points, int tile, int h, int w) {
     return points[(h * kSide + w) * (kTiles + 1) + tile];
+  }
+
+  /// Calls body(tile, h, w) for this thread's share of all points: lanes run along w.
+  template <class Body>
+  __device__ void for_each_point(const Body& body) const {
+    const int threads = static_cast<int>(blockDim.x);
+    for (int i = static_cast<int>(threadIdx.x); i < tiles * kPoints; i += threads)
+      body(i / kPoints, i / kSide % kSide, i % kSide);
   }
 
   /// This thread's rows to their spectra, where they stand; they are nobody else's.
