@@ -7,35 +7,34 @@
 /// **The idea.** Frequency f of a tile only ever meets frequency f of a filter, so that with many
 /// channels the middle is a matrix product for each frequency, as in winograd_3xtf32. But these are
 /// complex. A tile is real, and half of its spectrum mirrors the other half: of 16 x 16 points 128
-/// frequencies are left, of two numbers each (real_tile.cuh). Multiplying by a complex number is
-/// what a matrix of 2 x 2 does, so the product is a real one, and twice as large:
+/// frequencies are left, of two numbers each (real_tile.cuh). And a complex product takes three
+/// real ones (Gauss), with sums on both sides that cost no byte: those of U are made with it, those
+/// of V in the registers from which wgmma takes it (gauss_product.cuh).
 ///
-///     M, filter     U                 V, channel
-///      | re |  =  |  re  im |  x  | re |      y = x conj(w): U's signs are a conjugate's
-///      | im |     | -im  re |     | im |
-///      | a  |  =  |  a   0  |  x  | a  |      frequencies 0 and 8 hold two real numbers
-///      | b  |     |  0   b  |     | b  |
+///     x, 16 x 16 -> V  re, im   -> k1 = U1 (re + im)   re = k1 - k3 -> M -> 14 x 14 of y
+///     w,  3 x 3  -> U  U1 U2 U3    k2 = U2 re          im = k1 + k2
+///                                  k3 = U3 im          frequencies 0, 8: re = k1, im = k3
 ///
-/// For 3 x 3, a tile keeps 14 x 14 outputs, so V has 1.3 numbers a pixel, and F(4x4) has 2.25.
+/// V and M have 1.3 numbers a pixel, F(4x4) has 2.25; and 2 products are left of 9, 2.7 of 25.
 ///
-/// **Expect.** B9 (16x64x224x224, 64 filters): V and M, written and read, and x and y are 1.48 GB,
-/// 355 us at 4.2 TB/s; 17 GFLOP are 160 us at the 108 TFLOP/s of wgmma_3xtf32: 520 us. B4 80, and
-/// where U is large, 512 numbers for a filter's channel, B6 160, B7 590, B10 1070.
+/// **Expect.** B9 (16x64x224x224, 64 filters): V and M, written and read, and x and y are 1.49 GB,
+/// 355 us at 4.2 TB/s; 13 GFLOP are 130 us at 100 TFLOP/s, and it takes 490 us. B4 75, and where U
+/// is large, 384 numbers for a filter's channel, B6 130, B7 470, B10 880.
 /// @expect on --n 2 --c 32 --h 56 --w 56 --k 32 --r 3 --s 3 --pad 1
 /// @expect launches 4, U, V, products, y
-/// @expect requests.shared.async 128 * 2 * (1 + 4) = 1280, for each product two steps of U and of V
+/// @expect requests.shared.async 128 * (3 + 2 * 4) = 1408, for each product U's three and V's
+/// panels
 /// @expect excess.shared.store 0, no bank twice
 /// **Costs.** Workspace. Rounding as of fft_fused; NaN and infinity reach all of a tile. Few
 /// filters, channels or tiles leave the tensor cores to a plain product. Declines strides, filters
 /// that reach over more than 9 pixels, NHWC, and other types than float32.
-/// **Try.** Gauss: three products instead of four, in matrices of their own. How many bytes are
-/// that, and from how many channels on does it pay?
+/// **Try.** Four products, as one of real matrices twice as large, need no kernel of their own
+/// (gemm/wgmma_3xtf32.cuh). From how many channels on do Gauss's three pay?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/spectra_plan.cuh"
-#include "cuda_optimized/gemm/wgmma_3xtf32.cuh"
+#include "cuda_optimized/conv2d/gauss_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -44,19 +43,18 @@ using Tile = RealTile;
 using Point = Tile::Point;
 using Plan = SpectraPlan;
 
-/// weights [K][C/groups][R][S], u [frequency][group][m][k], over the number of points.
-/// Grid (pairs of columns of u / 32 rounded up, <= pairs of rows), block 8 threads a pair.
+/// weights [K][C/groups][R][S], u [frequency][group][3][m][k] of spectra over the number of points.
+/// Grid (k / 32 rounded up, <= groups * m), block 8 threads a channel.
 __global__ void __launch_bounds__(Tile::kThreads)
     conv2d_fft_3xtf32_weights(Conv2dProblem conv, Plan plan, const float* weights, float* u) {
   float* const points = dynamic_shared<float>();
   const Tile tile(points);
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const std::int64_t pairs = plan.m / 2, columns = plan.k / 2;  // of u, in two floats
   const std::int64_t c = std::int64_t{blockIdx.x} * tile.tiles + tile.lane;
-  for (std::int64_t row = blockIdx.y; row < conv.groups * pairs; row += gridDim.y) {
+  for (std::int64_t row = blockIdx.y; row < conv.groups * plan.m; row += gridDim.y) {
     if (row != blockIdx.y) __syncthreads();  // separates the last filter's columns from these rows
-    const std::int64_t group = row / pairs, k = row % pairs;
-    if (c < columns) {
+    const std::int64_t group = row / plan.m, k = row % plan.m;
+    if (c < plan.k) {
       // The thread's own rows of its own tile: no barrier is needed.
       const std::int64_t from = ((group * group_k + k) * group_c + c) * conv.R * conv.S;
       for (int h = 2 * tile.pair; h < 2 * tile.pair + 2; ++h) {
@@ -72,39 +70,39 @@ __global__ void __launch_bounds__(Tile::kThreads)
       if (2 * tile.pair < taps) tile.transform_rows();
     }
     __syncthreads();  // separates all rows' spectra from the loads of columns
-    if (c >= columns) continue;
+    if (c >= plan.k) continue;
     Point z[Tile::kSide];
     tile.transform_column(z);
     constexpr float kScale = 1.0f / Tile::kPoints;  // a power of two: exact
-    float2* const to =
-        reinterpret_cast<float2*>(u) +
-        ((tile.pair * Tile::kSide * conv.groups + group) * plan.m + 2 * k) * columns + c;
+    const std::int64_t matrix = plan.m * plan.k;
 #pragma unroll
     for (int f = 0; f < Tile::kSide; ++f) {
-      const float re = z[f].re * kScale, im = z[f].im * kScale;
+      const std::int64_t product = (tile.pair * Tile::kSide + f) * conv.groups + group;
+      float* const to = u + product * 3 * matrix + k * plan.k + c;
       const bool two_reals = Tile::is_pair(tile.pair * Tile::kSide + f);
-      const std::int64_t at = f * conv.groups * plan.m * columns;
-      to[at] = two_reals ? float2{re, 0.0f} : float2{re, im};
-      to[at + columns] = two_reals ? float2{0.0f, im} : float2{-im, re};
+      const float re = z[f].re * kScale, im = z[f].im * kScale;
+      // Of the conjugate re - i im: Gauss's re, im - re and re + im.
+      to[0] = re, to[matrix] = two_reals ? 0.0f : -im - re,
+      to[2 * matrix] = two_reals ? im : re - im;
     }
   }
 }
 
-/// x [N][C][H][W], v [frequency][group][k][n].
-/// Grid (n / 32 rounded up, <= pairs of rows of v), block 8 threads a tile.
+/// x [N][C][H][W], v [frequency][group][2][k][n]: real and imaginary parts.
+/// Grid (n / 32 rounded up, <= groups * k), block 8 threads a tile.
 __global__ void __launch_bounds__(Tile::kThreads, 3)
     conv2d_fft_3xtf32_x(Conv2dProblem conv, Plan plan, const float* x, float* v) {
   __shared__ Plan::Place places[Tile::kTiles];
   float* const points = dynamic_shared<float>();
   const Tile tile(points);
   const int thread = static_cast<int>(threadIdx.x), group_c = conv.C / conv.groups;
-  const std::int64_t first = std::int64_t{blockIdx.x} * tile.tiles, pairs = plan.k / 2;
+  const std::int64_t first = std::int64_t{blockIdx.x} * tile.tiles;
   if (thread < tile.tiles) places[thread] = plan.place_of(static_cast<unsigned>(first + thread));
-  for (std::int64_t row = blockIdx.y; row < conv.groups * pairs; row += gridDim.y) {
+  for (std::int64_t row = blockIdx.y; row < conv.groups * plan.k; row += gridDim.y) {
     // Separates the stores of places from their loads, and the loads of the last channel's columns
     // from the stores of pixels.
     __syncthreads();
-    const std::int64_t group = row / pairs, c = row % pairs;
+    const std::int64_t group = row / plan.k, c = row % plan.k;
     // Neighbouring threads load neighbouring pixels of two rows of a tile.
     tile.for_each_point([&](int t, int i, int j) {
       float pixel = 0.0f;
@@ -123,27 +121,38 @@ __global__ void __launch_bounds__(Tile::kThreads, 3)
     Point z[Tile::kSide];
     tile.transform_column(z);
     if (first + tile.lane >= plan.n) continue;
-    const std::int64_t to = (tile.pair * Tile::kSide * conv.groups + group) * plan.k + 2 * c;
+    const std::int64_t matrix = plan.k * plan.n;
 #pragma unroll
     for (int f = 0; f < Tile::kSide; ++f) {
-      const std::int64_t at = (f * conv.groups * plan.k + to) * plan.n + first + tile.lane;
-      v[at] = z[f].re, v[at + plan.n] = z[f].im;
+      const std::int64_t product = (tile.pair * Tile::kSide + f) * conv.groups + group;
+      float* const to = v + product * 2 * matrix + c * plan.n + first + tile.lane;
+      to[0] = z[f].re, to[matrix] = z[f].im;
     }
   }
 }
 
-/// m = u v without tensor cores: a thread a sum. Any one-dimensional grid.
+/// The products without tensor cores: a thread a complex sum. Any one-dimensional grid.
 __global__ void conv2d_fft_3xtf32_sums(Plan plan, const float* u, const float* v, float* m) {
-  for (const std::int64_t i : grid_stride(plan.products * plan.m * plan.n)) {
-    const std::int64_t row = i / plan.n, product = row / plan.m;
-    float sum = 0.0f;
-    for (std::int64_t k = 0; k < plan.k; ++k)
-      sum += u[row * plan.k + k] * v[(product * plan.k + k) * plan.n + i % plan.n];
-    m[i] = sum;
+  const std::int64_t matrix_u = plan.m * plan.k, matrix_v = plan.k * plan.n,
+                     matrix_m = plan.m * plan.n;
+  for (const std::int64_t i : grid_stride(plan.products * matrix_m)) {
+    const std::int64_t product = i / matrix_m, row = i % matrix_m / plan.n, column = i % plan.n;
+    const bool two_reals = Tile::is_pair(static_cast<int>(product / plan.groups()));
+    float re = 0.0f, im = 0.0f;
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      const float* const factor = u + product * 3 * matrix_u + row * plan.k + k;
+      const float* const number = v + product * 2 * matrix_v + k * plan.n + column;
+      const float v_re = number[0], v_im = number[matrix_v];
+      const float k1 = factor[0] * (two_reals ? v_re : v_re + v_im), k2 = factor[matrix_u] * v_re,
+                  k3 = factor[2 * matrix_u] * v_im;
+      re += two_reals ? k1 : k1 - k3, im += two_reals ? k3 : k1 + k2;
+    }
+    float* const to = m + product * 2 * matrix_m + i % matrix_m;
+    to[0] = re, to[matrix_m] = im;
   }
 }
 
-/// m [frequency][group][m][n], bias [K] or null, y [N][K][P][Q].
+/// m [frequency][group][2][m][n], bias [K] or null, y [N][K][P][Q].
 /// Grid (tiles / 32 rounded up, <= K), block 8 threads a tile.
 __global__ void __launch_bounds__(Tile::kThreads, 3)
     conv2d_fft_3xtf32_y(Conv2dProblem conv, Plan plan, const float* m, const float* bias,
@@ -157,13 +166,15 @@ __global__ void __launch_bounds__(Tile::kThreads, 3)
   for (std::int64_t k = blockIdx.y; k < conv.K; k += gridDim.y) {
     if (k != blockIdx.y) __syncthreads();  // separates the last filter's outputs from these columns
     if (first + tile.lane < plan.tiles) {
-      const std::int64_t from =
-          (tile.pair * Tile::kSide * conv.groups + k / group_k) * plan.m + 2 * (k % group_k);
+      const std::int64_t matrix = plan.m * plan.n;
       Point z[Tile::kSide];
 #pragma unroll
       for (int f = 0; f < Tile::kSide; ++f) {
-        const std::int64_t at = (f * conv.groups * plan.m + from) * plan.n + first + tile.lane;
-        z[f] = {m[at], m[at + plan.n]};
+        const std::int64_t product =
+            (tile.pair * Tile::kSide + f) * std::int64_t{conv.groups} + k / group_k;
+        const float* const from =
+            m + product * 2 * matrix + k % group_k * plan.n + first + tile.lane;
+        z[f] = {from[0], from[matrix]};
       }
       tile.transform_column_back(z);
     }
@@ -190,12 +201,13 @@ struct Workspace {
 
 Workspace workspace_of(const Plan& plan, std::byte* begin) {
   WorkspaceCutter cutter(begin);
-  const auto floats = [&](std::int64_t rows, std::int64_t columns) {
-    return cutter.take<float>(checked_product({plan.products, rows, columns}, "floats of U, V, M"));
+  const auto floats = [&](int parts, std::int64_t rows, std::int64_t columns) {
+    return cutter.take<float>(
+        checked_product({plan.products, parts, rows, columns}, "floats of U, V, M"));
   };
-  float* const u = floats(plan.m, plan.k);
-  float* const v = floats(plan.k, plan.n);
-  float* const m = floats(plan.m, plan.n);
+  float* const u = floats(3, plan.m, plan.k);
+  float* const v = floats(2, plan.k, plan.n);
+  float* const m = floats(2, plan.m, plan.n);
   return {u, v, m, cutter.bytes()};
 }
 
@@ -205,13 +217,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 
 void launch_products(const Plan& plan, const Workspace& at) {
   if (plan.tensor_cores) {
-    gemm::launch_gemm_wgmma_3xtf32({.products = static_cast<int>(plan.products),
-                                    .M = static_cast<int>(plan.m),
-                                    .N = static_cast<int>(plan.n),
-                                    .K = static_cast<int>(plan.k),
-                                    .a = at.u,
-                                    .b = at.v,
-                                    .c = at.m});
+    launch_gauss_product(plan, at.u, at.v, at.m);
   } else {
     constexpr int kThreads = 128;
     launch(conv2d_fft_3xtf32_sums,
@@ -235,8 +241,8 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   };
   const float *x = arrays.x, *weights = arrays.weights, *bias = arrays.bias;
   float* y = arrays.y;
-  launch_lines(conv2d_fft_3xtf32_weights, plan.k / 2, conv.groups * (plan.m / 2), weights, at.u);
-  launch_lines(conv2d_fft_3xtf32_x, plan.n, conv.groups * (plan.k / 2), x, at.v);
+  launch_lines(conv2d_fft_3xtf32_weights, plan.k, conv.groups * plan.m, weights, at.u);
+  launch_lines(conv2d_fft_3xtf32_x, plan.n, conv.groups * plan.k, x, at.v);
   launch_products(plan, at);
   launch_lines(conv2d_fft_3xtf32_y, plan.tiles, conv.K, static_cast<const float*>(at.m), bias, y);
 }

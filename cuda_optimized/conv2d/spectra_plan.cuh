@@ -10,16 +10,18 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// How outputs are divided, and the sizes of the products: of each frequency and group, m x n from
-/// m x k and k x n.
+/// How outputs are divided, and the sizes of the products: of each frequency and group, a complex
+/// matrix of m x n from m x k and k x n.
 struct SpectraPlan {
   int rows, columns;      ///< Outputs that are kept of a tile.
   int down, across;       ///< Tiles of an image.
   std::int64_t tiles;     ///< Of all images.
   bool tensor_cores;      ///< They compute the products, of whole tiles: filled up with zeros.
-  std::int64_t m, n, k;   ///< Two numbers a filter; tiles; two numbers a channel.
+  std::int64_t m, n, k;   ///< Filters, tiles and channels.
   std::int64_t products;  ///< Frequencies times groups.
 
+  /// Of the convolution.
+  HOST_DEVICE int groups() const { return static_cast<int>(products / RealTile::kFrequencies); }
   /// The first output of a tile.
   struct Place {
     int n, p, q;  ///< image, row and column of y
@@ -55,7 +57,7 @@ inline SpectraPlan::SpectraPlan(const Conv2dProblem& conv)
   const auto up = [&](std::int64_t extent, int to) {
     return tensor_cores ? ceil_div<std::int64_t>(extent, to) * to : extent;
   };
-  m = up(2 * filters, 64), n = up(tiles, RealTile::kTiles), k = up(2 * channels, 32);
+  m = up(filters, 64), n = up(tiles, RealTile::kTiles), k = up(channels, 32);
 }
 
 /// Nothing, or why real tiles are no way to compute it.
@@ -72,7 +74,7 @@ inline Declined why_no_real_tiles(const Conv2dProblem& conv) {
   if (conv.P > kMost || conv.Q > kMost) return "an extent of 2^31 - 1024 or more";
   const SpectraPlan plan(conv);
   if (plan.tiles > kMost) return "2^31 - 1024 or more tiles";
-  if (plan.m > kMost || plan.k > kMost || plan.products > kMost / std::max(plan.m, plan.k))
+  if (plan.m > kMost || plan.k > kMost || plan.products > kMost / 3 / std::max(plan.m, plan.k))
     return "2^31 or more rows of U or V";
   return {};
 }

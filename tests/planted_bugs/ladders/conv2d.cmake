@@ -520,22 +520,23 @@ planted_bug(points_exchanged_without_a_word
 
 planted_bug(two_real_numbers_as_a_complex_one
   RUNG cuda_optimized/conv2d/fft_3xtf32
-  WITH cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu
-  FIND [==[const bool two_reals = Tile::is_pair(tile.pair * Tile::kSide + i);]==]
+  WITH core/cuda/tensor_map.cu
+  FIND [==[const bool two_reals = Tile::is_pair(tile.pair * Tile::kSide + f);]==]
   REPLACE [==[const bool two_reals = false;]==]
   TEACHES "frequencies that are their own conjugates are real, and two of them share a place: no product is of both")
 
-planted_bug(product_without_its_conjugate
+planted_bug(sign_of_gauss
   RUNG cuda_optimized/conv2d/fft_3xtf32
-  WITH cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu
-  FIND [==[float2{-im, re}]==]
-  REPLACE [==[float2{im, re}]==]
-  TEACHES "a complex number as a matrix has its imaginary part twice, with both signs")
+  FILE cuda_optimized/conv2d/gauss_product.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[re[j] += i == 0 ? sums[j] : -sums[j];]==]
+  REPLACE [==[re[j] += sums[j];]==]
+  TEACHES "k1 has what k3 takes away: with the wrong sign, real parts are wrong where imaginary parts are not")
 
 planted_bug(two_columns_in_one
   RUNG cuda_optimized/conv2d/fft_3xtf32
   FILE cuda_optimized/conv2d/real_tile.cuh
-  WITH cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu
+  WITH core/cuda/tensor_map.cu
   FIND [==[if (pair == 0) pull_apart(v);]==]
   REPLACE [==[]==]
   TEACHES "frequencies 0 and 8 of real rows are real: two columns, which must be told apart before they are multiplied")
