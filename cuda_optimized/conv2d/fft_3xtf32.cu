@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(Tile::kThreads)
       const bool two_reals = Tile::is_pair(tile.pair * Tile::kSide + f);
       const float re = z[f].re * kScale, im = z[f].im * kScale;
       // Of the conjugate re - i im: Gauss's re, im - re and re + im.
-      to[0] = re, to[matrix] = two_reals ? 0.0f : -im - re,
+      to[0] = re;
+      to[matrix] = two_reals ? 0.0f : -im - re;
       to[2 * matrix] = two_reals ? im : re - im;
     }
   }
@@ -97,7 +98,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 3)
   const Tile tile(points);
   const int thread = static_cast<int>(threadIdx.x), group_c = conv.C / conv.groups;
   const std::int64_t first = std::int64_t{blockIdx.x} * tile.tiles;
-  if (thread < tile.tiles) places[thread] = plan.place_of(static_cast<unsigned>(first + thread));
+  if (thread < tile.tiles) {
+    const Plan::Place at = plan.place_of(static_cast<unsigned>(first + thread));
+    places[thread] = at;
+  }
   for (std::int64_t row = blockIdx.y; row < conv.groups * plan.k; row += gridDim.y) {
     // Separates the stores of places from their loads, and the loads of the last channel's columns
     // from the stores of pixels.
@@ -162,7 +166,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 3)
   const Tile tile(points);
   const int thread = static_cast<int>(threadIdx.x), group_k = conv.K / conv.groups;
   const std::int64_t first = std::int64_t{blockIdx.x} * tile.tiles;
-  if (thread < tile.tiles) places[thread] = plan.place_of(static_cast<unsigned>(first + thread));
+  if (thread < tile.tiles) {
+    const Plan::Place at = plan.place_of(static_cast<unsigned>(first + thread));
+    places[thread] = at;
+  }
   for (std::int64_t k = blockIdx.y; k < conv.K; k += gridDim.y) {
     if (k != blockIdx.y) __syncthreads();  // separates the last filter's outputs from these columns
     if (first + tile.lane < plan.tiles) {

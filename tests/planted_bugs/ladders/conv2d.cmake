@@ -527,11 +527,10 @@ planted_bug(two_real_numbers_as_a_complex_one
 
 planted_bug(sign_of_gauss
   RUNG cuda_optimized/conv2d/fft_3xtf32
-  FILE cuda_optimized/conv2d/gauss_product.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[re[j] += i == 0 ? sums[j] : -sums[j];]==]
-  REPLACE [==[re[j] += sums[j];]==]
-  TEACHES "k1 has what k3 takes away: with the wrong sign, real parts are wrong where imaginary parts are not")
+  FIND [==[two_reals ? 0.0f : -im - re;]==]
+  REPLACE [==[two_reals ? 0.0f : re - im;]==]
+  TEACHES "what Gauss's k1 has too much, k2 takes away: with the wrong sign, imaginary parts are wrong where real parts are not")
 
 planted_bug(two_columns_in_one
   RUNG cuda_optimized/conv2d/fft_3xtf32
