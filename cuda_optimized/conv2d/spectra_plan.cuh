@@ -74,8 +74,7 @@ inline Declined why_no_real_tiles(const Conv2dProblem& conv) {
   if (conv.P > kMost || conv.Q > kMost) return "an extent of 2^31 - 1024 or more";
   const SpectraPlan plan(conv);
   if (plan.tiles > kMost) return "2^31 - 1024 or more tiles";
-  if (plan.products > kMost / 3 / std::max(plan.m, plan.k))
-    return "2^31 or more rows of U or V";
+  if (plan.products > kMost / 3 / std::max(plan.m, plan.k)) return "2^31 or more rows of U or V";
   return {};
 }
 
