@@ -25,8 +25,11 @@ struct GaussStage {
 /// Threads of a block: the consumers, and a warpgroup of which one warp loads and two split.
 inline constexpr int kGaussThreads = gemm::kConsumerThreads + 128;
 inline constexpr int kFirstSplitter = gemm::kConsumerThreads + 32, kSplitters = 64;
-/// Registers a thread: 168 at first, see gemm/wgmma_3xtf32.cu.
-inline constexpr int kRegistersToLoad = 40, kRegistersToMultiply = 232;
+/// Registers a thread: what all begin with, 65536 / kGaussThreads in eights, and what they change
+/// to.
+inline constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
+static_assert(kRegistersToLoad + gemm::kConsumers * kRegistersToMultiply <=
+              (1 + gemm::kConsumers) * kRegisters);
 
 /// Writes the small parts of a stage's U: floats minus their leading 11 bits, rounded to TF32. All
 /// splitters call it. @param thread of them
@@ -171,6 +174,8 @@ __global__ void __launch_bounds__(kGaussThreads, 1)
 #pragma unroll
           for (int k = 0; k < kStep / 8; ++k)
             ptx::wgmma_m64k8_tf32<Shape::M>(sums, small[k], small_u(k), k > 0);
+          ptx::wgmma_commit_group();
+          ptx::wgmma_wait_group<0>();  // sums come from either way, so they must be there
         }
         ptx::wgmma_fence();
 #pragma unroll
