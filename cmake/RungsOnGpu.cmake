@@ -2,10 +2,11 @@
 file(GLOB gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*/*.cu cuda_optimized/*/*.cu)
 
 # wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
-# which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted.
+# which no other GPU runs. Files that use it, or include what does, are compiled for it alone where sm_90 is
+# wanted.
 set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
-  file(STRINGS ${source} uses_wgmma REGEX "(wgmma_tile|wgmma_windows)\\.cuh|ptx::wgmma" LIMIT_COUNT 1)
+  file(STRINGS ${source} uses_wgmma REGEX "(wgmma_tile|wgmma_windows|gauss_product)\\.cuh|ptx::wgmma" LIMIT_COUNT 1)
   if(uses_wgmma)
     list(APPEND sm90a_sources ${source})
   endif()

@@ -24,8 +24,8 @@
 /// @expect requests.shared.async 2 * (2 + 2 * 2) = 12, two blocks: two patches, two taps for each
 /// @expect sectors_per_request.y.store 4, whole ones
 /// @expect bytes_per_lane.y.store 4, a sum
-/// **Costs.** Groups of more than 64 filters only. Each consumer has slots of its own for taps, so
-/// that weights stay for half as many.
+/// **Costs.** In groups of 64 filters or fewer, one of the consumers multiplies for nobody. Each has
+/// slots of its own for taps, so that weights stay for half as many.
 /// **Try.** With 192 filters, what does the second consumer of every second tile do?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
@@ -185,9 +185,6 @@ Declined supports(const Conv2dProblem& conv) {
   if (const Declined why = gemm::why_no_wgmma()) return why;
   if (conv.map != TileMap::row_major)
     return text("the map ", name_of(conv.map), ": tiles of pixels have an order of their own");
-  if (conv.K / conv.groups <= kPatchFilters)
-    return text("groups of ", conv.K / conv.groups, " filters: there is no second tile of ",
-                kPatchFilters, " to share a patch with");
   return why_no_patches(windows_of(conv), 0, kTogether);
 }
 

@@ -182,7 +182,7 @@ WgmmaWork work_of(const GemmProblem& gemm) {
           .splits = 1,
           .steps = ceil_div(gemm.K, kBytesStep),
           .map = gemm.map,
-          .group = 2048 / Shape::N};
+          .group = 1024 / Shape::N};
 }
 
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
