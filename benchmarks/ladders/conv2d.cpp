@@ -44,6 +44,7 @@ std::vector<NamedConvolution> convolutions() {
       {"B15", make(256, 64, 56, 56, 512, 1, 1, 0, 1), "1x1 with a tall output: the order of tiles"},
       {"B16", make(64, 384, 32, 32, 384, 31, 31, 15, 1, 384),
        "RepLKNet's depthwise 31x31: where transforms pay"},
+      {"B17", make(32, 64, 56, 56, 64, 5, 5, 2, 1), "5x5, many channels: transforms once more"},
   };
 }
 
@@ -67,8 +68,9 @@ BenchmarkProblems conv2d_problems() {
   for (const std::string ladder : {"conv2d", "conv2d_dgrad", "conv2d_wgrad"}) {
     for (const NamedConvolution& layer : convolutions()) {
       const std::string id = layer.id;
-      // B15 is about its large output, B16 about rungs that conv2d alone has.
-      if ((id == "B15" || id == "B16") && ladder != "conv2d") continue;
+      // B15 is about its large output, the other two about rungs that conv2d alone has.
+      const bool spectra = id == "B16" || id == "B17";
+      if ((id == "B15" || spectra) && ladder != "conv2d") continue;
       // Where there are rungs for numbers of 16 bits: many channels, or few of the forward pass.
       // One small and one large layer show that the two types take the same time.
       const int channels = layer.problem.C / layer.problem.groups;
@@ -79,9 +81,9 @@ BenchmarkProblems conv2d_problems() {
                      .id = id,
                      .teaches = layer.teaches,
                      .problem = layer.problem,
-                     .bf16 = many || few,
+                     .bf16 = (many || few) && !spectra,
                      .fp16 = both,
-                     .plain = id == "B16"});
+                     .plain = spectra});
       if (id == "B4" && ladder == "conv2d") all.push_back(with_bias_and_relu(layer));
     }
   }

@@ -32,6 +32,7 @@ namespace convladder::cpu_reference::conv2d {
 namespace {
 
 constexpr int kM = 2, kN = 4;  ///< Outputs of a tile, and its products, along each axis.
+constexpr std::ptrdiff_t kProducts = std::ptrdiff_t{kN} * kN;  ///< Of a tile.
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(checked_product(
@@ -40,7 +41,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 
 /// G g of a column or row of g, whose numbers are `apart`.
 template <class T>
-void times_g(const T* g, int apart, double* to, int to_apart) {
+void times_g(const T* g, std::ptrdiff_t apart, double* to, std::ptrdiff_t to_apart) {
   const double g0 = g[0], g1 = g[apart], g2 = g[2 * apart];
   to[0] = g0;
   to[to_apart] = (g0 + g1 + g2) / 2;
@@ -49,14 +50,14 @@ void times_g(const T* g, int apart, double* to, int to_apart) {
 }
 
 /// B^T d of four numbers, in place.
-void times_b(float* d, int apart) {
+void times_b(float* d, std::ptrdiff_t apart) {
   float &d0 = d[0], &d1 = d[apart], &d2 = d[2 * apart], &d3 = d[3 * apart];
   const float v[kN] = {d0 - d2, d1 + d2, d2 - d1, d3 - d1};
   d0 = v[0], d1 = v[1], d2 = v[2], d3 = v[3];
 }
 
 /// A^T m of four numbers, in place: the first two are the result.
-void times_a(float* m, int apart) {
+void times_a(float* m, std::ptrdiff_t apart) {
   const float y0 = m[0] + m[apart] + m[2 * apart], y1 = m[apart] - m[2 * apart] + m[3 * apart];
   m[0] = y0, m[apart] = y1;
 }
@@ -64,10 +65,11 @@ void times_a(float* m, int apart) {
 /// weights [K][C/groups][3][3], u [K][C/groups][kN][kN].
 void transform_weights(const Conv2dProblem& conv, const float* weights, float* u) {
   const std::int64_t filters = std::int64_t{conv.K} * (conv.C / conv.groups);
-  for (std::int64_t filter = 0; filter < filters; ++filter, weights += 9, u += kN * kN) {
+  for (std::int64_t filter = 0; filter < filters; ++filter, weights += 9, u += kProducts) {
     double half[kN * 3], whole[kN * kN];
-    for (int s = 0; s < 3; ++s) times_g(weights + s, 3, half + s, 3);          // G g
-    for (int i = 0; i < kN; ++i) times_g(half + 3 * i, 1, whole + kN * i, 1);  // (G g) G^T
+    for (int s = 0; s < 3; ++s) times_g(weights + s, 3, half + s, 3);  // G g
+    for (std::ptrdiff_t i = 0; i < kN; ++i)
+      times_g(half + 3 * i, 1, whole + kN * i, 1);  // (G g) G^T
     for (int i = 0; i < kN * kN; ++i) u[i] = static_cast<float>(whole[i]);
   }
 }
@@ -89,16 +91,16 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
         for (int q = 0; q < conv.Q; q += kM) {
           float m[kN * kN] = {};
           const float* u_c = u + std::int64_t{k} * group_c * kN * kN;
-          for (int c = 0; c < group_c; ++c, u_c += kN * kN) {
+          for (int c = 0; c < group_c; ++c, u_c += kProducts) {
             float d[kN * kN];
             for (int i = 0; i < kN * kN; ++i)
               d[i] = pixel(conv, x, n, c0 + c, p + i / kN, q + i % kN);
-            for (int j = 0; j < kN; ++j) times_b(d + j, kN);      // B^T d
-            for (int i = 0; i < kN; ++i) times_b(d + kN * i, 1);  // (B^T d) B
+            for (int j = 0; j < kN; ++j) times_b(d + j, kN);                 // B^T d
+            for (std::ptrdiff_t i = 0; i < kN; ++i) times_b(d + kN * i, 1);  // (B^T d) B
             for (int i = 0; i < kN * kN; ++i) m[i] += d[i] * u_c[i];
           }
           for (int j = 0; j < kN; ++j) times_a(m + j, kN);
-          for (int i = 0; i < kM; ++i) times_a(m + kN * i, 1);
+          for (std::ptrdiff_t i = 0; i < kM; ++i) times_a(m + kN * i, 1);
           const float bias_k = bias ? bias[k] : 0.0f;
           for (int i = 0; i < kM && p + i < conv.P; ++i)
             for (int j = 0; j < kM && q + j < conv.Q; ++j)

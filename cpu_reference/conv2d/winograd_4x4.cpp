@@ -37,7 +37,8 @@ namespace convladder::cpu_reference::conv2d {
 namespace {
 
 constexpr int kM = 4, kN = 6;  ///< Outputs of a tile, and its products, along each axis.
-constexpr int kScale = 3;      ///< Times G.
+constexpr std::ptrdiff_t kProducts = std::ptrdiff_t{kN} * kN;  ///< Of a tile.
+constexpr int kScale = 3;                                      ///< Times G.
 constexpr WinogradMatrices<kM, 3> kMatrices = winograd_matrices<kM, 3>({0, 1, -1, 2, -2});
 static_assert(is_exact(kMatrices));
 
@@ -53,7 +54,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
 /// weights [K][C/groups][3][3], u [K][C/groups][kN][kN].
 void transform_weights(const Conv2dProblem& conv, const float* weights, float* u) {
   const std::int64_t filters = std::int64_t{conv.K} * (conv.C / conv.groups);
-  for (std::int64_t filter = 0; filter < filters; ++filter, weights += 9, u += kN * kN) {
+  for (std::int64_t filter = 0; filter < filters; ++filter, weights += 9, u += kProducts) {
     double g[9], whole[kN * kN];
     for (int i = 0; i < 9; ++i) g[i] = weights[i];
     both_sides(kG, g, whole);
@@ -78,7 +79,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
         for (int q = 0; q < conv.Q; q += kM) {
           float m[kN * kN] = {};
           const float* u_c = u + std::int64_t{k} * group_c * kN * kN;
-          for (int c = 0; c < group_c; ++c, u_c += kN * kN) {
+          for (int c = 0; c < group_c; ++c, u_c += kProducts) {
             float d[kN * kN], v[kN * kN];
             for (int i = 0; i < kN * kN; ++i)
               d[i] = pixel(conv, x, n, c0 + c, p + i / kN, q + i % kN);

@@ -97,7 +97,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
     }
   }
   const std::int64_t filters = std::int64_t{conv.K} * group_c;
-  for (std::int64_t filter = 0; filter < filters; ++filter, dw += kM * kM) {
+  for (std::int64_t filter = 0; filter < filters; ++filter, dw += std::ptrdiff_t{kM} * kM) {
     conv2d::both_sides(kA, m + filter * kProducts, dw);
     for (int i = 0; i < kM * kM; ++i) dw[i] /= kScale * kScale;
   }

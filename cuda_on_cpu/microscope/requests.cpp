@@ -183,7 +183,7 @@ Request request_of(const Open& open) {
   while (open.from / width != (open.to - 1) / width) width *= 2;
   Request request = request_of(first, width);
   for_each_lane(first.lanes, [&](unsigned lane) {
-    request.address[lane] = request.address[lane] - own + open.from / width * width;
+    request.address[lane] = request.address[lane] - own + std::uint64_t{open.from / width} * width;
   });
   return request;
 }

@@ -40,6 +40,6 @@ std::string demangled(const std::string& name);
 
 /// Its last component, without parameters and template arguments: "tile" of
 /// "a::f<3>(int)::tile".
-std::string short_name(const std::string& demangled);
+std::string short_name(const std::string& name);
 
 }  // namespace cuda_on_cpu::microscope

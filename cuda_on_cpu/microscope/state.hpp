@@ -90,7 +90,7 @@ class State final : public inspect::Watcher {
   // --- Watcher
 
   void launch_begins(const inspect::LaunchShape& launch) override;
-  void block_begins(std::uint64_t block, unsigned threads,
+  void block_begins(std::uint64_t index, unsigned threads,
                     const inspect::MemoryPlace& shared) override;
   void block_ended() override;
   void barrier_passed() override;

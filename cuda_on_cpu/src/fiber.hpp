@@ -29,7 +29,8 @@ class Context {
   /// Begins to fetch the frames on top of the stack, which this context has left, into the cache.
   void prefetch() const {
     const char* const top = static_cast<const char*>(left_at_);
-    for (int line = 0; line < kLinesFetched; ++line) __builtin_prefetch(top + line * kCacheLine, 1);
+    for (std::ptrdiff_t line = 0; line < kLinesFetched; ++line)
+      __builtin_prefetch(top + line * kCacheLine, 1);
   }
 
  protected:

@@ -8,7 +8,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-constexpr std::size_t kMaxRow = 256 * 4;  ///< bytes
+constexpr std::size_t kMaxRow = std::size_t{256} * 4;  ///< bytes
 constexpr std::uint32_t kNanFill = 0x7ff77ff7u;
 
 }  // namespace

@@ -47,7 +47,7 @@ void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32
 template <FactorType kType>
 void unpack_factors(const std::uint32_t* operands, unsigned n, double* a, Doubles* b) {
   constexpr unsigned kPart = per_register(kType), kDepth = kWords * kPart;
-  for (unsigned i = 0; i < kRows * kWords; ++i) unpack<kType>(operands[i], a + i * kPart);
+  for (unsigned i = 0; i < kRows * kWords; ++i, a += kPart) unpack<kType>(operands[i], a);
   for (unsigned j = 0; j < n; ++j) {
     for (unsigned word = 0; word < kWords; ++word) {
       double values[kPart];
@@ -81,12 +81,12 @@ void find_zeros(const double* a, const Doubles* b, unsigned depth, unsigned n, Z
     }
     return (any[0] | any[1] | any[2] | any[3]) == 0;
   };
-  for (unsigned i = 0; i < kRows / kTogether; ++i) {
+  for (std::size_t i = 0; i < kRows / kTogether; ++i) {
     zeros->rows[i] =
         all_zero(reinterpret_cast<const Doubles*>(a) + i * kTogether * depth / kColumns,
                  kTogether * depth / kColumns);
   }
-  for (unsigned j = 0; j < n / kColumns; ++j) zeros->columns[j] = all_zero(b + j * depth, depth);
+  for (std::size_t j = 0; j < n / kColumns; ++j) zeros->columns[j] = all_zero(b + j * depth, depth);
   zeros->may_skip = (infinite[0] | infinite[1] | infinite[2] | infinite[3]) == 0;
 }
 

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>

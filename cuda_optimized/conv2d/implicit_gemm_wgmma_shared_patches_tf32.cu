@@ -24,8 +24,8 @@
 /// @expect requests.shared.async 2 * (2 + 2 * 2) = 12, two blocks: two patches, two taps for each
 /// @expect sectors_per_request.y.store 4, whole ones
 /// @expect bytes_per_lane.y.store 4, a sum
-/// **Costs.** In groups of 64 filters or fewer, one of the consumers multiplies for nobody. Each has
-/// slots of its own for taps, so that weights stay for half as many.
+/// **Costs.** In groups of 64 filters or fewer, one of the consumers multiplies for nobody. Each
+/// has slots of its own for taps, so that weights stay for half as many.
 /// **Try.** With 192 filters, what does the second consumer of every second tile do?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
