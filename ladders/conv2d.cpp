@@ -118,6 +118,11 @@ convladder::Ladder convladder::conv2d_ladder() {
                  float_spectra(CUDA_ROW(cuda_optimized, conv2d, fft_fused,
                                         "cpu_reference/conv2d/fft_tile_pairs",
                                         "tiles of 16 to 64 points, transformed in shared memory"))),
+          branch("cuda_optimized/conv2d/winograd_3xtf32",
+                 float_spectra(CUDA_ROW(cuda_optimized, conv2d, fft_3xtf32,
+                                        "cpu_reference/conv2d/fft_tiles",
+                                        "many channels: spectra of real tiles, complex "
+                                        "products as Gauss's three, on tensor cores"))),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, implicit_gemm, "cuda_naive/conv2d/im2col_gemm",
                           "one thread a sum of the product; every index is decoded by division")),

@@ -72,12 +72,13 @@ def _saves_multiplications(name):
 
 
 def candidates(ladder, where):
-    """The ladder's rungs that run there, the best first. Without measurements that is the highest, and those that save
-    multiplications, which round more, come last."""
+    """The ladder's rungs that run there, the best first. Without measurements that is the highest. Those that save
+    multiplications round more, and come last but on a GPU, where time counts."""
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"]]
     measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
     others = sorted(reversed(there), key=_saves_multiplications)
-    return measured + [name for name in others if name not in measured]
+    order = measured + [name for name in others if name not in measured]
+    return order if where == "gpu" else sorted(order, key=_saves_multiplications)
 
 
 def place(ladder, where):

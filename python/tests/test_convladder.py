@@ -241,7 +241,8 @@ class Calls(unittest.TestCase):
         table = convladder.compare(convladder.conv2d, self.x, self.w, pad=1)
         ran = [row for row in table if row.status == "ran"]
         self.assertGreater(len(ran), 10)
-        self.assertEqual({row.max_error for row in ran}, {0.0})
+        for row in ran:  # spectra are rounded
+            self.assertLessEqual(row.max_error, 1e-3 if "/fft" in row.rung else 0, row.rung)
         self.assertTrue(all(row.reason for row in table if row.status == "declined"))
         self.assertIn("direct_tiled", str(table))
         self.assertIn("<table>", table._repr_html_())

@@ -180,6 +180,14 @@ std::vector<ConvTestProblem> choice_problems() {
       fourier);
   add("a filter of one row and 18 columns",
       P{.C = 2, .H = 4, .W = 40, .K = 2, .S = 18, .pad = pad_all(0, 3)}, fourier);
+  // Spectra of many channels: as many tiles, channels and filters as tensor cores take, with
+  // groups.
+  const std::string_view spectra = "cuda_optimized/conv2d/fft_3xtf32";
+  add("filters 8x8, 16 tiles of an output",
+      P{.N = 16, .C = 9, .H = 8, .W = 8, .K = 9, .R = 8, .S = 8}, spectra);
+  add("filters 2x4, groups of 8 filters and 9 channels",
+      P{.N = 8, .C = 18, .H = 2, .W = 15, .K = 16, .R = 2, .S = 4, .pad = pad_all(1), .groups = 2},
+      spectra, true);
   // Any filter, and its channel's filters one after the other: there is no room for all.
   add("depthwise 2x2, multiplier 2, bands", P{.H = 90, .W = 64, .K = 2, .R = 2, .S = 2},
       "cuda_optimized/conv2d_dgrad/depthwise");

@@ -547,3 +547,25 @@ planted_bug(points_exchanged_without_a_word
   FIND [==[__syncwarp();  // separates these stores of the line's threads from the loads below]==]
   REPLACE [==[]==]
   TEACHES "threads of a warp that exchange through shared memory wait for each other, too")
+
+planted_bug(two_real_numbers_as_a_complex_one
+  RUNG cuda_optimized/conv2d/fft_3xtf32
+  WITH core/cuda/tensor_map.cu
+  FIND [==[const bool two_reals = Tile::is_pair(tile.pair * Tile::kSide + f);]==]
+  REPLACE [==[const bool two_reals = false;]==]
+  TEACHES "frequencies that are their own conjugates are real, and two of them share a place: no product is of both")
+
+planted_bug(sign_of_gauss
+  RUNG cuda_optimized/conv2d/fft_3xtf32
+  WITH core/cuda/tensor_map.cu
+  FIND [==[two_reals ? 0.0f : -im - re;]==]
+  REPLACE [==[two_reals ? 0.0f : re - im;]==]
+  TEACHES "what Gauss's k1 has too much, k2 takes away: with the wrong sign, imaginary parts are wrong where real parts are not")
+
+planted_bug(two_columns_in_one
+  RUNG cuda_optimized/conv2d/fft_3xtf32
+  FILE cuda_optimized/conv2d/real_tile.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (pair == 0) pull_apart(v);]==]
+  REPLACE [==[]==]
+  TEACHES "frequencies 0 and 8 of real rows are real: two columns, which must be told apart before they are multiplied")
