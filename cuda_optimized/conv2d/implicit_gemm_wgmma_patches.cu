@@ -16,20 +16,20 @@
 ///
 /// The columns of `wgmma` are pixels, in groups of 8 as far apart as its descriptor says: a row of
 /// the patch. The permutation against bank conflicts follows the bits of the address, so that a
-/// tile may begin at any pixel. Images of short rows are cut into whole rows (pixel_patch.cuh). A
+/// tile may begin at any pixel. Tiles are strips, whole rows or whole images (pixel_patch.cuh). A
 /// tap's weights have a ring of their own; if all of 64 filters fit, they stay from tile to tile.
 /// Sums are rounded, transposed by `stmatrix`, and stored by the copy engine, while the other
 /// warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map.
 ///
 /// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles are
 /// four turns of 132 SMs, 9 us at the peak: 13 us. B9 is 27 turns, 64 us, and 49 of DRAM: 85. B6
-/// 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's: 310. B5 20, B8 15.
+/// 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's: 310. B5 20, B7 16, B8 15.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine
 /// taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.y.store 0, the copy engine stores
-/// **Costs.** Images of a few pixels fill no tile, and sums are not cut into parts. Declined:
+/// **Costs.** Few images of a few pixels fill no tile, and sums are not cut into parts. Declined:
 /// strides of larger filters, filters that reach too far, maps, and as before.
 /// **Try.** How many bytes a cycle do 1 x 1 filters bring? Let two tiles of filters share a patch.
 #include "core/conv2d_problem.hpp"

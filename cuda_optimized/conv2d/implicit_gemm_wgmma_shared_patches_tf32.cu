@@ -207,7 +207,8 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   if (windows.pixels() == 0) return;
   const float *x = arrays.x, *weights = arrays.weights;
   const PatchWork work(windows, patch_plan(windows, 0, kTogether), kTogether);
-  const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.P, conv.Q, conv.K};
+  const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.N,
+                              conv.P,   conv.Q,      conv.K};
   if (by_the_copy_engine(conv) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
     launch_product(copied_patches(work, x), copied_taps(windows, weights), work, result);
   } else {

@@ -75,7 +75,7 @@ struct PatchWork {
       : plan(with), windows(of), first(strides_to(of.first, of.stride)),
         skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
         filter_tiles(of.groups * ceil_div(of.group_k(), together * kPatchFilters)),
-        items(of.N * with.tiles.of_image() * filter_tiles) {}
+        items(with.tiles.count(of.N) * filter_tiles) {}
   /// Whether some pixel of the source is not skipped, as the copy engine needs it.
   bool has_pixels() const { return skipped.h < windows.H && skipped.w < windows.W; }
   /// At most so many blocks run at the same time. Where weights stay, all items of a block are of
@@ -104,13 +104,15 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   PatchPlan plan;
   plan.tiles = tiles;
   plan.draft_bytes = draft_bytes;
-  const std::int64_t patch_rows = tiles.rows + (windows.R - 1) * std::int64_t{windows.dilation.h};
+  // Of images, what the last rows reach over is there: it is the next image's beginning.
+  const std::int64_t reached = (windows.R - 1) * std::int64_t{windows.dilation.h};
+  const std::int64_t patch_rows = tiles.rows + (tiles.kind == PatchKind::images ? 0 : reached);
   if (tiles.rows == 0 || tiles.row > kMaxBox || patch_rows > kMaxBox) return plan;
   plan.tiles.patch_rows = static_cast<int>(patch_rows);
   // The last column's last tap may lie behind the box, in zeros that belong to no pixel.
-  const std::int64_t pixels =
-      std::max(patch_rows * tiles.row, (tiles.columns / 8 - 1) * std::int64_t{tiles.group} + 8 +
-                                           reach_of(windows, tiles.row));
+  const std::int64_t pixels = std::max(
+      patch_rows * tiles.row * tiles.images,
+      (tiles.columns / 8 - 1) * std::int64_t{tiles.group} + 8 + reach_of(windows, tiles.row));
   const std::int64_t bytes =
       ceil_div(pixels * kPixelBytes, std::int64_t{gemm::kAtom}) * gemm::kAtom;
   const std::int64_t room = static_cast<std::int64_t>(max_shared_bytes()) - kDeclared -
@@ -145,16 +147,17 @@ inline PatchPlan patch_plan(const Windows& windows, int draft_bytes, int togethe
   std::int64_t least = 0;
   const auto filter_tiles =
       std::int64_t{windows.groups} * ceil_div(windows.group_k(), together * kPatchFilters);
-  for (const int columns : {224, 208}) {
-    for (const PatchTiles& tiles : {strips_of(windows, columns), rows_of(windows, columns)}) {
-      const PatchPlan plan = plan_with(windows, tiles, columns * draft_bytes, together);
-      if (plan.patches == 0) continue;
-      const std::int64_t items = windows.N * plan.tiles.of_image() * filter_tiles;
-      const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * columns;
-      if (best.patches > 0 && turn >= least) continue;
-      best = plan;
-      least = turn;
-    }
+  for (const PatchTiles& tiles :
+       {strips_of(windows, 224), rows_of(windows, 224), images_of(windows, 224),
+        strips_of(windows, 208), rows_of(windows, 208), images_of(windows, 208),
+        images_of(windows, 128)}) {
+    const PatchPlan plan = plan_with(windows, tiles, tiles.columns * draft_bytes, together);
+    if (plan.patches == 0) continue;
+    const std::int64_t items = tiles.count(windows.N) * filter_tiles;
+    const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
+    if (best.patches > 0 && turn >= least) continue;
+    best = plan;
+    least = turn;
   }
   return best;
 }
@@ -180,8 +183,10 @@ template <class Body>
 void with_columns(int columns, const Body& body) {
   if (columns == 224) {
     body(Columns<224>{});
-  } else {
+  } else if (columns == 208) {
     body(Columns<208>{});
+  } else {
+    body(Columns<128>{});
   }
 }
 
@@ -189,7 +194,11 @@ void with_columns(int columns, const Body& body) {
 inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes, int together = 1) {
   if (windows.pixels() == 0) return "nothing to do";
   const PatchPlan plan = patch_plan(windows, draft_bytes, together);
-  return text(plan.tiles.group == 8 ? "rows" : "strips", " in ", plan.tiles.columns, " columns",
+  const PatchKind kind = plan.tiles.kind;
+  return text(kind == PatchKind::images ? "images"
+              : kind == PatchKind::rows ? "rows"
+                                        : "strips",
+              " in ", plan.tiles.columns, " columns",
               plan.stay ? ", weights stay" : ", weights follow");
 }
 

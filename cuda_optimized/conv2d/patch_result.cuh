@@ -18,7 +18,7 @@ struct PatchResult {
   T* out;                 ///< the output
   const float* bias;      ///< [K], or null
   Activation activation;  ///< of the sums with their bias
-  int P, Q, K;            ///< of the output
+  int N, P, Q, K;         ///< of the output
   bool by_engine;         ///< else by the threads
   bool vectors;           ///< which store eight filters at once
 
@@ -62,11 +62,13 @@ struct PatchResult {
       return;
     }
     const int row_columns = tiles.row_columns(), eight = thread % 8 * 8;
-    for (int i = thread / 8; i < tiles.rows * row_columns; i += 128 / 8) {
-      const int p = tile.p + i / row_columns, column = i % row_columns, q = tile.q + column;
-      if (column >= tiles.width || p >= P || q >= Q || eight >= filters.count) continue;
+    for (int i = thread / 8; i < tiles.images * tiles.rows * row_columns; i += 128 / 8) {
+      const int line = i / row_columns, image = line / tiles.rows, column = i % row_columns;
+      const int p = tile.p + line % tiles.rows, q = tile.q + column;
+      if (column >= tiles.width || p >= P || q >= Q) continue;
+      if (image >= N - tile.n || eight >= filters.count) continue;
       const T* const from = draft + gemm::swizzled_half(i, eight);
-      T* const there = out + Index4{P, Q, K}(tile.n, p, q, filters.first + eight);
+      T* const there = out + Index4{P, Q, K}(tile.n + image, p, q, filters.first + eight);
       if (vectors) {
         *reinterpret_cast<uint4*>(there) = *reinterpret_cast<const uint4*>(from);
       } else {
@@ -91,11 +93,12 @@ PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, con
   const TiledMap boxes = {.rank = 4,
                           .extents = {K, Q, P, windows.N},
                           .strides = {1, K, Q * K, P * Q * K},
-                          .box = {kPatchFilters, tiles.row_columns(), tiles.rows, 1}};
+                          .box = {kPatchFilters, tiles.row_columns(), tiles.rows, tiles.images}};
   return {.boxes = by_engine ? tensor_map(boxes, out) : CUtensorMap{},
           .out = out,
           .bias = bias,
           .activation = windows.activation,
+          .N = windows.N,
           .P = windows.P,
           .Q = windows.Q,
           .K = windows.K,

@@ -17,7 +17,7 @@ struct PatchOrigin {
       chunk,  ///< which 32 words of the group's channels
       w,      ///< its first column, in strides; negative in the padding
       h,      ///< its first row; likewise
-      n;      ///< the image
+      n;      ///< its image, or the first one
 };
 
 /// Patches of source [N][H][W][C] by the copy engine. What lies outside of an image arrives as
@@ -48,7 +48,7 @@ CopiedPatches copied_patches(const PatchWork& work, const Word* source) {
                         .extents = {words, ceil_div(windows.W - skipped.w, stride.w),
                                     ceil_div(windows.H - skipped.h, stride.h), windows.N},
                         .strides = {1, stride.w * words, stride.h * row, windows.H * row},
-                        .box = {kTensorMapRow, tiles.row, tiles.patch_rows, 1}};
+                        .box = {kTensorMapRow, tiles.row, tiles.patch_rows, tiles.images}};
   return {.source = tensor_map(map, source + skipped.h * row + skipped.w * words),
           .group_c = windows.group_c,
           .bytes = tiles.bytes()};
@@ -66,24 +66,31 @@ __device__ inline std::uint32_t word_at(const float* numbers, std::int64_t offse
 /// The same by a warp, word by word, for what the copy engine cannot take.
 template <class T>
 struct GatheredPatches {
-  const T* source;  ///< [N][H][W][C]
-  int H, W, C;      ///< of the source
-  int group_c;      ///< channels of a group
-  Step stride,      ///< pixels of the source from one of the patch to the next
-      skipped;      ///< pixels before the first that is in a patch
-  int row, pixels;  ///< of a patch: of a row, and of all rows
+  const T* source;        ///< [N][H][W][C]
+  int N, H, W, C;         ///< of the source
+  int group_c;            ///< channels of a group
+  Step stride,            ///< pixels of the source from one of the patch to the next
+      skipped;            ///< pixels before the first that is in a patch
+  int images, rows, row;  ///< of a patch: images, rows of each, and pixels of a row
 
   /// Copies a patch; then one lane arrives at `full`. Called by a whole warp.
   __device__ void load(const PatchOrigin& from, char* patch, std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int c = (from.chunk * kTensorMapRow + lane) * kWordChannels<T>;
     const Index4 at{H, W, C};
-    for (int i = 0; i < pixels; ++i) {
-      const int h = (from.h + i / row) * stride.h + skipped.h;
-      const int w = (from.w + i % row) * stride.w + skipped.w;
-      const bool inside = h >= 0 && h < H && w >= 0 && w < W;
-      reinterpret_cast<std::uint32_t*>(patch)[gemm::swizzled(i, lane)] =
-          inside ? word_at(source, at(from.n, h, w, from.group * group_c + c), group_c - c) : 0;
+    int i = 0;  // a pixel of the patch
+    for (int line = 0; line < images * rows; ++line) {
+      const int image = line / rows;
+      const int h = (from.h + line % rows) * stride.h + skipped.h;
+      const bool has_row = image < N - from.n && h >= 0 && h < H;
+      for (int column = 0; column < row; ++column, ++i) {
+        const int w = (from.w + column) * stride.w + skipped.w;
+        const bool inside = has_row && w >= 0 && w < W;
+        reinterpret_cast<std::uint32_t*>(patch)[gemm::swizzled(i, lane)] =
+            inside
+                ? word_at(source, at(from.n + image, h, w, from.group * group_c + c), group_c - c)
+                : 0;
+      }
     }
     ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
     __syncwarp();              // separates all lanes' stores from the arrival
@@ -97,14 +104,16 @@ GatheredPatches<T> gathered_patches(const PatchWork& work, const T* source, int 
   const Windows& windows = work.windows;
   const PatchTiles& tiles = work.plan.tiles;
   return {.source = source,
+          .N = windows.N,
           .H = windows.H,
           .W = windows.W,
           .C = windows.groups * group_c,
           .group_c = group_c,
           .stride = windows.stride,
           .skipped = work.skipped,
-          .row = tiles.row,
-          .pixels = tiles.row * tiles.patch_rows};
+          .images = tiles.images,
+          .rows = tiles.patch_rows,
+          .row = tiles.row};
 }
 
 /// Weights [K][R*S][group_c] by the copy engine: 64 filters of a tap, by 32 words of channels.

@@ -4,14 +4,17 @@
 ///
 /// A *patch* is a box of the source in shared memory, pixel after pixel. Column j of a tile is a
 /// pixel of the output, and its window begins at the patch's pixel j / 8 * group + j % 8: `wgmma`
-/// takes columns in groups of 8, as far apart as its descriptor says. There are two kinds of tiles:
+/// takes columns in groups of 8, as far apart as its descriptor says. There are three kinds of
+/// tiles:
 ///
 ///     strips   8 columns of an image by some rows; a group is a row of the strip, and groups are
 ///              a row of the patch apart, 8 pixels and what the filter reaches over
 ///     rows     whole rows of an image; groups of 8 follow one another through all of the patch
+///     images   whole images, likewise: the rows of one, then those of the next
 ///
 /// Between two rows of an image lie zeros, those of the padding on the right of the one and on the
 /// left of the next: once, for both. A few columns of a tile of rows begin there, and are nobody's.
+/// So it is with images: the rows of zeros below the one are those above the next.
 #pragma once
 
 #include <algorithm>
@@ -23,26 +26,31 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 inline constexpr int kPatchFilters = 64;  ///< Of a tile: the rows of `wgmma`.
 inline constexpr int kPixelBytes = 128;   ///< Of a pixel in a patch: 32 words of channels.
 
-/// How an image is cut into tiles of pixels.
+/// What a tile has of the images.
+enum class PatchKind { strips, rows, images };
+
+/// How images are cut into tiles of pixels.
 struct PatchTiles {
+  PatchKind kind;  ///< what a tile has
   int columns;     ///< of a tile, those that are nobody's included: N of `wgmma`
-  int rows,        ///< of the output in a tile
+  int images,      ///< in a tile
+      rows,        ///< from one image of a tile to the next; of one image, of the output in a tile
       width;       ///< columns of the output in a tile
   int row,         ///< pixels of the patch from one of its rows to the next
       group;       ///< pixels of the patch from 8 columns to the next 8
-  int patch_rows;  ///< rows of the patch
+  int patch_rows;  ///< rows of the patch, of each image
   int down,        ///< tiles down an image
       across;      ///< tiles across an image
 
   /// Columns of the tile from one row of the output to the next.
   HOST_DEVICE int row_columns() const { return group == 8 ? row : 8; }
   /// Bytes of the patch.
-  HOST_DEVICE int bytes() const { return row * patch_rows * kPixelBytes; }
-  /// Tiles of an image.
-  HOST_DEVICE std::int64_t of_image() const { return std::int64_t{down} * across; }
+  HOST_DEVICE int bytes() const { return row * patch_rows * images * kPixelBytes; }
+  /// Tiles of N images.
+  std::int64_t count(int N) const { return std::int64_t{ceil_div(N, images)} * down * across; }
 };
 
-/// A tile of pixels: its image, and its first row and column of the output.
+/// A tile of pixels: its image, or the first one, and its first row and column of the output.
 struct PatchTile {
   int n,  ///< the image
       p,  ///< the first row
@@ -52,7 +60,7 @@ struct PatchTile {
 /// Tile `index` of all images.
 HOST_DEVICE inline PatchTile tile_at(const PatchTiles& tiles, std::int64_t index) {
   const std::int64_t strip = index / tiles.down;
-  return {.n = static_cast<int>(strip / tiles.across),
+  return {.n = static_cast<int>(strip / tiles.across) * tiles.images,
           .p = static_cast<int>(index % tiles.down) * tiles.rows,
           .q = static_cast<int>(strip % tiles.across) * tiles.width};
 }
@@ -77,7 +85,9 @@ inline PatchTiles strips_of(const Windows& windows, int columns) {
   const int row = static_cast<int>(
       std::min<std::int64_t>(8 + (windows.S - 1) * std::int64_t{windows.dilation.w}, INT32_MAX));
   const int rows = columns / 8;
-  return {.columns = columns,
+  return {.kind = PatchKind::strips,
+          .columns = columns,
+          .images = 1,
           .rows = rows,
           .width = 8,
           .row = row,
@@ -87,24 +97,47 @@ inline PatchTiles strips_of(const Windows& windows, int columns) {
           .across = ceil_div(windows.Q, 8)};
 }
 
+/// From the beginning of a line of windows in a patch to that of the next one: of a row, in pixels;
+/// of an image, in rows. All that the line's windows touch; or less, if what would lie behind its
+/// end is padding, and so is what lies there instead: the beginning of the next line.
+/// @param outputs windows in the line
+/// @param taps of each, `dilation` apart
+/// @param first where the first of them begins in the source, which ends at `size`
+inline int line_of(int outputs, int taps, int dilation, int first, int size) {
+  const std::int64_t touched = outputs + (taps - 1) * std::int64_t{dilation};
+  const std::int64_t shared =
+      std::max({std::int64_t{size} - first, touched + first, std::int64_t{outputs}});
+  return static_cast<int>(std::min({touched, shared, std::int64_t{INT32_MAX}}));
+}
+
 /// Whole rows; no row at all where one does not fit.
 inline PatchTiles rows_of(const Windows& windows, int columns) {
-  // All that a row of windows touches; or less, if what would lie behind the end of a row of the
-  // patch is padding, and so is what lies there instead: the beginning of the next row. At least
-  // eight, so that a group of columns crosses one end of a row at most.
-  const std::int64_t touched = windows.Q + (windows.S - 1) * std::int64_t{windows.dilation.w};
-  const std::int64_t shared = std::max({std::int64_t{windows.W} - windows.first.w,
-                                        touched + windows.first.w, std::int64_t{windows.Q}});
-  const std::int64_t row = std::max<std::int64_t>(std::min(touched, shared), 8);
-  const int rows = static_cast<int>(std::min<std::int64_t>(columns / row, windows.P));
-  return {.columns = columns,
+  // At least eight pixels, so that a group of columns crosses one end of a row at most.
+  const int row =
+      std::max(line_of(windows.Q, windows.S, windows.dilation.w, windows.first.w, windows.W), 8);
+  const int rows = std::min(columns / row, windows.P);
+  return {.kind = PatchKind::rows,
+          .columns = columns,
+          .images = 1,
           .rows = rows,
           .width = windows.Q,
-          .row = static_cast<int>(std::min<std::int64_t>(row, INT32_MAX)),
+          .row = row,
           .group = 8,
           .patch_rows = rows,
           .down = rows == 0 ? 0 : ceil_div(windows.P, rows),
           .across = 1};
+}
+
+/// Whole images; no row at all where none fits.
+inline PatchTiles images_of(const Windows& windows, int columns) {
+  PatchTiles tiles = rows_of(windows, columns);
+  const int rows = line_of(windows.P, windows.R, windows.dilation.h, windows.first.h, windows.H);
+  const std::int64_t fit = columns / (std::int64_t{rows} * tiles.row);
+  tiles.kind = PatchKind::images;
+  tiles.images = std::max(static_cast<int>(std::min<std::int64_t>(fit, windows.N)), 1);
+  tiles.rows = tiles.patch_rows = fit == 0 ? 0 : rows;
+  tiles.down = 1;
+  return tiles;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

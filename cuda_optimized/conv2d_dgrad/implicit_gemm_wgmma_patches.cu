@@ -18,16 +18,16 @@
 /// Tap (r, s) of the windows is tap (R - 1 - r, S - 1 - s) of the filter. That is arithmetic on the
 /// place of the box; the loop over taps does not know of it.
 ///
-/// **Expect.** The forward pass's times, for the same products: B4 13 us, B6 14, B9 85, B10 310;
-/// they were 29, 19, 186 and 331.
+/// **Expect.** The forward pass's times, for the same products: B4 13 us, B6 14, B7 16, B9 85, B10
+/// 310; B4, B6, B9 and B10 were 29, 19, 186 and 331.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine
 /// taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.dx.store 0, the copy engine stores
-/// **Costs.** Stride 1 only, and as there: images of a few pixels fill no tile, and sums are not
-/// cut into parts. Where channels are not in eights a warp gathers. Declined: other types, nchw,
-/// filters that reach too far for shared memory.
+/// **Costs.** Stride 1 only, and as there: few images of a few pixels fill no tile, and sums are
+/// not cut into parts. Where channels are not in eights a warp gathers. Declined: other types,
+/// nchw, filters that reach too far for shared memory.
 /// **Try.** A stride of 2 has four classes of pixels, each a forward pass with some of the taps. Do
 /// their patches share pixels of dy?
 #include "core/conv2d_gradients.hpp"

@@ -211,7 +211,8 @@ std::vector<ConvTestProblem> choice_problems() {
       "windows of one class begin 127 rows behind dy, of another 128",
       P{.C = 8, .H = 2, .W = 2, .K = 8, .R = 2, .S = 2, .pad = {255, 0, 0, 0}, .stride = {2, 2}});
   in_eights("72 filters", P{.C = 16, .H = 9, .W = 10, .K = 72, .R = 2, .S = 2});
-  // Patches of pixels: whole rows or strips of them, in tiles of 208 columns or 224.
+  // Patches of pixels: whole rows or strips of them in tiles of 208 columns or 224, whole images
+  // also in 128.
   const auto in_patches = [&](const std::string& name, const P& problem) {
     add("patches, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
@@ -243,6 +244,26 @@ std::vector<ConvTestProblem> choice_problems() {
              P{.C = 8, .H = 1, .W = 258, .K = 8, .S = 3, .dilation = {1, 128}});
   in_patches("taps 40 pixels apart",
              P{.C = 8, .H = 82, .W = 82, .K = 8, .R = 3, .S = 3, .dilation = {40, 40}});
+  in_patches("three images, two in a tile",
+             P{.N = 3, .C = 8, .H = 5, .W = 5, .K = 72, .R = 3, .S = 3, .pad = one, .bias = true});
+  in_patches("images with padding above and on the left, groups", P{.N = 3,
+                                                                    .C = 16,
+                                                                    .H = 4,
+                                                                    .W = 5,
+                                                                    .K = 16,
+                                                                    .R = 3,
+                                                                    .S = 2,
+                                                                    .pad = {2, 0, 1, 0},
+                                                                    .groups = 2,
+                                                                    .bias = true});
+  in_patches("filters larger than images, which share some of the padding below",
+             P{.N = 5, .C = 3, .H = 2, .W = 3, .K = 10, .R = 4, .S = 3, .pad = {1, 3, 2, 1}});
+  in_patches("windows in images begin inside dy",
+             P{.N = 3, .C = 8, .H = 3, .W = 3, .K = 8, .R = 2, .S = 2, .pad = pad_all(3)});
+  in_patches("stride 2, three images",
+             P{.N = 3, .C = 8, .H = 5, .W = 7, .K = 8, .pad = one, .stride = {2, 2}});
+  in_patches("129 images of a pixel", P{.N = 129, .C = 8, .H = 1, .W = 1, .K = 8});
+  in_patches("209 images of a pixel", P{.N = 209, .C = 8, .H = 1, .W = 1, .K = 8});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {
     add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");
