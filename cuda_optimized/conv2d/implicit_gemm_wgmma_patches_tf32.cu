@@ -2,7 +2,6 @@
 /// @brief conv2d on Hopper in TF32: patches of floats, and sums that leave as whole sectors.
 ///
 /// - Before: implicit_gemm_wgmma_patches.cu
-/// - After: implicit_gemm_wgmma_shared_patches_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A pixel's 128 bytes hold 32 floats now, so that 64 channels are two chunks of two

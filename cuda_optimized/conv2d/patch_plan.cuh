@@ -67,14 +67,14 @@ struct PatchWork {
   Windows windows;  ///< with channels in words
   Step first,       ///< where the window (0, 0) begins, in strides from the first pixel not skipped
       skipped;      ///< pixels of the source before the first that begins a window
-  int filter_tiles;    ///< of all groups; those that share a patch are one
+  int filter_tiles;    ///< of all groups
   std::int64_t items;  ///< tiles of pixels by tiles of filters; filters change fastest
 
-  /// Of the windows, by a plan for them. @param together tiles of filters that share a patch
-  PatchWork(const Windows& of, const PatchPlan& with, int together = 1)
+  /// Of the windows, by a plan for them.
+  PatchWork(const Windows& of, const PatchPlan& with)
       : plan(with), windows(of), first(strides_to(of.first, of.stride)),
         skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
-        filter_tiles(of.groups * ceil_div(of.group_k(), together * kPatchFilters)),
+        filter_tiles(of.groups * ceil_div(of.group_k(), kPatchFilters)),
         items(with.tiles.count(of.N) * filter_tiles) {}
   /// Whether some pixel of the source is not skipped, as the copy engine needs it.
   bool has_pixels() const { return skipped.h < windows.H && skipped.w < windows.W; }
@@ -96,9 +96,7 @@ inline std::int64_t reach_of(const Windows& windows, int row) {
 }
 
 /// Those tiles with their patch, and what fits into shared memory beside it and the drafts.
-/// @param together tiles of filters that share a patch, each with taps of its own
-inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int draft_bytes,
-                           int together) {
+inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int draft_bytes) {
   constexpr int kDeclared = 1024;  // bytes of barriers, and more
   constexpr int kMaxBox = 256;     // of the copy engine, along each axis
   PatchPlan plan;
@@ -117,16 +115,16 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
       ceil_div(pixels * kPixelBytes, std::int64_t{gemm::kAtom}) * gemm::kAtom;
   const std::int64_t room = static_cast<std::int64_t>(max_shared_bytes()) - kDeclared -
                             gemm::kAtom - std::int64_t{draft_bytes} * gemm::kConsumers;
-  const int steps = together * steps_of(windows);
+  const int steps = steps_of(windows);
   const auto patches_beside = [&](int slots) {
     return static_cast<int>(
         std::min<std::int64_t>((room - std::int64_t{slots} * kTapBytes) / bytes, kMaxPatches));
   };
   const auto filter_tiles =
-      std::int64_t{windows.groups} * ceil_div(windows.group_k(), together * kPatchFilters);
+      std::int64_t{windows.groups} * ceil_div(windows.group_k(), kPatchFilters);
   plan.stay = steps <= kMaxTapSlots && patches_beside(steps) >= 2 &&
               filter_tiles <= enough_blocks(multiprocessors());
-  plan.patches = plan.stay ? patches_beside(steps) : std::min(patches_beside(2 * together), 2);
+  plan.patches = plan.stay ? patches_beside(steps) : std::min(patches_beside(2), 2);
   if (plan.patches < 2) {
     plan.patches = 0;
     return plan;
@@ -141,17 +139,16 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
 /// The plan with the fewest columns in the longest turn of a multiprocessor; without patches if
 /// none fits.
 /// @param draft_bytes of a column of sums, if a block rounds them in shared memory
-/// @param together tiles of filters that share a patch
-inline PatchPlan patch_plan(const Windows& windows, int draft_bytes, int together = 1) {
+inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
   PatchPlan best;
   std::int64_t least = 0;
   const auto filter_tiles =
-      std::int64_t{windows.groups} * ceil_div(windows.group_k(), together * kPatchFilters);
+      std::int64_t{windows.groups} * ceil_div(windows.group_k(), kPatchFilters);
   for (const PatchTiles& tiles :
        {strips_of(windows, 224), rows_of(windows, 224), images_of(windows, 224),
         strips_of(windows, 208), rows_of(windows, 208), images_of(windows, 208),
         images_of(windows, 128)}) {
-    const PatchPlan plan = plan_with(windows, tiles, tiles.columns * draft_bytes, together);
+    const PatchPlan plan = plan_with(windows, tiles, tiles.columns * draft_bytes);
     if (plan.patches == 0) continue;
     const std::int64_t items = tiles.count(windows.N) * filter_tiles;
     const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
@@ -162,15 +159,15 @@ inline PatchPlan patch_plan(const Windows& windows, int draft_bytes, int togethe
   return best;
 }
 
-/// Why the windows have no patches, if so. @param draft_bytes, together see patch_plan()
-inline Declined why_no_patches(const Windows& windows, int draft_bytes, int together = 1) {
+/// Why the windows have no patches, if so. @param draft_bytes see patch_plan()
+inline Declined why_no_patches(const Windows& windows, int draft_bytes) {
   const Step& stride = windows.stride;
   if ((stride.h != 1 || stride.w != 1) && windows.R * windows.S > 1) {
     return text("stride ", stride.h, " x ", stride.w,
                 ", and more than one tap: with 1 alone are a ",
                 "tap's pixels the first tap's, shifted");
   }
-  if (windows.pixels() == 0 || patch_plan(windows, draft_bytes, together).patches > 0) return {};
+  if (windows.pixels() == 0 || patch_plan(windows, draft_bytes).patches > 0) return {};
   return "the pixels of a tile's windows do not fit into a patch in shared memory";
 }
 
@@ -191,9 +188,9 @@ void with_columns(int columns, const Body& body) {
 }
 
 /// For a rung's choice: how they are computed.
-inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes, int together = 1) {
+inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes) {
   if (windows.pixels() == 0) return "nothing to do";
-  const PatchPlan plan = patch_plan(windows, draft_bytes, together);
+  const PatchPlan plan = patch_plan(windows, draft_bytes);
   const PatchKind kind = plan.tiles.kind;
   return text(kind == PatchKind::images ? "images"
               : kind == PatchKind::rows ? "rows"

@@ -68,15 +68,14 @@ HOST_DEVICE inline PatchTile tile_at(const PatchTiles& tiles, std::int64_t index
 /// A tile's filters.
 struct PatchFilters {
   int first,  ///< the first one, of all K
-      count,  ///< from that one to its group's end, perhaps more than a tile has, or none
+      count,  ///< from that one to its group's end, perhaps more than a tile has
       group;  ///< the group
 };
 
-/// Tile `index` of the filters of all groups. @param together tiles that are counted as one
-HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, int index, int together = 1) {
-  const int filters = together * kPatchFilters;
-  const int group_k = windows.group_k(), tiles = ceil_div(group_k, filters);
-  const int group = index / tiles, inside = index % tiles * filters;
+/// Tile `index` of the filters of all groups.
+HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, int index) {
+  const int group_k = windows.group_k(), tiles = ceil_div(group_k, kPatchFilters);
+  const int group = index / tiles, inside = index % tiles * kPatchFilters;
   return {.first = group * group_k + inside, .count = group_k - inside, .group = group};
 }
 

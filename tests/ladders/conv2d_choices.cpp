@@ -217,7 +217,6 @@ std::vector<ConvTestProblem> choice_problems() {
     add("patches, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32",
-                         "cuda_optimized/conv2d/implicit_gemm_wgmma_shared_patches_tf32",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
   };

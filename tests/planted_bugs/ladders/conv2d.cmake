@@ -485,20 +485,6 @@ planted_bug(nothing_behind_the_box
   REPLACE [==[*reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 0) = {};]==]
   TEACHES "the last row's padding is the beginning of a row that nobody brings")
 
-planted_bug(shared_patch_given_back_by_one
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_shared_patches_tf32
-  WITH core/cuda/tensor_map.cu
-  FIND [==[ptx::mbarrier_init(&empty_patch[i], 4 * kTogether);]==]
-  REPLACE [==[ptx::mbarrier_init(&empty_patch[i], 4 * (kTogether - 1));]==]
-  TEACHES "what two read is free when both have read it: a barrier that counts one of them lets the producer overwrite it")
-
-planted_bug(one_consumers_filters_for_both
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_shared_patches_tf32
-  WITH core/cuda/tensor_map.cu
-  FIND [==[taps.load(filters_of(work, item, i % kTogether), i / kTogether,]==]
-  REPLACE [==[taps.load(filters_of(work, item, i % kTogether * 0), i / kTogether,]==]
-  TEACHES "who shares one factor must not share the other")
-
 planted_bug(spectrum_not_conjugated
   RUNG cpu_reference/conv2d/fft_whole
   FIND [==[Point{image[f].re, -image[f].im} * filter[f]]==]
