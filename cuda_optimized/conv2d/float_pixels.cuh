@@ -13,26 +13,13 @@ struct FloatPixels {
   float* out;             ///< the output
   const float* bias;      ///< [K], or null
   Activation activation;  ///< of the sums with their bias
-  int N, P, Q, K;         ///< of the output
+  int P, Q, K;            ///< of the output
 
   /// Stores a warpgroup's sums [filter][column]. Eight lanes of a warp have eight filters of a
   /// pixel.
   template <int kColumns>
   __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
                         const float (&sums)[kColumns / 2]) const {
-    if (tiles.images == 1) {
-      store_images<kColumns, false>(tiles, tile, filters, sums);
-    } else {
-      store_images<kColumns, true>(tiles, tile, filters, sums);
-    }
-  }
-
- private:
-  /// The same of a tile of several images, or of one, which need not count them.
-  template <int kColumns, bool kSeveral>
-  __device__ void store_images(const PatchTiles& tiles, const PatchTile& tile,
-                               const PatchFilters& filters,
-                               const float (&sums)[kColumns / 2]) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int filter = thread / 32 * 16 + lane / 4;  // and the one 8 below
     const int row_columns = tiles.row_columns();
@@ -43,23 +30,20 @@ struct FloatPixels {
       added[below] = bias != nullptr && row < filters.count ? bias[filters.first + row] : 0.0f;
     }
     const int columns = min(tiles.width, Q - tile.q), rows = min(tiles.rows, P - tile.p);
-    const int images = min(tiles.images, N - tile.n);
     const bool has[2] = {filter < filters.count, filter + 8 < filters.count};
     // Of a lane's two columns of every eight: where it is in the tile, and where in the output.
-    int column[2] = {lane % 4 * 2, lane % 4 * 2 + 1}, row[2] = {}, image[2] = {};
+    int column[2] = {lane % 4 * 2, lane % 4 * 2 + 1}, row[2] = {};
     std::int64_t at[2];
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd)
       at[odd] = Index4{P, Q, K}(tile.n, tile.p, tile.q + column[odd], filters.first + filter);
     const std::int64_t next_eight = std::int64_t{8} * K;
-    const std::int64_t next_row = std::int64_t{8 + Q - row_columns} * K;   // beyond a row's end
-    const std::int64_t next_image = std::int64_t{P - tiles.rows} * Q * K;  // and beyond an image's
+    const std::int64_t next_row = std::int64_t{8 + Q - row_columns} * K;  // beyond a row's end
 #pragma unroll
     for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
-        const bool inside =
-            column[odd] < columns && row[odd] < rows && (!kSeveral || image[odd] < images);
+        const bool inside = column[odd] < columns && row[odd] < rows;
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
           if (inside && has[below]) {
@@ -72,12 +56,6 @@ struct FloatPixels {
         column[odd] -= wraps ? row_columns : 0;
         row[odd] += wraps ? 1 : 0;
         at[odd] += wraps ? next_row : next_eight;
-        if constexpr (kSeveral) {
-          const bool ends = row[odd] == tiles.rows;
-          row[odd] = ends ? 0 : row[odd];
-          image[odd] += ends ? 1 : 0;
-          at[odd] += ends ? next_image : 0;
-        }
       }
     }
   }

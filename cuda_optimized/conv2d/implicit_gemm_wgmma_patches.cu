@@ -192,7 +192,7 @@ Declined supports(const Conv2dProblem& conv) {
 template <class T, class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
                     const PatchResult<T>& result) {
-  with_columns(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
+  with_columns<true>(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
     launch(windows_in_patches<T, kColumns, Patches, Taps>,
            {dim3(blocks_for(work.items, 1, work.blocks())), dim3(gemm::kWgmmaThreads),
             work.plan.shared_bytes()},

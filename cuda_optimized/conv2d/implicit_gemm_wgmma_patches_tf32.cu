@@ -186,7 +186,7 @@ Declined supports(const Conv2dProblem& conv) {
 template <class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
                     const FloatPixels& result) {
-  with_columns(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
+  with_columns<false>(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
     launch(windows_in_patches<kColumns, Patches, Taps>,
            {dim3(blocks_for(work.items, 1, work.blocks())), dim3(gemm::kWgmmaThreads),
             work.plan.shared_bytes()},
@@ -202,8 +202,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   if (windows.pixels() == 0) return;
   const float *x = arrays.x, *weights = arrays.weights;
   const PatchWork work(windows, patch_plan(windows, 0));
-  const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.N,
-                              conv.P,   conv.Q,      conv.K};
+  const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.P, conv.Q, conv.K};
   if (by_the_copy_engine(conv) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
     launch_product(copied_patches(work, x), copied_taps(windows, weights), work, result);
   } else {

@@ -138,7 +138,9 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
 
 /// The plan with the fewest columns in the longest turn of a multiprocessor; without patches if
 /// none fits.
-/// @param draft_bytes of a column of sums, if a block rounds them in shared memory
+/// @param draft_bytes of a column of sums, if a block rounds them in shared memory. Without, there
+/// are no tiles of images: for a thread that stores its sums itself, another image is work for
+/// each.
 inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
   PatchPlan best;
   std::int64_t least = 0;
@@ -148,6 +150,7 @@ inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
        {strips_of(windows, 224), rows_of(windows, 224), images_of(windows, 224),
         strips_of(windows, 208), rows_of(windows, 208), images_of(windows, 208),
         images_of(windows, 128)}) {
+    if (tiles.kind == PatchKind::images && draft_bytes == 0) continue;
     const PatchPlan plan = plan_with(windows, tiles, tiles.columns * draft_bytes);
     if (plan.patches == 0) continue;
     const std::int64_t items = tiles.count(windows.N) * filter_tiles;
@@ -175,14 +178,14 @@ inline Declined why_no_patches(const Windows& windows, int draft_bytes) {
 template <int kColumns>
 struct Columns {};
 
-/// Calls `body` with the Columns of a plan.
-template <class Body>
+/// Calls `body` with the Columns of a plan. @tparam kImages it may have tiles of images
+template <bool kImages, class Body>
 void with_columns(int columns, const Body& body) {
   if (columns == 224) {
     body(Columns<224>{});
-  } else if (columns == 208) {
+  } else if (!kImages || columns == 208) {
     body(Columns<208>{});
-  } else {
+  } else if constexpr (kImages) {
     body(Columns<128>{});
   }
 }

@@ -212,7 +212,7 @@ Declined supports(const Conv2dProblem& conv) {
 template <class T, class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
                     const PatchResult<T>& result) {
-  conv2d::with_columns(work.plan.tiles.columns, [&]<int kColumns>(conv2d::Columns<kColumns>) {
+  conv2d::with_columns<true>(work.plan.tiles.columns, [&]<int kColumns>(conv2d::Columns<kColumns>) {
     launch(windows_in_patches<T, kColumns, Patches, Taps>,
            {dim3(blocks_for(work.items, 1, work.blocks())), dim3(gemm::kWgmmaThreads),
             work.plan.shared_bytes()},
