@@ -470,14 +470,6 @@ planted_bug(no_padding_between_images
   REPLACE [==[line_of(windows.P, 1, windows.dilation.h, windows.first.h, windows.H);]==]
   TEACHES "images one after the other in shared memory: without zeros between them, the last row's taps reach into the next image")
 
-planted_bug(images_stored_as_if_without_padding
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32
-  FILE cuda_optimized/conv2d/float_pixels.cuh
-  WITH core/cuda/tensor_map.cu
-  FIND [==[at[odd] += ends ? next_image : 0;]==]
-  REPLACE [==[at[odd] += ends ? 0 * next_image : 0;]==]
-  TEACHES "the rows between two images are in shared memory, not in y")
-
 planted_bug(nothing_behind_the_box
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32
   WITH core/cuda/tensor_map.cu
