@@ -79,7 +79,7 @@ def main():
     if options.all:
         answers += [ask("test_grade_trials.py", CONVLADDER_COURSE_ALL="1"), ask("course_trial.py")]
     else:
-        answers.append(ask("course_trial.py", FIRST, "--class-alone"))
+        answers.append(ask("course_trial.py", FIRST, "--class-once"))
     if options.write and all(answers) and changed:
         about = {"by": options.write, "date": str(datetime.date.today()), "held": now}
         RECORD.write_text(json.dumps(about, indent=2) + "\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Grades the project's own rungs, skeletons, planted bugs and a simulated class, by the commands that a teacher uses.
 
-    course_trial.py [ASSIGNMENT...] [--count N] [--jobs N] [--class-alone] [--folder DIR]
+    course_trial.py [ASSIGNMENT...] [--count N] [--jobs N] [--class-once] [--folder DIR]
 
 Without ASSIGNMENT, all of them. Minutes of computing each. Prints a table; exit status 1 if something is not as promised:
 the solution has full marks, three times and with any number of jobs the same bytes; a skeleton has no exact points and
@@ -124,7 +124,7 @@ def try_known(assignment, folder, jobs, counted):
     print(f"  {diagnosed} of {len(bugs)} bugs are among the first three of their diagnosis")
 
 
-def try_class(assignment, folder, count, jobs, counted):
+def try_class(assignment, folder, count, jobs, counted, again):
     (folder / "class").mkdir()
     truth = simulate.simulate(assignment, folder / "class", count, 1, tree.PUBLIC_KEY, counted)
     before = {path.relative_to(folder).as_posix(): path.read_bytes() for path in (folder / "class").rglob("*") if path.is_file()}
@@ -148,8 +148,9 @@ def try_class(assignment, folder, count, jobs, counted):
             require(found[name]["score"] < found[name]["max_score"], f"{assignment.name}: {name} {of['of']} has all points")
         elif of["kind"] == "hostile":
             require(found[name]["status"] != "graded" or of["of"] == "words", f"{assignment.name}: {name} {of['of']} is graded")
-    grade(assignment.name, "--class", folder / "class", "--out", folder / "again", "--jobs", 1)
-    require(bytes_of(out) == bytes_of(folder / "again"), f"{assignment.name}: the class has other bytes when graded again")
+    if again:
+        grade(assignment.name, "--class", folder / "class", "--out", folder / "again", "--jobs", 1)
+        require(bytes_of(out) == bytes_of(folder / "again"), f"{assignment.name}: the class has other bytes when graded again")
 
 
 def main():
@@ -157,7 +158,8 @@ def main():
     parser.add_argument("assignments", nargs="*", default=assignments.names())
     parser.add_argument("--count", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--class-alone", action="store_true", help="without solution, skeleton and each planted bug")
+    parser.add_argument("--class-once", action="store_true",
+                        help="the class alone, without solution, skeleton and each planted bug; not graded again for its bytes")
     parser.add_argument("--folder", type=pathlib.Path, help="keeps all that is written")
     options = parser.parse_args()
     folder = options.folder or pathlib.Path(tempfile.mkdtemp(prefix="convladder-course-"))
@@ -166,10 +168,10 @@ def main():
         assignment = assignments.read(name)
         counted = predictions.Counted(trials.Trials(assignment, tree.PUBLIC_KEY, say=lambda line: print(f"  {line}", flush=True)))
         (folder / name).mkdir(parents=True)
-        if not options.class_alone:
+        if not options.class_once:
             try_known(assignment, folder / name, options.jobs, counted)
         if options.count:
-            try_class(assignment, folder / name, options.count, options.jobs, counted)
+            try_class(assignment, folder / name, options.count, options.jobs, counted, again=not options.class_once)
     if not options.folder:
         shutil.rmtree(folder)
     print(f"{len(problems)} things are not as promised" if problems else "All is as promised.")
