@@ -13,10 +13,12 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 /// Of the factors of a product, in a stage: three matrices of U, two of V, and the small parts of
 /// U's, which splitters write.
 struct GaussStage {
-  using Shape = gemm::SwappedShape<64, 2>;  ///< Of each matrix.
-  static constexpr int kU = 3, kV = 2;      ///< Matrices.
-  static constexpr int kBytesU = kU * Shape::kBytesA, kLoadedBytes = kBytesU + kV * Shape::kBytesB,
-                       kBytes = kLoadedBytes + kBytesU;
+  using Shape = gemm::SwappedShape<64, 2>;             ///< Of each matrix.
+  static constexpr int kU = 3,                         ///< Matrices of U.
+      kV = 2;                                          ///< Matrices of V.
+  static constexpr int kBytesU = kU * Shape::kBytesA,  ///< Of U.
+      kLoadedBytes = kBytesU + kV * Shape::kBytesB,    ///< What the copy engine brings.
+      kBytes = kLoadedBytes + kBytesU;                 ///< With U's small parts.
   /// Dynamic shared memory of a block, as of any SwappedShape.
   static constexpr std::size_t kSharedBytes =
       Shape::kStages * kBytes + gemm::kDraftBytes + gemm::kAtom;
@@ -24,10 +26,13 @@ struct GaussStage {
 
 /// Threads of a block: the consumers, and a warpgroup of which one warp loads and two split.
 inline constexpr int kGaussThreads = gemm::kConsumerThreads + 128;
-inline constexpr int kFirstSplitter = gemm::kConsumerThreads + 32, kSplitters = 64;
+inline constexpr int kFirstSplitter = gemm::kConsumerThreads + 32,  ///< The first that splits.
+    kSplitters = 64;                                                ///< Threads that split.
 /// Registers a thread: what all begin with, 65536 / kGaussThreads in eights, and what they change
 /// to.
-inline constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
+inline constexpr int kRegisters = 168,  ///< At the beginning.
+    kRegistersToLoad = 40,              ///< Of the loading warpgroup.
+    kRegistersToMultiply = 232;         ///< Of the consumers.
 static_assert(kRegistersToLoad + gemm::kConsumers * kRegistersToMultiply <=
               (1 + gemm::kConsumers) * kRegisters);
 
