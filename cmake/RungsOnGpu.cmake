@@ -2,11 +2,33 @@
 file(GLOB gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*/*.cu cuda_optimized/*/*.cu)
 
 # wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
-# which no other GPU runs. Files that use it, or include what does, are compiled for it alone where sm_90 is
-# wanted.
+# which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted: those that
+# wgmma_tile.cuh reaches, which says why a device has none.
+function(convladder_reaches out header file)  # whether `file` includes it, by whatever way
+  get_property(reached GLOBAL PROPERTY "${header} reaches ${file}")
+  if("${reached}" STREQUAL "")
+    set(reached FALSE)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} lines REGEX "^#include \"(core|cuda_naive|cuda_optimized)/")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+      if(included STREQUAL header)
+        set(reached TRUE)
+      else()
+        convladder_reaches(reached ${header} ${included})
+      endif()
+      if(reached)
+        break()
+      endif()
+    endforeach()
+    set_property(GLOBAL PROPERTY "${header} reaches ${file}" ${reached})
+  endif()
+  set(${out} ${reached} PARENT_SCOPE)
+endfunction()
+
 set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
-  file(STRINGS ${source} uses_wgmma REGEX "(wgmma_tile|wgmma_windows|gauss_product)\\.cuh|ptx::wgmma" LIMIT_COUNT 1)
+  file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
+  convladder_reaches(uses_wgmma cuda_optimized/gemm/wgmma_tile.cuh ${file})
   if(uses_wgmma)
     list(APPEND sm90a_sources ${source})
   endif()

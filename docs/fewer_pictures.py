@@ -72,7 +72,7 @@ def measured(run, text):
 
 
 def which_wins(picture_type, run, text):
-    """The way that is predicted to be fastest by filter and channels; rings are the fastest rungs of the committed run."""
+    """The way that is predicted to be fastest by filter and channels; names are layers of the committed run, in the colour of their fastest rung."""
     p = picture_type(720, 516)
     left, top, width, height = 70, 50, 58, 38
     p.text(left, 24, "the fastest way, predicted; with a name: measured", "title", "start")
@@ -131,5 +131,5 @@ def error_growth(picture_type, printed):
     for column, (name, colour) in enumerate(zip(names, colours), 1):
         p.line([place(row[0], row[column]) for row in rows], colour, 3)
         shift = 10 if name == "F(2x2)" else -2 if name == "definition" else 4
-        p.text(left + width + 12, place(*[rows[-1][0], rows[-1][column]])[1] + shift, name, "note", "start")
+        p.text(left + width + 12, place(rows[-1][0], rows[-1][column])[1] + shift, name, "note", "start")
     return p

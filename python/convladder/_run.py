@@ -76,9 +76,8 @@ def candidates(ladder, where):
     multiplications round more, and come last but on a GPU, where time counts."""
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"]]
     measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
-    others = sorted(reversed(there), key=_saves_multiplications)
-    order = measured + [name for name in others if name not in measured]
-    return order if where == "gpu" else sorted(order, key=_saves_multiplications)
+    order = measured + [name for name in reversed(there) if name not in measured]
+    return sorted(order, key=lambda name: _saves_multiplications(name) and not (where == "gpu" and name in measured))
 
 
 def place(ladder, where):
