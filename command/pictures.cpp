@@ -57,7 +57,8 @@ Drawing contact_sheet(const std::string& title, const std::string& subtitle,
         kMargin + static_cast<int>(i) % columns * (width + kMargin) + (width - drawing.width()) / 2;
     const int y = kMargin + kTitleHeight - kMargin / 2 +
                   static_cast<int>(i) / columns * (height + kCaptionHeight);
-    sheet.place(drawing, x, y + (height - drawing.height()) / 2);
+    const int centred = y + (height - drawing.height()) / 2;
+    sheet.place(drawing, x, centred);
     const Point baseline{x + 2.0, y + height + 27.0};
     sheet.text(baseline, kNameFont, kInk, exhibits[i].name);
     sheet.text({baseline.x + text_width(kNameFont, exhibits[i].name) + 16, baseline.y}, kSmallFont,

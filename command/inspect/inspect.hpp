@@ -57,6 +57,6 @@ std::string inspect_page(const Inspection& inspection);
 /// C linkage: program.cpp finds it in its library by name.
 /// @return an ExitStatus: kSomeDiffer for a wrong result, a race or an unwritten read.
 /// @throws BadInput
-extern "C" int convladder_inspect(const Options& options);
+extern "C" int convladder_inspect(const Options& given);
 
 }  // namespace convladder::command

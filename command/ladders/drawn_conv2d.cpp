@@ -61,8 +61,8 @@ DrawnProblem draw_conv2d(Drawer& drawer, double work) {
 
 double conv2d_work(const Conv2dProblem& p) {
   const double outputs = 1.0 * p.N * p.K * p.P * p.Q, inputs = 1.0 * p.N * p.C * p.H * p.W;
-  return outputs * (p.C / p.groups) * p.R * p.S + outputs + inputs +
-         1.0 * p.K * (p.C / p.groups) * p.R * p.S;
+  const int channels = p.C / p.groups;  // of a filter
+  return outputs * channels * p.R * p.S + outputs + inputs + 1.0 * p.K * channels * p.R * p.S;
 }
 
 DrawnLadder drawn_with(std::vector<WordOption> words) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The module convladder beside NumPy and SciPy, on problems that Hypothesis draws.
 
-    ./ladder check python        installs the module, and runs this
+    ./ladder check python        builds the module, and runs this;  ./ladder check pip: installs it first
 """
 import ast
 import concurrent.futures

@@ -172,7 +172,7 @@ std::vector<ConvTestProblem> conv_problems() {
       {0, "padding wider than the filter",
        P{.C = 2, .H = 6, .W = 5, .K = 3, .R = 3, .S = 2, .pad = {5, 0, 0, 6}, .stride = {2, 3}}},
       {0, "weights larger than 64 KB for one filter",
-       P{.C = 1850, .H = 3, .W = 5, .K = 2, .R = 3, .S = 3}, Size::full, 0, true},
+       P{.C = 1850, .H = 3, .W = 5, .K = 2, .R = 3, .S = 3}, Size::full, 0, true, true},
       {0, "a filter larger than 64 KB alone", P{.H = 130, .W = 131, .R = 129, .S = 129}, Size::full,
        0, true, true, "conv2d"},
       {0, "a tile of inputs larger than shared memory",
