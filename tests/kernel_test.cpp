@@ -111,8 +111,8 @@ TEST_CASE("pairs in several slabs: each in one part, and all of them added") {
           const int first = pair, count = pairs_of_taps[k];
           for (; pair < first + count; ++pair) tap.push_back(static_cast<int>(k));
           for (int column = 0; column < columns; ++column) {
-            const int twice = count * (2 * (first + column) + count - 1);
-            of_taps.push_back(static_cast<float>(twice / 2));
+            const int sum = count * (2 * (first + column) + count - 1) / 2;
+            of_taps.push_back(static_cast<float>(sum));
           }
         }
         CHECK(std::ranges::all_of(found.seen, [](int times) { return times == 1; }));

@@ -46,9 +46,9 @@ std::vector<ConvTestProblem> mapped_conv_problems();
 /// Any, with at most 400,000 products.
 Conv2dProblem random_conv(Dice& dice);
 
-/// Those of the list that are for the ladder: conv2d or one of its gradients.
+/// Those that are for the ladder: conv2d or one of its gradients.
 std::vector<TestProblem> conv_problems_for(const std::string& ladder,
-                                           const std::vector<ConvTestProblem>& list);
+                                           const std::vector<ConvTestProblem>& problems);
 /// See rounding_problems(). Filters of one tap: at the border of dx, larger ones have fewer
 /// products.
 std::vector<TestProblem> conv_rounding_problems();
