@@ -27,7 +27,7 @@ std::vector<Variant> variants_of(const P& problem, const char* layout, bool fp16
 }
 
 /// The precisions of a convolution in both layouts, and the short types where channels are
-/// innermost, unless they are too few for a vector.
+/// innermost, unless one group has too few for a vector.
 std::vector<Variant> variants_of(const Conv2dProblem& problem, bool fp16, bool bf16) {
   std::vector<Variant> variants;
   Conv2dProblem variant = problem;
@@ -39,7 +39,7 @@ std::vector<Variant> variants_of(const Conv2dProblem& problem, bool fp16, bool b
     }
   }
   variant.precision = Precision::fp32;
-  variant.layout = problem.C / problem.groups < 8 ? Layout::nchw : Layout::nhwc;
+  variant.layout = problem.groups == 1 && problem.C < 8 ? Layout::nchw : Layout::nhwc;
   for (const DType dtype : {DType::f16, DType::bf16}) {
     if (!(dtype == DType::f16 ? fp16 : bf16)) continue;
     variant.dtype = dtype;

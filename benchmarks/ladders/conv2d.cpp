@@ -81,7 +81,7 @@ BenchmarkProblems conv2d_problems() {
                      .id = id,
                      .teaches = layer.teaches,
                      .problem = layer.problem,
-                     .bf16 = (many || few) && !spectra,
+                     .bf16 = (many || few || id == "B12") && !spectra,
                      .fp16 = both,
                      .plain = spectra});
       if (id == "B4" && ladder == "conv2d") all.push_back(with_bias_and_relu(layer));

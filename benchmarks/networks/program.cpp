@@ -30,10 +30,10 @@ using Json = nlohmann::ordered_json;
 using Parameters = std::vector<std::array<Array, 2>>;
 
 constexpr DType kType = DType::f16;
-constexpr int kChannels = 4;  ///< Of a voxel: x, y, z and intensity.
-constexpr int kSmallCheck = 300;                            ///< Sites.
-constexpr PerAxis kSmallShape = {{32, 24, 24, 0}};          ///< Their grid: conv_out just fits.
-constexpr int kWarmUp = 20, kRuns = 200;                    ///< Of what is timed.
+constexpr int kChannels = 4;                        ///< Of a voxel: x, y, z and intensity.
+constexpr int kSmallCheck = 300;                    ///< Sites.
+constexpr PerAxis kSmallShape = {{32, 24, 24, 0}};  ///< Their grid: conv_out just fits.
+constexpr int kWarmUp = 20, kRuns = 200;            ///< Of what is timed.
 
 Array floats(Shape shape) { return {DType::f32, std::move(shape)}; }
 
@@ -52,7 +52,8 @@ Parameters whole_parameters() {
       weights.as<float>()[static_cast<std::size_t>(place)] = value;
     };
     for (int co = 0; co < layer.Cout; ++co) {
-      if (all.size() % 2 == 0) set(taps / 2, co, 1);  // most inputs have themselves as neighbours alone
+      if (all.size() % 2 == 0)
+        set(taps / 2, co, 1);  // most inputs have themselves as neighbours alone
       set(static_cast<int>(engine() % static_cast<unsigned>(taps)), co, engine() % 4 == 0 ? -1 : 1);
       bias.as<float>()[static_cast<std::size_t>(co)] = static_cast<float>(engine() % 2);
     }
@@ -163,10 +164,10 @@ void check(Device& device, const Array& coords, const PerAxis& shape) {
                    .coords = static_cast<const std::int32_t*>(given.memory()),
                    .features = rows_given.memory()},
                   compare);
-  std::printf("%s: %zu layers, %d to %lld sites: all bits are those of the definition (%.0f %% zeros)\n",
-              name_of(device.where()), kVoxelBackbone.size(), sites,
-              static_cast<long long>(at.shape()[0]),
-              100.0 * static_cast<double>(zeros) / static_cast<double>(numbers));
+  std::printf(
+      "%s: %zu layers, %d to %lld sites: all bits are those of the definition (%.0f %% zeros)\n",
+      name_of(device.where()), kVoxelBackbone.size(), sites, static_cast<long long>(at.shape()[0]),
+      100.0 * static_cast<double>(zeros) / static_cast<double>(numbers));
 }
 
 double microseconds(Clock::duration time) {
@@ -205,13 +206,14 @@ Json timed(Device& device) {
   std::vector<int> outputs(kVoxelBackbone.size());
   for (int i = 0; i < kRuns; ++i) {
     auto begin = Clock::now();
-    network.forward(input, [&](std::size_t layer, const SortedTable&, bool, const SparseRows& rows) {
-      device.synchronize();
-      const auto end = Clock::now();
-      of_layer[layer].push_back(microseconds(end - begin));
-      outputs[layer] = rows.sites;
-      begin = end;
-    });
+    network.forward(input,
+                    [&](std::size_t layer, const SortedTable&, bool, const SparseRows& rows) {
+                      device.synchronize();
+                      const auto end = Clock::now();
+                      of_layer[layer].push_back(microseconds(end - begin));
+                      outputs[layer] = rows.sites;
+                      begin = end;
+                    });
   }
   Json json = {{"gpu", device.name()},
                {"driver", driver_version()},
@@ -236,8 +238,8 @@ Json timed(Device& device) {
 int run(const std::vector<std::string>& words) {
   Device* const gpu = device_at(Where::gpu);
   if (words == std::vector<std::string>{"check"}) {
-    const RulebookProblem grid = validated(
-        RulebookProblem{.sites = kSmallCheck, .shape = kSmallShape});
+    const RulebookProblem grid =
+        validated(RulebookProblem{.sites = kSmallCheck, .shape = kSmallShape});
     const Array coords = random_sites(grid, kSmallCheck, 1);
     check(*device_at(Where::emulated), coords, kSmallShape);
     if (gpu != nullptr) check(*gpu, coords, kSmallShape);

@@ -60,7 +60,8 @@ void VoxelBackbone::run(const Rung& rung, const Problem& problem,
                         std::vector<Arguments::Slot> inputs, std::vector<Arguments::Slot> outputs,
                         const Arguments::Creator& creator) {
   const AnyImplementation& code = rung.code_at(device_.where()).value();
-  if (const Declined why = code.supports(problem)) throw UnsupportedProblem(rung.name + ": " + *why);
+  if (const Declined why = code.supports(problem))
+    throw UnsupportedProblem(rung.name + ": " + *why);
   const std::size_t bytes = code.workspace_bytes(problem);
   const Context context = {.workspace = bytes == 0 ? nullptr : blocks_.next(bytes)};
   const Arguments arguments(std::move(inputs), std::move(outputs), context, creator);

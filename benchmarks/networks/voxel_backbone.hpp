@@ -15,8 +15,8 @@ namespace convladder::benchmarks {
 /// A convolution with bias and ReLU. All that have Window kSubm3 and lie side by side have the same
 /// sites, so that one rulebook serves them.
 struct BackboneLayer {
-  const char* name;    ///< As in OpenPCDet.
-  Window window;       ///< Where its outputs lie.
+  const char* name;       ///< As in OpenPCDet.
+  Window window;          ///< Where its outputs lie.
   int Cin = 0, Cout = 0;  ///< Channels.
 };
 
@@ -58,8 +58,8 @@ struct SparseRows {
 
 /// A rulebook where the rungs compute: as RulebookForm::sorted has it.
 struct SortedTable {
-  RulebookProblem problem;                ///< Its parameters.
-  int outputs = 0;                        ///< M.
+  RulebookProblem problem;  ///< Its parameters.
+  int outputs = 0;          ///< M.
   const std::int32_t *out_coords = nullptr, *nbr = nullptr, *mask = nullptr, *order = nullptr;
 };
 

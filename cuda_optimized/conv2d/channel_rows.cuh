@@ -9,6 +9,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
+#include "core/half.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d::channel_rows {
@@ -73,6 +74,31 @@ __device__ inline void add_product(float4& sum, const float4& a, const float4& b
   sum.w += a.w * b.w;
 }
 
+/// Four neighbouring numbers in one load; the first one's place is a multiple of 4.
+template <class T>
+__device__ float4 vector_at(const T* from) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return *reinterpret_cast<const float4*>(from);
+  } else {
+    const uint2 two = *reinterpret_cast<const uint2*>(from);
+    const auto lower = [](unsigned bits) { return to_float(T{static_cast<std::uint16_t>(bits)}); };
+    return {lower(two.x), lower(two.x >> 16), lower(two.y), lower(two.y >> 16)};
+  }
+}
+
+/// The other way: rounds four sums, and stores them at once.
+template <class T>
+__device__ void store_vector(T* to, const float4& sums) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    *reinterpret_cast<float4*>(to) = sums;
+  } else {
+    const auto pair = [](float low, float high) {
+      return rounded_to<T>(low).bits | unsigned{rounded_to<T>(high).bits} << 16;
+    };
+    *reinterpret_cast<uint2*>(to) = {pair(sums.x, sums.y), pair(sums.z, sums.w)};
+  }
+}
+
 /// Four numbers from anywhere; zeros of no array.
 __device__ inline float4 four_of(const float* from, int at) {
   if (from == nullptr) return {};
@@ -83,23 +109,24 @@ __device__ inline float4 four_of(const float* from, int at) {
 /// counted in 32 bits: an address is then one multiplication and one addition, for each of many
 /// vectors.
 /// @param line the row's number. @param w the first pixel's column, which may be beyond
-template <int kCount>
-__device__ void load(const float* x, std::int64_t line, int w, int W, int C, int c,
+template <class T, int kCount>
+__device__ void load(const T* x, std::int64_t line, int w, int W, int C, int c,
                      float4 (&values)[kCount]) {
-  const float* const row = x + line * W * C;
+  const T* const row = x + line * W * C;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     values[i] = {};
     if (static_cast<unsigned>(w + i) < static_cast<unsigned>(W))
-      values[i] = *reinterpret_cast<const float4*>(row + ((w + i) * C + c));
+      values[i] = vector_at(row + ((w + i) * C + c));
   }
 }
 
 /// Stores sums to neighbouring pixels of a row, as far as there are any.
 /// @param line the row's number. @param q the first pixel's column
-__device__ inline void store(float* y, std::int64_t line, int q, int Q, int C, int c,
-                             Activation activation, const float4 (&sums)[kColumns]) {
-  float* const row = y + line * Q * C;
+template <class T>
+__device__ void store(T* y, std::int64_t line, int q, int Q, int C, int c, Activation activation,
+                      const float4 (&sums)[kColumns]) {
+  T* const row = y + line * Q * C;
 #pragma unroll
   for (int i = 0; i < kColumns; ++i) {
     if (q + i >= Q) continue;
@@ -108,20 +135,19 @@ __device__ inline void store(float* y, std::int64_t line, int q, int Q, int C, i
       four = {activated(activation, four.x), activated(activation, four.y),
               activated(activation, four.z), activated(activation, four.w)};
     }
-    *reinterpret_cast<float4*>(row + ((q + i) * C + c)) = four;
+    store_vector(row + ((q + i) * C + c), four);
   }
 }
 
 /// weights [C][kTaps], of the block's channels, to shared memory: filters [kTaps][plan.pitch()]. A
 /// warp reads 32 floats in a row, and writes them to 32 banks.
-template <int kTaps>
-__device__ void turn_filters(const float* weights, int c0, int C, const Plan& plan,
-                             float* filters) {
+template <int kTaps, class T>
+__device__ void turn_filters(const T* weights, int c0, int C, const Plan& plan, float* filters) {
   const int count = min(4 * plan.quads, C - c0) * kTaps;
-  const float* const from = weights + std::int64_t{c0} * kTaps;
+  const T* const from = weights + std::int64_t{c0} * kTaps;
   for (int i = static_cast<int>(threadIdx.y) * plan.quads + static_cast<int>(threadIdx.x);
        i < count; i += plan.quads * kPlaces)
-    filters[i % kTaps * plan.pitch() + i / kTaps] = from[i];
+    filters[i % kTaps * plan.pitch() + i / kTaps] = to_float(from[i]);
 }
 
 /// A tap of the filters of the thread's channels.
@@ -132,7 +158,6 @@ __device__ inline float4 filter_of(const float* filters, int tap, const Plan& pl
 /// Why a rung declines a problem.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
-  if (conv.dtype != DType::f32) return "float32 only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
   return {};
 }
@@ -146,8 +171,11 @@ inline bool has_quads(const Conv2dProblem& conv) {
 }
 
 /// Whether vectors may be loaded from, or stored to, both.
-inline bool are_aligned(const float* a, const float* b) {
-  return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+template <class T>
+bool are_aligned(const T* a, const T* b) {
+  return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) %
+             (4 * sizeof(T)) ==
+         0;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d::channel_rows

@@ -6,8 +6,8 @@
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** In NHWC the channels of a pixel are one piece of memory. A warp takes 128 of them,
-/// 4 a thread in a vector of 16 bytes: every load and store is 512 bytes in a row, whatever the
-/// rows of the image are like, and x need not pass through shared memory to be in order.
+/// 4 a thread in a vector of 16 bytes: every load and store is 512 bytes in a row (256 of numbers
+/// of 16 bits), whatever the rows of the image are like, and x need not pass through shared memory.
 ///
 ///     x  h     [ v v v v v v v v v ]  9 vectors of a row in registers
 ///     x  h+1   [ . . . . . . . . . ]  the next row takes their place
@@ -21,7 +21,7 @@
 /// **Expect.** B12 (32x512x14x14, 3x3): 128 blocks, one an SM; 36 vectors of x and 18 of the filter
 /// loaded for 14 outputs, 504 multiply-adds. These 68 requests of a warp take its SM 2 us, some
 /// 1100 instructions as long again, the bytes from and to the L2 cache 4.3. Predicted on an H200: 6
-/// us.
+/// us; in 16 bits, where the bytes are half as many and the instructions are not, 5.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.x.load 16
@@ -53,11 +53,11 @@ template <int kTaps, int kStride>
 constexpr int kRows = kTaps == 3 && kStride == 1 ? 2 : 1;
 
 /// x [N][H][W][C], weights [C][kTaps][kTaps], bias [C] or null, y [N][P][Q][C]; x and y at
-/// multiples of 16 bytes. Block (plan.quads, kPlaces), any one-dimensional grid.
-template <int kTaps, int kStride>
+/// multiples of a vector. Block (plan.quads, kPlaces), any one-dimensional grid.
+template <class T, int kTaps, int kStride>
 __global__ void __launch_bounds__(channel_rows::kThreads)
-    depthwise_rows(Conv2dProblem conv, Plan plan, const float* x, const float* weights,
-                   const float* bias, float* y) {
+    depthwise_rows(Conv2dProblem conv, Plan plan, const T* x, const T* weights, const float* bias,
+                   T* y) {
   constexpr int kInColumns = (kColumns - 1) * kStride + kTaps;
   constexpr int kOutRows = kRows<kTaps, kStride>, kInRows = (kOutRows - 1) * kStride + kTaps;
   float* const filters = dynamic_shared<float>();  // [tap][plan.pitch()]
@@ -114,8 +114,9 @@ __global__ void __launch_bounds__(channel_rows::kThreads)
 }
 
 /// Any filter, and K / C filters a channel: one thread an output. Any one-dimensional grid.
-__global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* weights,
-                              const float* bias, float* y) {
+template <class T>
+__global__ void depthwise_any(Conv2dProblem conv, const T* x, const T* weights, const float* bias,
+                              T* y) {
   const std::int64_t count = std::int64_t{conv.N} * conv.P * conv.Q * conv.K;
   for (const std::int64_t i : grid_stride(count)) {
     const int k = static_cast<int>(i % conv.K), c = k / (conv.K / conv.C);
@@ -129,57 +130,62 @@ __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* w
       for (int s = 0; s < conv.S; ++s) {
         const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
         if (static_cast<unsigned>(w) >= static_cast<unsigned>(conv.W)) continue;
-        sum += x[((n * conv.H + h) * conv.W + w) * conv.C + c] *
-               weights[(std::int64_t{k} * conv.R + r) * conv.S + s];
+        sum += to_float(x[((n * conv.H + h) * conv.W + w) * conv.C + c]) *
+               to_float(weights[(std::int64_t{k} * conv.R + r) * conv.S + s]);
       }
     }
-    y[i] = activated(conv.activation, sum);
+    y[i] = rounded_to<T>(activated(conv.activation, sum));
   }
 }
 
 Declined supports(const Conv2dProblem& conv) { return channel_rows::not_depthwise(conv); }
 
-using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, const float*, float*);
-
 /// A kernel for the filter's size, and the rows that a thread of it computes; null for any other.
+template <class T>
 struct Choice {
-  Kernel kernel = nullptr;
+  void (*kernel)(Conv2dProblem, Plan, const T*, const T*, const float*, T*) = nullptr;
   int rows = 1;
 };
 
-template <int kTaps, int kStride>
-Choice kernel_with() {
-  return {depthwise_rows<kTaps, kStride>, kRows<kTaps, kStride>};
+template <class T, int kTaps, int kStride>
+Choice<T> kernel_with() {
+  return {depthwise_rows<T, kTaps, kStride>, kRows<kTaps, kStride>};
 }
 
-Choice choose(const Conv2dProblem& conv) {
+template <class T>
+Choice<T> choose(const Conv2dProblem& conv) {
   if (!channel_rows::has_quads(conv) || conv.stride.h != conv.stride.w) return {};
-  if (conv.R == 3 && conv.stride.h == 1) return kernel_with<3, 1>();
-  if (conv.R == 3 && conv.stride.h == 2) return kernel_with<3, 2>();
-  if (conv.R == 5 && conv.stride.h == 1) return kernel_with<5, 1>();
-  if (conv.R == 5 && conv.stride.h == 2) return kernel_with<5, 2>();
+  if (conv.R == 3 && conv.stride.h == 1) return kernel_with<T, 3, 1>();
+  if (conv.R == 3 && conv.stride.h == 2) return kernel_with<T, 3, 2>();
+  if (conv.R == 5 && conv.stride.h == 1) return kernel_with<T, 5, 1>();
+  if (conv.R == 5 && conv.stride.h == 2) return kernel_with<T, 5, 2>();
   return {};
+}
+
+template <class T>
+void run_with(const Conv2dProblem& conv, const Conv2dArrays& arrays) {
+  const T *x = arrays.x, *weights = arrays.weights;
+  const float* bias = arrays.bias;
+  T* y = arrays.y;
+  const Choice<T> choice = choose<T>(conv);
+  if (choice.kernel != nullptr && channel_rows::are_aligned<T>(x, y)) {
+    const Plan plan(conv.N, conv.C, conv.P, conv.Q, choice.rows);
+    launch(choice.kernel, plan.config(conv.R * conv.S), conv, plan, x, weights, bias, y);
+  } else {
+    const std::int64_t outputs = std::int64_t{conv.N} * conv.P * conv.Q * conv.K;
+    launch(depthwise_any<T>, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, conv, x,
+           weights, bias, y);
+  }
 }
 
 void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  const float* x = arrays.x;
-  float* y = arrays.y;
-  const Choice choice = choose(conv);
-  if (choice.kernel != nullptr && channel_rows::are_aligned(x, y)) {
-    const Plan plan(conv.N, conv.C, conv.P, conv.Q, choice.rows);
-    launch(choice.kernel, plan.config(conv.R * conv.S), conv, plan, x, arrays.weights, arrays.bias,
-           y);
-  } else {
-    const std::int64_t outputs = std::int64_t{conv.N} * conv.P * conv.Q * conv.K;
-    launch(depthwise_any, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, conv, x,
-           arrays.weights, arrays.bias, y);
-  }
+  with_float_type(conv.dtype, [&]<class T>(T) { run_with<T>(conv, arrays); });
 }
 
 std::string choice_in_words(const Conv2dProblem& problem) {
   const Conv2dProblem conv = without_idle_strides(problem);
-  if (choose(conv).kernel == nullptr) return "any filter, one output a thread";
+  if (choose<float>(conv).kernel == nullptr) return "any filter, one output a thread";
   return text(conv.R, " x ", conv.S, ", stride ", conv.stride.h, ", in vectors",
               idle_strides_in_words(problem));
 }

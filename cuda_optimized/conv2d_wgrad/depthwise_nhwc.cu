@@ -22,7 +22,7 @@
 /// **Expect.** B12 (32x512x14x14, 3x3): 896 segments for each of 4 tiles of channels; 34 vectors
 /// loaded for 63 x 4 products and 7 x 4 sums of db. 136 clocks of requests a segment are 2 us on
 /// 132 SMs; with the sums of 56 blocks a tile, 1.1 MB, added up by a second kernel: predicted on an
-/// H200 9 us.
+/// H200 9 us; in 16 bits 8, since the sums stay floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.dy.load 16
@@ -76,10 +76,9 @@ struct Plan {
 };
 
 /// Adds a segment's products: 7 pixels of row (n, p) of dy, from column q on, and what they read.
-template <int kTaps, int kStride>
-__device__ void add_segment(const Conv2dProblem& conv, const float* x, const float* dy,
-                            std::int64_t n, int p, int q, int c,
-                            float4 (&sums)[kTaps * kTaps + 1]) {
+template <int kTaps, int kStride, class T>
+__device__ void add_segment(const Conv2dProblem& conv, const T* x, const T* dy, std::int64_t n,
+                            int p, int q, int c, float4 (&sums)[kTaps * kTaps + 1]) {
   constexpr int kInColumns = (kColumns - 1) * kStride + kTaps;
   float4 slopes[kColumns];
   channel_rows::load(dy, n * conv.P + p, q, conv.Q, conv.C, c, slopes);
@@ -106,11 +105,11 @@ __device__ void add_segment(const Conv2dProblem& conv, const float* x, const flo
   }
 }
 
-/// x [N][H][W][C], dy [N][P][Q][C], at multiples of 16 bytes; parts [splits][kTaps * kTaps + 1][C].
+/// x [N][H][W][C], dy [N][P][Q][C], at multiples of a vector; parts [splits][kTaps * kTaps + 1][C].
 /// Block (plan.quads, plan.rows), grid (channel tiles, splits).
-template <int kTaps, int kStride>
+template <class T, int kTaps, int kStride>
 __global__ void __launch_bounds__(kThreads)
-    add_rows(Conv2dProblem conv, Plan plan, const float* x, const float* dy, float* parts) {
+    add_rows(Conv2dProblem conv, Plan plan, const T* x, const T* dy, float* parts) {
   constexpr int kSums = kTaps * kTaps + 1;
   __shared__ float4 room[kSumsTogether * kThreads];  // [sum][row][quad]
   const int quad = static_cast<int>(threadIdx.x), row = static_cast<int>(threadIdx.y);
@@ -181,8 +180,8 @@ __global__ void add_splits(int splits, int taps, int C, const float* parts, floa
 }
 
 /// Any filter, and K / C filters a channel: one thread a sum. Any one-dimensional grid.
-__global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* dy, float* dw,
-                              float* db) {
+template <class T>
+__global__ void depthwise_any(Conv2dProblem conv, const T* x, const T* dy, float* dw, float* db) {
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
   for (const std::int64_t i : grid_stride((taps + 1) * conv.K)) {
     const std::int64_t tap = i / conv.K, k = i % conv.K, c = k / (conv.K / conv.C);
@@ -194,8 +193,9 @@ __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* d
       for (std::int64_t q = 0; q < conv.Q; ++q) {
         const std::int64_t w = q * conv.stride.w - conv.pad.left + s;
         if (tap < taps && (w < 0 || w >= conv.W)) continue;
-        const float slope = dy[(line * conv.Q + q) * conv.K + k];
-        sum += tap < taps ? slope * x[((n * conv.H + h) * conv.W + w) * conv.C + c] : slope;
+        float slope = to_float(dy[(line * conv.Q + q) * conv.K + k]);
+        if (tap < taps) slope *= to_float(x[((n * conv.H + h) * conv.W + w) * conv.C + c]);
+        sum += slope;
       }
     }
     if (tap < taps) {
@@ -208,33 +208,35 @@ __global__ void depthwise_any(Conv2dProblem conv, const float* x, const float* d
 
 Declined supports(const Conv2dProblem& conv) { return channel_rows::not_depthwise(conv); }
 
-using Kernel = void (*)(Conv2dProblem, Plan, const float*, const float*, float*);
+template <class T>
+using Kernel = void (*)(Conv2dProblem, Plan, const T*, const T*, float*);
 
 /// The kernel for the filter's size; null for any other.
-Kernel choose(const Conv2dProblem& conv) {
+template <class T>
+Kernel<T> choose(const Conv2dProblem& conv) {
   if (!channel_rows::has_quads(conv) || conv.stride.h != conv.stride.w) return nullptr;
-  if (conv.R == 3 && conv.stride.h == 1) return add_rows<3, 1>;
-  if (conv.R == 3 && conv.stride.h == 2) return add_rows<3, 2>;
-  if (conv.R == 5 && conv.stride.h == 1) return add_rows<5, 1>;
+  if (conv.R == 3 && conv.stride.h == 1) return add_rows<T, 3, 1>;
+  if (conv.R == 3 && conv.stride.h == 2) return add_rows<T, 3, 2>;
+  if (conv.R == 5 && conv.stride.h == 1) return add_rows<T, 5, 1>;
   return nullptr;
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  if (choose(conv) == nullptr) return 0;
+  if (choose<float>(conv) == nullptr) return 0;
   return static_cast<std::size_t>(Plan(conv).splits) *
          (static_cast<std::size_t>(conv.R) * static_cast<std::size_t>(conv.S) + 1) *
          static_cast<std::size_t>(conv.C) * sizeof(float);
 }
 
-void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
-  const float* x = arrays.x;
-  const float* dy = arrays.dy;
+template <class T>
+void run_with(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
+  const T *x = arrays.x, *dy = arrays.dy;
   float* dw = arrays.dw;
   float* db = arrays.db;
   const int taps = conv.R * conv.S;
-  const Kernel kernel = choose(conv);
+  const Kernel<T> kernel = choose<T>(conv);
   const std::int64_t sums = (std::int64_t{taps} + 1) * conv.K;
-  if (kernel != nullptr && channel_rows::are_aligned(x, dy)) {
+  if (kernel != nullptr && channel_rows::are_aligned<T>(x, dy)) {
     const Plan plan(conv);
     auto* parts = context.workspace_as<float>();
     launch(kernel,
@@ -244,12 +246,17 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
     launch(add_splits, {dim3(blocks_for(sums, 32, kMaxBlocks)), dim3(32, kAdders)}, plan.splits,
            taps, conv.C, static_cast<const float*>(parts), dw, db);
   } else {
-    launch(depthwise_any, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, conv, x, dy, dw, db);
+    launch(depthwise_any<T>, {blocks_for(sums, kThreads, kMaxBlocks), kThreads}, conv, x, dy, dw,
+           db);
   }
 }
 
+void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
+  with_float_type(conv.dtype, [&]<class T>(T) { run_with<T>(conv, arrays, context); });
+}
+
 std::string choice_in_words(const Conv2dProblem& conv) {
-  if (choose(conv) == nullptr) return "any filter, one sum a thread";
+  if (choose<float>(conv) == nullptr) return "any filter, one sum a thread";
   return text(conv.R, " x ", conv.S, ", stride ", conv.stride.h, ", in vectors, ",
               how_many(Plan(conv).splits, "block"), " a tile of channels");
 }
