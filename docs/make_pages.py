@@ -35,6 +35,7 @@ import counted_tables
 import coverage_tables
 import fewer_pictures
 import make_players
+import network_tables
 import planted_races  # in tools/inspect, which counted_tables has put on the path
 import profile_tables
 import sass_tables
@@ -149,6 +150,20 @@ class Pages:
                 "",
             ]
             lines += [*waste_tables.executed_rates(waste, run, link), ""]
+
+        network = network_tables.newest_run(self.root)
+        if network is not None:
+            lines += ["# A whole network {#benchmark_network}", ""]
+            lines += [
+                "A detector's backbone on a sweep, rulebooks and all, by the host's clock: twelve convolutions, eight"
+                " rulebooks. `benchmarks/networks/voxel_backbone.cpp` strings rungs together, three in all, in memory that"
+                " it keeps from call to call, as PyTorch's allocator does. Sites and rows of each layer are checked bit"
+                " for bit on whole numbers. spconv's times include Python's, as its users have them; the last column"
+                " does not.",
+                "",
+            ]
+            stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]
+            lines += [*network_tables.tables(network, lambda rung: self.link(rung, short_name(rung)), stale_rungs), ""]
 
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
             lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]

@@ -1,0 +1,52 @@
+"""The committed run of benchmarks/networks as tables for the page of benchmarks."""
+
+import json
+import pathlib
+
+from benchmark_run import time_text
+
+WAYS = {
+    "convladder": "rungs, from C++",
+    "spconv, fused": "spconv, from Python: bias and ReLU in each convolution",
+    "spconv, modules": "spconv, from Python: batch normalisation and ReLU as modules of their own",
+}
+
+
+def newest_run(root):
+    """The last run by date, then name, of benchmarks/networks; None without any."""
+    runs = [
+        (json.loads(path.read_text()), path.name)
+        for path in sorted((pathlib.Path(root) / "benchmarks" / "networks").glob("*.json"))
+    ]
+    return max(runs, key=lambda run: (run[0]["date"], run[1]))[0] if runs else None
+
+
+def tables(run, link, stale):
+    """Times of the whole network, then of each layer. stale: the rungs that have changed since"""
+    rungs = [link(rung) + (" (stale)" if rung in stale else "") for rung in run["rungs"]]
+    lines = [
+        f"{run['network']}, {run['dtype']}, {run['sites']:,} sites of the sweep, on {run['gpu']},"
+        f" {run['date']}, commit {run['commit']}; spconv {run.get('spconv version', 'was not timed')}."
+        f" Rungs: {', '.join(rungs)}.",
+        "",
+        "| | from call to result, median | quartiles | of it kernels, copies and fills |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, words in WAYS.items():
+        if name not in run:
+            continue
+        one = run[name]
+        quartiles = " to ".join(time_text(us) for us in one["quartiles_us"])
+        on_gpu = time_text(one["gpu_us"]) if "gpu_us" in one else ""
+        lines.append(f"| {words} | {time_text(one['median_us'])} | {quartiles} | {on_gpu} |")
+    lines += [
+        "",
+        "Layer by layer, where the host waits for each (so the sum is more than the whole); the first layer on new"
+        " sites makes their rulebook:",
+        "",
+        "| layer | rows | median |",
+        "|---|---:|---:|",
+    ]
+    for layer in run["layers"]:
+        lines.append(f"| {layer['layer']} | {layer['outputs']:,} | {time_text(layer['median_us'])} |")
+    return lines
