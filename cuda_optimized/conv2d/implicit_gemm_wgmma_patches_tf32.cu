@@ -43,9 +43,10 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 /// Sums over windows: one warp, the producer, brings patches and taps; the others, two warpgroups
-/// of consumers, take turns at the tiles. Patches: CopiedPatches or GatheredPatches, Taps likewise.
+/// of consumers, take turns at the tiles. kBlocks: of filters in a tile. Patches: CopiedPatches or
+/// GatheredPatches, Taps likewise.
 /// Grid: <= work.blocks(); block gemm::kWgmmaThreads; work.plan.shared_bytes().
-template <int kColumns, class Patches, class Taps>
+template <int kBlocks, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     windows_in_patches(const __grid_constant__ Patches patches, const __grid_constant__ Taps taps,
                        const __grid_constant__ PatchWork work, FloatPixels result) {
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   const PatchTiles& tiles = plan.tiles;
   char* tap_slots = dynamic_shared<char>();
   tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
-  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
+  char* const patch_slots = tap_slots + plan.tap_slots * plan.tap_bytes();
 
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
@@ -92,7 +93,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     bool is_first = true;
     for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
       const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
-      const PatchFilters filters = filters_at(windows, static_cast<int>(item % work.filter_tiles));
+      const PatchFilters filters =
+          filters_at(windows, static_cast<int>(item % work.filter_tiles), kBlocks);
       for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
         // Until the consumer has read what the slot held a round ago; at once in round 0.
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
@@ -105,7 +107,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
         if (plan.stay && !is_first) continue;
         for (int i = 0; i < taps_each; ++i, tap.step()) {
           ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
-          taps.load(filters, i, chunk, tap_slots + tap.slot * kTapBytes, &full_tap[tap.slot]);
+          taps.load(filters, i, chunk, tap_slots + tap.slot * plan.tap_bytes(),
+                    &full_tap[tap.slot]);
         }
       }
     }
@@ -119,9 +122,12 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       if (!plan.stay) tap.skip(chunks * taps_each);
       continue;
     }
-    float sums[kColumns / 2];
+    float sums[kBlocks][kColumns / 2];
 #pragma unroll
-    for (float& sum : sums) sum = 0.0f;
+    for (auto& block : sums) {
+#pragma unroll
+      for (float& sum : block) sum = 0.0f;
+    }
     // Without it, a patch of the tile before, two rounds earlier, would look like this one's.
     if (turn > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (turn - 1) / 2 & 1);
     int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
@@ -138,7 +144,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
         for (int s = 0; s < windows.S; ++s, tap.step()) {
           // Weights that stay have come in round 0.
           ptx::mbarrier_wait(&full_tap[tap.slot], plan.stay ? 0 : tap.round);
-          const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * kTapBytes);
+          const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * plan.tap_bytes());
           // Descriptors count in units of 16 bytes.
           const std::uint64_t columns =
               first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.row +
@@ -146,8 +152,12 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
                                   (kPixelBytes / 16);
           ptx::wgmma_fence();
 #pragma unroll
-          for (int k = 0; k < gemm::kWgmmaStep; k += 8)
-            ptx::wgmma_m64k8_tf32<kColumns>(sums, rows + k / 4, columns + k / 4, true);
+          for (int k = 0; k < gemm::kWgmmaStep; k += 8) {
+#pragma unroll
+            for (int i = 0; i < kBlocks; ++i)
+              ptx::wgmma_m64k8_tf32<kColumns>(sums[i], rows + i * (kTapBytes / 16) + k / 4,
+                                              columns + k / 4, true);
+          }
           ptx::wgmma_commit_group();
           ptx::wgmma_wait_group<1>();  // all but this tap's products are done
           release();
@@ -159,8 +169,13 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
     ptx::wgmma_wait_group<0>();
     release();
-    result.store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles),
-                           filters_at(windows, static_cast<int>(item % work.filter_tiles)), sums);
+    PatchFilters filters = filters_at(windows, static_cast<int>(item % work.filter_tiles), kBlocks);
+#pragma unroll
+    for (int i = 0; i < kBlocks; ++i) {
+      result.store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles), filters, sums[i]);
+      filters.first += kPatchFilters;
+      filters.count -= kPatchFilters;
+    }
   }
 }
 
@@ -186,11 +201,14 @@ Declined supports(const Conv2dProblem& conv) {
 template <class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
                     const FloatPixels& result) {
+  const LaunchConfig config{dim3(blocks_for(work.items, 1, work.blocks())),
+                            dim3(gemm::kWgmmaThreads), work.plan.shared_bytes()};
+  if (work.plan.filter_blocks == 2) {
+    launch(windows_in_patches<2, kTallColumns, Patches, Taps>, config, patches, taps, work, result);
+    return;
+  }
   with_columns<false>(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
-    launch(windows_in_patches<kColumns, Patches, Taps>,
-           {dim3(blocks_for(work.items, 1, work.blocks())), dim3(gemm::kWgmmaThreads),
-            work.plan.shared_bytes()},
-           patches, taps, work, result);
+    launch(windows_in_patches<1, kColumns, Patches, Taps>, config, patches, taps, work, result);
   });
 }
 
@@ -204,11 +222,13 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   const PatchWork work(windows, patch_plan(windows, 0));
   const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.P, conv.Q, conv.K};
   if (by_the_copy_engine(conv) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
-    launch_product(copied_patches(work, x), copied_taps(windows, weights), work, result);
+    launch_product(copied_patches(work, x), copied_taps(work, weights), work, result);
   } else {
     const int group_c = conv.C / conv.groups;
     launch_product(gathered_patches(work, x, group_c),
-                   GatheredTaps<float>{weights, conv.R * conv.S, group_c}, work, result);
+                   GatheredTaps<float>{weights, conv.R * conv.S, group_c,
+                                       kPatchFilters * work.plan.filter_blocks},
+                   work, result);
   }
 }
 

@@ -16,22 +16,26 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-inline constexpr int kMaxPatches = 6;                          ///< In their ring in shared memory.
-inline constexpr int kMaxTapSlots = 20;                        ///< Taps' weights in theirs.
-inline constexpr int kTapBytes = kPatchFilters * kPixelBytes;  ///< Of a tap's weights.
+inline constexpr int kMaxPatches = 6;     ///< In their ring in shared memory.
+inline constexpr int kMaxTapSlots = 20;   ///< Taps' weights in theirs.
+inline constexpr int kTallColumns = 128;  ///< Of tiles of two blocks of filters.
+inline constexpr int kTapBytes = kPatchFilters * kPixelBytes;  ///< Of a tap's weights, a block.
 
 /// How a block's shared memory is used, and in which tiles it computes.
 struct PatchPlan {
   PatchTiles tiles = {};  ///< of pixels
+  int filter_blocks = 1;  ///< of kPatchFilters, in a tile of filters
   int patch_bytes = 0;    ///< of a patch in its ring, with the zeros behind the box
   int patches = 0,        ///< in their ring; 0: they do not fit
       tap_slots = 0;      ///< taps in theirs
   int draft_bytes = 0;    ///< of a consumer's draft of its sums
   bool stay = false;  ///< all weights of a tile of filters are there, and stay from tile to tile
 
+  /// Of a tap's slot.
+  HOST_DEVICE int tap_bytes() const { return filter_blocks * kTapBytes; }
   /// Dynamic shared memory of a block: taps, patches, drafts, and room to align them.
   std::size_t shared_bytes() const {
-    return static_cast<std::size_t>(tap_slots * kTapBytes + patches * patch_bytes +
+    return static_cast<std::size_t>(tap_slots * tap_bytes() + patches * patch_bytes +
                                     draft_bytes * gemm::kConsumers + gemm::kAtom);
   }
 };
@@ -74,7 +78,7 @@ struct PatchWork {
   PatchWork(const Windows& of, const PatchPlan& with)
       : plan(with), windows(of), first(strides_to(of.first, of.stride)),
         skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
-        filter_tiles(of.groups * ceil_div(of.group_k(), kPatchFilters)),
+        filter_tiles(filter_tiles_of(of, with.filter_blocks)),
         items(with.tiles.count(of.N) * filter_tiles) {}
   /// Whether some pixel of the source is not skipped, as the copy engine needs it.
   bool has_pixels() const { return skipped.h < windows.H && skipped.w < windows.W; }
@@ -96,11 +100,13 @@ inline std::int64_t reach_of(const Windows& windows, int row) {
 }
 
 /// Those tiles with their patch, and what fits into shared memory beside it and the drafts.
-inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int draft_bytes) {
+inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int filter_blocks,
+                           int draft_bytes) {
   constexpr int kDeclared = 1024;  // bytes of barriers, and more
   constexpr int kMaxBox = 256;     // of the copy engine, along each axis
   PatchPlan plan;
   plan.tiles = tiles;
+  plan.filter_blocks = filter_blocks;
   plan.draft_bytes = draft_bytes;
   // Of images, what the last rows reach over is there: it is the next image's beginning.
   const std::int64_t reached = (windows.R - 1) * std::int64_t{windows.dilation.h};
@@ -117,13 +123,11 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
                             gemm::kAtom - std::int64_t{draft_bytes} * gemm::kConsumers;
   const int steps = steps_of(windows);
   const auto patches_beside = [&](int slots) {
-    return static_cast<int>(
-        std::min<std::int64_t>((room - std::int64_t{slots} * kTapBytes) / bytes, kMaxPatches));
+    return static_cast<int>(std::min<std::int64_t>(
+        (room - std::int64_t{slots} * plan.tap_bytes()) / bytes, kMaxPatches));
   };
-  const auto filter_tiles =
-      std::int64_t{windows.groups} * ceil_div(windows.group_k(), kPatchFilters);
   plan.stay = steps <= kMaxTapSlots && patches_beside(steps) >= 2 &&
-              filter_tiles <= enough_blocks(multiprocessors());
+              filter_tiles_of(windows, filter_blocks) <= enough_blocks(multiprocessors());
   plan.patches = plan.stay ? patches_beside(steps) : std::min(patches_beside(2), 2);
   if (plan.patches < 2) {
     plan.patches = 0;
@@ -132,7 +136,7 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   plan.patch_bytes = static_cast<int>(bytes);
   plan.tap_slots = plan.stay ? steps
                              : static_cast<int>(std::min<std::int64_t>(
-                                   (room - plan.patches * bytes) / kTapBytes, kMaxTapSlots));
+                                   (room - plan.patches * bytes) / plan.tap_bytes(), kMaxTapSlots));
   return plan;
 }
 
@@ -144,21 +148,28 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
 inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
   PatchPlan best;
   std::int64_t least = 0;
-  const auto filter_tiles =
-      std::int64_t{windows.groups} * ceil_div(windows.group_k(), kPatchFilters);
+  const auto consider = [&](const PatchTiles& tiles, int filter_blocks) {
+    if (tiles.kind == PatchKind::images && draft_bytes == 0) return;
+    const PatchPlan plan = plan_with(windows, tiles, filter_blocks, tiles.columns * draft_bytes);
+    if (plan.patches == 0) return;
+    const std::int64_t items = tiles.count(windows.N) * filter_tiles_of(windows, filter_blocks);
+    const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
+    if (best.patches > 0 && turn >= least) return;
+    best = plan;
+    least = turn;
+  };
+  // With one tap, a pixel is brought for each tile of filters, and hardly used: taller tiles.
+  if (draft_bytes == 0 && windows.R * windows.S == 1 && windows.group_k() > kPatchFilters) {
+    for (const PatchTiles& tiles :
+         {strips_of(windows, kTallColumns), rows_of(windows, kTallColumns)})
+      consider(tiles, 2);
+    if (best.patches > 0) return best;
+  }
   for (const PatchTiles& tiles :
        {strips_of(windows, 224), rows_of(windows, 224), images_of(windows, 224),
         strips_of(windows, 208), rows_of(windows, 208), images_of(windows, 208),
-        images_of(windows, 128)}) {
-    if (tiles.kind == PatchKind::images && draft_bytes == 0) continue;
-    const PatchPlan plan = plan_with(windows, tiles, tiles.columns * draft_bytes);
-    if (plan.patches == 0) continue;
-    const std::int64_t items = tiles.count(windows.N) * filter_tiles;
-    const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
-    if (best.patches > 0 && turn >= least) continue;
-    best = plan;
-    least = turn;
-  }
+        images_of(windows, 128)})
+    consider(tiles, 1);
   return best;
 }
 
@@ -199,6 +210,7 @@ inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes) 
               : kind == PatchKind::rows ? "rows"
                                         : "strips",
               " in ", plan.tiles.columns, " columns",
+              plan.filter_blocks > 1 ? " by 128 filters" : "",
               plan.stay ? ", weights stay" : ", weights follow");
 }
 

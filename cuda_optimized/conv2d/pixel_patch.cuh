@@ -23,7 +23,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-inline constexpr int kPatchFilters = 64;  ///< Of a tile: the rows of `wgmma`.
+inline constexpr int kPatchFilters = 64;  ///< Of a block of a tile's filters: the rows of `wgmma`.
 inline constexpr int kPixelBytes = 128;   ///< Of a pixel in a patch: 32 words of channels.
 
 /// What a tile has of the images.
@@ -72,10 +72,16 @@ struct PatchFilters {
       group;  ///< the group
 };
 
-/// Tile `index` of the filters of all groups.
-HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, int index) {
-  const int group_k = windows.group_k(), tiles = ceil_div(group_k, kPatchFilters);
-  const int group = index / tiles, inside = index % tiles * kPatchFilters;
+/// Tiles of the filters of all groups. @param blocks of filters in a tile
+inline int filter_tiles_of(const Windows& windows, int blocks) {
+  return windows.groups * ceil_div(windows.group_k(), kPatchFilters * blocks);
+}
+
+/// Tile `index` of them.
+HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, int index, int blocks = 1) {
+  const int group_k = windows.group_k(), each = kPatchFilters * blocks;
+  const int tiles = ceil_div(group_k, each);
+  const int group = index / tiles, inside = index % tiles * each;
   return {.first = group * group_k + inside, .count = group_k - inside, .group = group};
 }
 
