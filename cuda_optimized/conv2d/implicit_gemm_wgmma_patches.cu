@@ -210,8 +210,8 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
     const PatchTiles& tiles = work.plan.tiles;
     const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y);
     if (in_eights(group_c) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
-      launch_product(copied_patches(work, words_of(x)), copied_taps(work, words_of(weights)), work,
-                     result);
+      launch_product(copied_patches(work, words_of(x)), copied_taps(windows, words_of(weights)),
+                     work, result);
     } else {
       launch_product(gathered_patches(work, x, group_c),
                      GatheredTaps<T>{weights, conv.R * conv.S, group_c}, work, result);

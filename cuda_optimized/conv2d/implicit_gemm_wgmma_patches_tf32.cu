@@ -31,6 +31,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/filters_in_fours.cuh"
 #include "cuda_optimized/conv2d/float_pixels.cuh"
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
@@ -169,13 +170,9 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
     ptx::wgmma_wait_group<0>();
     release();
-    PatchFilters filters = filters_at(windows, static_cast<int>(item % work.filter_tiles), kBlocks);
-#pragma unroll
-    for (int i = 0; i < kBlocks; ++i) {
-      result.store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles), filters, sums[i]);
-      filters.first += kPatchFilters;
-      filters.count -= kPatchFilters;
-    }
+    result.store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles),
+                           filters_at(windows, static_cast<int>(item % work.filter_tiles), kBlocks),
+                           sums);
   }
 }
 
@@ -198,18 +195,13 @@ Declined supports(const Conv2dProblem& conv) {
   return why_no_patches(windows_of(conv), 0);
 }
 
-template <class Patches, class Taps>
+template <int kBlocks, int kColumns, class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
                     const FloatPixels& result) {
-  const LaunchConfig config{dim3(blocks_for(work.items, 1, work.blocks())),
-                            dim3(gemm::kWgmmaThreads), work.plan.shared_bytes()};
-  if (work.plan.filter_blocks == 2) {
-    launch(windows_in_patches<2, kTallColumns, Patches, Taps>, config, patches, taps, work, result);
-    return;
-  }
-  with_columns<false>(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
-    launch(windows_in_patches<1, kColumns, Patches, Taps>, config, patches, taps, work, result);
-  });
+  launch(windows_in_patches<kBlocks, kColumns, Patches, Taps>,
+         {dim3(blocks_for(work.items, 1, work.blocks())), dim3(gemm::kWgmmaThreads),
+          work.plan.shared_bytes()},
+         patches, taps, work, result);
 }
 
 /// Whether the copy engine can bring the factors, if they begin at multiples of 16 bytes.
@@ -219,16 +211,36 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
   const Windows windows = windows_of(conv);
   if (windows.pixels() == 0) return;
   const float *x = arrays.x, *weights = arrays.weights;
+  float* const y = arrays.y;
   const PatchWork work(windows, patch_plan(windows, 0));
-  const FloatPixels result = {arrays.y, arrays.bias, conv.activation, conv.P, conv.Q, conv.K};
-  if (by_the_copy_engine(conv) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
-    launch_product(copied_patches(work, x), copied_taps(work, weights), work, result);
+  const int group_c = conv.C / conv.groups;
+  const FloatPixels result = {.out = y,
+                              .bias = arrays.bias,
+                              .activation = conv.activation,
+                              .P = conv.P,
+                              .Q = conv.Q,
+                              .K = conv.K,
+                              .fours = gemm::begin_at_16_bytes(y, y)};
+  const bool copied =
+      by_the_copy_engine(conv) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights);
+  const bool tall = work.plan.filter_blocks == 2;
+  const auto launch_tall = [&](const auto& patches, const auto& taps) {
+    launch_product<2, kTallColumns>(patches, taps, work, result);
+  };
+  const auto launch_usual = [&](const auto& patches, const auto& taps) {
+    with_columns<false>(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
+      launch_product<1, kColumns>(patches, taps, work, result);
+    });
+  };
+  if (copied && tall) {
+    launch_tall(copied_patches(work, x), copied_fours(windows, weights));
+  } else if (copied) {
+    launch_usual(copied_patches(work, x), copied_taps(windows, weights));
+  } else if (tall) {
+    launch_tall(gathered_patches(work, x, group_c), GatheredFours{weights, group_c});
   } else {
-    const int group_c = conv.C / conv.groups;
-    launch_product(gathered_patches(work, x, group_c),
-                   GatheredTaps<float>{weights, conv.R * conv.S, group_c,
-                                       kPatchFilters * work.plan.filter_blocks},
-                   work, result);
+    launch_usual(gathered_patches(work, x, group_c),
+                 GatheredTaps<float>{weights, conv.R * conv.S, group_c});
   }
 }
 

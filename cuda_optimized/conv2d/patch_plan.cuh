@@ -18,6 +18,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 
 inline constexpr int kMaxPatches = 6;     ///< In their ring in shared memory.
 inline constexpr int kMaxTapSlots = 20;   ///< Taps' weights in theirs.
+inline constexpr int kInFours = 32;       ///< Filters that a warp stores of a pixel, four a lane.
 inline constexpr int kTallColumns = 128;  ///< Of tiles of two blocks of filters.
 inline constexpr int kTapBytes = kPatchFilters * kPixelBytes;  ///< Of a tap's weights, a block.
 
@@ -158,8 +159,9 @@ inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
     best = plan;
     least = turn;
   };
-  // With one tap, a pixel is brought for each tile of filters, and hardly used: taller tiles.
-  if (draft_bytes == 0 && windows.R * windows.S == 1 && windows.group_k() > kPatchFilters) {
+  // With one tap, sums are short, and storing them is what takes time: by fours, in taller tiles.
+  if (draft_bytes == 0 && windows.R * windows.S == 1 && windows.group_k() > kPatchFilters &&
+      windows.group_k() % kInFours == 0) {
     for (const PatchTiles& tiles :
          {strips_of(windows, kTallColumns), rows_of(windows, kTallColumns)})
       consider(tiles, 2);

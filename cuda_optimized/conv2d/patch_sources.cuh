@@ -116,33 +116,28 @@ GatheredPatches<T> gathered_patches(const PatchWork& work, const T* source, int 
           .row = tiles.row};
 }
 
-/// Weights [K][R*S][group_c] by the copy engine: a tile's filters of a tap, by 32 words of
-/// channels.
+/// Weights [K][R*S][group_c] by the copy engine: 64 filters of a tap, by 32 words of channels.
 struct CopiedTaps {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap weights;                       ///< of words, or of floats
-  int bytes;                                 ///< of a box
 
   /// Starts the copy of a tap's chunk to a slot; `full` completes once all bytes are there.
   __device__ void load(const PatchFilters& filters, int tap, int chunk, char* slot,
                        std::uint64_t* full) const {
-    ptx::mbarrier_arrive_expect_tx(full, bytes);
+    ptx::mbarrier_arrive_expect_tx(full, kTapBytes);
     ptx::tma_load<3>(slot, &weights, full, {chunk * kTensorMapRow, tap, filters.first});
   }
 };
 
 /// The copy engine's view of weights that begin at a multiple of 16 bytes.
 template <class Word>
-CopiedTaps copied_taps(const PatchWork& work, const Word* weights) {
-  const Windows& windows = work.windows;
+CopiedTaps copied_taps(const Windows& windows, const Word* weights) {
   const std::int64_t taps = std::int64_t{windows.R} * windows.S, words = windows.group_c;
-  return {.weights = tensor_map(
-              TiledMap{.rank = 3,
-                       .extents = {words, taps, windows.K},
-                       .strides = {1, words, taps * words},
-                       .box = {kTensorMapRow, 1, kPatchFilters * work.plan.filter_blocks}},
-              weights),
-          .bytes = work.plan.tap_bytes()};
+  return {.weights = tensor_map(TiledMap{.rank = 3,
+                                         .extents = {words, taps, windows.K},
+                                         .strides = {1, words, taps * words},
+                                         .box = {kTensorMapRow, 1, kPatchFilters}},
+                                weights)};
 }
 
 /// The same by a warp.
@@ -151,15 +146,14 @@ struct GatheredTaps {
   static constexpr bool kWholeWarp = true;  ///< each lane brings one of a filter's words
   const T* weights;                         ///< [K][taps][group_c]
   int taps,                                 ///< of a filter
-      group_c,                              ///< channels of a group
-      filters_each = kPatchFilters;         ///< of a tile
+      group_c;                              ///< channels of a group
 
   /// Copies a tap's chunk; then one lane arrives at `full`. Called by a whole warp.
   __device__ void load(const PatchFilters& filters, int tap, int chunk, char* slot,
                        std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int first = (chunk * kTensorMapRow + lane) * kWordChannels<T>;
-    for (int j = 0; j < filters_each; ++j) {
+    for (int j = 0; j < kPatchFilters; ++j) {
       const std::int64_t row = (filters.first + std::int64_t{j}) * taps + tap;
       reinterpret_cast<std::uint32_t*>(slot)[gemm::swizzled(j, lane)] =
           j < filters.count ? word_at(weights, row * group_c + first, group_c - first) : 0;
