@@ -14,17 +14,20 @@
 ///     one store of all lanes             8 filters x 4 bytes of 4 pixels = 4 sectors of 32 bytes
 ///
 /// So each thread stores its sums from registers, and shared memory holds factors alone. The copy
-/// engine rounds both to TF32 on the way.
+/// engine rounds both to TF32 on the way. With one tap, a tile is little more than its stores:
+/// there, tiles have 128 filters by 128 pixels, in an order in which a lane's four sums of a pixel
+/// are neighbours (filters_in_fours.cuh), and a store is 128 bytes of each of 4 pixels.
 ///
 /// **Expect.** Twice the cycles of 16 bits for a tile, 8064, in which two patches of 38 KB are
 /// brought: 10 bytes a cycle again. B4 18 us at the tensor cores' peak, 24 with begin and end; B9
-/// 145 us at the peak, 98 of DRAM: 175 us. B5 and B15 write 4 bytes a sum, 103 and 1644 MB: 40 us,
-/// and 560.
+/// 145 us at the peak, 98 of DRAM: 175 us. B5, B8 and B15 write 103, 51 and 1644 MB, and half of
+/// the tiles bring their pixels half as often: 36, 26 and 480 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect requests.shared.async 2 * (2 + 18) = 40, two blocks: two patches, and 18 taps
 /// @expect sectors_per_request.y.store 4, whole ones
 /// @expect bytes_per_lane.y.store 4, a sum
-/// **Costs.** As before. With more than 64 channels weights follow the tiles again.
+/// **Costs.** As before. With more than 64 channels weights follow the tiles again. Sums by fours
+/// want groups of multiples of 32 filters.
 /// **Try.** What would a draft of half a tile, 32 filters at a time, cost and save here?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
