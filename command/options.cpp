@@ -47,8 +47,8 @@ constexpr ProblemOption kProblemOptions[] = {
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
     {"groups", "G", "groups of channels; G = C is depthwise (default 1)", kSizes},
-    {"activation", "NAME", "none (default) or relu: what becomes of y (conv2d, sparse_conv)",
-     kSizes},
+    {"activation", "NAME",
+     "none (default) or relu: what becomes of a sum (conv2d, gemm, sparse_conv)", kSizes},
     {"layout", "NAME", "nchw (default) or nhwc: how arrays lie in memory; files stay nchw", kSizes},
     {"dtype", "NAME",
      "fp32 (default), tf32: factors may be rounded to TF32; fp16, bf16, or fp8 (gemm): sums in "
@@ -59,7 +59,9 @@ constexpr ProblemOption kProblemOptions[] = {
     {"x", "FILE", "input [n][c][h][w]", kArrays},
     {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},
     {"bias", "[FILE]",
-     "one number an output channel [k], [cout]; without a file made up (without it: no bias)",
+     "one number an output channel [k], [cout], gemm: a column [n]; without a file made up "
+     "(without "
+     "it: no bias)",
      kArrays, true},
     {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},

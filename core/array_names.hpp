@@ -56,6 +56,7 @@ template <class Visit>
 void for_each_array(GemmArrays& arrays, const Visit& visit) {
   visit("a", arrays.a);
   visit("b", arrays.b);
+  visit("bias", arrays.bias);
   visit("c", arrays.c);
 }
 

@@ -25,6 +25,8 @@ const char* dtype_name(const GemmProblem& p) { return dtype_name(p.dtype, p.prec
 
 std::string describe(const GemmProblem& p) {
   std::string line = text("m ", p.M, ", n ", p.N, ", k ", p.K);
+  if (p.bias) line += ", bias";
+  if (p.activation != Activation::none) line += text(", ", name_of(p.activation));
   if (p.map != TileMap::row_major) line += text(", map ", name_of(p.map));
   if (p.dtype != DType::f32 || p.precision != Precision::fp32) line += text(", ", dtype_name(p));
   if (p.scale_a != 1) line += text(", scale-a ", p.scale_a);
@@ -33,8 +35,10 @@ std::string describe(const GemmProblem& p) {
 }
 
 Signature gemm_signature(const GemmProblem& p) {
-  return {{{"a", "mk", {p.M, p.K}, p.dtype}, {"b", "kn", {p.K, p.N}, p.dtype}},
-          {{"c", "mn", {p.M, p.N}, p.dtype == DType::f8 ? DType::f32 : p.dtype}}};
+  Signature signature{{{"a", "mk", {p.M, p.K}, p.dtype}, {"b", "kn", {p.K, p.N}, p.dtype}},
+                      {{"c", "mn", {p.M, p.N}, p.dtype == DType::f8 ? DType::f32 : p.dtype}}};
+  if (p.bias) signature.inputs.push_back({"bias", "n", {p.N}, DType::f32});
+  return signature;
 }
 
 }  // namespace convladder

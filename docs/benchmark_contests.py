@@ -56,6 +56,9 @@ CONTESTS = {
     "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
     "Matrix product, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
     "Matrix product, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),
+    "Matrix product with bias and ReLU, bf16": dict(
+        ladder="gemm", problems=["cube-4096-relu", "rows-131072-relu"], dtype="bf16", part=" of a bias in 16 bits"
+    ),
 }
 
 

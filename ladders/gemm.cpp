@@ -54,6 +54,8 @@ convladder::Ladder convladder::gemm_ladder() {
                    "the copy engine stores c, from boxes in shared memory, during the next work"),
           CUDA_ROW(cuda_optimized, gemm, wgmma_registers, "cuda_optimized/gemm/wgmma_tma_store",
                    "setmaxnreg: registers move from the warps that load to those that multiply"),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_epilogue, "cuda_optimized/gemm/wgmma_registers",
+                   "bias and ReLU while sums are in registers: c goes over memory once"),
           branch("cuda_optimized/gemm/wgmma_tf32",
                  CUDA_ROW(cuda_optimized, gemm, wgmma_tf32_swapped,
                           "cuda_optimized/gemm/wgmma_registers",

@@ -272,6 +272,9 @@ TEST_CASE("describe says everything that is not a default") {
         "m 3, n 4, k 5, fp8, scale-a 0.100000001, scale-b 2");
   CHECK(describe(validated(GemmProblem{.M = 3, .N = 4, .K = 5, .dtype = DType::bf16})) ==
         "m 3, n 4, k 5, bf16");
+  CHECK(describe(validated(
+            GemmProblem{.M = 3, .N = 4, .K = 5, .bias = true, .activation = Activation::relu})) ==
+        "m 3, n 4, k 5, bias, relu");
 }
 
 TEST_CASE("activated: relu keeps what is not below zero, and NaN") {

@@ -189,6 +189,23 @@ TEST_CASE("reference: a matrix product by hand") {
   CHECK(c[0].magnitude == std::vector<double>{9, 8, 21, 17});
 }
 
+TEST_CASE("reference: a product's scale comes before its bias, its ReLU after it") {
+  GemmProblem p = validated(GemmProblem{
+      .M = 2, .N = 2, .K = 1, .dtype = DType::f8, .scale_a = 0.5f, .scale_b = 4, .bias = true});
+  const Arrays inputs = {{"a", rounded_to(array_of({1, -3}, {2, 1}), DType::f8)},
+                         {"b", rounded_to(array_of({2, 5}, {1, 2}), DType::f8)},
+                         {"bias", array_of({1, -12}, {2})}};
+  CHECK(reference("gemm", p, inputs)[0].values == std::vector<double>{5, -2, -11, -42});
+  p.activation = Activation::relu;
+  const Expected c = reference("gemm", p, inputs)[0];
+  CHECK(c.values == std::vector<double>{5, 0, 0, 0});
+  CHECK(c.magnitude == std::vector<double>{5, 22, 13, 42});
+  CHECK(c.longest_sum == 2);
+  const std::int64_t places[] = {0, 1, 2, 3};
+  const auto sampled = reference_at("gemm", p, inputs, "c", places);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(sampled.at(i).value == c.values[i]);
+}
+
 TEST_CASE("a line's transform by halves is the definition's sum") {
   for (const int length : {1, 2, 3, 4, 6, 8, 12, 20, 32}) {
     for (const FftDirection direction : {FftDirection::forward, FftDirection::inverse}) {

@@ -78,24 +78,39 @@ std::vector<Baseline> product_of_pairs(const Contest& contest, const SparseConvP
   return {{"cublas product of the pairs", run, /*limit=*/true}};
 }
 
-/// cuBLASLt's product of numbers of 8 bits, c' = b' a' in its columns.
-class ProductOf8Bits {
+/// cuBLASLt's product, c' = b' a' in its columns. set() says what is special; then choose().
+class LtProduct {
  public:
-  /// @param fast sums stay where 13 bits of fraction count
-  ProductOf8Bits(const GemmProblem& p, bool fast) : alpha_(p.scale()) {
+  /// @param type of a and b
+  /// @param turned_b b is [N][K]
+  LtProduct(const GemmProblem& p, cudaDataType_t type, cudaDataType_t type_of_c,
+            cublasComputeType_t compute, bool turned_b)
+      : alpha_(p.scale()) {
     check(cublasLtCreate(&handle_));
-    check(cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    const cublasOperation_t turned = CUBLAS_OP_T;
-    const std::int8_t fast_sums = fast ? 1 : 0;
-    check(cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
-                                         sizeof turned));
-    check(cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast_sums,
-                                         sizeof fast_sums));
+    check(cublasLtMatmulDescCreate(&product_, compute, CUDA_R_32F));
+    if (turned_b) set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
     const auto K = static_cast<std::uint64_t>(p.K), N = static_cast<std::uint64_t>(p.N),
                M = static_cast<std::uint64_t>(p.M);
-    check(cublasLtMatrixLayoutCreate(&b_, CUDA_R_8F_E4M3, K, N, p.K));
-    check(cublasLtMatrixLayoutCreate(&a_, CUDA_R_8F_E4M3, K, M, p.K));
-    check(cublasLtMatrixLayoutCreate(&c_, CUDA_R_32F, N, M, p.N));
+    check(turned_b ? cublasLtMatrixLayoutCreate(&b_, type, K, N, p.K)
+                   : cublasLtMatrixLayoutCreate(&b_, type, N, K, p.N));
+    check(cublasLtMatrixLayoutCreate(&a_, type, K, M, p.K));
+    check(cublasLtMatrixLayoutCreate(&c_, type_of_c, N, M, p.N));
+    gpu::check(cudaMalloc(&scratch_, kBytes));
+  }
+  LtProduct(const LtProduct&) = delete;
+  LtProduct& operator=(const LtProduct&) = delete;
+  ~LtProduct() {
+    static_cast<void>(cudaFree(scratch_));
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulDescDestroy(product_);
+    cublasLtDestroy(handle_);
+  }
+
+  template <class Value>
+  void set(cublasLtMatmulDescAttributes_t attribute, Value value) {
+    check(cublasLtMatmulDescSetAttribute(product_, attribute, &value, sizeof value));
+  }
+  void choose() {
     cublasLtMatmulPreference_t preference = nullptr;
     check(cublasLtMatmulPreferenceCreate(&preference));
     check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -105,22 +120,11 @@ class ProductOf8Bits {
                                          &found));
     check(cublasLtMatmulPreferenceDestroy(preference));
     if (found == 0) throw std::runtime_error("cuBLASLt has no such product");
-    gpu::check(cudaMalloc(&scratch_, kBytes));
   }
-  ProductOf8Bits(const ProductOf8Bits&) = delete;
-  ProductOf8Bits& operator=(const ProductOf8Bits&) = delete;
-  ~ProductOf8Bits() {
-    static_cast<void>(cudaFree(scratch_));
-    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) cublasLtMatrixLayoutDestroy(layout);
-    cublasLtMatmulDescDestroy(product_);
-    cublasLtDestroy(handle_);
-  }
-
-  /// @param turned_b [N][K]
-  void run(const void* a, const void* turned_b, float* c) const {
+  void run(const void* a, const void* b, void* c) const {
     const float zero = 0;
-    check(cublasLtMatmul(handle_, product_, &alpha_, turned_b, b_, a, a_, &zero, c, c_, c, c_,
-                         &best_.algo, scratch_, kBytes, rung_stream()));
+    check(cublasLtMatmul(handle_, product_, &alpha_, b, b_, a, a_, &zero, c, c_, c, c_, &best_.algo,
+                         scratch_, kBytes, rung_stream()));
   }
 
  private:
@@ -148,7 +152,10 @@ std::vector<Baseline> products_of_8_bits(const Contest& contest, const GemmProbl
   gpu::check(cudaMemcpy(turned_b.get(), turned.data(), turned.size(), cudaMemcpyHostToDevice));
   std::vector<Baseline> all;
   for (const bool fast : {false, true}) {
-    const auto product = std::make_shared<const ProductOf8Bits>(p, fast);
+    const auto product = std::make_shared<LtProduct>(p, CUDA_R_8F_E4M3, CUDA_R_32F,
+                                                     CUBLAS_COMPUTE_32F, /*turned_b=*/true);
+    product->set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(fast));
+    product->choose();
     all.push_back({fast ? "cublaslt of b turned, fast sums" : "cublaslt of b turned",
                    [product, turned_b](const Arguments& arrays) {
                      product->run(arrays.in<Float8>("a"), turned_b.get(), arrays.out<float>("c"));
@@ -156,6 +163,28 @@ std::vector<Baseline> products_of_8_bits(const Contest& contest, const GemmProbl
                    /*limit=*/true});
   }
   return all;
+}
+
+/// A product with bias and ReLU. cuBLASLt's bias is of c's type: in 16 bits, that is not the same
+/// work.
+Baseline product_with_epilogue(const Contest& contest, const GemmProblem& p,
+                               cublasComputeType_t compute) {
+  const cudaDataType_t type = type_of(p.dtype);
+  const Array rounded = rounded_to(contest.inputs.at("bias"), p.dtype);
+  const auto bias = filled(p.N, p.dtype);
+  if (!bias) throw std::runtime_error("no memory for a bias");
+  gpu::check(cudaMemcpy(bias.get(), rounded.data(), rounded.size_bytes(), cudaMemcpyHostToDevice));
+  const auto product = std::make_shared<LtProduct>(p, type, type, compute, /*turned_b=*/false);
+  product->set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_RELU_BIAS);
+  product->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.get()));
+  product->choose();
+  const auto run = [product, bias, dtype = p.dtype](const Arguments& arrays) {
+    with_float_type(dtype, [&]<class T>(T) {
+      product->run(arrays.in<T>("a"), arrays.in<T>("b"), arrays.out<T>("c"));
+    });
+  };
+  if (p.dtype == DType::f32) return {"cublaslt", run};
+  return {"cublaslt of a bias in 16 bits", run, /*limit=*/true};
 }
 
 }  // namespace
@@ -177,6 +206,12 @@ std::vector<Baseline> cublas_baselines(const Contest& contest) {
       });
     };
   };
+  if (gemm->bias && gemm->activation == Activation::relu) {
+    const cublasComputeType_t compute =
+        contest.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    return {product_with_epilogue(contest, *gemm, compute),
+            {"cublas of the product alone", product(compute), /*limit=*/true}};
+  }
   if (gemm->dtype != DType::f32) return {{"cublas", product(CUBLAS_COMPUTE_32F)}};
   if (contest.tf32) return {{"cublas", product(CUBLAS_COMPUTE_32F_FAST_TF32)}};
   return {{"cublas", product(CUBLAS_COMPUTE_32F)},

@@ -115,7 +115,7 @@ std::vector<Baseline> cutlass_baselines(const Contest& contest) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&contest.problem))
     return convolutions(contest, *conv);
   const auto* p = std::get_if<GemmProblem>(&contest.problem);
-  if (p == nullptr) return {};
+  if (p == nullptr || p->bias || p->activation != Activation::none) return {};
   if (contest.tf32) {
     if (p->N % 4 != 0 || p->K % 4 != 0) return {};
     return {Tf32<GemmShape<128, 128, 32>, GemmShape<64, 64, 32>, 3>::baseline("128x128x32", *p),

@@ -10,6 +10,16 @@ BenchmarkProblems gemm_problems() {
                    validated(GemmProblem{.M = size, .N = size, .K = size})});
     all.back().fp8 = size >= 4096;
   }
+  // A layer of a network, as large as cube-4096; and one of few features for many rows, which is
+  // little more than a copy of a to c, so that each pass over c counts.
+  constexpr GemmProblem kLayers[] = {{.M = 4096, .N = 4096, .K = 4096},
+                                     {.M = 131072, .N = 256, .K = 256}};
+  for (GemmProblem layer : kLayers) {
+    layer.bias = true;
+    layer.activation = Activation::relu;
+    all.push_back({"gemm", layer.K == 4096 ? "cube-4096-relu" : "rows-131072-relu",
+                   "with bias and ReLU: fused, or passes over c", validated(layer)});
+  }
   // B15 as a product: c is 1.6 GB, so that the order of its tiles decides how often a is read. One
   // type shows it.
   for (const TileMap map : {TileMap::row_major, TileMap::identity1, TileMap::identity8,

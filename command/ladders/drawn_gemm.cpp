@@ -25,7 +25,7 @@ double gemm_work(const GemmProblem& p) {
 DrawnLadder drawn_gemm() {
   return {.draw = draw_gemm,
           .work = work_in<GemmProblem>(gemm_work),
-          .words = {kProductDtypeWords, kMapWords}};
+          .words = {kProductDtypeWords, kActivationWords, kBiasWords, kMapWords}};
 }
 
 }  // namespace convladder::command

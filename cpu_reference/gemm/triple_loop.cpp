@@ -15,7 +15,7 @@
 /// sum is a chain of dependent additions, and the loop over k walks down a column of b, N floats a
 /// step.
 /// **Costs.** Nothing is declined. Numbers of 16 and 8 bits are multiplied and added as floats;
-/// only the sum is rounded, once.
+/// only the sum is rounded, once, after its bias and activation.
 #include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
@@ -24,11 +24,12 @@
 namespace convladder::cpu_reference::gemm {
 namespace {
 
-/// a [M][K], b [K][N], c [M][N].
+/// a [M][K], b [K][N], bias [N] or null, c [M][N].
 template <class T>
 void run_as(const GemmProblem& gemm, const GemmArrays& arrays) {
   const T* a = arrays.a;
   const T* b = arrays.b;
+  const float* bias = arrays.bias;
   ProductOf<T>* c = arrays.c;
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
 
@@ -36,7 +37,7 @@ void run_as(const GemmProblem& gemm, const GemmArrays& arrays) {
     for (std::int64_t n = 0; n < N; ++n) {
       float sum = 0.0f;
       for (std::int64_t k = 0; k < K; ++k) sum += to_float(a[m * K + k]) * to_float(b[k * N + n]);
-      c[m * N + n] = rounded_to<ProductOf<T>>(gemm.scale() * sum);
+      c[m * N + n] = rounded_to<ProductOf<T>>(gemm.finished(sum, bias ? bias[n] : 0.0f));
     }
   }
 }

@@ -37,11 +37,11 @@ constexpr int kBlockM = 8;   ///< Threads along m.
 /// Of 256 threads on an SM: up to 48 registers, so that loads need not wait for one another.
 [[maybe_unused]] constexpr int kBlocks = 5;
 
-/// a [M][K], b [K][N], c [M][N]: one thread an element of c.
+/// a [M][K], b [K][N], bias [N] or null, c [M][N]: one thread an element of c.
 /// Grid (ceil(N/32), <= ceil(M/8)), block (32, 8).
 template <class T>
 __global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
-    gemm_direct(GemmProblem gemm, const T* a, const T* b, ProductOf<T>* c) {
+    gemm_direct(GemmProblem gemm, const T* a, const T* b, const float* bias, ProductOf<T>* c) {
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
   const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
   if (n >= N) return;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kBlockN* kBlockM, kBlocks)
        m += std::int64_t{gridDim.y} * kBlockM) {
     float sum = 0.0f;
     for (int k = 0; k < gemm.K; ++k) sum += to_float(a[m * K + k]) * to_float(b[k * N + n]);
-    c[m * N + n] = rounded_to<ProductOf<T>>(gemm.scale() * sum);
+    c[m * N + n] = rounded_to<ProductOf<T>>(gemm.finished(sum, bias ? bias[n] : 0.0f));
   }
 }
 
@@ -58,7 +58,7 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   const dim3 grid(blocks_for(gemm.N, kBlockN), blocks_for(gemm.M, kBlockM, kMaxGridYZ));
   with_any_float_type(gemm.dtype, [&]<class T>(T) {
     launch(gemm_direct<T>, {grid, dim3(kBlockN, kBlockM)}, gemm, arrays.a.as<const T>(),
-           arrays.b.as<const T>(), arrays.c.as<ProductOf<T>>());
+           arrays.b.as<const T>(), arrays.bias.as<const float>(), arrays.c.as<ProductOf<T>>());
   });
 }
 

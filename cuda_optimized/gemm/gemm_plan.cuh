@@ -9,6 +9,7 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -82,6 +83,7 @@ inline Declined why_no_floats(const GemmProblem& gemm) {
 /// problem, if it does.
 inline Declined supports_whole_tiles(const GemmProblem& gemm) {
   if (const Declined why = why_no_floats(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile_for(gemm), 1, gemm.map));
 }
 

@@ -38,6 +38,7 @@
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/halves.cuh"
 #include "cuda_optimized/gemm/mma_tile.cuh"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -192,6 +193,7 @@ OutputTile tile(const GemmProblem& gemm) {
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (compute_capability() < 80) {
     return "needs tensor cores of compute capability 8.0, and this device has less";
   }

@@ -35,6 +35,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/mma_tile.cuh"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -202,6 +203,7 @@ OutputTile tile(const GemmProblem& gemm) {
 
 Declined supports(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f32) return "float32 only";
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (compute_capability() < 80) {
     return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
   }

@@ -37,6 +37,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/mma_tile.cuh"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -136,6 +137,7 @@ OutputTile tile(const GemmProblem& gemm) {
 
 Declined supports(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f32) return "float32 only";
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (gemm.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }

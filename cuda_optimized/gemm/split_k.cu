@@ -140,6 +140,7 @@ std::int64_t part_floats(const GemmProblem& gemm) {
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_floats(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (gemm.map != TileMap::row_major && gemm.map != TileMap::split_k) {
     return text("the map ", name_of(gemm.map), ": this rung has one of its own, split_k");
   }

@@ -153,6 +153,7 @@ TileMapProblem shares_of(const GemmProblem& gemm) {
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_floats(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (gemm.map == TileMap::row_major || gemm.map == TileMap::stream_k) return {};
   return text("the map ", name_of(gemm.map), ": this rung has one of its own, stream_k");
 }

@@ -75,6 +75,7 @@ OutputTile tile(const GemmProblem&) { return {kTile, kTile}; }
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_floats(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm), kTile, gemm.map));
 }
 

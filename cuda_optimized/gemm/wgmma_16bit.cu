@@ -36,6 +36,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
 #include "cuda_optimized/gemm/wgmma_matrices.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
@@ -199,6 +200,7 @@ auto with_shape(const GemmProblem& gemm, const Body& body) {
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
   if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
   return with_shape(gemm, [&]<class Shape>(Shape) {

@@ -35,6 +35,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_3xtf32.cuh"
 #include "cuda_optimized/gemm/wgmma_swapped.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
@@ -238,6 +239,7 @@ auto with_shape(const GemmProblem& gemm, const Body& body) {
 
 Declined supports(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f32) return "float32 only";
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
   if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
   return with_shape(gemm, [&]<class Shape>(Shape) {

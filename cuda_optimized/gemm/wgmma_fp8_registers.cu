@@ -35,6 +35,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/repack_bytes.cuh"
 #include "cuda_optimized/gemm/wgmma_matrices.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
@@ -199,6 +200,7 @@ Declined supports(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f8) {
     return text("multiplies numbers of 8 bits, and the problem asks for ", dtype_name(gemm));
   }
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
   if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
   return with_shape(gemm, [&]<class Shape>(Shape) {

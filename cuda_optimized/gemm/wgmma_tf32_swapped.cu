@@ -36,6 +36,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_swapped.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
@@ -183,6 +184,7 @@ auto with_shape(const GemmProblem& gemm, const Body& body) {
 
 Declined supports(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f32) return "float32 only";
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (gemm.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }

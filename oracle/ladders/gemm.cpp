@@ -1,5 +1,8 @@
 /// @file gemm.cpp
 /// @brief The matrix product.
+#include <cmath>
+#include <span>
+
 #include "core/gemm_problem.hpp"
 #include "core/parallel.hpp"
 #include "oracle/ladders/definition.hpp"
@@ -8,25 +11,38 @@ namespace convladder::oracle {
 namespace gemm {
 namespace {
 
-std::int64_t longest_sum(const GemmProblem& p) { return p.K; }
+std::int64_t longest_sum(const GemmProblem& p) { return std::int64_t{p.K} + (p.bias ? 1 : 0); }
 
-/// A sum times the problem's scale, rounded once to float.
-double scaled(const GemmProblem& p, double sum) {
-  return double{static_cast<float>(double{p.scale()} * sum)};
+/// bias [N], or nothing.
+std::span<const float> bias_of(const GemmProblem& p, const Arrays& inputs) {
+  return p.bias ? inputs.at("bias").as<float>() : std::span<const float>();
+}
+
+/// What the sum of a column becomes; of numbers of 8 bits, rounded to float after its scale and
+/// bias. The magnitude stays that of the whole sum: |relu(a) - relu(b)| <= |a - b|.
+ExpectedElement finished(const GemmProblem& p, const ExpectedElement& sum,
+                         std::span<const float> bias, std::int64_t n) {
+  const double scale = p.scale(), bias_n = bias.empty() ? 0 : at(bias, n);
+  double value = scale * sum.value + bias_n;
+  if (p.dtype == DType::f8) value = double{static_cast<float>(value)};
+  if (p.activation == Activation::relu && value < 0) value = 0;
+  return {value, scale * sum.magnitude + std::abs(bias_n)};
 }
 
 std::vector<Expected> outputs(const GemmProblem& p, const Arrays& given) {
   const Arrays inputs = in_float(given);
   const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
-  Expected c = expected_for(gemm_signature(p).outputs[0], p.K);
+  const auto bias = bias_of(p, inputs);
+  Expected c = expected_for(gemm_signature(p).outputs[0], longest_sum(p));
   parallel_for(p.M, [&](std::int64_t m) {
     for (std::int64_t k = 0; k < p.K; ++k) {
       accumulate_row(c, m * p.N, 1, at(a, m * p.K + k), {b, k * p.N}, p.N);
     }
-    for (std::int64_t i = m * p.N; p.dtype == DType::f8 && i < (m + 1) * p.N; ++i) {
-      const auto element = static_cast<std::size_t>(i);
-      c.values[element] = scaled(p, c.values[element]);
-      c.magnitude[element] *= double{p.scale()};
+    for (std::int64_t n = 0; n < p.N; ++n) {
+      const auto i = static_cast<std::size_t>(m * p.N + n);
+      const ExpectedElement element = finished(p, {c.values[i], c.magnitude[i]}, bias, n);
+      c.values[i] = element.value;
+      c.magnitude[i] = element.magnitude;
     }
   });
   return {c};
@@ -38,8 +54,7 @@ ExpectedElement element(const GemmProblem& p, const Arrays& inputs, const std::s
   const std::int64_t m = place / p.N, n = place % p.N;
   ExpectedElement sum;
   for (std::int64_t k = 0; k < p.K; ++k) add(sum, at(a, m * p.K + k), at(b, k * p.N + n));
-  if (p.dtype == DType::f8) sum = {scaled(p, sum.value), double{p.scale()} * sum.magnitude};
-  return sum;
+  return finished(p, sum, bias_of(p, inputs), n);
 }
 
 }  // namespace

@@ -87,19 +87,24 @@ def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
 
 
 @operation
-def gemm(a, b, *, map="row_major", dtype=None, precision="fp32"):  # `map`: as everywhere in the project
-    """c = a b of matrices [M][K] and [K][N]. `map`: which block computes which tile; the result is the same.
+def gemm(a, b, bias=None, *, activation=None, map="row_major",  # `map`: as everywhere in the project
+         dtype=None, precision="fp32"):
+    """c = a b + bias of matrices [M][K] and [K][N]; bias [N] or None is added to each row.
 
-    dtype: "float32", "float16" or "bfloat16": a and b are rounded to it, and so is c; sums are float32. None: that of a
-    and b where it is one of these, else float32.
+    activation: None or "relu". map: which block computes which tile; the result is the same.
+    dtype: "float32", "float16" or "bfloat16": a and b are rounded to it, and so is c; bias and sums are float32. None: that
+    of a and b where it is one of these, else float32.
     """
     dtype = float_type(dtype, a, b)
     a, b = contiguous("a", a, (2,)), contiguous("b", b, (2,))
     if a.shape[1] != b.shape[0]:
         raise _core.BadInput(f"b = {b.shape[0]} rows: a has {a.shape[1]} columns")
-    problem = _core.gemm_problem(M=a.shape[0], N=b.shape[1], K=a.shape[1], map=map, dtype=dtype,
-                                 precision=precision)
-    return Call("gemm", problem, {"a": a, "b": b}, ("c",))
+    problem = _core.gemm_problem(M=a.shape[0], N=b.shape[1], K=a.shape[1], bias=bias is not None,
+                                 activation=activation or "none", map=map, dtype=dtype, precision=precision)
+    arrays = {"a": a, "b": b}
+    if bias is not None:
+        arrays["bias"] = contiguous("bias", bias, (1,))
+    return Call("gemm", problem, arrays, ("c",))
 
 
 @operation

@@ -111,14 +111,17 @@ TileMap tile_map_named(const std::string& word) {
   return named("map", word, maps);
 }
 
-Problem gemm_problem(int M, int N, int K, const std::string& map, const std::string& dtype,
+Problem gemm_problem(int M, int N, int K, bool bias, const std::string& activation,
+                     const std::string& map, const std::string& dtype,
                      const std::string& precision) {
   return validated(GemmProblem{.M = M,
                                .N = N,
                                .K = K,
                                .map = tile_map_named(map),
                                .dtype = dtype_named(dtype),
-                               .precision = precision_named(precision)});
+                               .precision = precision_named(precision),
+                               .bias = bias,
+                               .activation = activation_named(activation)});
 }
 
 Problem fft_problem(int N, int L, const std::string& direction, const std::string& ring) {
@@ -240,7 +243,8 @@ void add_problems(nb::module_& module) {
   module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a,
              "stride"_a, "dilation"_a);
   module.def("fft_problem", &fft_problem, "N"_a, "L"_a, "direction"_a, "ring"_a);
-  module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "map"_a, "dtype"_a, "precision"_a);
+  module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "bias"_a, "activation"_a, "map"_a,
+             "dtype"_a, "precision"_a);
   module.def("tile_map_problem", &tile_map_problem, "map"_a, "tiles_m"_a, "tiles_n"_a, "k_steps"_a,
              "splits"_a, "batch"_a, "blocks"_a, "group_rows"_a);
   module.def(

@@ -120,6 +120,15 @@ class Dense(unittest.TestCase):
         self.assertEqual(half.dtype, numpy.float16)
         numpy.testing.assert_array_equal(half, (a @ b).astype(numpy.float16))
 
+    @given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 70), st.sampled_from(["cpu", "emulated"]))
+    def test_gemm_adds_a_bias_and_leaves_out_what_is_below_zero(self, M, N, K, where):
+        a, b, bias = whole_numbers((M, K), 1), whole_numbers((K, N), 2), whole_numbers(N, 3)
+        numpy.testing.assert_array_equal(convladder.gemm(a, b, bias, where=where), a @ b + bias)
+        right = numpy.maximum(a @ b + bias, 0)
+        numpy.testing.assert_array_equal(convladder.gemm(a, b, bias, activation="relu", where=where), right)
+        half = convladder.gemm(a, b, bias, activation="relu", dtype="float16", where=where)
+        numpy.testing.assert_array_equal(half, right.astype(numpy.float16))
+
     @given(st.integers(0, 5), st.integers(1, 70), st.booleans(), st.sampled_from(["cpu", "emulated"]))
     def test_fft_is_numpys(self, N, L, inverse, where):
         parts = numpy.random.default_rng(N).standard_normal((N, L, 2), numpy.float32)

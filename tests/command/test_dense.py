@@ -265,6 +265,18 @@ class GemmFiles(ProgramTest):
                 self.bad_input("compare", "gemm", *options, says=[message])
         self.bad_input("compare", "conv2d", "--dtype", "fp8", says=["dtype = fp8: must be one of fp32, tf32, fp16, bf16"])
 
+    def test_bias_and_relu(self):
+        a, b, bias = integers(self.rng, 33, 24), integers(self.rng, 24, 40), integers(self.rng, 40)
+        c = a.astype(np.float64) @ b + bias
+        words = ["--a", self.write("a.npy", a), "--b", self.write("b.npy", b), "--bias", self.write("bias.npy", bias)]
+        for options, right in (((), c), (("--activation", "relu"), np.maximum(c, 0)),
+                               (("--activation", "relu", "--dtype", "bf16"), nearest(np.maximum(c, 0), 8))):
+            with self.subTest(options=options):
+                out, report, _ = self.save("gemm", *words, *options)
+                self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": right}), 3)
+        self.bad_input("compare", "gemm", *words, "--n", "39", says=["n = 39", "bias.npy"])
+        self.bad_input("compare", "gemm", "--activation", "tanh", says=["activation = tanh"])
+
     def test_what_is_read_is_rounded_with_a_note(self):
         a, b = np.full((2, 3), 1 / 3, np.float32), integers(self.rng, 3, 4)
         result = self.agree("compare", "gemm", "--a", self.write("a.npy", a), "--b",

@@ -1,5 +1,6 @@
 /// @file gemm.cpp
 /// @brief The matrix product.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -20,8 +21,53 @@ Array up_to_eight(const ArraySpec& spec) {
   return rounded_to(array, spec.dtype);
 }
 
+/// Those with a bias or ReLU, which hides all errors below zero: one for each way on which sums are
+/// finished and stored.
+std::vector<TestProblem> finished_products() {
+  const auto entry = [](const std::string& name, GemmProblem problem, Size size = Size::small,
+                        std::size_t misalignment = 0) {
+    return TestProblem{0, name, validated(problem), size, misalignment};
+  };
+  constexpr Activation kRelu = Activation::relu;
+  std::vector<TestProblem> list = {
+      entry("bias and ReLU, one column",
+            {.M = 67, .N = 1, .K = 29, .bias = true, .activation = kRelu}),
+      entry("bias and ReLU, an odd row",
+            {.M = 37, .N = 71, .K = 13, .bias = true, .activation = kRelu}),
+      entry("a bias alone", {.M = 9, .N = 34, .K = 40, .bias = true}),
+      entry("ReLU alone", {.M = 33, .N = 72, .K = 24, .activation = kRelu}),
+      // Three tiles of 64 columns by the copy engine, of which the last is not whole.
+      entry("bias and ReLU, rows in eights",
+            {.M = 70, .N = 136, .K = 72, .bias = true, .activation = kRelu}),
+      entry("bias and ReLU, arrays at 16 n + 4 bytes",
+            {.M = 33, .N = 72, .K = 24, .bias = true, .activation = kRelu}, Size::small, 4),
+      entry("bias and ReLU, 8 bits", {.M = 9,
+                                      .N = 10,
+                                      .K = 40,
+                                      .dtype = DType::f8,
+                                      .scale_a = 0.75f,
+                                      .scale_b = 0.1f,
+                                      .bias = true,
+                                      .activation = kRelu}),
+      // More tiles of 64 columns than cuda_on_cpu has multiprocessors: blocks with two.
+      entry(
+          "bias and ReLU under a map",
+          {.M = 300, .N = 200, .K = 16, .map = TileMap::hilbert, .bias = true, .activation = kRelu},
+          Size::full),
+      // Eight tiles of 128 columns, and ten of 256.
+      entry("bias and ReLU, tiles of 128 columns",
+            {.M = 500, .N = 256, .K = 8, .bias = true, .activation = kRelu}, Size::full),
+      entry("bias and ReLU, tiles of 256 columns",
+            {.M = 520, .N = 504, .K = 16, .bias = true, .activation = kRelu}, Size::full),
+  };
+  list.back().once = true;
+  return list;
+}
+
+/// Those with bias and ReLU first: the tests with planted bugs end with the first problem that
+/// fails.
 std::vector<TestProblem> gemm_problems() {
-  std::vector<TestProblem> list;
+  std::vector<TestProblem> list = finished_products();
   const auto add = [&](const std::string& name, GemmProblem problem, Size size = Size::small,
                        std::size_t misalignment = 0) {
     list.push_back({0, name, validated(problem), size, misalignment});
@@ -101,14 +147,17 @@ std::vector<TestProblem> gemm_problems() {
   return list;
 }
 
-GemmProblem random_gemm(Dice& dice) {
+/// Every fourth with a bias, and half of these with ReLU.
+GemmProblem random_gemm(Dice& dice, int i) {
   constexpr std::array whole = {TileMap::row_major, TileMap::identity1, TileMap::identity2,
                                 TileMap::identity4, TileMap::identity8, TileMap::horizontal,
                                 TileMap::grouped,   TileMap::hilbert};
   return validated(GemmProblem{.M = dice(1, 200),
                                .N = dice(1, 200),
                                .K = dice(1, 70),
-                               .map = whole[static_cast<std::size_t>(dice(0, 7))]});
+                               .map = whole[static_cast<std::size_t>(dice(0, 7))],
+                               .bias = i % 4 == 0,
+                               .activation = i % 8 == 0 ? Activation::relu : Activation::none});
 }
 
 std::vector<TestProblem> gemm_rounding() {
@@ -124,6 +173,11 @@ std::vector<TestProblem> small_products() {
   for (const TileMap map : {TileMap::split_k, TileMap::stream_k})
     list.push_back(
         {.name = "", .problem = validated(GemmProblem{.M = 33, .N = 36, .K = 120, .map = map})});
+  // -inf is below zero, NaN is not.
+  for (const int n : {7, 40}) {
+    const GemmProblem layer{.M = 33, .N = n, .K = 24, .bias = true, .activation = Activation::relu};
+    list.push_back({.name = "", .problem = validated(layer)});
+  }
   return list;
 }
 
@@ -219,6 +273,30 @@ std::vector<Identity<GemmProblem>> gemm_identities(const Subject& f, const Check
          expect_same(product(a, sum(in.at("b"), more.at("b")), p.map),
                      sum(product(a, in.at("b"), p.map), product(a, more.at("b"), p.map)));
        }},
+      {"a bias is added to each row",
+       {},
+       [=, &f](const GemmProblem& p) {
+         GemmProblem biased = p;
+         biased.bias = true;
+         const Arrays in = f.inputs(biased);
+         Array right = product(in.at("a"), in.at("b"), p.map);
+         const auto bias = floats(in.at("bias"));
+         for (std::size_t i = 0; i < right.as<float>().size(); ++i)
+           right.as<float>()[i] += bias[i % bias.size()];
+         expect_same(f(biased, in).at("c"), right);
+       }},
+      {"ReLU = what is not below zero",
+       {},
+       [=, &f](const GemmProblem& p) {
+         GemmProblem biased = p;
+         biased.bias = true;
+         GemmProblem with_relu = biased;
+         with_relu.activation = Activation::relu;
+         const Arrays in = f.inputs(biased);
+         Array right = f(biased, in).at("c");
+         for (float& value : right.as<float>()) value = std::max(value, 0.0f);
+         expect_same(f(with_relu, in).at("c"), right);
+       }},
       {"the unit matrix",
        {},
        [=, &f](const GemmProblem& p) {
@@ -280,14 +358,11 @@ std::vector<Identity<GemmProblem>> gemm_identities(const Subject& f, const Check
 }  // namespace
 
 LadderTests gemm_tests() {
-  return {gemm_problems,
-          [](int count, std::uint64_t seed) {
-            return drawn(count, seed, [](Dice& dice, int) { return random_gemm(dice); });
-          },
-          gemm_rounding,
-          checked<GemmProblem>(gemm_identities, gemm_bases),
-          gemm_limits,
-          small_products};
+  return {
+      gemm_problems, [](int count, std::uint64_t seed) {
+            return drawn(count, seed, random_gemm); },
+      gemm_rounding, checked<GemmProblem>(gemm_identities, gemm_bases),
+      gemm_limits,   small_products};
 }
 
 }  // namespace convladder::testing

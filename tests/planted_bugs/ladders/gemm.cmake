@@ -157,6 +157,27 @@ planted_bug(descriptor_without_its_high_word
   REPLACE [==[return (low]==]
   TEACHES "a descriptor's low word says where, the high one how rows lie: the swizzle is in it")
 
+planted_bug(bias_of_the_first_tile
+  RUNG cuda_optimized/gemm/wgmma_epilogue
+  WITH core/cuda/tensor_map.cu
+  FIND [==[std::int64_t{item.n} * Shape::N + 32 * i +]==]
+  REPLACE [==[32 * i +]==]
+  TEACHES "a tile has columns of its own, and their bias: with one tile across c nobody notices")
+
+planted_bug(relu_of_a_sum_without_its_bias
+  RUNG cuda_optimized/gemm/wgmma_epilogue
+  WITH core/cuda/tensor_map.cu
+  FIND [==[above = activated(activation, above + bias_n);]==]
+  REPLACE [==[above = activated(activation, above) + bias_n;]==]
+  TEACHES "ReLU comes after the bias: a bias below zero must be able to switch an element off")
+
+planted_bug(bias_of_the_neighbour
+  RUNG cuda_optimized/gemm/wgmma_epilogue
+  WITH core/cuda/tensor_map.cu
+  FIND [==[j % 4 * 8 + pair + e]==]
+  REPLACE [==[j % 4 * 8 + pair]==]
+  TEACHES "a lane has two neighbouring columns of eight, and each has its own bias")
+
 planted_bug(registers_loaded_while_they_are_read
   RUNG cuda_optimized/gemm/wgmma_tf32_swapped
   WITH core/cuda/tensor_map.cu

@@ -1,0 +1,295 @@
+/// @file wgmma_epilogue.cu
+/// @brief gemm on Hopper in 16 bits: bias and ReLU while the sums are in registers.
+///
+/// - Before: wgmma_registers.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** A layer of a network is c = relu(a b + bias). As kernels of their own, bias and
+/// ReLU read all of c and write it again. Here they are the *epilogue* of the product: a thread
+/// that has a sum in a register adds, compares, and only then rounds and stores.
+///
+///     product, then a pass    a, b -> c -> c     c goes over memory three times
+///     with an epilogue        a, b, bias -> c    once
+///
+/// What is new for a sum is its bias, one number a column. A thread's sums lie in N / 4 columns of
+/// the tile, too many to hold beside them. A warp's do not: before the first product each lane
+/// loads one number of every 32 columns, 8 in all at N = 256, and they arrive during the loop.
+/// Behind it, the lane that has a column's bias tells it to those that have the sums, by a shuffle:
+/// no shared memory, of which the stages have taken all, and no barrier.
+///
+/// **Expect.** A warp has 64 shuffles and 3 instructions for each of 128 sums a tile of 256
+/// columns: 900 cycles for the two warps of a scheduler, half a microsecond. At 4096 there are four
+/// tiles a block: 183 us on an H200, where wgmma_registers takes 181 without an epilogue, and one
+/// more pass over c 12 us in L2. M = 131072, N = K = 256 is a copy of a to c, 134 MB: 40 us, and a
+/// pass over c would take 32 more.
+/// @expect on --m 640 --n 128 --k 8 --dtype bf16 --bias --activation relu
+/// @expect loads_per_output.bias 8 * 64 / (128 * 64) = 0.0625, each of 8 warps loads it once a tile
+/// @expect barriers_per_block 1, as before
+/// @expect bytes_per_lane.shared.store 4, as before: rounded sums
+/// **Costs.** 8 registers, also for a product without bias. Declined: as before.
+/// **Try.** Let the sums begin with their bias instead of 0. What is saved, and what comes later?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "cuda_optimized/gemm/boxed_result.cuh"
+#include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_halves.cuh"
+#include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for more of the SMs.
+using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
+
+/// Of a block: the consumers, and a warpgroup of which one warp loads.
+constexpr int kThreads = kConsumerThreads + 128;
+/// Registers a thread: what all begin with, 65536 / kThreads in eights, and what they change to.
+constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
+static_assert(kRegistersToLoad + kConsumers * kRegistersToMultiply <=
+              (1 + kConsumers) * kRegisters);
+
+/// A factor of wgmma, of which parts are read. All lie in the same 256 KB, so that their
+/// descriptors differ in the low word alone: no carry, and half of the registers.
+struct Factor {
+  std::uint32_t low, high;  ///< the descriptor of its beginning
+
+  /// By its descriptor.
+  __device__ explicit Factor(std::uint64_t all)
+      : low(static_cast<std::uint32_t>(all)), high(static_cast<std::uint32_t>(all >> 32)) {}
+  /// Describes the part that begins so many bytes further.
+  __device__ std::uint64_t at(int bytes) const {
+    return std::uint64_t{high} << 32 | (low + static_cast<std::uint32_t>(bytes / 16));
+  }
+};
+
+/// What becomes of sums before they are rounded and stored.
+template <class Shape>
+struct Epilogue {
+  const float* bias;      ///< [N], or null
+  std::int64_t N;         ///< columns of c
+  Activation activation;  ///< of sums with their bias
+
+  /// Brings the bias of a tile's columns: lane l of each warp has those of columns 32 i + l.
+  __device__ void load(const WgmmaItem& item, float (&of_lane)[Shape::N / 32]) const {
+#pragma unroll
+    for (int i = 0; i < Shape::N / 32; ++i) {
+      const std::int64_t n =
+          std::int64_t{item.n} * Shape::N + 32 * i + static_cast<int>(threadIdx.x) % 32;
+      of_lane[i] = bias != nullptr && n < N ? bias[n] : 0.0f;
+    }
+  }
+  /// Finishes a consumer's sums of a tile. Whole warps call it.
+  __device__ void finish(const float (&of_lane)[Shape::N / 32],
+                         float (&sums)[Shape::kRowTiles][Shape::N / 2]) const {
+    const int pair = static_cast<int>(threadIdx.x) % 4 * 2;  // of 8 columns, a lane's own two
+#pragma unroll
+    for (int j = 0; j < Shape::N / 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float bias_n = __shfl_sync(~0u, of_lane[j / 4], j % 4 * 8 + pair + e);
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          float& above = sums[i][4 * j + e];
+          float& below = sums[i][4 * j + 2 + e];  // 8 rows further down
+          above = activated(activation, above + bias_n);
+          below = activated(activation, below + bias_n);
+        }
+      }
+    }
+  }
+};
+
+/// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
+/// kThreads.
+template <class Shape, class T, class Source, class Result>
+__global__ void __launch_bounds__(kThreads, Shape::kBlocks)
+    gemm_wgmma_epilogue(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                        Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  int box = 0;
+  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
+  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    float bias[Shape::N / 32], sums[Shape::kRowTiles][Shape::N / 2];
+    epilogue.load(item, bias);
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const int begin = stage * Shape::kStageBytes;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                             b.at(begin + k * kHalfColumns * 2));
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    epilogue.finish(bias, sums);
+    result.store(item, consumer, sums, drafts, box);
+  }
+  result.finish();
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, class T, class Source, class Result>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
+                  const Result& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const WgmmaPlaces places(work);
+  launch(gemm_wgmma_epilogue<Shape, T, Source, Result>,
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kThreads),
+          Shape::kSharedBytes + kDraftBytes},
+         source, work, places, epilogue, result);
+}
+
+/// The work of a product with this shape.
+template <class Shape>
+WgmmaWork work_of(const GemmProblem& gemm) {
+  return {.tiles_m = ceil_div(gemm.M, Shape::M),
+          .tiles_n = ceil_div(gemm.N, Shape::N),
+          .splits = 1,
+          .steps = ceil_div(gemm.K, kHalfStep),
+          .map = gemm.map};
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
+  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
+  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
+  return body(Narrow{});
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return tile_map::why_no_whole_tiles({.map = gemm.map,
+                                         .tiles_m = ceil_div(gemm.M, Shape::M),
+                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
+  });
+}
+
+/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
+bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
+
+template <class Shape, class T>
+void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
+  const T *a = arrays.a, *b = arrays.b;
+  T* c = arrays.c;
+  const WgmmaWork work = work_of<Shape>(gemm);
+  const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
+  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b) || !begin_at_16_bytes(c, c)) {
+    const bool pairs = reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm);
+    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work, epilogue,
+                           PlainResult<Shape, T>{{c, gemm.M, gemm.N, pairs}});
+    return;
+  }
+  const TiledHalves<Shape> source = {
+      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
+      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
+  const BoxedResult<Shape, T> result = {
+      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {64, 64}}, c)};
+  launch_wgmma<Shape, T>(source, work, epilogue, result);
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
+    with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
+                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
+                columns_in_pairs(gemm) ? ", columns in pairs" : "");
+  });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> wgmma_epilogue = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm
