@@ -22,12 +22,14 @@
 /// @expect launches 4
 /// @expect lanes_per_output.workspace.store 2.25 + 1.125 + 1.125 = 4.5, U, V, M in fours: no more
 /// @expect loads_per_output.workspace 1.125 + 2.25 = 3.375, U and V in fours; M: likewise
-/// **Costs.** 24 divisions more a tile, in a kernel that waits. Otherwise as winograd_4x4.
+/// **Costs.** 40 divisions a tile instead of 16: so they are multiplications, to the bit
+/// (fifteenth() in winograd_half.cuh). Otherwise as winograd_4x4.
 /// **Try.** Swap 1/2 and -2 for -1/2 and 2. Which signs change, and does the error?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
+#include "cuda_optimized/conv2d/winograd_half.cuh"
 #include "cuda_optimized/conv2d/winograd_plan.cuh"
 #include "cuda_optimized/conv2d/winograd_transforms.cuh"
 #include "cuda_optimized/gemm/thread_tile.cuh"
@@ -35,40 +37,10 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
+using W = WinogradHalf;
 constexpr int kFrequencies = 36;  ///< Products of a tile, and matrices.
 constexpr int kThreads = 128;     ///< Of a block of a transform: as many neighbouring numbers.
 constexpr int kStages = 3;        ///< Of the product's tiles.
-
-/// F(4, 3), points 0, 1, -1, 1/2, -2 and infinity. Rows of G are whole, with A's columns for it.
-struct W {
-  static constexpr int kM = 4, kN = 6;  ///< outputs, products
-
-  /// G g, its rows times 1, 3, 3, 15/4, 15 and 1.
-  __device__ static void times_g(const double (&g)[3], double (&to)[kN]) {
-    to[0] = g[0], to[5] = g[2];
-    to[1] = g[0] + g[1] + g[2];
-    to[2] = -(g[0] - g[1] + g[2]);
-    to[3] = -(4 * g[0] + 2 * g[1] + g[2]);
-    to[4] = g[0] - 2 * g[1] + 4 * g[2];
-  }
-  /// B^T d, in place.
-  __device__ static void times_b(float (&d)[kN]) {
-    const float q0 = d[3] - d[1], q1 = d[4] - d[2];            // times x^2 - 1
-    const float p0 = q0 + 1.5f * d[2], p1 = q1 + 1.5f * d[3];  // times x^2 + 3/2 x - 1
-    d[0] = d[0] - d[2] + 1.5f * q0 + q1;
-    d[5] = d[5] - d[3] + 1.5f * q1 - q0;
-    d[1] = p1 + p0, d[2] = p1 - p0;
-    d[3] = q1 + 2 * q0, d[4] = q1 - q0 / 2;
-  }
-  /// A^T m, in place: the first kM are the result.
-  __device__ static void times_a(float (&m)[kN]) {
-    const float even = 5 * (m[1] + m[2]), odd = 5 * (m[1] - m[2]), half = m[3], two = m[4];
-    m[0] += (even + 4 * half + two) / 15;
-    m[1] = (odd + 2 * half - 2 * two) / 15;
-    m[2] = (even + half + 4 * two) / 15;
-    m[3] = m[5] + (odd + half / 2 - 8 * two) / 15;
-  }
-};
 
 using Wide = gemm::ThreadTile<128, 64, 16>;       ///< For many filters.
 using Half = gemm::ThreadTile<64, 128, 16>;       ///< Where half of Wide would be zeros.

@@ -415,16 +415,10 @@ planted_bug(winograd_tile_stored_whole
 
 planted_bug(a_fifteenth_for_fifteen
   RUNG cuda_optimized/conv2d/winograd_points
-  FIND [==[m[2] = (even + half + 4 * two) / 15;]==]
-  REPLACE [==[m[2] = (even + half + 4 * two) * (1.0f / 15);]==]
+  FILE cuda_optimized/conv2d/winograd_half.cuh
+  FIND [==[return fmaf(fmaf(-15.0f, nearly, x), kInverse, nearly);]==]
+  REPLACE [==[return nearly;]==]
   TEACHES "a fifteenth is no float: what divides evenly must be divided, and whole numbers tell")
-
-planted_bug(conjugate_of_the_other_axis
-  RUNG cpu_reference/conv2d/winograd_complex
-  FILE cpu_reference/conv2d/winograd_complex.hpp
-  FIND [==[{rr + ii, ir - ri}]==]
-  REPLACE [==[{rr + ii, ri - ir}]==]
-  TEACHES "of two axes, the one that is turned must be the one that sums are turned back along")
 
 planted_bug(winograd_first_chunk_again
   RUNG cuda_optimized/conv2d/winograd_chunks
