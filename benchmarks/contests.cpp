@@ -178,7 +178,7 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
   for (const Rung& rung : ladder(benchmark.ladder).rungs) {
     const auto* conv = std::get_if<Conv2dProblem>(&problem);
     if (rung.float_spectra) data.fourier = fourier_bound_at(problem, data.inputs, data.places[0]);
-    if (rung.winograd == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
+    if (rung.winograd.m == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
     if (data.winograd.contains(rung.winograd)) continue;
     const auto bound_at =
         benchmark.ladder == "conv2d_wgrad" ? winograd_gradient_bound_at : winograd_bound_at;
@@ -221,11 +221,11 @@ Contest contest_of(const BenchmarkProblem& benchmark, const Variant& variant,
   }
   for (std::size_t i = 0; i < data.places.size(); ++i)
     contest.samples.push_back(sampled(rounding, i, nullptr));
-  for (const auto& [m, bound] : data.winograd) {
+  for (const auto& [tile, bound] : data.winograd) {
     Expected of_winograd = rounding;
     of_winograd.longest_sum = bound.longest_sum;
-    contest.winograd_samples[m] = contest.samples;  // db is a plain sum
-    contest.winograd_samples[m][0] = sampled(of_winograd, 0, &bound.magnitude);
+    contest.winograd_samples[tile] = contest.samples;  // db is a plain sum
+    contest.winograd_samples[tile][0] = sampled(of_winograd, 0, &bound.magnitude);
   }
   if (!data.fourier.empty()) {
     Expected of_fourier = rounding;

@@ -22,9 +22,9 @@ struct SampledData {
   Arrays inputs;
   std::vector<std::vector<std::int64_t>> places;  // by output; row-major
   std::vector<std::vector<ExpectedElement>> elements;
-  /// Of a convolution that Winograd's rungs compute, by m: what bounds their rounding at these
+  /// Of a convolution that Winograd's rungs compute, by tile: what bounds their rounding at these
   /// places of its first output.
-  std::map<int, WinogradBound> winograd;
+  std::map<WinogradTile, WinogradBound> winograd;
   std::vector<double> fourier;  // the same, of rungs by Fourier transforms in float; or empty
 };
 

@@ -72,6 +72,23 @@ constexpr const char* name_of(RungKind kind) {
   return kind == RungKind::start ? "start" : kind == RungKind::step ? "step" : "branch";
 }
 
+/// Which points F(4 x 4, 3 x 3) has beside 0, 1, -1 and infinity.
+enum class WinogradPoints {
+  two,       ///< 2 and -2
+  half,      ///< 1/2 and -2
+  imaginary  ///< i and -i
+};
+
+/// A tile of Winograd's F(m x m, 3 x 3), or for a gradient by the weights of F(3 x 3, m x m).
+struct WinogradTile {
+  int m = 0;                                    ///< 2 or 4; 0: none
+  WinogradPoints points = WinogradPoints::two;  ///< of m = 4
+
+  constexpr WinogradTile(int m_ = 0, WinogradPoints points_ = WinogradPoints::two)
+      : m(m_), points(points_) {}
+  friend constexpr auto operator<=>(WinogradTile, WinogradTile) = default;
+};
+
 /// A row of the rung table.
 struct Rung {
   std::string name;           ///< Source path from the root without the suffix.
@@ -80,10 +97,9 @@ struct Rung {
   std::string previous;       ///< The rung that it comes from; empty at the bottom.
   bool deterministic = true;  ///< The same input gives the same bits, run after run.
   std::string beside = {};    ///< Of a branch: the rung to compare it with; else empty.
-  /// m, if its sums are those of Winograd's F(m x m, 3 x 3), or for a gradient by the weights those
-  /// of F(3 x 3, m x m): their rounding has another bound, and NaN and infinity reach the whole
-  /// tile; 0: it adds up the definition's products.
-  int winograd = 0;
+  /// Whose sums it adds up, if these are Winograd's: their rounding has another bound, and NaN and
+  /// infinity reach the whole tile. None: the definition's products.
+  WinogradTile winograd = {};
   /// Its sums are those of a transform of whole images, all of which NaN and infinity reach.
   bool whole_images = false;
   /// Its sums are those of transforms in float, of two tiles at a time: rounding has another bound,

@@ -17,16 +17,21 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
               "cpu_reference/conv2d_wgrad/direct",
               CPU_ROW(cpu_reference, conv2d_wgrad, im2col_gemm, "cpu_reference/conv2d_wgrad/direct",
                       "im2col, then a matrix product that sums over windows")),
+          branch("cpu_reference/conv2d_wgrad/direct",
+                 winograd(2, CPU_ROW(cpu_reference, conv2d_wgrad, winograd_2x2,
+                                     "cpu_reference/conv2d_wgrad/im2col_gemm",
+                                     "nine taps of 2 x 2 gradients by 16 products instead of 36"))),
           branch(
-              "cpu_reference/conv2d_wgrad/direct",
-              winograd(
-                  4,
-                  CPU_ROW(
-                      cpu_reference, conv2d_wgrad, winograd,
-                      "cpu_reference/conv2d_wgrad/im2col_gemm",
-                      "nine taps of 4 x 4 gradients by 36 products, with a program's matrices"))),
+              "cpu_reference/conv2d_wgrad/winograd_2x2",
+              winograd(4, CPU_ROW(cpu_reference, conv2d_wgrad, winograd,
+                                  "cpu_reference/conv2d_wgrad/winograd_2x2",
+                                  "of 4 x 4 gradients by 36 products, with a program's matrices"))),
           CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
                    "one thread a weight"),
+          branch("cuda_naive/conv2d_wgrad/gather",
+                 winograd(2, CUDA_ROW(cuda_naive, conv2d_wgrad, winograd_2x2,
+                                      "cpu_reference/conv2d_wgrad/winograd_2x2",
+                                      "16 matrix products over tiles, between two transforms"))),
           branch(
               "cuda_naive/conv2d_wgrad/gather",
               CUDA_ROW(cuda_optimized, conv2d_wgrad, im2col_gemm, "cuda_naive/conv2d_wgrad/gather",

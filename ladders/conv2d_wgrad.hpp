@@ -8,8 +8,10 @@
 
 CPU_RUNG(Conv2dWgradArrays, cpu_reference, conv2d_wgrad, direct)
 CPU_RUNG(Conv2dWgradArrays, cpu_reference, conv2d_wgrad, im2col_gemm)
+CPU_RUNG(Conv2dWgradArrays, cpu_reference, conv2d_wgrad, winograd_2x2)
 CPU_RUNG(Conv2dWgradArrays, cpu_reference, conv2d_wgrad, winograd)
 CUDA_RUNG(Conv2dWgradArrays, cuda_naive, conv2d_wgrad, gather)
+CUDA_RUNG(Conv2dWgradArrays, cuda_naive, conv2d_wgrad, winograd_2x2)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, im2col_gemm)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, depthwise)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, depthwise_nhwc)

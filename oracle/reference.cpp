@@ -36,10 +36,10 @@ std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
 }
 
 Expected expected_of_winograd(const std::string& ladder, const Expected& expected,
-                              const Problem& problem, const Arrays& inputs, int m) {
+                              const Problem& problem, const Arrays& inputs, WinogradTile tile) {
   const auto& of_ladder = oracle::definition_of(ladder).winograd;
   if (!of_ladder) throw std::logic_error(ladder + " has no bound for Winograd's rungs");
-  return of_ladder(expected, problem, inputs, m);
+  return of_ladder(expected, problem, inputs, tile);
 }
 
 Expected expected_of_spectra(const std::string& ladder, const Expected& expected,

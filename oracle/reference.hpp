@@ -54,9 +54,9 @@ Expected expected_of_spectra(const std::string& ladder, const Expected& expected
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
                                 const Arrays& inputs);
 
-/// One of them for a rung that computes by Winograd's F(m x m, 3 x 3): the same values, with what
+/// One of them for a rung that computes by such tiles of Winograd's: the same values, with what
 /// bounds its rounding. @throws std::logic_error if the ladder knows no such bound
 Expected expected_of_winograd(const std::string& ladder, const Expected& expected,
-                              const Problem& problem, const Arrays& inputs, int m);
+                              const Problem& problem, const Arrays& inputs, WinogradTile tile);
 
 }  // namespace convladder

@@ -83,7 +83,7 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     const auto array = found.find(output.spec.name);
     if (array == found.end()) continue;  // an optional one
     std::optional<Expected> bounded;     // in exact mode Winograd's bound makes no difference
-    if (rung.winograd != 0 && data_ != Data::integer)
+    if (rung.winograd.m != 0 && data_ != Data::integer)
       bounded = expected_of_winograd(ladder_->name, output, problem_, inputs_, rung.winograd);
     if (rung.float_spectra) bounded = expected_of_spectra(ladder_->name, output, problem_, inputs_);
     const bool rounds = rung.float_spectra && data_ == Data::integer;

@@ -36,12 +36,46 @@ struct Transforms {
   Matrix a, b, g;  ///< |A^T|, |B^T|, |G|
 };
 
-Transforms transforms_of(int m) {
-  if (m == 2)
+Transforms transforms_of(WinogradTile tile) {
+  if (tile == WinogradTile(2))
     return {.a = {{{1, 1, 1, 0}, {0, 1, 1, 1}}},
             .b = {{{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}}},
             .g = {{{1, 0, 0}, {.5, .5, .5}, {.5, .5, .5}, {0, 0, 1}}}};
-  if (m != 4) throw std::logic_error("no bound for this tile of Winograd's");
+  if (tile == WinogradTile(4, WinogradPoints::half)) {
+    const double third = 1.0 / 3, small = 1.0 / 15;
+    return {.a = {{{1, 1, 1, 1, 1, 0},
+                   {0, 1, 1, .5, 2, 0},
+                   {0, 1, 1, .25, 4, 0},
+                   {0, 1, 1, .125, 8, 1}}},
+            .b = {{{1, 1.5, 2, 1.5, 1, 0},
+                   {0, 1, .5, 2.5, 1, 0},
+                   {0, 1, 2.5, .5, 1, 0},
+                   {0, 2, 1, 2, 1, 0},
+                   {0, .5, 1, .5, 1, 0},
+                   {0, 1, 1.5, 2, 1.5, 1}}},
+            .g = {{{1, 0, 0},
+                   {third, third, third},
+                   {third, third, third},
+                   {16 * small, 8 * small, 4 * small},
+                   {small, 2 * small, 4 * small},
+                   {0, 0, 1}}}};
+  }
+  if (tile == WinogradTile(4, WinogradPoints::imaginary)) {  // all points but 0 have powers of 1
+    return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 1}}},
+            .b = {{{1, 0, 0, 0, 1, 0},
+                   {0, 1, 1, 1, 1, 0},
+                   {0, 1, 1, 1, 1, 0},
+                   {0, 1, 1, 1, 1, 0},
+                   {0, 1, 1, 1, 1, 0},
+                   {0, 1, 0, 0, 0, 1}}},
+            .g = {{{1, 0, 0},
+                   {.25, .25, .25},
+                   {.25, .25, .25},
+                   {.25, .25, .25},
+                   {.25, .25, .25},
+                   {0, 0, 1}}}};
+  }
+  if (tile != WinogradTile(4)) throw std::logic_error("no bound for this tile of Winograd's");
   const double sixth = 1.0 / 6, small = 1.0 / 24;
   return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, 1, 8, 8, 1}}},
           .b = {{{4, 0, 5, 0, 1, 0},
@@ -59,8 +93,13 @@ Transforms transforms_of(int m) {
 }
 
 /// Those of F(3, m), for a gradient by the weights: with the same points, A and G change places.
-Transforms gradient_transforms_of(int m) {
-  if (m != 4) throw std::logic_error("no bound for this tile of Winograd's gradient");
+Transforms gradient_transforms_of(WinogradTile tile) {
+  if (tile == WinogradTile(2))
+    return {.a = {{{1, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 1}}},
+            .b = transforms_of(2).b,
+            .g = {{{1, 0}, {.5, .5}, {.5, .5}, {0, 1}}}};
+  if (tile != WinogradTile(4))
+    throw std::logic_error("no bound for this tile of Winograd's gradient");
   const double sixth = 1.0 / 6, small = 1.0 / 24;
   return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 0}, {0, 1, 1, 4, 4, 1}}},
           .b = transforms_of(4).b,
@@ -128,9 +167,9 @@ Matrix window_of(const Conv2dProblem& conv, std::span<const float> x, int n, int
 
 /// What the bound is computed from: a forward pass, and its matrices.
 struct Bound {
-  Bound(const Problem& problem, const Arrays& inputs, int side)
+  Bound(const Problem& problem, const Arrays& inputs, WinogradTile tile)
       : forward(forward_of(std::get<Conv2dProblem>(problem), inputs)),
-        transforms(transforms_of(side)), m(side),
+        transforms(transforms_of(tile)), m(tile.m),
         bias(conv().bias ? inputs.at("bias").as<float>() : std::span<const float>()) {}
 
   const Conv2dProblem& conv() const { return forward.conv; }
@@ -168,9 +207,9 @@ struct Bound {
 
 /// The same of a gradient by the weights.
 struct GradientBound {
-  GradientBound(const Problem& problem, const Arrays& inputs, int side)
+  GradientBound(const Problem& problem, const Arrays& inputs, WinogradTile tile)
       : conv(std::get<Conv2dProblem>(problem)), x(inputs.at("x").as<float>()),
-        dy(inputs.at("dy").as<float>()), transforms(gradient_transforms_of(side)), m(side),
+        dy(inputs.at("dy").as<float>()), transforms(gradient_transforms_of(tile)), m(tile.m),
         down((conv.P + m - 1) / m), across((conv.Q + m - 1) / m),
         tiles(std::int64_t{conv.N} * down * across) {}
 
@@ -271,9 +310,10 @@ std::int64_t winograd_headroom(const Conv2dProblem& conv) {
 }
 
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
-                             int m) {
-  const Bound bound(problem, inputs, m);
+                             WinogradTile tile) {
+  const Bound bound(problem, inputs, tile);
   const Conv2dProblem& conv = bound.conv();
+  const int m = bound.m;
   const int group_c = bound.group_c(), group_k = conv.K / conv.groups;
   const Index4 y_at{conv.K, conv.P, conv.Q};
 
@@ -288,15 +328,15 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
   const int tile_rows = (conv.P + m - 1) / m;
   parallel_for(std::int64_t{conv.N} * tile_rows, [&](std::int64_t row) {
     const int n = static_cast<int>(row / tile_rows), p0 = static_cast<int>(row % tile_rows) * m;
-    std::vector<Matrix> tile(static_cast<std::size_t>(conv.C));
+    std::vector<Matrix> windows(static_cast<std::size_t>(conv.C));
     for (int q0 = 0; q0 < conv.Q; q0 += m) {
       for (int c = 0; c < conv.C; ++c)
-        tile[static_cast<std::size_t>(c)] = bound.window(n, c, p0, q0);
+        windows[static_cast<std::size_t>(c)] = bound.window(n, c, p0, q0);
       for (int k = 0; k < conv.K; ++k) {
         Matrix sums;
         for (int c = 0; c < group_c; ++c) {
           add_product(sums, filters[static_cast<std::size_t>(std::int64_t{k} * group_c + c)],
-                      tile[static_cast<std::size_t>(k / group_k * group_c + c)]);
+                      windows[static_cast<std::size_t>(k / group_k * group_c + c)]);
         }
         const Matrix b = bound.outputs(sums);
         for (int p = p0; p < std::min(p0 + m, conv.P); ++p) {
@@ -312,9 +352,9 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
 }
 
 Expected with_winograd_gradient_bound(const Expected& expected, const Problem& problem,
-                                      const Arrays& inputs, int m) {
+                                      const Arrays& inputs, WinogradTile tile) {
   if (expected.spec.name != "dw") return expected;  // db is a plain sum
-  const GradientBound bound(problem, inputs, m);
+  const GradientBound bound(problem, inputs, tile);
   const Conv2dProblem& conv = bound.conv;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const auto tiles = static_cast<std::size_t>(bound.tiles);
@@ -345,9 +385,9 @@ Expected with_winograd_gradient_bound(const Expected& expected, const Problem& p
   return bounded;
 }
 
-WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs, int m,
-                                         std::span<const std::int64_t> places) {
-  const GradientBound bound(problem, inputs, m);
+WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs,
+                                         WinogradTile tile, std::span<const std::int64_t> places) {
+  const GradientBound bound(problem, inputs, tile);
   const Conv2dProblem& conv = bound.conv;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   WinogradBound found{std::vector<double>(places.size()), bound.longest_sum()};
@@ -363,10 +403,11 @@ WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& i
   return found;
 }
 
-WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, int m,
+WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, WinogradTile tile,
                                 std::span<const std::int64_t> places) {
-  const Bound bound(problem, inputs, m);
+  const Bound bound(problem, inputs, tile);
   const Conv2dProblem& conv = bound.conv();
+  const int m = bound.m;
   const int group_c = bound.group_c(), group_k = conv.K / conv.groups;
   WinogradBound found{std::vector<double>(places.size()), bound.longest_sum()};
   parallel_for(static_cast<std::int64_t>(places.size()), [&](std::int64_t i) {

@@ -16,8 +16,9 @@ bool winograd_takes(const Conv2dProblem& conv);
 
 /// The room that exact data leave for it, see headroom(). F(4 x 4, 3 x 3) adds products of
 /// transformed numbers: nine times the output, up to 144 times as much in between, with six bits
-/// behind the point; F(3 x 3, 4 x 4) less than that. Random signs cancel most of it: with data that
-/// leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
+/// behind the point; F(3 x 3, 4 x 4) less than that, and so do the tiles over other points, whose
+/// factor is divided by after each half of the transform. Random signs cancel most of it: with data
+/// that leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
 std::int64_t winograd_headroom(const Conv2dProblem& conv);
 
 /// The expected values of a convolution, or of its gradient by the input, with what bounds the
@@ -25,12 +26,12 @@ std::int64_t winograd_headroom(const Conv2dProblem& conv);
 ///
 ///     b = |A^T| [sum over c of (|G| |g| |G^T|) .* (|B^T| |d| |B|)] |A|, and |bias|,
 ///
-/// with the matrices' absolute values (m = 2 or 4), g a filter's channel, d the tile's. All that is
+/// with the matrices' absolute values, g a filter's channel, d the tile's. All that is
 /// added up on the way to an output is in it, neighbours in the tile, too: what cancels in exact
 /// arithmetic, but not its rounding. The longest sum is then that over the channels. The gradient
 /// is a convolution of dy: channels and filters change places, and g is turned by 180 degrees.
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
-                             int m);
+                             WinogradTile tile);
 
 /// The same bound b of single outputs, as Expected has it.
 struct WinogradBound {
@@ -40,23 +41,23 @@ struct WinogradBound {
 
 /// Of some outputs, each computed by itself.
 /// @param places row-major offsets in the output, y or dx
-WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, int m,
+WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, WinogradTile tile,
                                 std::span<const std::int64_t> places);
 
-/// The same for the gradients by weights and bias of a rung that computes by F(3 x 3, m x m), m =
-/// 4: of dw,
+/// The same for the gradients by weights and bias of a rung that computes by F(3 x 3, m x m): of
+/// dw,
 ///
 ///     b = |A^T| [sum over tiles of (|G| |dy| |G^T|) .* (|B^T| |x| |B|)] |A|
 ///
-/// with dy a tile's 4 x 4 numbers and x the 6 x 6 that it meets. Here the longest sum is that over
+/// with dy a tile's m x m numbers and x the window that it meets. Here the longest sum is that over
 /// the tiles. db is a plain sum, and comes back as it is.
 Expected with_winograd_gradient_bound(const Expected& expected, const Problem& problem,
-                                      const Arrays& inputs, int m);
+                                      const Arrays& inputs, WinogradTile tile);
 
 /// Of some weights, each computed by itself.
 /// @param places row-major offsets in dw
-WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs, int m,
-                                         std::span<const std::int64_t> places);
+WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs,
+                                         WinogradTile tile, std::span<const std::int64_t> places);
 
 /// The expected values of a convolution, with what bounds the rounding of a rung that multiplies
 /// spectra: not the sum of |products| of an output, but

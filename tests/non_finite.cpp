@@ -50,7 +50,7 @@ struct Reach {
 Reach reach_of(const Rung& rung) {
   if (rung.whole_images || rung.float_spectra)
     return {std::numeric_limits<std::int32_t>::max(), rung.float_spectra ? 2 : 1};
-  return {rung.winograd, 1};
+  return {rung.winograd.m, 1};
 }
 
 /// Whether a number in an input reaches an element of an output by products with zeros that the

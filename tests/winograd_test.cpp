@@ -61,6 +61,10 @@ TEST_CASE("the bound of F(m x m, 3 x 3) counts what cancels") {
   CHECK(with_winograd_bound(y, conv, inputs, 2).magnitude == std::vector<double>{2});
   // F(4, 3): y0 has m1 ... m4: 4/6 + 4/6 + 2/12 + 2/12 = 5/3, down and across.
   CHECK(with_winograd_bound(y, conv, inputs, 4).magnitude[0] == doctest::Approx(2 * 25.0 / 9));
+  // Over 1/2 and -2: 1/3 + 1/3 + 2 * 8/15 + 1/2 * 2/15 = 9/5. Over i and -i: four quarters.
+  const WinogradTile half = {4, WinogradPoints::half}, i = {4, WinogradPoints::imaginary};
+  CHECK(with_winograd_bound(y, conv, inputs, half).magnitude[0] == doctest::Approx(2 * 81.0 / 25));
+  CHECK(with_winograd_bound(y, conv, inputs, i).magnitude == std::vector<double>{2});
   CHECK(with_winograd_bound(y, conv, inputs, 4).values == y.values);
   CHECK(with_winograd_bound(y, conv, inputs, 4).longest_sum == 2);
 }
@@ -81,24 +85,26 @@ TEST_CASE("the bound of single outputs is that of all of them") {
     const Expected output = reference(name, conv, inputs)[0];
     std::vector<std::int64_t> places(output.values.size());
     std::iota(places.begin(), places.end(), 0);
-    for (const int m : {2, 4}) {
+    for (const WinogradTile tile :
+         {WinogradTile(2), WinogradTile(4), WinogradTile(4, WinogradPoints::half),
+          WinogradTile(4, WinogradPoints::imaginary)}) {
       CAPTURE(name);
-      CAPTURE(m);
-      const Expected whole = with_winograd_bound(output, conv, inputs, m);
+      CAPTURE(tile.m);
+      const Expected whole = with_winograd_bound(output, conv, inputs, tile);
       const std::vector<double>& all = whole.magnitude;
-      const WinogradBound single = winograd_bound_at(conv, inputs, m, places);
+      const WinogradBound single = winograd_bound_at(conv, inputs, tile, places);
       CHECK(single.longest_sum == whole.longest_sum);
       REQUIRE(single.magnitude.size() == all.size());
       for (std::size_t i = 0; i < all.size(); ++i)
         CHECK(single.magnitude[i] == doctest::Approx(all[i]));
       // A place in the middle, alone.
-      CHECK(winograd_bound_at(conv, inputs, m, std::vector<std::int64_t>{17}).magnitude[0] ==
+      CHECK(winograd_bound_at(conv, inputs, tile, std::vector<std::int64_t>{17}).magnitude[0] ==
             doctest::Approx(all[17]));
     }
   }
 }
 
-TEST_CASE("the bound of F(3 x 3, 4 x 4) counts what cancels, and only for the weights") {
+TEST_CASE("the bounds of Winograd's gradients count what cancels, and only for the weights") {
   // One number of dy, and x = 1 at its window's place (1, 1).
   const Conv2dProblem conv = validated(Conv2dProblem{.H = 3, .W = 3, .R = 3, .S = 3});
   const Arrays inputs = {{"x", array_of({0, 0, 0, 0, 1, 0, 0, 0, 0}, {1, 1, 3, 3})},
@@ -112,9 +118,12 @@ TEST_CASE("the bound of F(3 x 3, 4 x 4) counts what cancels, and only for the we
     for (std::size_t s = 0; s < 3; ++s)
       CHECK(dw.magnitude[3 * r + s] == doctest::Approx(2 * line[r] * line[s]));
   CHECK(dw.longest_sum == 1);
+  // F(3, 2): halves of products 1 and 2, times 1 and 1 for each tap.
+  CHECK(expected_of_winograd("conv2d_wgrad", right[0], conv, inputs, 2).magnitude ==
+        std::vector<double>(9, 2));
   const Expected db = expected_of_winograd("conv2d_wgrad", right[1], conv, inputs, 4);
   CHECK(db.magnitude == std::vector<double>{2});
-  CHECK_THROWS_AS(expected_of_winograd("conv2d_wgrad", right[0], conv, inputs, 2),
+  CHECK_THROWS_AS(expected_of_winograd("conv2d_wgrad", right[0], conv, inputs, 3),
                   std::logic_error);
 }
 
@@ -125,14 +134,17 @@ TEST_CASE("the bound of single weights is that of all of them") {
   const Expected dw = reference("conv2d_wgrad", conv, inputs)[0];
   std::vector<std::int64_t> places(dw.values.size());
   std::iota(places.begin(), places.end(), 0);
-  const Expected whole = with_winograd_gradient_bound(dw, conv, inputs, 4);
-  const WinogradBound single = winograd_gradient_bound_at(conv, inputs, 4, places);
-  CHECK(single.longest_sum == whole.longest_sum);
-  CHECK(whole.longest_sum == 2 * 2 * 3);
-  REQUIRE(single.magnitude.size() == whole.magnitude.size());
-  for (std::size_t i = 0; i < whole.magnitude.size(); ++i) {
-    CHECK(single.magnitude[i] == doctest::Approx(whole.magnitude[i]));
-    CHECK(whole.magnitude[i] > dw.magnitude[i] * (1 - 1e-12));  // it has all that the sum has
+  for (const int m : {2, 4}) {
+    CAPTURE(m);
+    const Expected whole = with_winograd_gradient_bound(dw, conv, inputs, m);
+    const WinogradBound single = winograd_gradient_bound_at(conv, inputs, m, places);
+    CHECK(single.longest_sum == whole.longest_sum);
+    CHECK(whole.longest_sum == (m == 2 ? 2 * 4 * 6 : 2 * 2 * 3));
+    REQUIRE(single.magnitude.size() == whole.magnitude.size());
+    for (std::size_t i = 0; i < whole.magnitude.size(); ++i) {
+      CHECK(single.magnitude[i] == doctest::Approx(whole.magnitude[i]));
+      CHECK(whole.magnitude[i] > dw.magnitude[i] * (1 - 1e-12));  // it has all that the sum has
+    }
   }
 }
 

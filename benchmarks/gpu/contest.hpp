@@ -33,7 +33,7 @@ struct WholeOutput {
 struct Entrant {
   std::string name;                         ///< The rung's.
   const AnyImplementation* code = nullptr;  ///< For a GPU.
-  int winograd = 0;                         ///< As Rung::winograd.
+  WinogradTile winograd = {};               ///< As Rung::winograd.
   bool float_spectra = false;               ///< As Rung::float_spectra.
 };
 
@@ -44,8 +44,8 @@ struct Contest {
   Signature signature;                               ///< The arrays of the problem.
   std::map<std::string, Array, std::less<>> inputs;  ///< As they lie on the device.
   std::vector<Samples> samples;
-  /// The same with what is allowed to rungs of Winograd's F(m x m, 3 x 3), by m.
-  std::map<int, std::vector<Samples>> winograd_samples;
+  /// The same with what is allowed to rungs of Winograd's tiles, by tile.
+  std::map<WinogradTile, std::vector<Samples>> winograd_samples;
   std::vector<Samples> fourier_samples;  ///< Likewise, to rungs with Rung::float_spectra.
   std::vector<WholeOutput> wholes;
   /// What is wrong with created outputs that are not in the canonical order; empty: nothing.

@@ -2,7 +2,7 @@
 /// @brief conv2d: 16 outputs by 36 products instead of 144, with matrices that a program makes.
 ///
 /// - Before: winograd_2x2.cpp
-/// - After: fft_whole.cpp
+/// - After: winograd_points.cpp, fft_whole.cpp
 ///
 /// **The idea.** F(2, 3) belongs to a family: m outputs of r taps take m + r - 1 products, for
 /// every m, with matrices that follow from as many points of the number line
@@ -25,8 +25,8 @@
 /// **Costs.** Rounding, as said: on real data the oracle allows it what its own sums may err by.
 /// Tiles of 4 x 4 waste more at the edge than those of 2 x 2: of 7 x 7 outputs, a quarter. Declines
 /// what winograd_1d declines.
-/// **Try.** Take the points 0, 1, -1, 1/2, -2 (Barabasz and others, 2020). What is the largest
-/// error on real data now? Which factor makes 3 G's place free of rounding?
+/// **Try.** Take the points 0, 1, -1, 3, -3. What is the largest error on real data now? Which
+/// factor makes 3 G's place free of rounding?
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"

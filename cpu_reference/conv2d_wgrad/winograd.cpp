@@ -1,7 +1,7 @@
 /// @file winograd.cpp
 /// @brief conv2d_wgrad by F(3 x 3, 4 x 4): nine taps of 16 gradients by 36 products instead of 144.
 ///
-/// - Before: im2col_gemm.cpp
+/// - Before: winograd_2x2.cpp
 ///
 /// **The idea.** Along a line, a gradient by the weights is a sum of products as the forward pass
 /// is, with the parts exchanged: the filter of three taps is what comes out, and a tile of dy is
@@ -27,7 +27,7 @@
 /// **Costs.** Rounding, as in the forward pass. Where 4 does not divide P or Q, tiles end in zeros.
 /// Workspace: 36 sums for each weight of nine. Declines what is not 3 x 3 with stride and dilation
 /// 1, NHWC, and other types than float32.
-/// **Try.** Take F(3 x 3, 2 x 2), with the points 0, 1 and -1. Which of its matrices hold halves?
+/// **Try.** Let the program make winograd_2x2's matrices. Which signs differ, and does it matter?
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"

@@ -9,14 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <random>
 
+#include "cpu_reference/conv2d/winograd_complex.hpp"
 #include "cpu_reference/conv2d/winograd_matrices.hpp"
 
 namespace {
 
+using convladder::cpu_reference::conv2d::both_sides;
+using convladder::cpu_reference::conv2d::ComplexTile;
 using convladder::cpu_reference::conv2d::Fraction;
+using convladder::cpu_reference::conv2d::in_type;
 using convladder::cpu_reference::conv2d::is_exact;
 using convladder::cpu_reference::conv2d::winograd_matrices;
 using convladder::cpu_reference::conv2d::WinogradMatrices;
@@ -92,44 +98,71 @@ void print_layer(const Layer& layer) {
   std::printf("\n");
 }
 
-/// A square of numbers.
-template <class T, std::size_t kSide>
-using Square = std::array<std::array<T, kSide>, kSide>;
+/// F(m x m, 3 x 3) with the matrices of some points, weights transformed in double. What makes a
+/// row of G free of all denominators but powers of two is the row's own factor. All of them are in
+/// `factor`, by which sums are divided after each of both passes: so whole numbers stay whole as
+/// long as float holds them.
+template <int kOutputs>
+class RealTile {
+ public:
+  static constexpr std::size_t kM = kOutputs, kN = kM + 2, kProducts = kN * kN;
 
-/// A matrix of fractions, in T.
-template <class T, std::size_t kRows, std::size_t kColumns>
-std::array<std::array<T, kColumns>, kRows> in_type(
-    const std::array<std::array<Fraction, kColumns>, kRows>& matrix) {
-  std::array<std::array<T, kColumns>, kRows> numbers = {};
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t j = 0; j < kColumns; ++j)
-      numbers[i][j] = static_cast<T>(static_cast<double>(matrix[i][j]));
-  return numbers;
-}
+  explicit RealTile(const WinogradMatrices<kOutputs, 3>& matrices)
+      : b_(in_type<float>(matrices.bt, 1)) {
+    auto g = matrices.g;
+    auto at = matrices.at;
+    for (std::size_t j = 0; j < kN; ++j) {
+      std::int64_t of_row = 1;
+      for (const Fraction& number : g[j]) of_row = std::lcm(of_row, odd(number.under));
+      factor_ = std::lcm(factor_, of_row);
+      for (Fraction& number : g[j]) number = number * Fraction(of_row);
+      for (auto& row : at) row[j] = row[j] / Fraction(of_row);
+    }
+    g_ = in_type<double>(g, 1), a_ = in_type<float>(at, static_cast<int>(factor_));
+  }
+  std::int64_t factor() const { return factor_; }
 
-/// matrix * from * matrix^T.
-template <class T, std::size_t kRows, std::size_t kColumns>
-Square<T, kRows> both_sides(const std::array<std::array<T, kColumns>, kRows>& matrix,
-                            const Square<T, kColumns>& from) {
-  std::array<std::array<T, kColumns>, kRows> half = {};
-  Square<T, kRows> to = {};
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t l = 0; l < kColumns; ++l)
-      for (std::size_t j = 0; j < kColumns; ++j) half[i][j] += matrix[i][l] * from[l][j];
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t j = 0; j < kRows; ++j)
-      for (std::size_t l = 0; l < kColumns; ++l) to[i][j] += half[i][l] * matrix[j][l];
-  return to;
-}
+  void filter(const double* g, float* u) const {
+    double whole[kProducts];
+    both_sides(g_, g, whole);
+    std::ranges::transform(whole, u, [](double number) { return static_cast<float>(number); });
+  }
+  void window(const float* d, float* v) const { both_sides(b_, d, v); }
+  void outputs(const float* m, float* y) const {
+    float half[kM][kN];
+    for (std::size_t i = 0; i < kM; ++i)
+      for (std::size_t k = 0; k < kN; ++k) half[i][k] = line(i, m + k, kN);
+    for (std::size_t i = 0; i < kM; ++i)
+      for (std::size_t k = 0; k < kM; ++k) *y++ = line(k, half[i], 1);
+  }
+
+ private:
+  static std::int64_t odd(std::int64_t number) {
+    while (number % 2 == 0) number /= 2;
+    return number;
+  }
+  /// Row i of A^T, times numbers that are `apart`.
+  float line(std::size_t i, const float* m, std::size_t apart) const {
+    float sum = 0;
+    for (std::size_t j = 0; j < kN; ++j) sum += a_[i][j] * m[j * apart];
+    return sum / static_cast<float>(factor_);
+  }
+
+  std::int64_t factor_ = 1;
+  std::array<std::array<double, 3>, kN> g_ = {};
+  std::array<std::array<float, kN>, kN> b_;
+  std::array<std::array<float, kN>, kM> a_ = {};
+};
 
 /// How far sums are from those in double.
 struct Errors {
   double squares = 0, largest = 0;
-  int count = 0;
+  int count = 0, wrong = 0;
 
   void add(double found, double right) {
     const double error = std::abs(found - right);
     squares += error * error, largest = std::max(largest, error), ++count;
+    if (found != right) ++wrong;
   }
   double root_mean_square() const { return std::sqrt(squares / count); }
 };
@@ -139,62 +172,93 @@ struct BothErrors {
   Errors winograd, definition, sums;
 };
 
-/// Some tiles of random numbers in -1 ... 1, in float: by F(kM x kM, 3 x 3), weights transformed in
-/// double, and by the definition.
-template <std::size_t kM>
-BothErrors errors_of(const WinogradMatrices<kM, 3>& matrices, int channels, int tiles) {
-  constexpr std::size_t kN = kM + 2;
-  const auto a = in_type<float>(matrices.at);
-  const auto b = in_type<float>(matrices.bt);
-  const auto g = in_type<double>(matrices.g);
-  std::mt19937 random(1);  // its numbers are the standard's: the same everywhere
-  const auto draw = [&random] {
-    return static_cast<float>(static_cast<int>(random() >> 8) - (1 << 23)) / (1 << 23);
-  };
+/// Random numbers in -1 ... 1: the standard's, the same everywhere.
+float draw_number(std::mt19937& random) {
+  return static_cast<float>(static_cast<int>(random() >> 8) - (1 << 23)) / (1 << 23);
+}
+
+/// Whole ones in -8 ... 8.
+float draw_whole(std::mt19937& random) {
+  return static_cast<float>(static_cast<int>(random() >> 8) % 17 - 8);
+}
+
+/// Some tiles of random numbers in float: by such a tile, and by the definition.
+template <class Tile>
+BothErrors errors_of(const Tile& tile, int channels, int tiles,
+                     float (*draw)(std::mt19937&) = draw_number) {
+  constexpr std::size_t kM = Tile::kM, kN = kM + 2, kProducts = Tile::kProducts;
+  std::mt19937 random(1);
   BothErrors errors;
-  for (int tile = 0; tile < tiles; ++tile) {
-    Square<float, kN> sums = {};
-    Square<float, kM> plain = {};
-    Square<double, kM> right = {};
+  for (int t = 0; t < tiles; ++t) {
+    float sums[kProducts] = {}, plain[kM * kM] = {};
+    double right[kM * kM] = {};
     for (int c = 0; c < channels; ++c) {
-      Square<double, 3> filter = {};
-      Square<float, kN> window = {};
-      for (auto& row : filter) std::ranges::generate(row, draw);
-      for (auto& row : window) std::ranges::generate(row, draw);
-      const auto u = both_sides(g, filter);
-      const auto v = both_sides(b, window);
-      for (std::size_t i = 0; i < kN; ++i)
-        for (std::size_t j = 0; j < kN; ++j) sums[i][j] += static_cast<float>(u[i][j]) * v[i][j];
-      for (std::size_t i = 0; i < kM; ++i) {
-        for (std::size_t j = 0; j < kM; ++j) {
-          for (std::size_t tap = 0; tap < 9; ++tap) {
-            const float x = window[i + tap / 3][j + tap % 3];
-            plain[i][j] += static_cast<float>(filter[tap / 3][tap % 3]) * x;
-            right[i][j] += filter[tap / 3][tap % 3] * double{x};
-          }
+      double filter[9];
+      float window[kN * kN], u[kProducts], v[kProducts];
+      for (double& number : filter) number = draw(random);
+      for (float& number : window) number = draw(random);
+      tile.filter(filter, u);
+      tile.window(window, v);
+      for (std::size_t f = 0; f < kProducts; ++f) sums[f] += u[f] * v[f];
+      for (std::size_t i = 0; i < kM * kM; ++i) {
+        for (std::size_t tap = 0; tap < 9; ++tap) {
+          const float x = window[(i / kM + tap / 3) * kN + i % kM + tap % 3];
+          plain[i] += static_cast<float>(filter[tap]) * x;
+          right[i] += filter[tap] * double{x};
         }
       }
     }
-    const auto y = both_sides(a, sums);
-    for (std::size_t i = 0; i < kM; ++i) {
-      for (std::size_t j = 0; j < kM; ++j) {
-        errors.winograd.add(double{y[i][j]}, right[i][j]);
-        errors.definition.add(double{plain[i][j]}, right[i][j]);
-        errors.sums.add(right[i][j], 0);
-      }
+    float y[kM * kM];
+    tile.outputs(sums, y);
+    for (std::size_t i = 0; i < kM * kM; ++i) {
+      errors.winograd.add(double{y[i]}, right[i]);
+      errors.definition.add(double{plain[i]}, right[i]);
+      errors.sums.add(right[i], 0);
     }
   }
   return errors;
 }
 
-/// Prints both errors' ratios.
-template <std::size_t kM>
-void print_errors(const char* points, const WinogradMatrices<kM, 3>& matrices) {
-  const BothErrors errors = errors_of<kM>(matrices, 64, 400);
-  std::printf("    F(%zux%zu)    %-33s  %s  %10.1f %8.1f\n", kM, kM, points,
-              is_exact(matrices) ? "exact" : "WRONG",
-              errors.winograd.root_mean_square() / errors.definition.root_mean_square(),
-              errors.winograd.largest / errors.definition.largest);
+/// Prints what a tile costs, what it rounds, and what it makes of whole numbers.
+template <class Tile>
+void print_tile(const char* points, const Tile& tile, std::int64_t factor) {
+  constexpr int kChannels = 64, kTiles = 400, kM = Tile::kM;
+  const BothErrors real = errors_of(tile, kChannels, kTiles);
+  const Errors whole = errors_of(tile, kChannels, kTiles, draw_whole).winograd;
+  std::printf("    F(%dx%d)  %-27s %6.2f  %6.1f %8.1f  %6d  %6.1f\n", kM, kM, points,
+              static_cast<double>(Tile::kProducts) / (kM * kM),
+              real.winograd.root_mean_square() / real.definition.root_mean_square(),
+              real.winograd.largest / real.definition.largest, static_cast<int>(factor),
+              100.0 * whole.wrong / whole.count);
+}
+
+template <int kM>
+void print_tile(const char* points, const WinogradMatrices<kM, 3>& matrices) {
+  if (!is_exact(matrices)) std::printf("    WRONG matrices\n");
+  const RealTile<kM> tile(matrices);
+  print_tile(points, tile, tile.factor());
+}
+
+/// All tiles of the page.
+void print_tiles() {
+  const Fraction half(1, 2);
+  std::printf(
+      "Tiles for 3 x 3: products of an output and a channel; rounding of sums of 64 channels, as "
+      "a\n"
+      "multiple of the definition's; the odd factor of G; and of whole numbers in -8 ... 8, how "
+      "many\noutputs of 100 are not right to the bit:\n\n"
+      "    tile    points, and infinity    products    mean  largest  factor   wrong\n");
+  print_tile("0 1 -1", winograd_matrices<2, 3>({0, 1, -1}));
+  print_tile("0 1 -1 2 -2", winograd_matrices<4, 3>({0, 1, -1, 2, -2}));
+  print_tile("0 1 -1 2 3", winograd_matrices<4, 3>({0, 1, -1, 2, 3}));
+  print_tile("0 1 -1 1/2 -2", winograd_matrices<4, 3>({0, 1, -1, half, -2}));
+  print_tile("0 1 -1 i -i", ComplexTile(), 1);
+  print_tile("0 1 -1 2 -2 1/2 -1/2",
+             winograd_matrices<6, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2)}));
+  print_tile("0 1 -1 2 -2 3 -3", winograd_matrices<6, 3>({0, 1, -1, 2, -2, 3, -3}));
+  print_tile("0 1 -1 2 -2 1/2 -1/2 4 -4",
+             winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}));
+  std::printf("\n");
 }
 
 /// Root mean square errors of sums over more and more channels, in units of the sums' own.
@@ -208,17 +272,18 @@ void print_growth() {
     const auto relative = [](const Errors& of, const BothErrors& errors) {
       return of.root_mean_square() / errors.sums.root_mean_square() * 1e6;
     };
-    const auto two = errors_of<2>(winograd_matrices<2, 3>({0, 1, -1}), channels, tiles);
+    const auto two = errors_of(RealTile<2>(winograd_matrices<2, 3>({0, 1, -1})), channels, tiles);
     std::printf("    %8d  %10.3f", channels, relative(two.definition, two));
     const auto print = [&](const BothErrors& errors) {
       std::printf(" %7.3f", relative(errors.winograd, errors));
     };
     print(two);
-    print(errors_of<4>(winograd_matrices<4, 3>({0, 1, -1, 2, -2}), channels, tiles));
-    print(errors_of<6>(winograd_matrices<6, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2)}), channels,
-                       tiles));
-    print(errors_of<8>(winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}),
-                       channels, tiles));
+    print(errors_of(RealTile<4>(winograd_matrices<4, 3>({0, 1, -1, 2, -2})), channels, tiles));
+    print(errors_of(RealTile<6>(winograd_matrices<6, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2)})),
+                    channels, tiles));
+    print(errors_of(
+        RealTile<8>(winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4})),
+        channels, tiles));
     std::printf("\n");
   }
   std::printf("\n");
@@ -227,21 +292,10 @@ void print_growth() {
 }  // namespace
 
 int main() {
-  const Fraction half(1, 2);
   print_counts();
   print_layer({"B4", 32, 64, 56});
   print_layer({"B10", 64, 512, 28});
-  std::printf("Rounding of sums of 64 channels, as a multiple of the definition's:\n\n");
-  std::printf("    tile      points, and infinity               matrices      mean  largest\n");
-  print_errors<2>("0 1 -1", winograd_matrices<2, 3>({0, 1, -1}));
-  print_errors<4>("0 1 -1 2 -2", winograd_matrices<4, 3>({0, 1, -1, 2, -2}));
-  print_errors<4>("0 1 -1 1/2 -2", winograd_matrices<4, 3>({0, 1, -1, half, -2}));
-  print_errors<6>("0 1 -1 2 -2 1/2 -1/2",
-                  winograd_matrices<6, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2)}));
-  print_errors<6>("0 1 -1 2 -2 3 -3", winograd_matrices<6, 3>({0, 1, -1, 2, -2, 3, -3}));
-  print_errors<8>("0 1 -1 2 -2 1/2 -1/2 4 -4",
-                  winograd_matrices<8, 3>({0, 1, -1, 2, -2, half, Fraction(-1, 2), 4, -4}));
-  std::printf("\n");
+  print_tiles();
   print_growth();
   print_spectra();
 }

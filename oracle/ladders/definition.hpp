@@ -25,7 +25,7 @@ struct Definition {
       element;
   std::function<std::int64_t(const Problem&)> headroom;  ///< See headroom(); empty: 1.
   /// See expected_of_winograd(); empty: no rung of the ladder computes so.
-  std::function<Expected(const Expected&, const Problem&, const Arrays&, int m)> winograd;
+  std::function<Expected(const Expected&, const Problem&, const Arrays&, WinogradTile)> winograd;
   /// See expected_of_spectra(); empty: likewise.
   std::function<Expected(const Expected&, const Problem&, const Arrays&)> spectra;
 };
@@ -39,7 +39,7 @@ struct DefinitionOf {
                              std::int64_t) = nullptr;  ///< As in Definition; null: none.
   std::int64_t (*headroom)(const P&) = nullptr;        ///< As in Definition; null: 1.
   Expected (*winograd)(const Expected&, const Problem&, const Arrays&,
-                       int) = nullptr;  ///< As in Definition; null: none.
+                       WinogradTile) = nullptr;  ///< As in Definition; null: none.
   Expected (*spectra)(const Expected&, const Problem&,
                       const Arrays&) = nullptr;  ///< As in Definition; null: none.
 };

@@ -162,6 +162,10 @@ std::vector<ConvTestProblem> choice_problems() {
   // Winograd's tiles: filters that fill tiles of 128, and more than 32 tiles.
   tiled("128 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 128}, pad_all(1),
         "cuda_optimized/conv2d/winograd_4x4");
+  const std::string_view points = "cuda_optimized/conv2d/winograd_points";
+  tiled("256 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 256}, pad_all(1), points);
+  // As many channels as numbers up to 8 may have: whole sums are nowhere larger.
+  tiled("454 channels", {.C = 454, .H = 13, .W = 13, .K = 5}, pad_all(1), points);
   // Fourier tiles of 64 x 64, more than one, with spectra in either place; and filters that are
   // wider than the smallest tile, but not taller.
   const std::string_view fourier = "cuda_optimized/conv2d/fft_fused";

@@ -123,6 +123,13 @@ planted_bug(next_tap_is_the_next_pixel
   REPLACE [==[ptx::wgmma_row_major_descriptor(stages, kRowBytes, kRowBytes)]==]
   TEACHES "a dilated filter's taps are that many pixels apart, in a descriptor as everywhere")
 
+planted_bug(tile_with_its_neighbours
+  RUNG cuda_naive/conv2d_wgrad/winograd_2x2
+  WITH cuda_naive/gemm/direct_batched.cu
+  FIND [==[const bool inside = e / kN < side && e % kN < side && row >= 0]==]
+  REPLACE [==[const bool inside = row >= 0]==]
+  TEACHES "a tile of dy ends where the next one begins, though the windows of x overlap")
+
 set(winograd_with cuda_optimized/conv2d/winograd_4x4.cu,cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu)
 
 planted_bug(first_part_for_the_sum

@@ -46,7 +46,7 @@ std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
 
 // Of rungs that are not in this assignment.
 Expected expected_of_winograd(const std::string&, const Expected& expected, const Problem&,
-                              const Arrays&, int) {
+                              const Arrays&, WinogradTile) {
   return expected;
 }
 Expected expected_of_spectra(const std::string&, const Expected& expected, const Problem&,
