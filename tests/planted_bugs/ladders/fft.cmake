@@ -12,8 +12,8 @@ planted_bug(factors_by_recurrence
 
 planted_bug(turned_the_other_way
   RUNG cuda_naive/fft/dft
-  FIND [==[roots[m] = root_of_unity<T>(m, fft.L);]==]
-  REPLACE [==[roots[m] = root_of_unity<T>(m == 0 ? 0 : fft.L - m, fft.L);]==]
+  FIND [==[roots[m] = m < fft.L ? root_of_unity<T>(m, fft.L)]==]
+  REPLACE [==[roots[m] = m < fft.L ? root_of_unity<T>(m == 0 ? 0 : fft.L - m, fft.L)]==]
   TEACHES "the sign of the exponent: lines of one and two points have the same transform either way")
 
 planted_bug(last_pass_writes_to_the_workspace
