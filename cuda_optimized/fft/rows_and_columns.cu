@@ -23,8 +23,9 @@
 /// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four points of eight rows
 /// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
 /// @expect barriers_per_block 1, likewise
-/// **Costs.** Two tables. Declines planes with fewer than 8 or more than 1024 rows or columns, real
-/// ones, lines, and lengths that are no power of two.
+/// **Costs.** Two tables; rows of 8 or 16 points are read a part of a sector at a time. Declines
+/// planes with fewer than 8 or more than 1024 rows or columns, real ones, lines, and lengths that
+/// are no power of two.
 /// **Try.** Transform eight rows that lie one behind the other as registers does, a row at a time.
 /// Is the first kernel faster?
 #include "core/cuda/workspace_cutter.hpp"
