@@ -83,9 +83,10 @@ double operations(const Problem& problem) {
   if (const auto* p = std::get_if<GemmProblem>(&problem)) return 2.0 * p->M * p->N * p->K;
   if (const auto* p = std::get_if<SparseConvProblem>(&problem))
     return 2.0 * static_cast<double>(p->pairs) * p->Cin * p->Cout;
-  // As everybody counts a fast transform: L/2 log2(L) butterflies of 10 each.
+  // As everybody counts a fast transform: L/2 log2(L) butterflies of 10 each, and half of them for
+  // real points.
   if (const auto* p = std::get_if<FftProblem>(&problem))
-    return 5.0 * static_cast<double>(p->points()) * p->passes();
+    return (p->is_real() ? 2.5 : 5.0) * static_cast<double>(p->points()) * p->passes();
   return 0;
 }
 

@@ -57,7 +57,8 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
   if (const auto* gemm = std::get_if<GemmProblem>(&problem))
     return variants_of(*gemm, "row_major", benchmark.bf16, benchmark.bf16, benchmark.fp8);
   if (std::holds_alternative<RulebookProblem>(problem)) return {{problem, "int32", "rows"}};
-  if (std::holds_alternative<FftProblem>(problem)) return {{problem, "fp32", "lines"}};
+  if (const auto* fft = std::get_if<FftProblem>(&problem))
+    return {{problem, "fp32", fft->has_planes() ? "planes" : "lines"}};
   if (pools_or_copies(problem) || std::holds_alternative<VoxelizeProblem>(problem))
     return {{problem, "fp32", "rows"}};
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) {

@@ -52,7 +52,8 @@ std::vector<int> numbers_in(const std::string& value) {
 }
 
 std::string value_of(const std::string& option, const std::vector<int>& numbers) {
-  const bool lists_alone = option == "size" || option == "shape" || option == "tiles";
+  const bool lists_alone =
+      option == "size" || option == "shape" || option == "tiles" || option == "length";
   const bool same = std::ranges::count(numbers, numbers.front()) == std::ssize(numbers);
   return same && !lists_alone ? text(numbers.front()) : joined(numbers, ",");
 }

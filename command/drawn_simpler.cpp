@@ -56,7 +56,7 @@ std::vector<DrawnProblem> simpler(const DrawnProblem& problem) {
     }
   }
   // An axis less, where all lists have one number an axis.
-  for (const char* extents : {"shape", "size"}) {
+  for (const char* extents : {"shape", "size", "length"}) {
     const auto found = problem.options.find(extents);
     if (found == problem.options.end()) continue;
     const std::size_t rank = numbers_in(found->second).size();

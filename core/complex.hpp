@@ -69,6 +69,24 @@ HOST_DEVICE constexpr Complex<T> quarter_turn(Complex<T> z) {
   return {z.im, -z.re};
 }
 
+/// a - b i.
+template <class T>
+HOST_DEVICE constexpr Complex<T> conjugate(Complex<T> z) {
+  return {z.re, -z.im};
+}
+
+/// z / 2. Over Mersenne, a half is 2^16, as 2 * 2^16 = 2^17 = 1.
+template <class T>
+HOST_DEVICE constexpr Complex<T> halved(Complex<T> z) {
+  if constexpr (std::is_same_v<T, Mersenne>) {
+    constexpr Mersenne kHalf = {1 << 16};
+    return {kHalf * z.re, kHalf * z.im};
+  } else {
+    constexpr T kHalf = static_cast<T>(0.5);
+    return {kHalf * z.re, kHalf * z.im};
+  }
+}
+
 /// The square root of 1/2.
 template <class T>
 HOST_DEVICE constexpr T root_of_half() {
@@ -113,6 +131,13 @@ HOST_DEVICE constexpr Complex<T> exchanged_if(bool exchange, Complex<T> z) {
 template <class T>
 HOST_DEVICE Complex<T> point_of(const float* x, std::int64_t i, bool exchange) {
   return exchanged_if(exchange, Complex<T>{number_from<T>(x[2 * i]), number_from<T>(x[2 * i + 1])});
+}
+
+/// Point i of a transform's input: an array [..][2], or [..] if it is real.
+template <class T>
+HOST_DEVICE Complex<T> input_point(const FftProblem& fft, const float* x, std::int64_t i) {
+  if (fft.is_real()) return {number_from<T>(x[i]), number_from<T>(0)};
+  return point_of<T>(x, i, fft.exchanges());
 }
 
 /// Sets point i of an array [..][2].

@@ -6,29 +6,54 @@
 #include "core/error.hpp"
 
 namespace convladder {
+namespace {
+
+/// As it is given: "256", or "16,16".
+std::string length_of(const FftProblem& p) {
+  return p.has_planes() ? text(p.H, ",", p.L) : text(p.L);
+}
+
+bool is_order_of_mersenne_root(int length) {
+  return length <= kLongestMersenneLine && std::has_single_bit(static_cast<unsigned>(length));
+}
+
+}  // namespace
 
 FftProblem validated(FftProblem p) {
   require(p.N >= 0, "n", p.N, "must be at least 0");
-  require(p.L >= 1, "length", p.L, "must be at least 1");
+  require(p.H >= 0, "length", text(p.H, ",", p.L), "must be at least 1, along each axis");
+  require(p.L >= 1, "length", length_of(p), "must be at least 1");
   if (p.ring == FftRing::mersenne) {
     require(
-        p.L <= kLongestMersenneLine && std::has_single_bit(static_cast<unsigned>(p.L)), "length",
-        p.L,
+        is_order_of_mersenne_root(p.L) && is_order_of_mersenne_root(p.rows()), "length",
+        length_of(p),
         text("over the ring mersenne it must be a power of two, at most ", kLongestMersenneLine));
   }
+  require(!p.is_real() || p.direction == FftDirection::forward, "direction", name_of(p.direction),
+          "of real input there is the forward transform alone");
+  checked_product({p.N, p.rows(), p.L, 2}, "numbers of y");
   return p;
 }
 
 std::string describe(const FftProblem& p) {
-  std::string line = text("n ", p.N, ", length ", p.L);
+  std::string line = text("n ", p.N, ", length ");
+  line += p.has_planes() ? text(p.H, " x ", p.L) : text(p.L);
+  if (p.is_real()) line += text(", ", name_of(p.input));
   if (p.direction != FftDirection::forward) line += text(", ", name_of(p.direction));
   if (p.ring != FftRing::complex) line += text(", ", name_of(p.ring));
   return line;
 }
 
 Signature fft_signature(const FftProblem& p) {
-  const Shape shape = {p.N, p.L, 2};
-  return {{{"x", "njc", shape, DType::f32}}, {{"y", "nkc", shape, DType::f32}}};
+  Shape x = {p.N, p.L}, y = {p.N, p.frequencies(), 2};
+  if (p.has_planes()) {
+    x.insert(x.begin() + 1, p.H);
+    y.insert(y.begin() + 1, p.H);
+  }
+  if (!p.is_real()) x.push_back(2);
+  const std::string points = p.has_planes() ? "nhw" : "nj";
+  return {{{"x", p.is_real() ? points : points + "c", x, DType::f32}},
+          {{"y", p.has_planes() ? "nuvc" : "nkc", y, DType::f32}}};
 }
 
 }  // namespace convladder

@@ -5,7 +5,7 @@
 
 convladder::Ladder convladder::fft_ladder() {
   return {"fft",
-          "discrete Fourier transform of complex lines, forward and inverse",
+          "discrete Fourier transform of lines and planes, complex or real",
           [](const Problem& problem) { return fft_signature(std::get<FftProblem>(problem)); },
           {
               CPU_ROW(cpu_reference, fft, dft, "", "the definition: a sum of L products a point"),
@@ -14,6 +14,12 @@ convladder::Ladder convladder::fft_ladder() {
                              "halves of halves: log2 L passes of butterflies, in reversed order")),
               CPU_ROW(cpu_reference, fft, stockham, "cpu_reference/fft/radix2",
                       "each pass writes to a second line, already in order: nothing is reversed"),
+              branch("cpu_reference/fft/stockham",
+                     CPU_ROW(cpu_reference, fft, real_pairs, "cpu_reference/fft/stockham",
+                             "two real lines as one complex line: conjugates take them apart")),
+              branch("cpu_reference/fft/stockham",
+                     CPU_ROW(cpu_reference, fft, rows_and_columns, "cpu_reference/fft/stockham",
+                             "two dimensions: a plane's rows are lines, and then its columns")),
               CUDA_ROW(cuda_naive, fft, dft, "cpu_reference/fft/dft", "one thread a point of y"),
               CUDA_ROW(cuda_optimized, fft, passes, "cpu_reference/fft/stockham",
                        "a kernel a pass, a thread a butterfly: the line goes through memory log2 L "
@@ -22,11 +28,22 @@ convladder::Ladder convladder::fft_ladder() {
                        "all passes in one kernel: a block keeps its lines in shared memory"),
               CUDA_ROW(cuda_optimized, fft, registers, "cuda_optimized/fft/shared",
                        "eight points a thread in registers: three passes between two exchanges"),
+              branch("cuda_optimized/fft/registers",
+                     CUDA_ROW(cuda_optimized, fft, real_pairs, "cuda_optimized/fft/registers",
+                              "two real lines as one complex line, taken apart by half an "
+                              "exchange")),
+              branch("cuda_optimized/fft/registers",
+                     CUDA_ROW(cuda_optimized, fft, plane, "cuda_optimized/fft/registers",
+                              "a small plane is a line whose passes begin anew for the rows")),
               branch("cuda_optimized/fft/shared",
                      CUDA_ROW(cuda_optimized, fft, warp, "cuda_optimized/fft/shared",
                               "short lines in a warp: lanes exchange points by shuffles")),
               branch("cuda_optimized/fft/registers",
                      CUDA_ROW(cuda_optimized, fft, four_step, "cuda_optimized/fft/registers",
                               "long lines as matrices: columns, a turn of each point, rows")),
+              branch("cuda_optimized/fft/four_step",
+                     CUDA_ROW(cuda_optimized, fft, rows_and_columns, "cuda_optimized/fft/four_step",
+                              "large planes: four_step's two kernels, without a turn between "
+                              "them")),
           }};
 }

@@ -27,7 +27,7 @@ struct Expected {
   Precision precision = Precision::fp32;  ///< Of the products, as the problem allows it.
   DType factors = DType::f32;             ///< Of what is multiplied.
   /// Of a transform by irrational numbers: the passes that an FFT of its length has, and magnitudes
-  /// are the largest output of a line; else 0. See judge().
+  /// are the largest output of a line, or of what is transformed with it; else 0. See judge().
   int passes = 0;
   /// Of sums by such transforms: all right values are multiples of it, see rounded_spectra(); else
   /// 0.

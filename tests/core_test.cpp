@@ -362,8 +362,24 @@ TEST_CASE("validated(FftProblem) names the parameter") {
       {{{.N = -1}, "n = -1: must be at least 0"},
        {{.L = 0}, "length = 0: must be at least 1"},
        {{.L = 12, .ring = FftRing::mersenne}, "length = 12: over the ring mersenne"},
-       {{.L = 1 << 18, .ring = FftRing::mersenne}, "at most 131072"}});
+       {{.L = 1 << 18, .ring = FftRing::mersenne}, "at most 131072"},
+       {{.H = -1, .L = 8}, "length = -1,8: must be at least 1, along each axis"},
+       {{.H = 8, .L = 0}, "length = 8,0: must be at least 1"},
+       {{.H = 12, .L = 8, .ring = FftRing::mersenne}, "length = 12,8: over the ring mersenne"},
+       {{.N = 1 << 30, .H = 1 << 30, .L = 1 << 30}, "numbers of y = "},
+       {{.direction = FftDirection::inverse, .input = FftInput::real},
+        "direction = inverse: of real input"}});
   CHECK(describe(FftProblem{.N = 3, .L = 8}) == "n 3, length 8");
+  CHECK(describe(FftProblem{.N = 3, .H = 4, .L = 8, .input = FftInput::real}) ==
+        "n 3, length 4 x 8, real");
+  CHECK(FftProblem{.L = 9}.passes() == 4);
+  CHECK(FftProblem{.H = 8, .L = 4}.passes() == 5);
+  const Signature lines = fft_signature({.N = 3, .L = 8, .input = FftInput::real});
+  CHECK(lines.inputs[0].shape == Shape{3, 8});
+  CHECK(lines.outputs[0].shape == Shape{3, 5, 2});
+  const Signature planes = fft_signature({.N = 3, .H = 4, .L = 7, .input = FftInput::real});
+  CHECK(planes.inputs[0].shape == Shape{3, 4, 7});
+  CHECK(planes.outputs[0].shape == Shape{3, 4, 4, 2});
   CHECK(
       describe(FftProblem{.L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne}) ==
       "n 1, length 8, inverse, mersenne");
@@ -392,6 +408,21 @@ TEST_CASE("whole numbers modulo a prime have the turns of complex numbers") {
     CHECK((Mersenne{a} * Mersenne{b}).value == std::uint64_t{a} * b % Mersenne::kPrime);
   }
   CHECK(number_from<Mersenne>(-3).value == Mersenne::kPrime - 3);
+}
+
+TEST_CASE("whole numbers modulo a prime: a root's conjugate is its inverse, and two halves are 1") {
+  using Z = Complex<Mersenne>;
+  const auto same = [](Z a, Z b) { return a.re.value == b.re.value && a.im.value == b.im.value; };
+  const Z one = {{1}, {0}}, step = root_of_unity<Mersenne>(1, kLongestMersenneLine);
+  Z root = one;
+  int wrong = 0;
+  for (int k = 0; k < kLongestMersenneLine; ++k, root = root * step) {
+    const Z half = halved(root);
+    if (!same(root * conjugate(root), one) || !same(half + half, root)) ++wrong;
+  }
+  CHECK(wrong == 0);
+  CHECK(same(root, one));
+  CHECK(same(conjugate(Z{{3}, {0}}), Z{{3}, {0}}));  // 0 has no second form
 }
 
 TEST_CASE("signatures: names, shapes and old values") {

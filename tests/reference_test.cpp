@@ -231,6 +231,42 @@ TEST_CASE("a line's transform by halves is the definition's sum") {
   }
 }
 
+TEST_CASE("a plane's transform is the definition's sum, and half of it if x is real") {
+  for (const FftInput input : {FftInput::complex, FftInput::real}) {
+    const FftProblem p = {.N = 3, .H = 6, .L = 5, .input = input};
+    const Arrays inputs = make_inputs(fft_signature(p), Data::real, 1, 1);
+    const auto x = inputs.at("x").as<float>();
+    const Expected y = reference("fft", p, inputs).at(0);
+    std::size_t output = 0;
+    for (int n = 0; n < p.N; ++n) {
+      for (int u = 0; u < p.H; ++u) {
+        for (int v = 0; v < p.frequencies(); ++v, output += 2) {
+          std::complex<double> sum = 0;
+          for (int h = 0; h < p.H; ++h) {
+            for (int w = 0; w < p.L; ++w) {
+              const auto i = static_cast<std::size_t>((n * p.H + h) * p.L + w);
+              const auto point = p.is_real() ? std::complex<double>(x[i])
+                                             : std::complex<double>(x[2 * i], x[2 * i + 1]);
+              const double turns = 1.0 * h * u / p.H + 1.0 * w * v / p.L;
+              sum += point * std::polar(1.0, -2 * std::numbers::pi * turns);
+            }
+          }
+          CHECK(std::abs(y.values[output] - sum.real()) < 1e-12);
+          CHECK(std::abs(y.values[output + 1] - sum.imag()) < 1e-12);
+        }
+      }
+    }
+    CHECK(output == y.values.size());
+  }
+}
+
+TEST_CASE("two real lines may share their rounding errors, and a third one has its own") {
+  const FftProblem p = {.N = 3, .L = 2, .input = FftInput::real};
+  const Expected y = reference("fft", p, {{"x", array_of({3, 1, 10, -2, 5, 5}, {3, 2})}}).at(0);
+  // Their frequencies are 4 and 2, 8 and 12, 10 and 0.
+  CHECK(y.magnitude == std::vector<double>{16, 16, 16, 16, 16, 16, 16, 16, 10, 10, 10, 10});
+}
+
 TEST_CASE("an unknown ladder has no reference") {
   CHECK_THROWS_AS(reference("conv4d", GemmProblem{}, {}), std::logic_error);
 }

@@ -11,6 +11,17 @@ BenchmarkProblems fft_problems() {
     all.push_back({"fft", text("lines-", length), "many lines of a power of two",
                    validated(FftProblem{.N = kPoints / length, .L = length})});
   }
+  for (const int length : {64, 256, 1024, 4096}) {
+    all.push_back(
+        {"fft", text("real-lines-", length), "many real lines: half of the bytes",
+         validated(FftProblem{.N = kPoints / length, .L = length, .input = FftInput::real})});
+  }
+  // By the definition, larger planes take minutes.
+  for (const int side : {32, 64, 256}) {
+    all.push_back({"fft", text("planes-", side),
+                   side <= 64 ? "planes that fit into shared memory" : "planes that do not",
+                   validated(FftProblem{.N = kPoints / (side * side), .H = side, .L = side})});
+  }
   return all;
 }
 

@@ -4,18 +4,26 @@ namespace convladder::command {
 namespace {
 
 /// The definition's multiply-adds, and the points.
-double fft_work(const FftProblem& p) { return 1.0 * p.N * p.L * p.L + 2.0 * p.N * p.L; }
+double fft_work(const FftProblem& p) {
+  const double of_one = 1.0 * p.rows() * p.L;  // points
+  return p.N * of_one * of_one + 2.0 * p.N * of_one;
+}
 
-/// Mostly powers of two, which all rungs take.
+/// Mostly powers of two, which most rungs take.
 DrawnProblem draw_fft(Drawer& drawer, double work) {
   for (;;) {
-    const bool mersenne = drawer.one_in(2);
+    const bool mersenne = drawer.one_in(2), planes = drawer.one_in(3);
     const bool any_length = !mersenne && drawer.one_in(4);
-    const int length = any_length ? drawer.edge(1, 300) : 1 << drawer.between(0, 13);
-    const int lines = drawer.one_in(16) ? 0 : drawer.edge(1, 600);
-    if (fft_work({.N = lines, .L = length}) > work) continue;
+    const int most = planes ? 40 : 300, bits = planes ? 7 : 13;
+    const auto length = [&] {
+      return any_length ? drawer.edge(1, most) : 1 << drawer.between(0, bits);
+    };
+    FftProblem drawn{.N = drawer.one_in(16) ? 0 : drawer.edge(1, 600), .L = length()};
+    if (planes) drawn.H = length();
+    if (fft_work(drawn) > work) continue;
     DrawnProblem problem;
-    set(problem, "n", {lines}), set(problem, "length", {length});
+    set(problem, "n", {drawn.N});
+    set(problem, "length", planes ? std::vector{drawn.H, drawn.L} : std::vector{drawn.L});
     if (mersenne) problem.options["ring"] = "mersenne";
     return problem;
   }
@@ -26,7 +34,7 @@ DrawnProblem draw_fft(Drawer& drawer, double work) {
 DrawnLadder drawn_fft() {
   return {.draw = draw_fft,
           .work = work_in<FftProblem>(fft_work),
-          .words = {{"direction", {"forward", "inverse"}}},
+          .words = {{"direction", {"forward", "inverse"}}, {"input", {"complex", "real"}}},
           .takes_reals = false};  // the ring decides
 }
 

@@ -1,27 +1,63 @@
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
+#include "core/error.hpp"
 
 namespace convladder::command {
 namespace {
 
 constexpr FftProblem kFftExample = {.N = 64, .L = 256};
 
+/// --length: L, or H and L of planes; empty if it is not given.
+std::vector<int> read_length(const Parameters& parameters) {
+  std::vector<int> length = parameters.numbers("length");
+  require(length.size() <= 2, "length", joined(length, ","), "has more than two axes: L, or H,L");
+  for (const int points : length) {
+    require(points >= 1, "length", joined(length, ","), "must be at least 1");
+  }
+  return length;
+}
+
+/// What x may be. @param input as --input has it; of two axes, x can only be real
+std::vector<std::string> forms_of_x(const std::optional<std::string>& input) {
+  if (input == "real") return {"[n][length]", "[n][height][length]"};
+  std::vector<std::string> forms = {"[n][length][2]", "[n][height][length][2]"};
+  if (!input) forms.push_back("[n][length] if it is real");
+  return forms;
+}
+
 /// From --n and --length, or the array x.
 std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
   Parameters parameters = options.problem;  // which takes notes
-  parameters.require_only(ladder.name, {"n", "length", "direction", "ring", "x"});
+  parameters.require_only(ladder.name, {"n", "length", "input", "direction", "ring", "x"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
+  const auto input = parameters.word("input", {"complex", "real"});
+  FftProblem problem;
+  if (input == "real") problem.input = FftInput::real;
+
   Extents extents;
-  for (const char* name : {"n", "length"}) extents.tell_option(parameters, name);
+  extents.tell_option(parameters, "n");
+  const std::vector<int> length = read_length(parameters);
+  if (length.size() == 2) extents.tell("height", length[0], "--length");
+  if (!length.empty()) extents.tell("length", length.back(), "--length");
   if (parameters.given("x")) {
     const Array& x =
-        task.given.emplace("x", *parameters.array("x", {"[n][length][2]"})).first->second;
-    const std::string source = parameters.source("x", x.shape());
-    extents.tell("n", x.shape()[0], source);
-    extents.tell("length", x.shape()[1], source);
+        task.given.emplace("x", *parameters.array("x", forms_of_x(input))).first->second;
+    const Shape& shape = x.shape();
+    const std::string source = parameters.source("x", shape);
+    if (shape.size() == 2) problem.input = FftInput::real;
+    const std::size_t axes = shape.size() - (problem.is_real() ? 1 : 2);  // of a line or plane
+    require(length.empty() || length.size() == axes, "length", joined(length, ","),
+            text(source, axes == 1 ? " holds lines: L" : " holds planes: H,L"));
+    extents.tell("n", shape[0], source);
+    if (axes == 2) extents.tell("height", shape[1], source);
+    extents.tell("length", shape[axes], source);
   }
-  FftProblem problem{.N = extents.value("n", kFftExample.N),
-                     .L = extents.value("length", kFftExample.L)};
+  problem.N = extents.value("n", kFftExample.N);
+  problem.L = extents.value("length", kFftExample.L);
+  if (extents.told("height")) {
+    problem.H = extents.value("height", 1);
+    require(problem.H >= 1, "length", text(problem.H, ",", problem.L), "must be at least 1");
+  }
   if (parameters.word("direction", {"forward", "inverse"}) == "inverse")
     problem.direction = FftDirection::inverse;
   if (parameters.word("ring", {"complex", "mersenne"}) == "mersenne")
@@ -33,9 +69,10 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
 }
 
 std::string fft_in_code(const FftProblem& p) {
-  return text("FftProblem{.N = ", p.N, ", .L = ", p.L,
+  return text("FftProblem{.N = ", p.N, ", .H = ", p.H, ", .L = ", p.L,
               ", .direction = FftDirection::", name_of(p.direction),
-              ", .ring = FftRing::", name_of(p.ring), "}");
+              ", .ring = FftRing::", name_of(p.ring), ", .input = FftInput::", name_of(p.input),
+              "}");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 /// @brief fft, each pass writes to a second line, already in order: nothing is reversed.
 ///
 /// - Before: radix2.cpp
-/// - After: cuda_optimized/fft/passes.cu
+/// - After: real_pairs.cpp, rows_and_columns.cpp, cuda_optimized/fft/passes.cu
 ///
 /// **The idea.** A pass need not leave a butterfly's results where its points were. Let all passes
 /// read alike, points L/2 apart, and write results `before` apart, where `before` is the length of
@@ -59,6 +59,7 @@ void transform(const FftProblem& fft, const float* x, float* y) {
 }
 
 Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || fft.is_real()) return "lines of complex points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   return {};
 }

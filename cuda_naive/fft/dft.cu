@@ -4,7 +4,8 @@
 /// - Before: cpu_reference/fft/dft.cpp
 ///
 /// **The idea.** The points of y are independent, so each becomes a thread; its sum stays as the
-/// definition has it. The roots of unity are a table, which a kernel before fills.
+/// definition has it, in one dimension or two. The roots of unity are a table, which a kernel
+/// before fills.
 ///
 ///     thread k:   x[0] w[0] + x[1] w[k] + x[2] w[2 k] + ...       j k is counted modulo L
 ///                 ----        ----        all threads of a line read the same point
@@ -16,7 +17,8 @@
 /// @expect loads_per_output.x 2 * 64 / 2 = 64, both parts of all points of the line, for a point
 /// @expect sectors_per_request.x.load 1, all lanes read the same float
 /// @expect launches 2, and one of them fills the table
-/// **Costs.** A table of L roots in the workspace. Nothing is declined: L may be any number.
+/// **Costs.** A table of L + H roots in the workspace. Nothing is declined: L and H may be any
+/// numbers.
 /// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
 /// terms; do the loads of the table lie closer?
 #include "core/complex.hpp"
@@ -31,39 +33,58 @@ constexpr int kThreads = 256;
 /// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
 constexpr std::int64_t kMaxBlocks = 2048;
 
-/// roots [L]: entry m is exp(-2 pi i m / L). Any one-dimensional grid.
-template <class T>
-__global__ void fft_roots(FftProblem fft, Complex<T>* roots) {
-  for (const std::int64_t m : grid_stride(fft.L)) roots[m] = root_of_unity<T>(m, fft.L);
+/// What the table of roots has: those of L, and behind them those of H.
+HOST_DEVICE std::int64_t roots_of(const FftProblem& fft) {
+  return std::int64_t{fft.L} + fft.rows();
 }
 
-/// x [N][L][2], y [N][L][2], roots [L]. Any one-dimensional grid.
+/// roots [L + H]: entry m is exp(-2 pi i m / L), and entry L + m exp(-2 pi i m / H). Any
+/// one-dimensional grid.
+template <class T>
+__global__ void fft_roots(FftProblem fft, Complex<T>* roots) {
+  for (const std::int64_t m : grid_stride(roots_of(fft))) {
+    roots[m] = m < fft.L ? root_of_unity<T>(m, fft.L) : root_of_unity<T>(m - fft.L, fft.rows());
+  }
+}
+
+/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2], roots [L + H]. Of lines H
+/// is 1. Any one-dimensional grid.
 template <class T>
 __global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x, float* y) {
-  const std::int64_t L = fft.L;
-  const bool exchange = fft.exchanges();
-  for (const std::int64_t point : grid_stride(fft.points())) {
-    const std::int64_t k = point % L, first = point - k;
-    Complex<typename SumOf<T>::Type> sum = {};
-    std::int64_t turn = 0;  // j k modulo L
-    for (std::int64_t j = 0; j < L; ++j) {
-      sum = sum + widened(point_of<T>(x, first + j, exchange)) * widened(roots[turn]);
-      turn += k;
-      if (turn >= L) turn -= L;
+  using Sum = Complex<typename SumOf<T>::Type>;
+  const std::int64_t H = fft.rows(), L = fft.L, frequencies = fft.frequencies();
+  for (const std::int64_t output : grid_stride(fft.outputs())) {
+    const std::int64_t v = output % frequencies, row = output / frequencies;
+    const std::int64_t u = row % H, first = (row - u) * L;
+    Sum sum = {};
+    std::int64_t turn_of_row = 0;  // h u modulo H
+    for (std::int64_t h = 0; h < H; ++h) {
+      Sum sum_of_row = {};
+      std::int64_t turn = 0;  // w v modulo L
+      for (std::int64_t w = 0; w < L; ++w) {
+        const Complex<T> point = input_point<T>(fft, x, first + h * L + w);
+        sum_of_row = sum_of_row + widened(point) * widened(roots[turn]);
+        turn += v;
+        if (turn >= L) turn -= L;
+      }
+      sum = sum + sum_of_row * widened(roots[L + turn_of_row]);
+      turn_of_row += u;
+      if (turn_of_row >= H) turn_of_row -= H;
     }
-    set_point(y, point, exchange, narrowed<T>(sum));
+    set_point(y, output, fft.exchanges(), narrowed<T>(sum));
   }
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return static_cast<std::size_t>(fft.L) * sizeof(Complex<float>);  // as large in both rings
+  return static_cast<std::size_t>(roots_of(fft)) *
+         sizeof(Complex<float>);  // as large in both rings
 }
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
   with_numbers_of(fft.ring, [&]<class T>(T) {
     auto* const roots = context.workspace_as<Complex<T>>();
-    launch(fft_roots<T>, {blocks_for(fft.L, kThreads, kMaxBlocks), kThreads}, fft, roots);
-    const unsigned blocks = blocks_for(fft.points(), kThreads, kMaxBlocks);
+    launch(fft_roots<T>, {blocks_for(roots_of(fft), kThreads, kMaxBlocks), kThreads}, fft, roots);
+    const unsigned blocks = blocks_for(fft.outputs(), kThreads, kMaxBlocks);
     launch(fft_dft<T>, {blocks, kThreads}, fft, roots, arrays.x.as<const float>(),
            arrays.y.as<float>());
   });

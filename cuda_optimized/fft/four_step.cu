@@ -2,6 +2,7 @@
 /// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
 ///
 /// - Before: registers.cu
+/// - After: rows_and_columns.cu
 ///
 /// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
 /// point j = j1 L2 + j2. Write k = k1 + L1 k2; of the factor w^(j k) three are left, and each is a
@@ -146,6 +147,7 @@ std::size_t workspace_bytes(const FftProblem& fft) {
 }
 
 Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || fft.is_real()) return "lines of complex points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L < kRadix * kRadix) return "lines of 64 points or more only";
   if (fft.L > kLongest * kLongest) return "lines of at most 2^20 points only";

@@ -77,6 +77,7 @@ std::size_t workspace_bytes(const FftProblem& fft) {
 }
 
 Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || fft.is_real()) return "lines of complex points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L < 2) return "lines of two points or more only";
   return {};

@@ -3,7 +3,7 @@
 /// exchanges.
 ///
 /// - Before: shared.cu
-/// - After: four_step.cu
+/// - After: real_pairs.cu, plane.cu, four_step.cu
 ///
 /// **The idea.** A thread that holds eight points does three passes with them before it needs
 /// others: one pass of radix 8. Only then do threads exchange points through shared memory, in
@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 }
 
 Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || fft.is_real()) return "lines of complex points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L < kRadix) return "lines of 8 points or more only";
   if (fft.L > kLongestLine) return "lines of at most 4096 points only";

@@ -108,6 +108,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || fft.is_real()) return "lines of complex points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L > kLongestLine) return "lines of at most 64 points only";
   return {};

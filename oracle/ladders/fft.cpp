@@ -41,19 +41,19 @@ void set(Whole& to, float re, float im) {
 }
 void set(Number& to, float re, float im) { to = {double{re}, double{im}}; }
 
-/// w^0 ... w^(L-1). The inverse's w is the forward one's conjugate in both rings.
-std::vector<Number> roots_of(const FftProblem& p, Number) {
-  const double step = (p.direction == FftDirection::forward ? -2 : 2) * std::numbers::pi / p.L;
+/// w^0 ... w^(length-1). The inverse's w is the forward one's conjugate in both rings.
+std::vector<Number> roots_of(FftDirection direction, int length, Number) {
+  const double step = (direction == FftDirection::forward ? -2 : 2) * std::numbers::pi / length;
   std::vector<Number> roots;
-  for (int k = 0; k < p.L; ++k) roots.push_back(std::polar(1.0, step * k));
+  for (int k = 0; k < length; ++k) roots.push_back(std::polar(1.0, step * k));
   return roots;
 }
-std::vector<Whole> roots_of(const FftProblem& p, Whole) {
+std::vector<Whole> roots_of(FftDirection direction, int length, Whole) {
   // A root of order 2^17 whose 2^15th power is -i; its square has half the order, and so on.
-  Whole w = {29, p.direction == FftDirection::forward ? 3318 : Whole::kPrime - 3318};
-  for (int order = kLongestMersenneLine; order > p.L; order /= 2) w = w * w;
+  Whole w = {29, direction == FftDirection::forward ? 3318 : Whole::kPrime - 3318};
+  for (int order = kLongestMersenneLine; order > length; order /= 2) w = w * w;
   std::vector<Whole> roots = {{1, 0}};
-  while (static_cast<int>(roots.size()) < p.L) roots.push_back(roots.back() * w);
+  while (static_cast<int>(roots.size()) < length) roots.push_back(roots.back() * w);
   return roots;
 }
 
@@ -77,44 +77,93 @@ std::vector<Z> transform(const std::vector<Z>& x, std::size_t begin, std::size_t
   return y;
 }
 
-/// Line n's transform.
+/// Lines or planes, and how they are transformed.
 template <class Z>
-std::vector<Z> line(std::span<const float> x, std::int64_t n, const std::vector<Z>& roots) {
-  std::vector<Z> points(roots.size());
-  for (std::size_t j = 0; j < points.size(); ++j) {
-    const std::size_t at = 2 * (static_cast<std::size_t>(n) * points.size() + j);
-    set(points[j], x[at], x[at + 1]);
+class Transform {
+ public:
+  /// @param x the problem's
+  Transform(const FftProblem& p, std::span<const float> x)
+      : p_(p), x_(x), roots_(roots_of(p.direction, p.L, Z{})),
+        roots_of_columns_(roots_of(p.direction, p.rows(), Z{})) {}
+
+  /// All frequencies of line n, or of plane n: also those of a real line that y leaves out.
+  std::vector<Z> operator()(std::int64_t n) const {
+    const std::size_t H = roots_of_columns_.size(), L = roots_.size();
+    const std::size_t first = static_cast<std::size_t>(n) * H * L;
+    std::vector<Z> spectrum(H * L), row(L), column(H);
+    for (std::size_t h = 0; h < H; ++h) {
+      for (std::size_t w = 0; w < L; ++w) {
+        const std::size_t i = first + h * L + w;
+        if (p_.is_real()) {
+          set(row[w], x_[i], 0);
+        } else {
+          set(row[w], x_[2 * i], x_[2 * i + 1]);
+        }
+      }
+      std::ranges::copy(transform(row, 0, 1, roots_),
+                        spectrum.begin() + static_cast<std::ptrdiff_t>(h * L));
+    }
+    for (std::size_t v = 0; v < L; ++v) {
+      for (std::size_t h = 0; h < H; ++h) column[h] = spectrum[h * L + v];
+      const std::vector<Z> transformed = transform(column, 0, 1, roots_of_columns_);
+      for (std::size_t u = 0; u < H; ++u) spectrum[u * L + v] = transformed[u];
+    }
+    return spectrum;
   }
-  return transform(points, 0, 1, roots);
+
+ private:
+  FftProblem p_;
+  std::span<const float> x_;
+  std::vector<Z> roots_, roots_of_columns_;
+};
+
+/// The largest output of a line or plane.
+template <class Z>
+double largest(const std::vector<Z>& spectrum) {
+  double result = 0;
+  for (const Z& z : spectrum) result = std::max(result, std::hypot(real(z), imag(z)));
+  return result;
 }
 
-/// What each output's rounding is bounded by: the largest of the line.
-template <class Z>
-double largest(const std::vector<Z>& y) {
-  double result = 0;
-  for (const Z& z : y) result = std::max(result, std::hypot(real(z), imag(z)));
-  return result;
+/// Whether two lines may be transformed as one.
+bool has_pairs(const FftProblem& p) { return p.is_real() && !p.has_planes(); }
+
+/// What the rounding of line n's, or plane n's, outputs is bounded by: the largest of them, or, as
+/// real lines 2 i and 2 i + 1 may be a + b i, the largest of a and that of b.
+/// @param largest_of(m): that of another
+template <class Of>
+double magnitude_of(const FftProblem& p, std::int64_t n, const Of& largest_of) {
+  const std::int64_t other = n ^ 1;
+  return largest_of(n) + (has_pairs(p) && other < p.N ? largest_of(other) : 0);
 }
 
 template <class Z>
 void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
-  const std::vector<Z> roots = roots_of(p, Z{});
+  const Transform<Z> transform(p, x);
+  const auto L = static_cast<std::size_t>(p.L), H = static_cast<std::size_t>(p.rows()),
+             frequencies = static_cast<std::size_t>(p.frequencies());
+  std::vector<double> most(static_cast<std::size_t>(p.N));
   parallel_for(p.N, [&](std::int64_t n) {
-    const std::vector<Z> points = line(x, n, roots);
-    const double most = largest(points);
-    auto at = 2 * static_cast<std::size_t>(n) * points.size();
-    for (const Z& z : points) {
-      y.values[at] = real(z);
-      y.values[at + 1] = imag(z);
-      if (!y.magnitude.empty()) y.magnitude[at] = y.magnitude[at + 1] = most;
-      at += 2;
+    const std::vector<Z> spectrum = transform(n);
+    most[static_cast<std::size_t>(n)] = largest(spectrum);
+    std::size_t at = 2 * static_cast<std::size_t>(n) * H * frequencies;
+    for (std::size_t u = 0; u < H; ++u) {
+      for (std::size_t v = 0; v < frequencies; ++v, at += 2) {
+        y.values[at] = real(spectrum[u * L + v]);
+        y.values[at + 1] = imag(spectrum[u * L + v]);
+      }
     }
   });
+  for (std::size_t i = 0; i < y.magnitude.size(); ++i) {
+    y.magnitude[i] =
+        magnitude_of(p, static_cast<std::int64_t>(i / (2 * H * frequencies)),
+                     [&](std::int64_t n) { return most[static_cast<std::size_t>(n)]; });
+  }
 }
 
-/// Of a line over the complex numbers; modulo a prime, numbers do not grow.
+/// Of a line or plane over the complex numbers; modulo a prime, numbers do not grow.
 std::int64_t longest_sum(const FftProblem& p) {
-  return p.ring == FftRing::complex ? 2 * std::int64_t{p.L} : 1;
+  return p.ring == FftRing::complex ? 2 * std::int64_t{p.rows()} * p.L : 1;
 }
 
 std::vector<Expected> outputs(const FftProblem& p, const Arrays& inputs) {
@@ -133,14 +182,19 @@ std::vector<Expected> outputs(const FftProblem& p, const Arrays& inputs) {
 ExpectedElement element(const FftProblem& p, const Arrays& inputs, const std::string&,
                         std::int64_t place) {
   const auto x = inputs.at("x").as<float>();
-  const std::int64_t point = place / 2, n = point / p.L;
-  const auto k = static_cast<std::size_t>(point % p.L);
-  const auto of_line = [&]<class Z>(Z) {
-    const std::vector<Z> y = line(x, n, roots_of(p, Z{}));
-    return ExpectedElement{place % 2 == 0 ? real(y[k]) : imag(y[k]),
-                           p.ring == FftRing::complex ? largest(y) : 0};
+  const std::int64_t output = place / 2, v = output % p.frequencies();
+  const std::int64_t row = output / p.frequencies(), u = row % p.rows(), n = row / p.rows();
+  const auto of_spectrum = [&]<class Z>(Z) {
+    const Transform<Z> transform(p, x);
+    const std::vector<Z> spectrum = transform(n);
+    const auto largest_of = [&](std::int64_t m) {
+      return m == n ? largest(spectrum) : largest(transform(m));
+    };
+    const Z& z = spectrum[static_cast<std::size_t>(u * p.L + v)];
+    return ExpectedElement{place % 2 == 0 ? real(z) : imag(z),
+                           p.ring == FftRing::complex ? magnitude_of(p, n, largest_of) : 0};
   };
-  return p.ring == FftRing::complex ? of_line(Number{}) : of_line(Whole{});
+  return p.ring == FftRing::complex ? of_spectrum(Number{}) : of_spectrum(Whole{});
 }
 
 }  // namespace

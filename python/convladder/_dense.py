@@ -108,17 +108,25 @@ def gemm(a, b, bias=None, *, activation=None, map="row_major",  # `map`: as ever
 
 
 @operation
-def fft(x, *, direction="forward", ring="complex"):
-    """The discrete Fourier transform of lines: x [N][L][2] to y [N][L][2], float32, real and imaginary parts.
+def fft(x, *, direction="forward", ring="complex", input=None):  # `input`: as everywhere in the project
+    """The discrete Fourier transform of lines or planes, float32, real and imaginary parts in the last axis.
+
+    x [N][L][2] becomes y [N][L][2], and planes [N][H][L][2] become [N][H][L][2]. Of real x, [N][L] or [N][H][L], y is
+    half of the frequencies, [N][L/2 + 1][2] or [N][H][L/2 + 1][2]: the others are their conjugates. input: "complex" or
+    "real"; None: real if x has two axes.
 
     Of an array `lines` of complex64 [N][L], x is `lines.view("float32").reshape(N, L, 2)`, and the way back is
     `y.view("complex64")[..., 0]`. direction: "forward", or "inverse", which is not divided by L. ring: "complex", or
     "mersenne", whole numbers modulo 2^17 - 1, whose transform is exact (docs/ladders/fft.md).
     """
-    x = contiguous("x", x, (3,))
-    if x.shape[2] != 2:
-        raise _core.BadInput(f"x = {x.shape[2]} numbers a point: a real and an imaginary part")
-    problem = _core.fft_problem(N=x.shape[0], L=x.shape[1], direction=direction, ring=ring)
+    x = contiguous("x", x, {"complex": (3, 4), "real": (2, 3)}.get(input, (2, 3, 4)))
+    if input is None:
+        input = "real" if x.ndim == 2 else "complex"
+    if input != "real" and x.shape[-1] != 2:
+        raise _core.BadInput(f"x = {x.shape[-1]} numbers a point: a real and an imaginary part")
+    N, *lengths = x.shape if input == "real" else x.shape[:-1]
+    problem = _core.fft_problem(N=N, H=lengths[0] if len(lengths) == 2 else None, L=lengths[-1], direction=direction,
+                                ring=ring, input=input)
     return Call("fft", problem, {"x": x}, ("y",))
 
 

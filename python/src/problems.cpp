@@ -124,15 +124,21 @@ Problem gemm_problem(int M, int N, int K, bool bias, const std::string& activati
                                .activation = activation_named(activation)});
 }
 
-Problem fft_problem(int N, int L, const std::string& direction, const std::string& ring) {
+/// @param H of planes; empty: lines
+Problem fft_problem(int N, std::optional<int> H, int L, const std::string& direction,
+                    const std::string& ring, const std::string& input) {
+  if (H) require(*H >= 1, "height", *H, "must be at least 1");
   return validated(FftProblem{
       .N = N,
+      .H = H.value_or(0),
       .L = L,
       .direction = named<FftDirection>(
           "direction", direction,
           {{"forward", FftDirection::forward}, {"inverse", FftDirection::inverse}}),
       .ring = named<FftRing>("ring", ring,
-                             {{"complex", FftRing::complex}, {"mersenne", FftRing::mersenne}})});
+                             {{"complex", FftRing::complex}, {"mersenne", FftRing::mersenne}}),
+      .input = named<FftInput>("input", input,
+                               {{"complex", FftInput::complex}, {"real", FftInput::real}})});
 }
 
 Problem tile_map_problem(const std::string& map, int tiles_m, int tiles_n, int k_steps, int splits,
@@ -242,7 +248,8 @@ void add_problems(nb::module_& module) {
              "precision"_a);
   module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a,
              "stride"_a, "dilation"_a);
-  module.def("fft_problem", &fft_problem, "N"_a, "L"_a, "direction"_a, "ring"_a);
+  module.def("fft_problem", &fft_problem, "N"_a, "H"_a.none(), "L"_a, "direction"_a, "ring"_a,
+             "input"_a);
   module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "bias"_a, "activation"_a, "map"_a,
              "dtype"_a, "precision"_a);
   module.def("tile_map_problem", &tile_map_problem, "map"_a, "tiles_m"_a, "tiles_n"_a, "k_steps"_a,

@@ -139,6 +139,29 @@ class Dense(unittest.TestCase):
         right = numpy.fft.ifft(lines) * L if inverse else numpy.fft.fft(lines)
         numpy.testing.assert_allclose(y.view("complex64")[..., 0], right, atol=1e-5 * L)
 
+    @given(st.integers(0, 5), st.sampled_from([(1,), (8,), (31,), (1, 4), (4, 1), (6, 5), (8, 16)]),
+           st.sampled_from(["cpu", "emulated"]))
+    def test_fft_of_planes_and_of_real_points_is_numpys(self, N, lengths, where):
+        axes = range(1, 1 + len(lengths))
+        rung = "cpu_reference/fft/dft" if where == "cpu" else "cuda_naive/fft/dft"  # which take any length
+        random = numpy.random.default_rng(N)
+        real = random.standard_normal((N, *lengths), numpy.float32)
+        y = convladder.fft(real, input="real", rung=rung, where=where)
+        numpy.testing.assert_allclose(y.view("complex64")[..., 0], numpy.fft.rfftn(real, axes=axes), atol=1e-3)
+        parts = random.standard_normal((N, *lengths, 2), numpy.float32)
+        y = convladder.fft(parts, rung=rung, where=where)
+        right = numpy.fft.fftn(parts.view("complex64")[..., 0], axes=axes)
+        numpy.testing.assert_allclose(y.view("complex64")[..., 0], right, atol=1e-3)
+
+    def test_fft_takes_an_array_of_two_axes_as_real(self):
+        x = whole_numbers((3, 16), 1)
+        numpy.testing.assert_array_equal(convladder.fft(x, ring="mersenne"),
+                                         convladder.fft(x, ring="mersenne", input="real"))
+        with self.assertRaisesRegex(convladder.BadInput, "an array of 2 axes: it must have 3 or 4"):
+            convladder.fft(x, input="complex")
+        with self.assertRaisesRegex(convladder.BadInput, "direction = inverse: of real input"):
+            convladder.fft(x, direction="inverse")
+
     @given(st.sampled_from(["row_major", "identity8", "grouped", "hilbert", "stream_k"]), st.integers(1, 9),
            st.integers(1, 9), st.integers(1, 4))
     def test_a_map_hands_out_every_step_once(self, map, tiles_m, tiles_n, k_steps):

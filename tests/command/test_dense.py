@@ -293,6 +293,51 @@ class GemmFiles(ProgramTest):
                 self.check_saved("gemm", out, report, {"c": a.astype(np.float64) @ b})
 
 
+class FftFiles(ProgramTest):
+    """y of lines and planes, complex and real, in whole numbers modulo 2^17 - 1: transforms of ones are closed forms."""
+
+    def check(self, x, y, *words):
+        out, report, _ = self.save("fft", "--x", self.write("x.npy", x), "--ring", "mersenne", *words)
+        return self.check_saved("fft", out, report, {"y": y})
+
+    @staticmethod
+    def spectrum_of_ones(*lengths):
+        """All of it in the first frequency. `lengths` of y, and their product first."""
+        points, N, *extents = lengths
+        y = np.zeros((N, *extents, 2))
+        y[(slice(None), *(0 for _ in extents), 0)] = points
+        return y
+
+    def test_the_axes_of_x_say_what_it_is(self):
+        ones = np.ones
+        parts = np.zeros((3, 16, 2))
+        parts[..., 0] = 1
+        planes = np.zeros((2, 8, 16, 2))
+        planes[..., 0] = 1
+        for x, words, y in (
+                (parts, (), self.spectrum_of_ones(16, 3, 16)),
+                (planes, (), self.spectrum_of_ones(128, 2, 8, 16)),
+                (ones((3, 16)), (), self.spectrum_of_ones(16, 3, 9)),
+                (ones((3, 16)), ("--input", "real", "--length", 16), self.spectrum_of_ones(16, 3, 9)),
+                (ones((2, 4, 8)), ("--input", "real"), self.spectrum_of_ones(32, 2, 4, 5))):
+            with self.subTest(shape=x.shape, words=words):
+                self.assertGreaterEqual(self.check(x.astype(np.float32), y, *words), 2)
+
+    def test_what_x_cannot_be(self):
+        for shape, words, says in (
+                ((3, 16), ("--input", "complex"), ["x = ", "has 2 axes", "[n][length][2]"]),
+                ((3, 16, 2, 2), ("--input", "real"), ["x = ", "has 4 axes", "[n][length]"]),
+                ((3, 16), ("--direction", "inverse"), ["direction = inverse"]),
+                ((3, 16, 3), (), ["3 x 16 x 3", "3 x 16 x 2"]),
+                ((3, 16, 2), ("--length", "4,16"), ["length = 4,16", "holds lines"]),
+                ((3, 4, 16, 2), ("--length", "16"), ["length = 16", "holds planes"]),
+                ((3, 0, 16, 2), (), ["length = 0,16"]),
+                ((3, 16), ("--length", "8"), ["length = 16", "contradicts length = 8"])):
+            with self.subTest(shape=shape, words=words):
+                x = self.write("x.npy", np.ones(shape, np.float32))
+                self.bad_input("compare", "fft", "--x", x, *words, says=says)
+
+
 class TileMaps(ProgramTest):
     def units(self, out, rung, where, name):
         return np.load(out / "tile_map" / rung.replace("/", ".") / where / f"{name}.npy",

@@ -1,6 +1,8 @@
 /// @file fft.cpp
 /// @brief The discrete Fourier transform.
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/complex.hpp"
@@ -9,6 +11,79 @@
 
 namespace convladder::testing {
 namespace {
+
+/// Of real lines. Points of both lines of a pair, and the last one alone.
+void add_real(std::vector<TestProblem>& list) {
+  const auto add = [&](const std::string& name, FftProblem problem, Size size = Size::small,
+                       std::size_t misalignment = 0) {
+    problem.input = FftInput::real;
+    list.push_back({0, name, validated(problem), size, misalignment});
+  };
+  for (const FftRing ring : {FftRing::mersenne, FftRing::complex}) {
+    const bool all = ring == FftRing::mersenne;
+    add("real points alone", {.N = 3, .L = 1, .ring = ring});
+    add("real lines of two points", {.N = 3, .L = 2, .ring = ring});
+    add("no real lines", {.N = 0, .L = 8, .ring = ring});
+    add("one real line", {.N = 1, .L = 8, .ring = ring});
+    add("real lines, an even number", {.N = 4, .L = 16, .ring = ring});
+    for (int length = 4; length <= 1024; length *= 2) {
+      const bool small = length == 64 || length == 128;
+      if (!all && !small && length != 1024) continue;
+      add("real lines, an odd number", {.N = length < 256 ? 5 : 3, .L = length, .ring = ring},
+          small ? Size::small : Size::full);
+    }
+    for (const std::size_t offset : {4u, 8u, 12u}) {
+      add("real lines at 16 n + " + std::to_string(offset) + " bytes",
+          {.N = 3, .L = 16, .ring = ring}, all ? Size::small : Size::full, offset);
+    }
+  }
+  add("pairs that fill one block and begin another", {.N = 515, .L = 8, .ring = FftRing::mersenne});
+  for (const int length : {2048, 4096}) {
+    add("long real lines", {.N = 3, .L = length, .ring = FftRing::mersenne}, Size::full);
+    list.back().once = true;
+    list.back().rungs = {"cpu_reference/fft/real_pairs", "cuda_optimized/fft/real_pairs"};
+  }
+  for (const int length : {3, 12}) add("real, no power of two", {.N = 3, .L = length});
+}
+
+/// In two dimensions.
+void add_planes(std::vector<TestProblem>& list) {
+  const auto add = [&](const std::string& name, FftProblem problem, Size size = Size::small,
+                       std::size_t misalignment = 0) {
+    list.push_back({0, name, validated(problem), size, misalignment});
+  };
+  const auto inverse = FftDirection::inverse;
+  for (const FftRing ring : {FftRing::mersenne, FftRing::complex}) {
+    const bool all = ring == FftRing::mersenne;
+    add("a plane of one point", {.N = 2, .H = 1, .L = 1, .ring = ring});
+    add("no planes", {.N = 0, .H = 8, .L = 8, .ring = ring});
+    add("planes of one row", {.N = 3, .H = 1, .L = 16, .ring = ring});
+    add("planes of one column", {.N = 3, .H = 16, .L = 1, .ring = ring});
+    add("planes of 8 x 8", {.N = 3, .H = 8, .L = 8, .ring = ring});
+    add("more rows than columns", {.N = 2, .H = 32, .L = 8, .ring = ring});
+    add("more columns than rows, inverse",
+        {.N = 2, .H = 8, .L = 16, .direction = inverse, .ring = ring});
+    for (const std::size_t offset : {4u, 8u, 12u}) {
+      add("planes at 16 n + " + std::to_string(offset) + " bytes",
+          {.N = 2, .H = 8, .L = 8, .ring = ring}, all ? Size::small : Size::full, offset);
+    }
+    add("real planes", {.N = 2, .H = 4, .L = 8, .ring = ring, .input = FftInput::real});
+  }
+  // Last passes of all radices, along both axes.
+  for (const auto& [H, L] : {std::pair{2, 4}, {4, 2}, {2, 16}, {16, 4}, {16, 16}, {4, 64}, {64, 8}})
+    add("a plane", {.N = 2, .H = H, .L = L, .ring = FftRing::mersenne}, Size::full);
+  add("planes that fill one block and begin another",
+      {.N = 33, .H = 8, .L = 8, .ring = FftRing::mersenne});
+  for (const auto& [H, L] : {std::pair{64, 64}, {1, 4096}, {8, 1024}, {1024, 8}, {128, 64}}) {
+    add("a large plane", {.N = 1, .H = H, .L = L, .ring = FftRing::mersenne}, Size::full);
+    list.back().once = true;
+    // By the definition, they would take a minute.
+    list.back().rungs = {"cpu_reference/fft/rows_and_columns", "cuda_optimized/fft/plane",
+                         "cuda_optimized/fft/rows_and_columns"};
+  }
+  add("planes of no power of two", {.N = 2, .H = 3, .L = 5});
+  add("real planes of no power of two", {.N = 2, .H = 6, .L = 5, .input = FftInput::real});
+}
 
 /// Each shows one kind of mistake, and its name says which.
 std::vector<TestProblem> fft_problems() {
@@ -51,20 +126,34 @@ std::vector<TestProblem> fft_problems() {
     add("no power of two", {.N = 2, .L = length}, length == 12 ? Size::small : Size::full);
   }
   add("no power of two, inverse", {.N = 2, .L = 15, .direction = FftDirection::inverse});
+  add_real(list);
+  add_planes(list);
   return list;
 }
 
 FftProblem random_fft(Dice& dice) {
-  FftProblem p{.direction = dice(0, 2) == 0 ? FftDirection::inverse : FftDirection::forward,
-               .ring = dice(0, 2) == 0 ? FftRing::complex : FftRing::mersenne};
-  p.L = p.ring == FftRing::complex && dice(0, 1) == 0 ? dice(1, 200) : 1 << dice(0, 10);
-  p.N = dice(1, 2048 / p.L < 2 ? 2 : 2048 / p.L);
+  FftProblem p{.ring = dice(0, 2) == 0 ? FftRing::complex : FftRing::mersenne,
+               .input = dice(0, 2) == 0 ? FftInput::real : FftInput::complex};
+  if (!p.is_real() && dice(0, 2) == 0) p.direction = FftDirection::inverse;
+  const bool any_length = p.ring == FftRing::complex && dice(0, 1) == 0;
+  const bool planes = dice(0, 2) == 0;
+  if (planes) p.H = any_length ? dice(1, 24) : 1 << dice(0, 5);
+  const int longest = planes ? 5 : 10;
+  p.L = any_length ? dice(1, planes ? 24 : 200) : 1 << dice(0, longest);
+  const int points = p.rows() * p.L;
+  p.N = dice(1, 2048 / points < 2 ? 2 : 2048 / points);
   return validated(p);
 }
 
 /// Over the ring in which every equation holds exactly.
 std::vector<FftProblem> fft_bases() {
-  return {{.N = 3, .L = 1, .ring = FftRing::mersenne},
+  return {{.N = 3, .L = 8, .ring = FftRing::mersenne, .input = FftInput::real},
+          {.N = 4, .L = 32, .ring = FftRing::mersenne, .input = FftInput::real},
+          {.N = 2, .H = 4, .L = 8, .ring = FftRing::mersenne},
+          {.N = 3, .H = 8, .L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne},
+          {.N = 2, .H = 16, .L = 8, .ring = FftRing::mersenne},
+          {.N = 2, .H = 4, .L = 8, .ring = FftRing::mersenne, .input = FftInput::real},
+          {.N = 3, .L = 1, .ring = FftRing::mersenne},
           {.N = 2, .L = 2, .ring = FftRing::mersenne},
           {.N = 3, .L = 8, .ring = FftRing::mersenne},
           {.N = 2, .L = 16, .direction = FftDirection::inverse, .ring = FftRing::mersenne},
@@ -73,30 +162,60 @@ std::vector<FftProblem> fft_bases() {
 }
 
 using Point = Complex<Mersenne>;
-using Lines = std::vector<Point>;  ///< [N][L]
+using Points = std::vector<Point>;  ///< [N][H][L], of lines [N][L]
 
-Lines points_in(const Array& array) {
-  Lines points;
-  for (std::int64_t i = 0; 2 * i < array.size(); ++i)
-    points.push_back(point_of<Mersenne>(floats(array).data(), i, false));
+/// Points of x, or of y as far as the array has them.
+Points points_in(const Array& array, bool real) {
+  Points points;
+  const std::int64_t numbers = real ? 1 : 2;
+  for (std::int64_t i = 0; numbers * i < array.size(); ++i) {
+    points.push_back(real ? Point{number_from<Mersenne>(floats(array)[at(i)]), {}}
+                          : point_of<Mersenne>(floats(array).data(), i, false));
+  }
   return points;
 }
 
-Array array_with(const FftProblem& p, const Lines& points) {
-  Array array(DType::f32, {p.N, p.L, 2});
-  for (std::size_t i = 0; i < points.size(); ++i)
-    set_point(array.as<float>().data(), static_cast<std::int64_t>(i), false, points[i]);
+/// As x has them.
+Array array_with(const FftProblem& p, const Points& points) {
+  Array array = Array(DType::f32, fft_signature(p).inputs.at(0).shape);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (p.is_real()) {
+      array.as<float>()[i] = to_array(points[i].re);
+    } else {
+      set_point(array.as<float>().data(), static_cast<std::int64_t>(i), false, points[i]);
+    }
+  }
   return array;
 }
 
-Point conjugate(Point z) { return {z.re, Mersenne{} - z.im}; }
+/// The same problem of complex points.
+FftProblem complex_form_of(FftProblem p) {
+  p.input = FftInput::complex;
+  return p;
+}
 
-/// A point for each of the problem's: of(line's first point, its number in the line).
+/// A point for each of the problem's: of(the first of its line or plane, its row, its number in the
+/// row).
 template <class Of>
-Lines made_of(const FftProblem& p, const Of& of) {
-  Lines points;
-  for (std::int64_t i = 0; i < p.points(); ++i) points.push_back(of(at(i - i % p.L), at(i % p.L)));
+Points made_of(const FftProblem& p, const Of& of) {
+  Points points;
+  const std::size_t H = at(p.rows()), L = at(p.L);
+  for (std::size_t n = 0; n < at(p.N) * H * L; n += H * L) {
+    for (std::size_t h = 0; h < H; ++h) {
+      for (std::size_t w = 0; w < L; ++w) points.push_back(of(n, h, w));
+    }
+  }
   return points;
+}
+
+/// All frequencies, of those that y has: of real points, the others are conjugates.
+Points all_frequencies(const FftProblem& p, const Points& y) {
+  const std::size_t H = at(p.rows()), L = at(p.L), row = at(p.frequencies());
+  return made_of(p, [&](std::size_t n, std::size_t u, std::size_t v) {
+    const std::size_t plane = n / L * row;  // where its frequencies begin
+    if (v < row) return y[plane + u * row + v];
+    return conjugate(y[plane + (H - u) % H * row + L - v]);
+  });
 }
 
 FftProblem turned_round(FftProblem p) {
@@ -106,103 +225,145 @@ FftProblem turned_round(FftProblem p) {
 }
 
 /// What holds without a look at the definition.
-std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOptions&) {
-  const auto y_of = [&f](const FftProblem& p, const Lines& x) {
-    return points_in(f(p, {{"x", array_with(p, x)}}).at("y"));
+std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOptions& options) {
+  // Results are all frequencies, so that real points are like any others.
+  const auto y_of = [&f](const FftProblem& p, const Points& x) {
+    return all_frequencies(p, points_in(f(p, {{"x", array_with(p, x)}}).at("y"), false));
   };
   const auto x_of = [&f](const FftProblem& p, std::uint64_t salt = 0) {
-    return points_in(f.inputs(p, salt).at("x"));
+    return points_in(f.inputs(p, salt).at("x"), p.is_real());
   };
-  const auto same = [](const FftProblem& p, const Lines& found, const Lines& expected) {
-    expect_same(array_with(p, found), array_with(p, expected));
+  const auto same = [](const FftProblem& p, const Points& found, const Points& expected) {
+    const FftProblem form = complex_form_of(p);
+    expect_same(array_with(form, found), array_with(form, expected));
   };
-  const auto times_length = [](const FftProblem& p, Point z) {
-    return z * Point{{static_cast<std::uint32_t>(p.L) % Mersenne::kPrime}, {0}};
+  const auto times_points = [](const FftProblem& p, Point z) {
+    const auto points = static_cast<std::uint32_t>(p.rows()) * static_cast<std::uint32_t>(p.L);
+    return z * Point{{points % Mersenne::kPrime}, {0}};
   };
+  const auto is_complex = [](const FftProblem& p) { return !p.is_real(); };
   return {
       {"linear",
        {},
        [=](const FftProblem& p) {
-         const Lines x = x_of(p), more = x_of(p, 1);
-         const Lines y = y_of(p, x), y_more = y_of(p, more);
-         const Point a = {{3}, {5}};
-         same(p, y_of(p, made_of(p, [&](auto n, auto j) { return a * x[n + j] + more[n + j]; })),
-              made_of(p, [&](auto n, auto k) { return a * y[n + k] + y_more[n + k]; }));
+         const Points x = x_of(p), more = x_of(p, 1);
+         const Points y = y_of(p, x), y_more = y_of(p, more);
+         const Point a = {{3}, {p.is_real() ? 0u : 5u}};
+         const std::size_t L = at(p.L);
+         const auto sum_of = [=](const Points& one, const Points& other) {
+           return [=, &one, &other](std::size_t n, std::size_t h, std::size_t w) {
+             return a * one[n + h * L + w] + other[n + h * L + w];
+           };
+         };
+         same(p, y_of(p, made_of(p, sum_of(x, more))), made_of(p, sum_of(y, y_more)));
        }},
-      {"there and back is L times x",
-       {},
+      {"there and back is x, times the points of a line or plane", is_complex,
        [=](const FftProblem& p) {
-         const Lines x = x_of(p);
-         same(p, y_of(turned_round(p), y_of(p, x)),
-              made_of(p, [&](auto n, auto j) { return times_length(p, x[n + j]); }));
-       }},
-      {"a line turned round by a point turns its frequencies (shift)",
-       {},
-       [=](const FftProblem& p) {
-         const Lines x = x_of(p), y = y_of(p, x);
-         const auto L = at(p.L);
-         // x[j + 1]: point k is turned back by k steps of the line.
-         same(p, y_of(p, made_of(p, [&](auto n, auto j) { return x[n + (j + 1) % L]; })),
-              made_of(p, [&](auto n, auto k) {
-                const Point root = root_of_unity<Mersenne>(static_cast<std::int64_t>(k), p.L);
-                return y[n + k] * (p.direction == FftDirection::forward ? conjugate(root) : root);
+         const Points x = x_of(p);
+         const std::size_t L = at(p.L);
+         same(p, y_of(turned_round(p), y_of(p, x)), made_of(p, [&](auto n, auto h, auto w) {
+                return times_points(p, x[n + h * L + w]);
               }));
        }},
-      {"as much energy, L times (Parseval)",
+      {"what is turned round by a point along each axis turns its frequencies (shift)",
        {},
        [=](const FftProblem& p) {
-         const Lines x = x_of(p), y = y_of(p, x);
+         const Points x = x_of(p), y = y_of(p, x);
+         const std::size_t H = at(p.rows()), L = at(p.L);
+         // x[h + 1, w + 1]: frequency (u, v) is turned back by u steps and by v steps.
+         const auto shifted = made_of(
+             p, [&](auto n, auto h, auto w) { return x[n + (h + 1) % H * L + (w + 1) % L]; });
+         same(p, y_of(p, shifted), made_of(p, [&](auto n, auto u, auto v) {
+                const Point root = root_of_unity<Mersenne>(static_cast<std::int64_t>(u), p.rows()) *
+                                   root_of_unity<Mersenne>(static_cast<std::int64_t>(v), p.L);
+                return y[n + u * L + v] *
+                       (p.direction == FftDirection::forward ? conjugate(root) : root);
+              }));
+       }},
+      {"as much energy, times the points of a line or plane (Parseval)",
+       {},
+       [=](const FftProblem& p) {
+         const Points x = x_of(p), y = y_of(p, x);
          Point before = {}, after = {};
          for (const Point& z : x) before = before + z * conjugate(z);
          for (const Point& z : y) after = after + z * conjugate(z);
-         const Point expected = times_length(p, before);
+         const Point expected = times_points(p, before);
          if (after.re.value != expected.re.value)
            throw Broken{text("energy ", after.re.value, " instead of ", expected.re.value)};
        }},
-      {"products of frequencies are a convolution",
+      {"a convolution's frequencies are products",
        {},
        [=](const FftProblem& p) {
-         const Lines x = x_of(p), other = x_of(p, 1);
-         const Lines y = y_of(p, x), y_other = y_of(p, other);
-         const auto L = at(p.L);
-         const Lines product =
-             made_of(p, [&](auto n, auto k) { return y[n + k] * y_other[n + k]; });
-         same(p, y_of(turned_round(p), product), made_of(p, [&](auto n, auto j) {
-                Point sum = {};
-                for (std::size_t i = 0; i < L; ++i)
-                  sum = sum + x[n + i] * other[n + (j + L - i) % L];
-                return times_length(p, sum);
+         const Points x = x_of(p), other = x_of(p, 1);
+         const Points y = y_of(p, x), y_other = y_of(p, other);
+         const std::size_t H = at(p.rows()), L = at(p.L);
+         const auto convolution = made_of(p, [&](auto n, auto h, auto w) {
+           Point sum = {};
+           for (std::size_t i = 0; i < H; ++i) {
+             for (std::size_t j = 0; j < L; ++j)
+               sum = sum + x[n + i * L + j] * other[n + (h + H - i) % H * L + (w + L - j) % L];
+           }
+           return sum;
+         });
+         same(p, y_of(p, convolution), made_of(p, [&](auto n, auto u, auto v) {
+                return y[n + u * L + v] * y_other[n + u * L + v];
               }));
        }},
-      {"frequencies of a real line are each other's conjugates",
-       {},
+      {"frequencies of real points are each other's conjugates", is_complex,
        [=](const FftProblem& p) {
-         Lines x = x_of(p);
+         Points x = x_of(p);
          for (Point& z : x) z.im = {};
-         const Lines y = y_of(p, x);
-         const auto L = at(p.L);
-         same(p, y, made_of(p, [&](auto n, auto k) { return conjugate(y[n + (L - k) % L]); }));
+         const Points y = y_of(p, x);
+         const std::size_t H = at(p.rows()), L = at(p.L);
+         same(p, y, made_of(p, [&](auto n, auto u, auto v) {
+                return conjugate(y[n + (H - u) % H * L + (L - v) % L]);
+              }));
        }},
-      {"a line alone", [](const FftProblem& p) { return p.N > 1; },
+      {"real points have the frequencies that they have as complex ones",
+       [](const FftProblem& p) { return p.is_real(); },
        [=](const FftProblem& p) {
-         const Lines x = x_of(p), y = y_of(p, x);
-         const FftProblem one = {.N = 1, .L = p.L, .direction = p.direction, .ring = p.ring};
-         const auto begin = static_cast<std::ptrdiff_t>(p.L);
-         same(one, y_of(one, Lines(x.begin() + begin, x.begin() + 2 * begin)),
-              Lines(y.begin() + begin, y.begin() + 2 * begin));
+         const Points x = x_of(p);
+         const FftProblem form = complex_form_of(p);
+         const Array y = first_cpu_rung("fft", options)(form, {{"x", array_with(form, x)}}).at("y");
+         same(p, y_of(p, x), points_in(y, false));
        }},
-      {"a NaN stays in its line", [](const FftProblem& p) { return p.N > 1; },
+      {"a plane turned over its diagonal", [](const FftProblem& p) { return p.has_planes(); },
+       [=](const FftProblem& p) {
+         if (p.is_real()) return;  // its rows of y are shorter, its columns are not
+         FftProblem turned = p;
+         std::swap(turned.H, turned.L);
+         const std::size_t H = at(p.H), L = at(p.L);
+         const auto over_diagonal = [&](const Points& points) {
+           return made_of(turned,
+                          [&, H, L](auto n, auto h, auto w) { return points[n + w * L + h]; });
+         };
+         const Points x = x_of(p);
+         same(turned, y_of(turned, over_diagonal(x)), over_diagonal(y_of(p, x)));
+       }},
+      {"a line or plane alone", [](const FftProblem& p) { return p.N > 1; },
+       [=](const FftProblem& p) {
+         const Points x = x_of(p), y = y_of(p, x);
+         FftProblem one = p;
+         one.N = 1;
+         const auto begin = static_cast<std::ptrdiff_t>(one.points());
+         same(one, y_of(one, Points(x.begin() + begin, x.begin() + 2 * begin)),
+              Points(y.begin() + begin, y.begin() + 2 * begin));
+       }},
+      {"a NaN stays in its line or plane, or in its pair of real lines",
+       [](const FftProblem& p) { return p.N > (p.is_real() ? 2 : 1); },
        [&f](FftProblem p) {
          p.ring = FftRing::complex;
          const Array x = f.inputs(p).at("x");
          Array with_nan = x;
-         with_nan.as<float>()[at(p.L)] = std::nanf("");  // in the middle of the first line
+         // In the middle of the first one.
+         with_nan.as<float>()[at(x.size() / p.N / 2)] = std::nanf("");
          const Array y = f(p, {{"x", x}}).at("y"), found = f(p, {{"x", with_nan}}).at("y");
          const auto value = floats(y), instead = floats(found);
+         const std::size_t of_one = value.size() / at(p.N);
          for (std::size_t i = 0; i < value.size(); i += 2) {
-           const bool right = i < 2 * at(p.L)
-                                  ? std::isnan(instead[i]) || std::isnan(instead[i + 1])
-                                  : instead[i] == value[i] && instead[i + 1] == value[i + 1];
+           if (p.is_real() && !p.has_planes() && i / of_one == 1) continue;
+           const bool right = i < of_one ? std::isnan(instead[i]) || std::isnan(instead[i + 1])
+                                         : instead[i] == value[i] && instead[i + 1] == value[i + 1];
            if (!right)
              throw Broken{text("point ", i / 2, " is ", instead[i], ", ", instead[i + 1])};
          }
@@ -222,6 +383,13 @@ std::vector<Problem> fft_limits() {
     list.emplace_back(validated(FftProblem{.N = n, .L = length}));
   list.emplace_back(validated(
       FftProblem{.N = kLargestInt, .L = kLongestMersenneLine, .ring = FftRing::mersenne}));
+  list.emplace_back(validated(FftProblem{.N = kLargestInt, .L = 4096, .input = FftInput::real}));
+  list.emplace_back(validated(FftProblem{.N = kLargestInt, .L = 1, .input = FftInput::real}));
+  for (const auto& [n, rows, length] : {std::tuple{kLargestInt, 64, 64},
+                                        {kLargestInt, 1024, 1024},
+                                        {1, kLargestInt, kLargestInt},
+                                        {1, 1 << 30, 1 << 30}})
+    list.emplace_back(validated(FftProblem{.N = n, .H = rows, .L = length}));
   return list;
 }
 

@@ -12,8 +12,8 @@ planted_bug(factors_by_recurrence
 
 planted_bug(turned_the_other_way
   RUNG cuda_naive/fft/dft
-  FIND [==[roots[m] = root_of_unity<T>(m, fft.L);]==]
-  REPLACE [==[roots[m] = root_of_unity<T>(m == 0 ? 0 : fft.L - m, fft.L);]==]
+  FIND [==[roots[m] = m < fft.L ? root_of_unity<T>(m, fft.L)]==]
+  REPLACE [==[roots[m] = m < fft.L ? root_of_unity<T>(m == 0 ? 0 : fft.L - m, fft.L)]==]
   TEACHES "the sign of the exponent: lines of one and two points have the same transform either way")
 
 planted_bug(last_pass_writes_to_the_workspace
@@ -51,3 +51,27 @@ planted_bug(upper_lane_subtracts_the_wrong_way
   FIND [==[(other - v[i]) * turns[pass]]==]
   REPLACE [==[(v[i] - other) * turns[pass]]==]
   TEACHES "both lanes of a butterfly have both points, and neither is told which one is the first")
+
+planted_bug(no_partner_modulo_the_length
+  RUNG cpu_reference/fft/real_pairs
+  FIND [==[conjugate(from[(L - number) % L]);]==]
+  REPLACE [==[conjugate(from[number == 0 ? L - 1 : L - number]);]==]
+  TEACHES "frequency 0 is its own partner: a line of one point does not notice, all others do")
+
+planted_bug(last_line_paired_with_what_lies_behind_it
+  RUNG cuda_optimized/fft/real_pairs
+  FIND [==[number_from<T>(has_second ? x[b * fft.L + j] : 0.0f)]==]
+  REPLACE [==[number_from<T>(x[b * fft.L + j])]==]
+  TEACHES "over whole numbers any partner leaves the right result: a NaN behind the array, in float, does not")
+
+planted_bug(upper_half_over_points_not_read_yet
+  RUNG cuda_optimized/fft/real_pairs
+  FIND [==[__syncthreads();  // separates these reads from the next writes]==]
+  REPLACE [==[if (before < eighth) __syncthreads();]==]
+  TEACHES "the last pass reads shared memory, too, before the upper halves are written there")
+
+planted_bug(rows_turned_by_the_factors_of_columns
+  RUNG cuda_optimized/fft/plane
+  FIND [==[twiddles = of_rows;]==]
+  REPLACE [==[]==]
+  TEACHES "a square does not notice, and no plane whose axes have one pass each")

@@ -1,0 +1,86 @@
+/// @file real_pairs.cpp
+/// @brief fft, two real lines are transformed as one complex line, and taken apart afterwards.
+///
+/// - Before: stockham.cpp
+///
+/// **The idea.** The frequencies of a real line come twice: number L - k is the conjugate of number
+/// k, so that L/2 + 1 of them are enough, and half of a complex transform is for nothing. Let the
+/// imaginary parts hold another real line instead, z = a + i b. A transform is a sum, so
+///
+///     Z[k]            =  A[k] + i B[k]          A[k] = (Z[k] + conj Z[L - k]) / 2
+///     conj(Z[L - k])  =  A[k] - i B[k]          B[k] = (Z[k] - conj Z[L - k]) / 2 i
+///
+/// L - k is modulo L: number 0 is its own partner, and so is number L/2. Where the number of lines
+/// is odd, the last one goes alone, and b is 0.
+///
+/// **Expect.** Half of the butterflies of two complex lines, and two additions a frequency. Over
+/// the ring mersenne it is exact, too: there as here, the conjugate of a root of unity is its
+/// inverse, and a half is 2^16.
+/// **Costs.** Both lines share their rounding errors, which are as large as the larger one's: if a
+/// is a million times b, little is left of B. They share NaN and infinity, too. Declines complex
+/// lines, planes, and lengths that are no power of two.
+#include <utility>
+#include <vector>
+
+#include "core/complex.hpp"
+#include "core/implementation.hpp"
+
+namespace convladder::cpu_reference::fft {
+namespace {
+
+/// x [N][L], y [N][L/2 + 1][2].
+template <class T>
+void transform(const FftProblem& fft, const float* x, float* y) {
+  const auto L = static_cast<std::size_t>(fft.L);
+  const std::int64_t frequencies = fft.frequencies();
+  std::vector<Complex<T>> roots;
+  for (std::int64_t m = 0; m < fft.L / 2; ++m) roots.push_back(root_of_unity<T>(m, fft.L));
+
+  std::vector<Complex<T>> from(L), to(L);
+  for (std::int64_t n = 0; n < fft.N; n += 2) {
+    const bool has_second = n + 1 < fft.N;
+    for (std::size_t j = 0; j < L; ++j) {
+      const std::int64_t first = n * fft.L + static_cast<std::int64_t>(j);
+      from[j] = {number_from<T>(x[first]), number_from<T>(has_second ? x[first + fft.L] : 0)};
+    }
+    for (std::size_t before = 1; before < L; before *= 2) {
+      for (std::size_t j = 0; j < L / 2; ++j) {
+        const std::size_t k = j % before;
+        const Complex<T> even = from[j];
+        const Complex<T> odd = from[j + L / 2] * roots[k * (L / (2 * before))];
+        to[2 * j - k] = even + odd;
+        to[2 * j - k + before] = even - odd;
+      }
+      std::swap(from, to);
+    }
+    for (std::int64_t k = 0; k < frequencies; ++k) {
+      const auto number = static_cast<std::size_t>(k);
+      const Complex<T> z = from[number], mirrored = conjugate(from[(L - number) % L]);
+      set_point(y, n * frequencies + k, false, halved(z + mirrored));
+      if (!has_second) continue;
+      set_point(y, (n + 1) * frequencies + k, false, halved(quarter_turn(z - mirrored)));
+    }
+  }
+}
+
+Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || !fft.is_real()) return "lines of real points only";
+  if (!fft.has_power_of_two()) return "lengths that are powers of two only";
+  return {};
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context&) {
+  with_numbers_of(fft.ring, [&]<class T>(T) { transform<T>(fft, arrays.x, arrays.y); });
+}
+
+std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
+
+}  // namespace
+
+extern const Implementation<FftArrays> real_pairs = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::cpu_reference::fft

@@ -1,0 +1,182 @@
+/// @file plane.cu
+/// @brief fft, a small plane is a line in shared memory, whose passes begin anew for the rows.
+///
+/// - Before: registers.cu
+/// - The same maths: cpu_reference/fft/rows_and_columns.cpp
+///
+/// **The idea.** Take a plane of H rows for a line of H L points. Stockham's first passes read the
+/// highest bits of a point's number and write the lowest: the highest are the row, so what they do
+/// is to transform columns, all of them side by side. After log H of them the row's frequency is in
+/// the lowest bits, and the column in the highest. There a line would go on, with `before` = H. If
+/// `before` is 1 again instead, passes begin anew, and transform rows:
+///
+///     number of a point    h1 h0 w1 w0        H = L = 4, two bits each, a bit a pass
+///     before 1, before 2   w1 w0 u1 u0        columns: u is made of h
+///     before 1, before 2   u1 u0 v1 v0        rows: v is made of w, and u is where it belongs
+///
+/// So a transform in two dimensions is one of a line of H L points, with fewer twiddle factors, and
+/// nothing is transposed.
+///
+/// **Expect.** The plane goes through memory once. The passes are those of a line of as many
+/// points: 64 x 64 takes as long as a line of 4096, on an H200 some 165 us for 2^25 points, where a
+/// copy takes 128. Rows of 16 points and more are stored 64 bytes in a row.
+/// @expect on --n 4 --length 64,64
+/// @expect loads_per_output.x 1 / 2 = 0.5, and nothing else of memory but factors
+/// @expect loads_per_output.shared 3 / 2 = 1.5, an exchange between two of four passes of radix 8
+/// @expect wavefronts_per_request.shared.store 256 / 128 = 2, no bank is asked twice
+/// @expect sectors_per_request.y.store 256 / 32 = 8, whole sectors
+/// **Costs.** A point of shared memory for each of x. Rows of 8 points are stored a point at a
+/// time. Declines planes of fewer than 8 and of more than 4096 points, real ones, lines, and
+/// lengths that are no power of two.
+/// **Try.** The first pass of an axis turns nothing, and multiplies by 1 all the same. What is
+/// gained without those products?
+#include "core/cuda/workspace_cutter.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/fft/butterflies.cuh"
+#include "cuda_optimized/fft/line_access.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::fft {
+namespace {
+
+constexpr int kThreads = 256;     ///< Of a block with small planes.
+constexpr int kMaxThreads = 512;  ///< Of one with the largest plane.
+constexpr int kLargestPlane = kRadix * kMaxThreads;
+
+/// Points of a plane.
+int plane_of(const FftProblem& fft) { return fft.H * fft.L; }
+
+/// Planes that a block takes.
+int planes_of_block(const FftProblem& fft) {
+  return std::max(1, kThreads * kRadix / plane_of(fft));
+}
+
+/// Along an axis, the last of which may have a smaller radix.
+int passes_along(int length) {
+  int count = 0;
+  for (int before = 1; before < length; before *= kRadix) ++count;
+  return count;
+}
+
+/// Where point i of the block's planes lies in shared memory: bits 0 to 2 are flipped by bits 4 to
+/// 6, and bit 3 by each of those. More bits than a line needs: here a pass of radix 2 or 4 is not
+/// the last one.
+__device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ ((i >> 1 ^ i >> 2 ^ i >> 3) & 8); }
+
+/// Where point r of thread t's eight belongs behind a pass, see turn_and_transform().
+__device__ int place_behind_pass(int r, int t, int eighth, int before, int radix) {
+  const int butterflies = kRadix / radix;
+  const int i = t + r % butterflies * eighth, k = i & (before - 1);
+  return radix * (i - k) + k + r / butterflies * before;
+}
+
+/// x [N][H][L][2], y [N][H][L][2], twiddles of columns [H] and of rows [L]: see fft_twiddles(). A
+/// block takes as many planes as it has times H L/8 threads. Grid (ceil(N / planes)), block
+/// (planes * H L/8), shared memory for its points. @param passes along both axes
+template <class T>
+__global__ void __launch_bounds__(kMaxThreads)
+    fft_plane(FftProblem fft, int passes, const Complex<T>* of_columns, const Complex<T>* of_rows,
+              Points<const float> x, Points<float> y) {
+  Complex<T>* points = dynamic_shared<Complex<T>>();
+  const int eighth = fft.H * fft.L / kRadix, thread = static_cast<int>(threadIdx.x);
+  const int t = thread & (eighth - 1), plane = kRadix * (thread - t);  // where it begins
+  const std::int64_t first = std::int64_t{blockIdx.x} * kRadix * blockDim.x + plane;
+  const bool exists = first < fft.points();
+
+  Complex<T> v[kRadix] = {};
+  if (exists) {
+#pragma unroll
+    for (int r = 0; r < kRadix; ++r) v[r] = x.template get<T>(first + t + r * eighth);
+  }
+  int length = fft.H, before = 1, radix = 1;
+  const Complex<T>* twiddles = of_columns;
+  for (int pass = 1;; ++pass) {
+    if (before == length) {  // the columns are done: the rows begin
+      length = fft.L;
+      before = 1;
+      twiddles = of_rows;
+    }
+    radix = length / before < kRadix ? length / before : kRadix;
+    if (radix == 8) {
+      turn_and_transform<8>(v, t, eighth, before, twiddles);
+    } else if (radix == 4) {
+      turn_and_transform<4>(v, t, eighth, before, twiddles);
+    } else {
+      turn_and_transform<2>(v, t, eighth, before, twiddles);
+    }
+    if (pass == passes) break;
+#pragma unroll
+    for (int r = 0; r < kRadix; ++r) {
+      points[place_of(plane + place_behind_pass(r, t, eighth, before, radix))] = v[r];
+    }
+    __syncthreads();  // separates these writes from the reads below
+#pragma unroll
+    for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(plane + t + r * eighth)];
+    if (pass + 1 < passes) __syncthreads();  // separates these reads from the next pass's writes
+    before *= radix;
+  }
+  if (exists) {
+#pragma unroll
+    for (int r = 0; r < kRadix; ++r) {
+      y.set(first + place_behind_pass(r, t, eighth, before, radix), v[r]);
+    }
+  }
+}
+
+Declined supports(const FftProblem& fft) {
+  if (!fft.has_planes() || fft.is_real()) return "planes of complex points only";
+  if (!fft.has_power_of_two()) return "lengths that are powers of two only";
+  const std::int64_t plane = std::int64_t{fft.H} * fft.L;
+  if (plane < kRadix) return "planes of 8 points or more only";
+  if (plane > kLargestPlane) return "planes of at most 4096 points only";
+  return {};
+}
+
+/// The workspace, front to back.
+template <class T>
+struct Workspace {
+  Complex<T>*of_columns, *of_rows;  ///< Twiddle factors.
+  std::size_t bytes;                ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+template <class T>
+Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
+  Workspace<T> work{};
+  WorkspaceCutter cutter(begin);
+  work.of_columns = cutter.take<Complex<T>>(fft.H);
+  work.of_rows = cutter.take<Complex<T>>(fft.L);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
+std::size_t workspace_bytes(const FftProblem& fft) {
+  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
+  const int planes = planes_of_block(fft);
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    const auto [of_columns, of_rows, all] = workspace_at<T>(fft, context.workspace_as<std::byte>());
+    launch_twiddles(fft.H, kRadix, of_columns);
+    launch_twiddles(fft.L, kRadix, of_rows);
+    const auto threads = static_cast<unsigned>(planes * plane_of(fft) / kRadix);
+    const std::size_t bytes = std::size_t{1} * planes * plane_of(fft) * sizeof(Complex<T>);
+    launch(fft_plane<T>, {blocks_for(fft.N, planes), threads, bytes}, fft,
+           passes_along(fft.H) + passes_along(fft.L), of_columns, of_rows,
+           points_of(arrays.x.as<const float>(), fft.exchanges()),
+           points_of(arrays.y.as<float>(), fft.exchanges()));
+  });
+}
+
+std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
+
+}  // namespace
+
+extern const Implementation<FftArrays> plane = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::fft
