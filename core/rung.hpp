@@ -84,6 +84,7 @@ struct WinogradTile {
   int m = 0;                                    ///< 2 or 4; 0: none
   WinogradPoints points = WinogradPoints::two;  ///< of m = 4
 
+  /// m alone says enough where it is 2.
   constexpr WinogradTile(int m_ = 0, WinogradPoints points_ = WinogradPoints::two)
       : m(m_), points(points_) {}
   friend constexpr auto operator<=>(WinogradTile, WinogradTile) = default;

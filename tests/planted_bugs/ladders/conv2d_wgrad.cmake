@@ -123,12 +123,12 @@ planted_bug(next_tap_is_the_next_pixel
   REPLACE [==[ptx::wgmma_row_major_descriptor(stages, kRowBytes, kRowBytes)]==]
   TEACHES "a dilated filter's taps are that many pixels apart, in a descriptor as everywhere")
 
-planted_bug(tile_with_its_neighbours
+planted_bug(sums_of_the_point_minus_one
   RUNG cuda_naive/conv2d_wgrad/winograd_2x2
   WITH cuda_naive/gemm/direct_batched.cu
-  FIND [==[const bool inside = e / kN < side && e % kN < side && row >= 0]==]
-  REPLACE [==[const bool inside = row >= 0]==]
-  TEACHES "a tile of dy ends where the next one begins, though the windows of x overlap")
+  FIND [==[u + ((kN + 1) * conv.K + k) * tiles;]==]
+  REPLACE [==[u + ((kN + 2) * conv.K + k) * tiles;]==]
+  TEACHES "at point 1, down and across, a tile is its sum: at -1 a sum of differences, which is as large")
 
 set(winograd_with cuda_optimized/conv2d/winograd_4x4.cu,cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu)
 
