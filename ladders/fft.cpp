@@ -28,6 +28,9 @@ convladder::Ladder convladder::fft_ladder() {
                        "all passes in one kernel: a block keeps its lines in shared memory"),
               CUDA_ROW(cuda_optimized, fft, registers, "cuda_optimized/fft/shared",
                        "eight points a thread in registers: three passes between two exchanges"),
+              CUDA_ROW(cuda_optimized, fft, sixteen_points, "cuda_optimized/fft/registers",
+                       "sixteen points a thread: 4096 are 16 * 16 * 16, with two exchanges in "
+                       "place of three"),
               branch("cuda_optimized/fft/registers",
                      CUDA_ROW(cuda_optimized, fft, real_pairs, "cuda_optimized/fft/registers",
                               "two real lines as one complex line, taken apart by half an "

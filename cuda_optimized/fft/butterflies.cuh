@@ -1,16 +1,38 @@
 /// @file butterflies.cuh
-/// @brief Transforms of 2, 4 and 8 points in registers, and a pass of them by a thread that holds
-/// eight.
+/// @brief Transforms of 2, 4, 8 and 16 points in registers, and a pass of them by a thread that
+/// holds several.
 #pragma once
+
+#include <type_traits>
 
 #include "core/complex.hpp"
 #include "core/cuda/launch.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 
+/// A sixteenth of a turn: root_of_unity(1, 16), which its compiler knows.
+template <class T>
+__device__ constexpr Complex<T> sixteenth() {
+  if constexpr (std::is_same_v<T, Mersenne>) {
+    return {{55712}, {104646}};
+  } else {
+    return {static_cast<T>(0.92387953251128675613), static_cast<T>(-0.38268343236508977173)};
+  }
+}
+
+/// z turned by `sixteenths` of a turn, 0 to 7, as cheaply as can be. A quarter less one is the
+/// conjugate's turn, and a quarter.
+template <class T>
+__device__ Complex<T> turned(Complex<T> z, int sixteenths) {
+  if (sixteenths % 4 == 1) z = z * sixteenth<T>();
+  if (sixteenths % 4 == 2) z = eighth_turn(z);
+  if (sixteenths % 4 == 3) z = quarter_turn(z * conjugate(sixteenth<T>()));
+  return sixteenths >= 4 ? quarter_turn(z) : z;
+}
+
 /// Transforms v[0], v[kStep], ... (kRadix of them) in place, in order. Its roots of unity are
 /// quarters and eighths of a turn: exchanges of parts, and for kRadix 8 two products with
-/// sqrt(1/2) a root.
+/// sqrt(1/2) a root. Of kRadix 16, four are other sixteenths.
 template <int kRadix, int kStep, class T>
 __device__ void butterfly(Complex<T>* v) {
   if constexpr (kRadix == 2) {
@@ -25,9 +47,7 @@ __device__ void butterfly(Complex<T>* v) {
 #pragma unroll
     for (int k = 0; k < kRadix / 2; ++k) {
       const Complex<T> even = v[2 * k * kStep];
-      Complex<T> odd = v[(2 * k + 1) * kStep];
-      if (k * 8 / kRadix % 2 != 0) odd = eighth_turn(odd);
-      if (k * 4 / kRadix % 2 != 0) odd = quarter_turn(odd);
+      const Complex<T> odd = turned(v[(2 * k + 1) * kStep], k * 16 / kRadix);
       result[k] = even + odd;
       result[k + kRadix / 2] = even - odd;
     }
@@ -38,16 +58,16 @@ __device__ void butterfly(Complex<T>* v) {
 
 inline constexpr int kRadix = 8;  ///< Points of a thread: those of its largest butterfly.
 
-/// A pass of radix R over the thread's points v, of a line of 8 * eighth, which lie `eighth` apart
-/// from point t on: 8 / R butterflies, each of points L / R apart.
+/// A pass of radix R over the thread's points v, which are kPoints of a line, `apart` from each
+/// other from point t on: kPoints / R butterflies, each of points L / R apart.
 /// @param before points of the lines that are done @param twiddles see fft_twiddles()
-template <int R, class T>
-__device__ void turn_and_transform(Complex<T> (&v)[kRadix], int t, int eighth, int before,
+template <int R, class T, int kPoints>
+__device__ void turn_and_transform(Complex<T> (&v)[kPoints], int t, int apart, int before,
                                    const Complex<T>* twiddles) {
-  constexpr int kButterflies = kRadix / R;
+  constexpr int kButterflies = kPoints / R;
 #pragma unroll
   for (int b = 0; b < kButterflies; ++b) {
-    const int k = (t + b * eighth) & (before - 1);
+    const int k = (t + b * apart) & (before - 1);
 #pragma unroll
     for (int r = 1; r < R; ++r) {
       v[r * kButterflies + b] = v[r * kButterflies + b] * twiddles[r * before + k];

@@ -3,7 +3,7 @@
 /// exchanges.
 ///
 /// - Before: shared.cu
-/// - After: real_pairs.cu, plane.cu, four_step.cu
+/// - After: sixteen_points.cu, real_pairs.cu, plane.cu, four_step.cu
 ///
 /// **The idea.** A thread that holds eight points does three passes with them before it needs
 /// others: one pass of radix 8. Only then do threads exchange points through shared memory, in

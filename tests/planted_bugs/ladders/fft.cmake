@@ -40,6 +40,12 @@ planted_bug(next_exchange_over_points_not_read_yet
   REPLACE [==[]==]
   TEACHES "one copy in shared memory: invisible while a line has one exchange")
 
+planted_bug(short_steps_as_long_ones
+  RUNG cuda_optimized/fft/sixteen_points
+  FIND [==[before == 1 ? place_of(r * apart) : r * place_of(apart);]==]
+  REPLACE [==[r * place_of(apart);]==]
+  TEACHES "a place stays empty behind 16 points: steps of less are not equal, and lines of 256 points do not notice")
+
 planted_bug(turned_by_the_row_of_another_line
   RUNG cuda_optimized/fft/four_step
   FIND [==[v[r] = v[r] * turns(l * k);]==]
