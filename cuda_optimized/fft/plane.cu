@@ -62,11 +62,18 @@ int passes_along(int length) {
 /// the last one.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ ((i >> 1 ^ i >> 2 ^ i >> 3) & 8); }
 
-/// Where point r of thread t's eight belongs behind a pass, see turn_and_transform().
-__device__ int place_behind_pass(int r, int t, int eighth, int before, int radix) {
-  const int butterflies = kRadix / radix;
-  const int i = t + r % butterflies * eighth, k = i & (before - 1);
-  return radix * (i - k) + k + r / butterflies * before;
+/// A pass of radix R over thread t's eight points v, whose results go to where they belong behind
+/// it. @param plane where it begins in shared memory
+template <int R, class T>
+__device__ void pass_to_shared(Complex<T> (&v)[kRadix], int t, int eighth, int before,
+                               const Complex<T>* twiddles, int plane, Complex<T>* points) {
+  constexpr int kButterflies = kRadix / R;
+  turn_and_transform<R>(v, t, eighth, before, twiddles);
+#pragma unroll
+  for (int r = 0; r < kRadix; ++r) {
+    const int i = t + r % kButterflies * eighth, k = i & (before - 1);
+    points[place_of(plane + R * (i - k) + k + r / kButterflies * before)] = v[r];
+  }
 }
 
 /// x [N][H][L][2], y [N][H][L][2], twiddles of columns [H] and of rows [L]: see fft_twiddles(). A
@@ -97,15 +104,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     }
     const int radix = length / before < kRadix ? length / before : kRadix;
     if (radix == 8) {
-      turn_and_transform<8>(v, t, eighth, before, twiddles);
+      pass_to_shared<8>(v, t, eighth, before, twiddles, plane, points);
     } else if (radix == 4) {
-      turn_and_transform<4>(v, t, eighth, before, twiddles);
+      pass_to_shared<4>(v, t, eighth, before, twiddles, plane, points);
     } else {
-      turn_and_transform<2>(v, t, eighth, before, twiddles);
-    }
-#pragma unroll
-    for (int r = 0; r < kRadix; ++r) {
-      points[place_of(plane + place_behind_pass(r, t, eighth, before, radix))] = v[r];
+      pass_to_shared<2>(v, t, eighth, before, twiddles, plane, points);
     }
     __syncthreads();  // separates these writes from the reads below
 #pragma unroll
