@@ -155,11 +155,11 @@ class Pages:
         if network is not None:
             lines += ["# A whole network {#benchmark_network}", ""]
             lines += [
-                "A detector's backbone on a sweep, rulebooks and all, by the host's clock: twelve convolutions, eight"
-                " rulebooks. `benchmarks/networks/voxel_backbone.cpp` strings rungs together, three in all, in memory that"
-                " it keeps from call to call, as PyTorch's allocator does. Sites and rows of each layer are checked bit"
-                " for bit on whole numbers. spconv's times include Python's, as its users have them; the last column"
-                " does not.",
+                "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, by the host's"
+                " clock. `benchmarks/networks/voxel_backbone.cpp` calls three rungs, one after the other, in memory that it"
+                " keeps from call to call, as PyTorch does. Sites and rows of each convolution are compared with the"
+                " reference, exactly, on whole numbers. spconv is called from Python, and its times have that in them, as"
+                " for everybody who calls it; those of the last column have not.",
                 "",
             ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]

@@ -6,9 +6,9 @@ import pathlib
 from benchmark_run import time_text
 
 WAYS = {
-    "convladder": "rungs, from C++",
-    "spconv, fused": "spconv, from Python: bias and ReLU in each convolution",
-    "spconv, modules": "spconv, from Python: batch normalisation and ReLU as modules of their own",
+    "convladder": "rungs",
+    "spconv, fused": "spconv, with bias and ReLU in each convolution, as in ours",
+    "spconv, modules": "spconv, with bias and ReLU behind each convolution, as in OpenPCDet",
 }
 
 
@@ -41,10 +41,10 @@ def tables(run, link, stale):
         lines.append(f"| {words} | {time_text(one['median_us'])} | {quartiles} | {on_gpu} |")
     lines += [
         "",
-        "Layer by layer, where the host waits for each (so the sum is more than the whole); the first layer on new"
+        "One by one, where the host waits for each (so the sum is more than the whole); the first convolution on new"
         " sites makes their rulebook:",
         "",
-        "| layer | rows | median |",
+        "| convolution | rows | median |",
         "|---|---:|---:|",
     ]
     for layer in run["layers"]:
