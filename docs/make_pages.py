@@ -159,7 +159,7 @@ class Pages:
                 " clock. `benchmarks/networks/voxel_backbone.cpp` calls three rungs, one after the other, in memory that it"
                 " keeps from call to call, as PyTorch does. Sites and rows of each convolution are compared with the"
                 " reference, exactly, on whole numbers. spconv is called from Python, and its times have that in them, as"
-                " for everybody who calls it; those of the last column have not.",
+                " for all who call it; those of the last column have not.",
                 "",
             ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]
