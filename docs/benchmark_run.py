@@ -14,11 +14,11 @@ HOST = ", host clock"
 BOTH = ", dgrad and wgrad"
 
 
-def newest_run(root):
-    """The last run by date, then name, of benchmarks/results; None without any."""
+def newest_run(root, folder="results"):
+    """The last run by date, then name, of a folder of benchmarks; None without any."""
     runs = [
         (json.loads(path.read_text()), path.name)
-        for path in sorted((pathlib.Path(root) / "benchmarks" / "results").glob("*.json"))
+        for path in sorted((pathlib.Path(root) / "benchmarks" / folder).glob("*.json"))
     ]
     return max(runs, key=lambda run: (run[0]["date"], run[1]))[0] if runs else None
 

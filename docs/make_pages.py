@@ -141,7 +141,7 @@ class Pages:
         ]
         lines += [*benchmark_contests.contests(run, link), ""]
 
-        waste = waste_tables.newest_run(self.root)
+        waste = benchmark_run.newest_run(self.root, "tile_waste")
         if waste is not None:
             lines += ["# Useful and executed {#benchmark_executed}", ""]
             lines += [
@@ -151,7 +151,7 @@ class Pages:
             ]
             lines += [*waste_tables.executed_rates(waste, run, link), ""]
 
-        network = network_tables.newest_run(self.root)
+        network = benchmark_run.newest_run(self.root, "networks")
         if network is not None:
             lines += ["# A whole network {#benchmark_network}", ""]
             lines += [
@@ -303,14 +303,14 @@ class Pages:
 
     def traffic(self):
         """What tools/measure_traffic.py counted, beside the simulator's predictions."""
-        run = traffic_tables.newest_run(self.root)
+        run = benchmark_run.newest_run(self.root, "traffic")
         if run is None:
             return ["No run has been committed yet."]
         return traffic_tables.tables(run, self.link, {row: self.hashes.get(row) for row in self.rows})
 
     def tile_waste(self):
         """What benchmarks/tile_waste.cpp counted, as a picture and a table."""
-        run = waste_tables.newest_run(self.root)
+        run = benchmark_run.newest_run(self.root, "tile_waste")
         if run is None:
             return ["No run has been committed yet."]
         write(self.out / "pictures" / "tile_waste.svg", waste_tables.picture(run).svg())

@@ -1,8 +1,5 @@
 """The committed run of benchmarks/networks as tables for the page of benchmarks."""
 
-import json
-import pathlib
-
 from benchmark_run import time_text
 
 WAYS = {
@@ -10,15 +7,6 @@ WAYS = {
     "spconv, fused": "spconv, with bias and ReLU in each convolution, as in ours",
     "spconv, modules": "spconv, with bias and ReLU behind each convolution, as in OpenPCDet",
 }
-
-
-def newest_run(root):
-    """The last run by date, then name, of benchmarks/networks; None without any."""
-    runs = [
-        (json.loads(path.read_text()), path.name)
-        for path in sorted((pathlib.Path(root) / "benchmarks" / "networks").glob("*.json"))
-    ]
-    return max(runs, key=lambda run: (run[0]["date"], run[1]))[0] if runs else None
 
 
 def tables(run, link, stale):

@@ -1,18 +1,6 @@
 """The committed runs of tools/measure_traffic.py as tables for the page of the ladder tile_map."""
 
-import json
-import pathlib
-
 import benchmark_run
-
-
-def newest_run(root):
-    """The last run by date, then name, of benchmarks/traffic; None without any."""
-    runs = [
-        (json.loads(path.read_text()), path.name)
-        for path in sorted((pathlib.Path(root) / "benchmarks" / "traffic").glob("*.json"))
-    ]
-    return max(runs, key=lambda run: (run[0]["date"], run[1]))[0] if runs else None
 
 
 def megabytes(count):

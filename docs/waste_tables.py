@@ -1,8 +1,5 @@
 """The committed run of benchmarks/tile_waste.cpp as a picture and tables for the page of the ladder sparse_conv."""
 
-import json
-import pathlib
-
 from draw_pictures import Picture
 
 NAMES = {
@@ -34,15 +31,6 @@ TOGETHER = {
     "implicit_gemm_wgmma": ("sorted", 128),
     "implicit_gemm_producers": ("sorted", 128),
 }
-
-
-def newest_run(root):
-    """The last run by date, then name, of benchmarks/tile_waste; None without any."""
-    runs = [
-        (json.loads(path.read_text()), path.name)
-        for path in sorted((pathlib.Path(root) / "benchmarks" / "tile_waste").glob("*.json"))
-    ]
-    return max(runs, key=lambda run: (run[0]["date"], run[1]))[0] if runs else None
 
 
 def curves(layer):
