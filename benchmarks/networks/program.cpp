@@ -13,6 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 
 #include "benchmarks/networks/voxel_backbone.hpp"
 #include "core/text.hpp"
@@ -37,45 +38,49 @@ constexpr int kWarmUp = 20, kRuns = 200;            ///< Of what is timed.
 
 Array floats(Shape shape) { return {DType::f32, std::move(shape)}; }
 
-/// Whole numbers that stay whole, and small enough for 16 bits, through all layers: an output is
-/// the sum of one or, in every other layer, two of its inputs, each times 1 or -1, and of 0 or 1.
-Parameters whole_parameters() {
-  std::mt19937 engine(1);
+/// Of all layers: fill(layer, weights [KV][Cin][Cout], bias [Cout]) sets floats, which are 0.
+template <class Fill>
+Parameters parameters_by(const Fill& fill) {
   Parameters all;
   for (const BackboneLayer& layer : kVoxelBackbone) {
-    const PerAxis& kernel = layer.window.kernel;
-    const int taps = kernel[0] * kernel[1] * kernel[2];
-    Array weights = floats({taps, layer.Cin, layer.Cout}), bias = floats({layer.Cout});
-    const auto set = [&](int tap, int co, float value) {
-      const int ci = static_cast<int>(engine() % static_cast<unsigned>(layer.Cin));
-      const int place = (tap * layer.Cin + ci) * layer.Cout + co;
-      weights.as<float>()[static_cast<std::size_t>(place)] = value;
-    };
-    for (int co = 0; co < layer.Cout; ++co) {
-      if (all.size() % 2 == 0)
-        set(taps / 2, co, 1);  // most inputs have themselves as neighbours alone
-      set(static_cast<int>(engine() % static_cast<unsigned>(taps)), co, engine() % 4 == 0 ? -1 : 1);
-      bias.as<float>()[static_cast<std::size_t>(co)] = static_cast<float>(engine() % 2);
-    }
+    Array weights = floats({taps_of(layer), layer.Cin, layer.Cout}), bias = floats({layer.Cout});
+    fill(layer, weights.as<float>(), bias.as<float>());
     all.push_back({rounded_to(weights, kType), std::move(bias)});
   }
   return all;
 }
 
+/// Whole numbers that stay whole, and small enough for 16 bits, through all layers: an output is
+/// the sum of one or, in every other layer, two of its inputs, each times 1 or -1, and of 0 or 1.
+Parameters whole_parameters() {
+  std::mt19937 engine(1);
+  int layers = 0;  // that came before
+  return parameters_by([&](const BackboneLayer& layer, std::span<float> weights,
+                           std::span<float> bias) {
+    const int taps = taps_of(layer);
+    const auto set = [&](int tap, int co, float value) {
+      const int ci = static_cast<int>(engine() % static_cast<unsigned>(layer.Cin));
+      weights[static_cast<std::size_t>((tap * layer.Cin + ci) * layer.Cout + co)] = value;
+    };
+    for (int co = 0; co < layer.Cout; ++co) {
+      // Most inputs have themselves as neighbours alone.
+      if (layers % 2 == 0) set(taps / 2, co, 1);
+      set(static_cast<int>(engine() % static_cast<unsigned>(taps)), co, engine() % 4 == 0 ? -1 : 1);
+      bias[static_cast<std::size_t>(co)] = static_cast<float>(engine() % 2);
+    }
+    ++layers;
+  });
+}
+
 /// As a trained network has them: numbers around 0, such that rows neither grow nor die out.
 Parameters real_parameters() {
   std::mt19937 engine(1);
-  Parameters all;
-  for (const BackboneLayer& layer : kVoxelBackbone) {
-    const PerAxis& kernel = layer.window.kernel;
-    const int taps = kernel[0] * kernel[1] * kernel[2];
-    Array weights = floats({taps, layer.Cin, layer.Cout}), bias = floats({layer.Cout});
+  return parameters_by([&](const BackboneLayer& layer, std::span<float> weights,
+                           std::span<float> bias) {
     std::normal_distribution<float> normal(0, std::sqrt(2.0f / static_cast<float>(4 * layer.Cin)));
-    for (float& weight : weights.as<float>()) weight = normal(engine);
-    for (float& of_channel : bias.as<float>()) of_channel = normal(engine);
-    all.push_back({rounded_to(weights, kType), std::move(bias)});
-  }
-  return all;
+    for (float& weight : weights) weight = normal(engine);
+    for (float& of_channel : bias) of_channel = normal(engine);
+  });
 }
 
 /// Whole numbers from -4 to 4.
@@ -117,11 +122,7 @@ bool same_bits(const Array& a, const Array& b) {
 /// The layer by the definition: rows of whole numbers, exact.
 Array reference_rows(const BackboneLayer& layer, const Rulebook& book, const Array& features,
                      const std::array<Array, 2>& parameters) {
-  const SparseConvProblem problem = convolution_over(book, {.Cin = layer.Cin,
-                                                            .Cout = layer.Cout,
-                                                            .dtype = kType,
-                                                            .bias = true,
-                                                            .activation = Activation::relu});
+  const SparseConvProblem problem = convolution_over(book, convolution_of(layer, kType));
   Arrays inputs = rulebook_inputs(book, sparse_conv_signature(problem));
   inputs.insert_or_assign("features", features);
   inputs.insert_or_assign("weights", parameters[0]);
@@ -183,6 +184,9 @@ Json distribution(std::vector<double> times) {
   return {{"median_us", at(2)}, {"quartiles_us", {at(1), at(3)}}};
 }
 
+/// A window's numbers along its axes.
+Json along_axes(const PerAxis& numbers) { return {numbers[0], numbers[1], numbers[2]}; }
+
 /// On the whole sweep: the time of a call, and of each layer where the host waits for it.
 Json timed(Device& device) {
   const Array coords = lidar_sweep(site_sources().at("sweep").count, 1);
@@ -204,14 +208,16 @@ Json timed(Device& device) {
   }
   std::vector<std::vector<double>> of_layer(kVoxelBackbone.size());
   std::vector<int> outputs(kVoxelBackbone.size());
+  std::vector<PerAxis> pads(kVoxelBackbone.size());  // also what a submanifold layer implies
   for (int i = 0; i < kRuns; ++i) {
     auto begin = Clock::now();
     network.forward(input,
-                    [&](std::size_t layer, const SortedTable&, bool, const SparseRows& rows) {
+                    [&](std::size_t layer, const SortedTable& table, bool, const SparseRows& rows) {
                       device.synchronize();
                       const auto end = Clock::now();
                       of_layer[layer].push_back(microseconds(end - begin));
                       outputs[layer] = rows.sites;
+                      pads[layer] = table.problem.pad;
                       begin = end;
                     });
   }
@@ -222,13 +228,22 @@ Json timed(Device& device) {
                {"commit", commit()},
                {"network", "VoxelBackBone8x, forward"},
                {"sites", sites},
+               {"shape", along_axes(kLidarShape)},
                {"dtype", "fp16"},
                {"rungs", Json::object()}};
   for (const Rung* rung : {rungs.submanifold, rungs.strided, rungs.convolution})
     json["rungs"][rung->name] = built_source_hashes().at(rung->name);
   json["convladder"] = distribution(calls);
   for (std::size_t i = 0; i < kVoxelBackbone.size(); ++i) {
-    Json row = {{"layer", kVoxelBackbone[i].name}, {"outputs", outputs[i]}};
+    const auto& [name, window, Cin, Cout] = kVoxelBackbone[i];
+    // time_spconv.py makes the network of this.
+    Json row = {{"layer", name},
+                {"submanifold", window.mode == SparseMode::subm},
+                {"channels", {Cin, Cout}},
+                {"kernel", along_axes(window.kernel)},
+                {"stride", along_axes(window.stride)},
+                {"pad", along_axes(pads[i])},
+                {"outputs", outputs[i]}};
     row.update(distribution(of_layer[i]));
     json["layers"].push_back(row);
   }

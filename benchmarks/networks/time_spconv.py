@@ -22,40 +22,28 @@ import spconv
 import spconv.pytorch as sp
 import torch
 from cumm import tensorview
-from torch.profiler import ProfilerActivity, profile
 
-SHAPE = [80, 1600, 1600]
-WARM_UP, RUNS = 20, 200
-# Name, whether submanifold, channels, kernel, stride, padding: kVoxelBackbone of voxel_backbone.hpp.
-LAYERS = [
-    ("conv_input", True, 4, 16, 3, 1, 1),
-    ("conv1", True, 16, 16, 3, 1, 1),
-    ("conv2.0", False, 16, 32, 3, 2, 1),
-    ("conv2.1", True, 32, 32, 3, 1, 1),
-    ("conv2.2", True, 32, 32, 3, 1, 1),
-    ("conv3.0", False, 32, 64, 3, 2, 1),
-    ("conv3.1", True, 64, 64, 3, 1, 1),
-    ("conv3.2", True, 64, 64, 3, 1, 1),
-    ("conv4.0", False, 64, 64, 3, 2, (0, 1, 1)),
-    ("conv4.1", True, 64, 64, 3, 1, 1),
-    ("conv4.2", True, 64, 64, 3, 1, 1),
-    ("conv_out", False, 64, 128, (3, 1, 1), (2, 1, 1), 0),
-]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from benchmark_spconv import Timer  # noqa: E402
+
+WARM_UP, RUNS, RUNS_ON_GPU = 20, 200, 10
 
 
-def network(fused):
-    """Layers with the same sites share a rulebook by their `indice_key`, as in OpenPCDet."""
+def network(layers, fused):
+    """Layers with the same sites share a rulebook by their `indice_key`, as in OpenPCDet. layers: RUN.json's"""
     modules = []
-    for name, submanifold, cin, cout, kernel, stride, pad in LAYERS:
-        level = name.split(".")[0].replace("conv_input", "conv1")
-        key = ("subm_" if submanifold else "spconv_") + level
-        kind = sp.SubMConv3d if submanifold else sp.SparseConv3d
-        layer = kind(cin, cout, kernel, stride=stride, padding=pad, bias=fused, indice_key=key)
-        modules.append(layer)
+    sites = 0  # a number for each set of them
+    for layer in layers:
+        kind = sp.SubMConv3d if layer["submanifold"] else sp.SparseConv3d
+        sites += not layer["submanifold"]
+        key = f"{'subm' if layer['submanifold'] else 'spconv'}{sites}"
+        convolution = kind(*layer["channels"], layer["kernel"], stride=layer["stride"], padding=layer["pad"],
+                           bias=fused, indice_key=key)
+        modules.append(convolution)
         if fused:
-            layer.act_type = tensorview.gemm.Activation.ReLU
+            convolution.act_type = tensorview.gemm.Activation.ReLU
         else:
-            modules += [torch.nn.BatchNorm1d(cout, eps=1e-3), torch.nn.ReLU()]
+            modules += [torch.nn.BatchNorm1d(layer["channels"][1], eps=1e-3), torch.nn.ReLU()]
     return sp.SparseSequential(*modules).to("cuda", torch.float16).eval()
 
 
@@ -63,11 +51,11 @@ def rounded(number):
     return round(float(number), 1)
 
 
-def timed(net, coords, features):
+def timed(net, shape, coords, features):
     """Times of a call, and how many rows the last layer has."""
 
     def call():
-        return net(sp.SparseConvTensor(features, coords, SHAPE, 1))
+        return net(sp.SparseConvTensor(features, coords, shape, 1))
 
     times = []
     for i in range(WARM_UP + RUNS):
@@ -79,13 +67,7 @@ def timed(net, coords, features):
             times.append((time.perf_counter() - begin) * 1e6)
     if y.features.min() < 0:
         raise RuntimeError("no ReLU: a number below 0 came out")
-    runs = 10
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
-        for _ in range(runs):
-            call()
-        torch.cuda.synchronize()
-    on_gpu = torch.autograd.DeviceType.CUDA
-    gpu = sum(event.time_range.elapsed_us() for event in profiler.events() if event.device_type == on_gpu) / runs
+    gpu = Timer().gpu_us(call, RUNS_ON_GPU)
     first, median, last = numpy.percentile(times, [25, 50, 75])
     return {"median_us": rounded(median), "quartiles_us": [rounded(first), rounded(last)],
             "gpu_us": rounded(gpu)}, len(y.features)
@@ -101,7 +83,7 @@ def main(sites, run_file):
     run["spconv version"] = spconv.__version__
     with torch.no_grad():
         for name, fused in (("spconv, fused", True), ("spconv, modules", False)):
-            run[name], rows = timed(network(fused), coords, features)
+            run[name], rows = timed(network(run["layers"], fused), run["shape"], coords, features)
             if rows != run["layers"][-1]["outputs"]:
                 sys.exit(f"time_spconv.py: {name} ends with {rows} rows, ours with {run['layers'][-1]['outputs']}")
             print(name, run[name], flush=True)

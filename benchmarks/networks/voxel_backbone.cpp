@@ -97,18 +97,13 @@ SortedTable VoxelBackbone::make_table(const Window& window, const SparseRows& ro
 
 SparseRows VoxelBackbone::convolve(std::size_t layer, const SortedTable& table,
                                    const SparseRows& rows) {
-  const BackboneLayer& of = kVoxelBackbone[layer];
   // Its pairs are not counted: nobody asks for them who reads a table.
-  const SparseConvProblem problem{.book = table.problem,
-                                  .Cin = of.Cin,
-                                  .Cout = of.Cout,
-                                  .N = rows.sites,
-                                  .M = table.outputs,
-                                  .dtype = dtype_,
-                                  .bias = true,
-                                  .activation = Activation::relu};
+  SparseConvProblem problem = convolution_of(kVoxelBackbone[layer], dtype_);
+  problem.book = table.problem;
+  problem.N = rows.sites;
+  problem.M = table.outputs;
   void* const y = blocks_.next(static_cast<std::size_t>(table.outputs) *
-                               static_cast<std::size_t>(of.Cout) * size_of(dtype_));
+                               static_cast<std::size_t>(problem.Cout) * size_of(dtype_));
   run(*rungs_.convolution, problem,
       {{"features", dtype_, const_less(rows.features)},
        {"weights", dtype_, parameters_[layer][0]},
@@ -119,7 +114,7 @@ SparseRows VoxelBackbone::convolve(std::size_t layer, const SortedTable& table,
       {{"y", dtype_, y}}, {});
   return {.shape = table.problem.out_shape,
           .sites = table.outputs,
-          .channels = of.Cout,
+          .channels = problem.Cout,
           .coords = table.out_coords,
           .features = y};
 }

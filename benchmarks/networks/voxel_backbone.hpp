@@ -20,6 +20,21 @@ struct BackboneLayer {
   int Cin = 0, Cout = 0;  ///< Channels.
 };
 
+/// Of its kernel.
+inline int taps_of(const BackboneLayer& layer) {
+  const PerAxis& kernel = layer.window.kernel;
+  return kernel[0] * kernel[1] * kernel[2];
+}
+
+/// Its channels, with bias and ReLU; over which rulebook is open.
+inline SparseConvProblem convolution_of(const BackboneLayer& layer, DType dtype) {
+  return {.Cin = layer.Cin,
+          .Cout = layer.Cout,
+          .dtype = dtype,
+          .bias = true,
+          .activation = Activation::relu};
+}
+
 /// VoxelBackBone8x of OpenPCDet (pcdet/models/backbones_3d/spconv_backbone.py), in which each
 /// batch normalisation has become part of weights and bias, as for inference.
 inline const std::array<BackboneLayer, 12> kVoxelBackbone = {{
