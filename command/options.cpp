@@ -62,8 +62,7 @@ constexpr ProblemOption kProblemOptions[] = {
     {"weights", "FILE", "filters [k][c/groups][r][s]; sparse: [taps][cin][cout]", kArrays},
     {"bias", "[FILE]",
      "one number an output channel [k], [cout], gemm: a column [n]; without a file made up "
-     "(without "
-     "it: no bias)",
+     "(without it: no bias)",
      kArrays, true},
     {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
