@@ -156,8 +156,8 @@ class Pages:
             lines += ["# A whole network {#benchmark_network}", ""]
             lines += [
                 "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, by the host's"
-                " clock. `benchmarks/networks/voxel_backbone.cpp` calls three rungs, one after the other, in memory that it"
-                " keeps from call to call, as PyTorch does. Sites and rows of each convolution are compared with the"
+                " clock. `benchmarks/networks/voxel_backbone.cpp` calls rungs, one after the other, in memory that it"
+                " keeps from call to call, as PyTorch does. Sites, rows and gradients of each convolution are compared with the"
                 " reference, exactly, on whole numbers. spconv is called from Python, and its times have that in them, as"
                 " for all who call it; those of the last column have not.",
                 "",

@@ -50,23 +50,28 @@ Parameters parameters_by(const Fill& fill) {
   return all;
 }
 
-/// Whole numbers that stay whole, and small enough for 16 bits, through all layers: an output is
-/// the sum of one or, in every other layer, two of its inputs, each times 1 or -1, and of 0 or 1.
+/// Whole numbers that stay whole, and small enough for 16 bits, through all layers and back: of the
+/// products in a sum few are not 0, and those are of one or two inputs' channels with 1 or -1.
 Parameters whole_parameters() {
   std::mt19937 engine(1);
   int layers = 0;  // that came before
   return parameters_by([&](const BackboneLayer& layer, std::span<float> weights,
                            std::span<float> bias) {
     const int taps = taps_of(layer);
-    const auto set = [&](int tap, int co, float value) {
-      const int ci = static_cast<int>(engine() % static_cast<unsigned>(layer.Cin));
-      weights[static_cast<std::size_t>((tap * layer.Cin + ci) * layer.Cout + co)] = value;
-    };
+    const auto sign = [&] { return engine() % 2 == 0 ? -1.0f : 1.0f; };
     for (int co = 0; co < layer.Cout; ++co) {
-      // Most inputs have themselves as neighbours alone.
-      if (layers % 2 == 0) set(taps / 2, co, 1);
-      set(static_cast<int>(engine() % static_cast<unsigned>(taps)), co, engine() % 4 == 0 ? -1 : 1);
+      const auto set = [&](int tap, int ci, float value) {
+        weights[static_cast<std::size_t>((tap * layer.Cin + ci) * layer.Cout + co)] = value;
+      };
       bias[static_cast<std::size_t>(co)] = static_cast<float>(engine() % 2);
+      if (layer.window.mode != SparseMode::subm) {  // at one tap alone, few inputs have an output
+        for (int tap = 0; tap < taps; ++tap) set(tap, co % layer.Cin, sign());
+        continue;
+      }
+      // Most inputs have themselves as neighbours alone.
+      if (layers % 2 == 0) set(taps / 2, co % layer.Cin, 1);
+      const int ci = static_cast<int>(engine() % static_cast<unsigned>(layer.Cin));
+      set(static_cast<int>(engine() % static_cast<unsigned>(taps)), ci, sign());
     }
     ++layers;
   });
@@ -83,12 +88,13 @@ Parameters real_parameters() {
   });
 }
 
-/// Whole numbers from -4 to 4.
-Array whole_features(std::int64_t sites) {
-  std::mt19937 engine(2);
-  Array features = floats({sites, kChannels});
-  for (float& number : features.as<float>()) number = static_cast<float>(engine() % 9) - 4;
-  return rounded_to(features, kType);
+/// Whole numbers from -largest to largest, of kType.
+Array whole_numbers(Shape shape, unsigned seed, unsigned largest) {
+  std::mt19937 engine(seed);
+  Array numbers = floats(std::move(shape));
+  for (float& number : numbers.as<float>())
+    number = static_cast<float>(engine() % (2 * largest + 1)) - static_cast<float>(largest);
+  return rounded_to(numbers, kType);
 }
 
 /// An array's copy on a device, for as long as it lives.
@@ -101,7 +107,7 @@ class Uploaded {
   Uploaded(const Uploaded&) = delete;
   Uploaded& operator=(const Uploaded&) = delete;
   ~Uploaded() { device_.release(memory_); }
-  const void* memory() const { return memory_; }
+  void* memory() const { return memory_; }
 
  private:
   Device& device_;
@@ -119,55 +125,142 @@ bool same_bits(const Array& a, const Array& b) {
   return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// The layer by the definition: rows of whole numbers, exact.
-Array reference_rows(const BackboneLayer& layer, const Rulebook& book, const Array& features,
-                     const std::array<Array, 2>& parameters) {
-  const SparseConvProblem problem = convolution_over(book, convolution_of(layer, kType));
-  Arrays inputs = rulebook_inputs(book, sparse_conv_signature(problem));
-  inputs.insert_or_assign("features", features);
-  inputs.insert_or_assign("weights", parameters[0]);
-  inputs.insert_or_assign("bias", parameters[1]);
-  const Expected expected = reference("sparse_conv", problem, inputs)[0];
-  Array rows = floats(expected.spec.shape);
-  std::ranges::transform(expected.values, rows.as<float>().begin(),
+/// The layers of a call by the definition: what it leaves of each.
+struct DefinedLayer {
+  std::size_t number;  ///< In kVoxelBackbone.
+  Rulebook book;
+  std::array<Array, 2> parameters;
+  Array x, y;  ///< Of kType.
+
+  /// Its convolution, with bias and ReLU or without.
+  SparseConvProblem problem(bool whole) const {
+    SparseConvProblem convolution = convolution_of(kVoxelBackbone[number], kType);
+    if (!whole) convolution.bias = false, convolution.activation = Activation::none;
+    return convolution_over(book, convolution);
+  }
+};
+
+/// The only output of a ladder by the definition, exact, in float.
+Array by_definition(const std::string& ladder, const SparseConvProblem& problem, Arrays arrays,
+                    const Rulebook& book, const Signature& signature) {
+  Arrays inputs = rulebook_inputs(book, signature);
+  inputs.merge(arrays);
+  const Expected expected = reference(ladder, problem, inputs)[0];
+  Array values = floats(expected.spec.shape);
+  std::ranges::transform(expected.values, values.as<float>().begin(),
                          [](double value) { return static_cast<float>(value); });
-  return rounded_to(rows, kType);
+  return values;
 }
 
-/// Runs all layers, and compares sites and rows of each with the definition, bit for bit.
-/// @throws std::runtime_error for the first that differs
+/// @throws std::runtime_error that names the layer and what is not the definition's
+void expect_same_bits(std::size_t layer, const char* what, const Array& found,
+                      const Array& defined) {
+  if (!same_bits(found, defined))
+    throw std::runtime_error(
+        text(kVoxelBackbone[layer].name, ": not the ", what, " of the definition"));
+}
+
+/// Which layers forward() computes, each compared with the definition. @throws std::runtime_error
+/// for the first that differs
+std::vector<DefinedLayer> check_forward(Device& device, VoxelBackbone& network,
+                                        const SparseRows& input, const Array& coords,
+                                        const Array& features, const Parameters& parameters) {
+  std::vector<DefinedLayer> layers;
+  Array at = coords;
+  network.forward(input, [&](std::size_t i, const SortedTable& table, bool made,
+                             const SparseRows& rows) {
+    DefinedLayer layer{.number = i,
+                       .book = made ? make_rulebook(table.problem, at) : layers.back().book,
+                       .parameters = parameters[i],
+                       .x = i == 0 ? features : layers.back().y,
+                       .y = {}};
+    at = layer.book.out_coords;
+    expect_same_bits(i, "sites", downloaded(device, DType::i32, {rows.sites, 4}, rows.coords), at);
+    const SparseConvProblem problem = layer.problem(true);
+    layer.y = rounded_to(by_definition("sparse_conv", problem,
+                                       {{"features", layer.x},
+                                        {"weights", layer.parameters[0]},
+                                        {"bias", layer.parameters[1]}},
+                                       layer.book, sparse_conv_signature(problem)),
+                         kType);
+    expect_same_bits(
+        i, "rows", downloaded(device, kType, {rows.sites, rows.channels}, rows.features), layer.y);
+    layers.push_back(std::move(layer));
+  });
+  return layers;
+}
+
+/// Those of dy that belong to numbers above 0 of y, and 0 for the others.
+Array through_relu(const Array& y, const Array& dy) {
+  const Array of_y = rounded_to(y, DType::f32);
+  Array kept = rounded_to(dy, DType::f32);
+  for (std::size_t i = 0; i < kept.as<float>().size(); ++i)
+    if (of_y.as<float>()[i] <= 0) kept.as<float>()[i] = 0;
+  return rounded_to(kept, kType);
+}
+
+/// The sum of all rows [rows][channels], in float.
+Array sum_of_rows(const Array& rows) {
+  const auto channels = static_cast<std::size_t>(rows.shape()[1]);
+  const Array numbers = rounded_to(rows, DType::f32);
+  Array sums = floats({rows.shape()[1]});
+  for (std::size_t i = 0; i < numbers.as<float>().size(); ++i)
+    sums.as<float>()[i % channels] += numbers.as<float>()[i];
+  return sums;
+}
+
+/// Compares all gradients with the definition. @throws std::runtime_error for the first that
+/// differs
+void check_backward(Device& device, VoxelBackbone& network,
+                    const std::vector<DefinedLayer>& layers) {
+  Array dy = whole_numbers(layers.back().y.shape(), 3, 1);
+  Uploaded there(device, dy);
+  network.backward(there.memory(), [&](std::size_t i, const LayerGradients& found) {
+    const DefinedLayer& layer = layers[i];
+    dy = through_relu(layer.y, dy);
+    const SparseConvProblem problem = layer.problem(false);
+    expect_same_bits(i, "bias' gradient",
+                     downloaded(device, DType::f32, {problem.Cout}, found.bias), sum_of_rows(dy));
+    expect_same_bits(i, "weights' gradient",
+                     downloaded(device, DType::f32, layer.parameters[0].shape(), found.weights),
+                     by_definition("sparse_wgrad", problem, {{"features", layer.x}, {"dy", dy}},
+                                   layer.book, sparse_wgrad_signature(problem)));
+    if (i == 0) return;
+    dy = rounded_to(
+        by_definition("sparse_dgrad", problem, {{"dy", dy}, {"weights", layer.parameters[0]}},
+                      layer.book, sparse_dgrad_signature(problem)),
+        kType);
+    expect_same_bits(i, "input's gradient", downloaded(device, kType, layer.x.shape(), found.input),
+                     dy);
+  });
+}
+
+/// Runs all layers, there and back, and compares sites, rows and gradients of each with the
+/// definition, bit for bit. @throws std::runtime_error for the first that differs
 void check(Device& device, const Array& coords, const PerAxis& shape) {
   const Parameters parameters = whole_parameters();
   const auto sites = static_cast<int>(coords.shape()[0]);
-  Array features = whole_features(sites), at = coords;
+  const Array features = whole_numbers({sites, kChannels}, 2, 4);
   const Uploaded given(device, coords), rows_given(device, features);
   VoxelBackbone network(device, newest_backbone_rungs(), kType, parameters);
-  Rulebook book;
+  const std::vector<DefinedLayer> layers =
+      check_forward(device, network,
+                    {.shape = shape,
+                     .sites = sites,
+                     .channels = kChannels,
+                     .coords = static_cast<const std::int32_t*>(given.memory()),
+                     .features = rows_given.memory()},
+                    coords, features, parameters);
+  check_backward(device, network, layers);
   std::int64_t zeros = 0, numbers = 0;
-  const auto compare = [&](std::size_t i, const SortedTable& table, bool made,
-                           const SparseRows& rows) {
-    const BackboneLayer& layer = kVoxelBackbone[i];
-    if (made) book = make_rulebook(table.problem, at);
-    const Array found = downloaded(device, DType::i32, {rows.sites, 4}, rows.coords);
-    if (!same_bits(found, book.out_coords))
-      throw std::runtime_error(text(layer.name, ": not the sites of the definition"));
-    features = reference_rows(layer, book, features, parameters[i]);
-    const Array y = downloaded(device, kType, {rows.sites, rows.channels}, rows.features);
-    if (!same_bits(y, features))
-      throw std::runtime_error(text(layer.name, ": not the rows of the definition"));
-    at = book.out_coords;
-    numbers += y.size();
-    zeros += std::ranges::count(rounded_to(y, DType::f32).as<float>(), 0.0f);
-  };
-  network.forward({.shape = shape,
-                   .sites = sites,
-                   .channels = kChannels,
-                   .coords = static_cast<const std::int32_t*>(given.memory()),
-                   .features = rows_given.memory()},
-                  compare);
+  for (const DefinedLayer& layer : layers) {
+    numbers += layer.y.size();
+    zeros += std::ranges::count(rounded_to(layer.y, DType::f32).as<float>(), 0.0f);
+  }
   std::printf(
-      "%s: %zu layers, %d to %lld sites: all bits are those of the definition (%.0f %% zeros)\n",
-      name_of(device.where()), kVoxelBackbone.size(), sites, static_cast<long long>(at.shape()[0]),
+      "%s: %zu layers, %d to %d sites: all bits, there and back, are those of the definition (%.0f"
+      " %% zeros)\n",
+      name_of(device.where()), layers.size(), sites, layers.back().book.M,
       100.0 * static_cast<double>(zeros) / static_cast<double>(numbers));
 }
 
@@ -184,14 +277,27 @@ Json distribution(std::vector<double> times) {
   return {{"median_us", at(2)}, {"quartiles_us", {at(1), at(3)}}};
 }
 
+/// The time of a call that may return before the device has finished, by the host's clock.
+Json times_of(Device& device, const std::function<void()>& call) {
+  std::vector<double> times;
+  for (int i = 0; i < kWarmUp + kRuns; ++i) {
+    const auto begin = Clock::now();
+    call();
+    device.synchronize();
+    if (i >= kWarmUp) times.push_back(microseconds(Clock::now() - begin));
+  }
+  return distribution(times);
+}
+
 /// A window's numbers along its axes.
 Json along_axes(const PerAxis& numbers) { return {numbers[0], numbers[1], numbers[2]}; }
 
-/// On the whole sweep: the time of a call, and of each layer where the host waits for it.
+/// On the whole sweep: the time of a call, of one there and back, and of each layer where the host
+/// waits for it.
 Json timed(Device& device) {
   const Array coords = lidar_sweep(site_sources().at("sweep").count, 1);
   const auto sites = static_cast<int>(coords.shape()[0]);
-  const Uploaded given(device, coords), features(device, whole_features(sites));
+  const Uploaded given(device, coords), features(device, whole_numbers({sites, kChannels}, 2, 4));
   const BackboneRungs rungs = newest_backbone_rungs();
   VoxelBackbone network(device, rungs, kType, real_parameters());
   const SparseRows input{.shape = kLidarShape,
@@ -199,13 +305,13 @@ Json timed(Device& device) {
                          .channels = kChannels,
                          .coords = static_cast<const std::int32_t*>(given.memory()),
                          .features = features.memory()};
-  std::vector<double> calls;
-  for (int i = 0; i < kWarmUp + kRuns; ++i) {
-    const auto begin = Clock::now();
+  const Json forward = times_of(device, [&] { network.forward(input); });
+  const SparseRows y = network.forward(input);
+  const Uploaded dy(device, whole_numbers({y.sites, y.channels}, 3, 1));
+  const Json both = times_of(device, [&] {
     network.forward(input);
-    device.synchronize();
-    if (i >= kWarmUp) calls.push_back(microseconds(Clock::now() - begin));
-  }
+    network.backward(dy.memory());
+  });
   std::vector<std::vector<double>> of_layer(kVoxelBackbone.size());
   std::vector<int> outputs(kVoxelBackbone.size());
   std::vector<PerAxis> pads(kVoxelBackbone.size());  // also what a submanifold layer implies
@@ -226,14 +332,16 @@ Json timed(Device& device) {
                {"toolkit", toolkit_version()},
                {"date", today()},
                {"commit", commit()},
-               {"network", "VoxelBackBone8x, forward"},
+               {"network", "VoxelBackBone8x"},
                {"sites", sites},
                {"shape", along_axes(kLidarShape)},
                {"dtype", "fp16"},
                {"rungs", Json::object()}};
-  for (const Rung* rung : {rungs.submanifold, rungs.strided, rungs.convolution})
+  for (const Rung* rung : {rungs.submanifold, rungs.submanifold_pairs, rungs.strided,
+                           rungs.convolution, rungs.input_gradient, rungs.weight_gradient})
     json["rungs"][rung->name] = built_source_hashes().at(rung->name);
-  json["convladder"] = distribution(calls);
+  json["convladder"] = forward;
+  json["forward and backward"]["convladder"] = both;
   for (std::size_t i = 0; i < kVoxelBackbone.size(); ++i) {
     const auto& [name, window, Cin, Cout] = kVoxelBackbone[i];
     // time_spconv.py makes the network of this.

@@ -6,9 +6,11 @@
 SITES is a folder that `./ladder bench --export-sites` has written, RUN.json what `voxel_backbone time` wrote on the
 same GPU. It needs PyTorch and spconv 2.3, see tools/benchmark_spconv.py.
 
-Two forms, both in fp16, in eval(), without gradients:
+Three forms, all in fp16. Two in eval(), without gradients:
 - "spconv, fused": bias and ReLU are part of each convolution, as in ours;
-- "spconv, modules": batch normalisation and ReLU are modules behind it, as in OpenPCDet's source.
+- "spconv, modules": batch normalisation and ReLU are modules behind it, as in OpenPCDet's source;
+and under "forward and backward"
+- "spconv": a bias in each convolution, a ReLU behind it, and the gradients of all weights and biases, as ours.
 A time by the host's clock runs from the call until the GPU is done; "gpu_us" is the sum of the durations of all
 kernels, copies and fills of a call, as PyTorch's profiler has them.
 """
@@ -29,8 +31,11 @@ from benchmark_spconv import Timer  # noqa: E402
 WARM_UP, RUNS, RUNS_ON_GPU = 20, 200, 10
 
 
-def network(layers, fused):
-    """Layers with the same sites share a rulebook by their `indice_key`, as in OpenPCDet. layers: RUN.json's"""
+def network(layers, bias, after):
+    """Layers with the same sites share a rulebook by their `indice_key`, as in OpenPCDet.
+
+    layers: RUN.json's; bias: whether convolutions have one; after: of a number of channels, the modules behind each
+    convolution, or none if its ReLU is part of it."""
     modules = []
     sites = 0  # a number for each set of them
     for layer in layers:
@@ -38,25 +43,23 @@ def network(layers, fused):
         sites += not layer["submanifold"]
         key = f"{'subm' if layer['submanifold'] else 'spconv'}{sites}"
         convolution = kind(*layer["channels"], layer["kernel"], stride=layer["stride"], padding=layer["pad"],
-                           bias=fused, indice_key=key)
-        modules.append(convolution)
-        if fused:
+                           bias=bias, indice_key=key)
+        if after is None:
             convolution.act_type = tensorview.gemm.Activation.ReLU
-        else:
-            modules += [torch.nn.BatchNorm1d(layer["channels"][1], eps=1e-3), torch.nn.ReLU()]
-    return sp.SparseSequential(*modules).to("cuda", torch.float16).eval()
+        modules += [convolution, *(after(layer["channels"][1]) if after else [])]
+    return sp.SparseSequential(*modules).to("cuda", torch.float16)
+
+
+def normalised(channels):
+    return [torch.nn.BatchNorm1d(channels, eps=1e-3), torch.nn.ReLU()]
 
 
 def rounded(number):
     return round(float(number), 1)
 
 
-def timed(net, shape, coords, features):
-    """Times of a call, and how many rows the last layer has."""
-
-    def call():
-        return net(sp.SparseConvTensor(features, coords, shape, 1))
-
+def timed(call):
+    """Times of a call, which returns the last layer's rows, and how many these are."""
     times = []
     for i in range(WARM_UP + RUNS):
         torch.cuda.synchronize()
@@ -65,12 +68,12 @@ def timed(net, shape, coords, features):
         torch.cuda.synchronize()
         if i >= WARM_UP:
             times.append((time.perf_counter() - begin) * 1e6)
-    if y.features.min() < 0:
+    if y.min() < 0:
         raise RuntimeError("no ReLU: a number below 0 came out")
     gpu = Timer().gpu_us(call, RUNS_ON_GPU)
     first, median, last = numpy.percentile(times, [25, 50, 75])
     return {"median_us": rounded(median), "quartiles_us": [rounded(first), rounded(last)],
-            "gpu_us": rounded(gpu)}, len(y.features)
+            "gpu_us": rounded(gpu)}, len(y)
 
 
 def main(sites, run_file):
@@ -81,13 +84,32 @@ def main(sites, run_file):
     coords = torch.from_numpy(numpy.load(sites / "sweep.npy")).cuda()
     features = torch.randint(-4, 5, (len(coords), 4), device="cuda").half()
     run["spconv version"] = spconv.__version__
+
+    def rows_of(net):
+        return net(sp.SparseConvTensor(features, coords, run["shape"], 1)).features
+
+    def add(to, name, call):
+        to[name], rows = timed(call)
+        if rows != run["layers"][-1]["outputs"]:
+            sys.exit(f"time_spconv.py: {name} ends with {rows} rows, ours with {run['layers'][-1]['outputs']}")
+        print(name, to[name], flush=True)
+        run_file.write_text(json.dumps(run, indent=1) + "\n")
+
     with torch.no_grad():
-        for name, fused in (("spconv, fused", True), ("spconv, modules", False)):
-            run[name], rows = timed(network(run["layers"], fused), run["shape"], coords, features)
-            if rows != run["layers"][-1]["outputs"]:
-                sys.exit(f"time_spconv.py: {name} ends with {rows} rows, ours with {run['layers'][-1]['outputs']}")
-            print(name, run[name], flush=True)
-            run_file.write_text(json.dumps(run, indent=1) + "\n")
+        fused = network(run["layers"], bias=True, after=None).eval()
+        add(run, "spconv, fused", lambda: rows_of(fused))
+        modules = network(run["layers"], bias=False, after=normalised).eval()
+        add(run, "spconv, modules", lambda: rows_of(modules))
+    trained = network(run["layers"], bias=True, after=lambda channels: [torch.nn.ReLU()]).train()
+    dy = torch.randint(-1, 2, (run["layers"][-1]["outputs"], run["layers"][-1]["channels"][1]), device="cuda").half()
+
+    def step():
+        trained.zero_grad(set_to_none=True)
+        y = rows_of(trained)
+        y.backward(dy)
+        return y.detach()
+
+    add(run["forward and backward"], "spconv", step)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,23 @@ const Rung& rung_named(const std::string& of_ladder, const std::string& name) {
 
 void* const_less(const void* data) { return const_cast<void*>(data); }
 
+const GradientSteps& gradient_steps_of(Where where) {
+#ifdef CONVLADDER_HAVE_NVCC
+  if (where == Where::gpu) return gpu::gradient_steps;
+#endif
+  if (where == Where::emulated) return emulated::gradient_steps;
+  throw std::logic_error("no gradient steps were built for this device");
+}
+
 }  // namespace
 
 BackboneRungs newest_backbone_rungs() {
   return {&rung_named("rulebook", "cuda_optimized/rulebook/fused"),
+          &rung_named("rulebook", "cuda_optimized/rulebook/lists_of_ranks"),
           &rung_named("rulebook", "cuda_optimized/rulebook/gather"),
-          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers")};
+          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers"),
+          &rung_named("sparse_dgrad", "cuda_optimized/sparse_dgrad/implicit_gemm_producers"),
+          &rung_named("sparse_wgrad", "cuda_optimized/sparse_wgrad/split_k_mma")};
 }
 
 RepeatedBlocks::~RepeatedBlocks() {
@@ -41,7 +52,8 @@ void* RepeatedBlocks::next(std::size_t bytes) {
 
 VoxelBackbone::VoxelBackbone(Device& device, const BackboneRungs& rungs, DType dtype,
                              const std::vector<std::array<Array, 2>>& parameters)
-    : device_(device), rungs_(rungs), dtype_(dtype), blocks_(device) {
+    : device_(device), steps_(gradient_steps_of(device.where())), rungs_(rungs), dtype_(dtype),
+      blocks_(device) {
   for (const std::array<Array, 2>& of_layer : parameters) {
     std::array<void*, 2>& there = parameters_.emplace_back();
     for (std::size_t i = 0; i < of_layer.size(); ++i) {
@@ -54,6 +66,10 @@ VoxelBackbone::VoxelBackbone(Device& device, const BackboneRungs& rungs, DType d
 VoxelBackbone::~VoxelBackbone() {
   for (const std::array<void*, 2>& of_layer : parameters_)
     for (void* const memory : of_layer) device_.release(memory);
+}
+
+std::size_t VoxelBackbone::bytes_of_rows(int rows, int channels) const {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(channels) * size_of(dtype_);
 }
 
 void VoxelBackbone::run(const Rung& rung, const Problem& problem,
@@ -69,14 +85,19 @@ void VoxelBackbone::run(const Rung& rung, const Problem& problem,
   code.finish(problem, arguments);
 }
 
-SortedTable VoxelBackbone::make_table(const Window& window, const SparseRows& rows) {
-  SortedTable table{.problem = validated(RulebookProblem{.mode = window.mode,
-                                                         .sites = rows.sites,
-                                                         .shape = rows.shape,
-                                                         .kernel = window.kernel,
-                                                         .stride = window.stride,
-                                                         .pad = window.pad,
-                                                         .form = RulebookForm::sorted})};
+RulebookProblem VoxelBackbone::book_of(const Window& window, const SparseRows& rows,
+                                       RulebookForm form) {
+  return validated(RulebookProblem{.mode = window.mode,
+                                   .sites = rows.sites,
+                                   .shape = rows.shape,
+                                   .kernel = window.kernel,
+                                   .stride = window.stride,
+                                   .pad = window.pad,
+                                   .form = form});
+}
+
+SortedTable VoxelBackbone::make_table(const RulebookProblem& book, const SparseRows& rows) {
+  SortedTable table{.problem = book};
   std::map<std::string, const std::int32_t*> found;
   const auto create = [&](const std::string& name, DType dtype, const Shape& shape) {
     if (name == "out_coords") table.outputs = static_cast<int>(shape[0]);
@@ -85,8 +106,7 @@ SortedTable VoxelBackbone::make_table(const Window& window, const SparseRows& ro
     found[name] = static_cast<const std::int32_t*>(memory);
     return memory;
   };
-  const bool stay = window.mode == SparseMode::subm;
-  run(stay ? *rungs_.submanifold : *rungs_.strided, table.problem,
+  run(book.mode == SparseMode::subm ? *rungs_.submanifold : *rungs_.strided, book,
       {{"coords", DType::i32, const_less(rows.coords)}}, {}, create);
   table.out_coords = found.at("out_coords");
   table.nbr = found.at("nbr");
@@ -95,15 +115,40 @@ SortedTable VoxelBackbone::make_table(const Window& window, const SparseRows& ro
   return table;
 }
 
-SparseRows VoxelBackbone::convolve(std::size_t layer, const SortedTable& table,
-                                   const SparseRows& rows) {
-  // Its pairs are not counted: nobody asks for them who reads a table.
+PairList VoxelBackbone::make_pairs(const RulebookProblem& book, const SparseRows& rows) {
+  PairList list;
+  const auto create = [&](const std::string& name, DType dtype, const Shape& shape) {
+    void* const memory =
+        blocks_.next(static_cast<std::size_t>(element_count(shape)) * size_of(dtype));
+    if (name == "pairs") {
+      list.count = shape[0];
+      list.pairs = static_cast<const std::int32_t*>(memory);
+    }
+    return memory;
+  };
+  run(book.mode == SparseMode::subm ? *rungs_.submanifold_pairs : *rungs_.strided, book,
+      {{"coords", DType::i32, const_less(rows.coords)}}, {}, create);
+  auto* const offsets = static_cast<std::int32_t*>(
+      blocks_.next(sizeof(std::int32_t) * static_cast<std::size_t>(book.KV + 1)));
+  steps_.find_offsets(list.count, book.KV, list.pairs, offsets);
+  list.offsets = offsets;
+  return list;
+}
+
+SparseConvProblem VoxelBackbone::problem_of(std::size_t layer, const SortedTable& table,
+                                            int inputs) const {
+  // Pairs are not counted here: nobody asks for them who reads a table.
   SparseConvProblem problem = convolution_of(kVoxelBackbone[layer], dtype_);
   problem.book = table.problem;
-  problem.N = rows.sites;
+  problem.N = inputs;
   problem.M = table.outputs;
-  void* const y = blocks_.next(static_cast<std::size_t>(table.outputs) *
-                               static_cast<std::size_t>(problem.Cout) * size_of(dtype_));
+  return problem;
+}
+
+SparseRows VoxelBackbone::convolve(std::size_t layer, const SortedTable& table,
+                                   const SparseRows& rows) {
+  const SparseConvProblem problem = problem_of(layer, table, rows.sites);
+  void* const y = blocks_.next(bytes_of_rows(table.outputs, problem.Cout));
   run(*rungs_.convolution, problem,
       {{"features", dtype_, const_less(rows.features)},
        {"weights", dtype_, parameters_[layer][0]},
@@ -121,18 +166,87 @@ SparseRows VoxelBackbone::convolve(std::size_t layer, const SortedTable& table,
 
 SparseRows VoxelBackbone::forward(const SparseRows& input, const Watcher& watcher) {
   blocks_.restart();
+  passes_.clear();
   SparseRows rows = input;
   SortedTable table;
   bool same_sites = false;  // as those that `table` was made of, submanifold
   for (std::size_t layer = 0; layer < kVoxelBackbone.size(); ++layer) {
     const Window& window = kVoxelBackbone[layer].window;
     const bool stay = window.mode == SparseMode::subm, make = !stay || !same_sites;
-    if (make) table = make_table(window, rows);
+    if (make) table = make_table(book_of(window, rows, RulebookForm::sorted), rows);
+    const SparseRows before = rows;
     rows = convolve(layer, table, rows);
+    passes_.push_back({table, before, rows});
     same_sites = stay;
     if (watcher) watcher(layer, table, make, rows);
   }
   return rows;
+}
+
+const float* VoxelBackbone::weight_gradient(std::size_t layer, const PairList& list,
+                                            const void* dy) {
+  const Pass& pass = passes_[layer];
+  SparseConvProblem problem = problem_of(layer, pass.table, pass.x.sites);
+  problem.pairs = list.count;
+  const std::int64_t numbers = std::int64_t{problem.book.KV} * problem.Cin * problem.Cout;
+  void* const dw = blocks_.next(sizeof(float) * static_cast<std::size_t>(numbers));
+  run(*rungs_.weight_gradient, problem,
+      {{"features", dtype_, const_less(pass.x.features)},
+       {"dy", dtype_, const_less(dy)},
+       {"pairs", DType::i32, const_less(list.pairs)},
+       {"offsets", DType::i32, const_less(list.offsets)}},
+      {{"dw", DType::f32, dw}}, {});
+  return static_cast<const float*>(dw);
+}
+
+void* VoxelBackbone::input_gradient(std::size_t layer, const void* dy) {
+  const Pass& pass = passes_[layer];
+  const SparseConvProblem problem = problem_of(layer, pass.table, pass.x.sites);
+  const void* weights = parameters_[layer][0];
+  SortedTable back = pass.table;
+  if (problem.book.mode == SparseMode::subm) {
+    const std::int64_t numbers = std::int64_t{problem.Cin} * problem.Cout;
+    void* const flipped =
+        blocks_.next(static_cast<std::size_t>(problem.book.KV * numbers) * size_of(dtype_));
+    steps_.flip_taps(dtype_, problem.book.KV, numbers, weights, flipped);
+    weights = flipped;
+  } else {
+    Window window = kVoxelBackbone[layer].window;
+    window.mode = SparseMode::inverse;
+    back = make_table(book_of(window, pass.x, RulebookForm::sorted), pass.x);
+  }
+  void* const dx = blocks_.next(bytes_of_rows(pass.x.sites, problem.Cin));
+  run(*rungs_.input_gradient, problem,
+      {{"dy", dtype_, const_less(dy)},
+       {"weights", dtype_, const_less(weights)},
+       {"nbr_back", DType::i32, const_less(back.nbr)},
+       {"mask_back", DType::i32, const_less(back.mask)},
+       {"order_back", DType::i32, const_less(back.order)}},
+      {{"dx", dtype_, dx}}, {});
+  return dx;
+}
+
+void VoxelBackbone::backward(void* dy, const BackwardWatcher& watcher) {
+  PairList list;
+  const std::int32_t* listed = nullptr;  // the table whose pairs it has
+  for (std::size_t layer = passes_.size(); layer-- > 0;) {
+    const auto& [table, x, y] = passes_[layer];
+    LayerGradients gradients;
+    auto* const db =
+        static_cast<float*>(blocks_.next(sizeof(float) * static_cast<std::size_t>(y.channels)));
+    steps_.through_relu(dtype_, y.sites, y.channels, y.features, dy, db,
+                        static_cast<float*>(blocks_.next(steps_.part_bytes(y.sites, y.channels))));
+    gradients.bias = db;
+    if (table.nbr != listed) {
+      RulebookProblem book = table.problem;
+      book.form = RulebookForm::pairs;
+      list = make_pairs(book, x);
+      listed = table.nbr;
+    }
+    gradients.weights = weight_gradient(layer, list, dy);
+    if (layer > 0) gradients.input = dy = input_gradient(layer, dy);
+    if (watcher) watcher(layer, gradients);
+  }
 }
 
 }  // namespace convladder::benchmarks

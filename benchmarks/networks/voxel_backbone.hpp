@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "benchmarks/networks/gradient_steps.hpp"
 #include "benchmarks/sites.hpp"
 #include "core/device.hpp"
 #include "core/rung.hpp"
@@ -52,15 +53,19 @@ inline const std::array<BackboneLayer, 12> kVoxelBackbone = {{
     {"conv_out", kTop, 64, 128},
 }};
 
-/// The rungs that compute. The convolutions' must read the rulebook as a sorted table.
+/// The rungs that compute. Those of sparse_conv and sparse_dgrad must read the rulebook as a sorted
+/// table, that of sparse_wgrad as pairs.
 struct BackboneRungs {
-  const Rung* submanifold;  ///< Of rulebooks whose sites stay.
-  const Rung* strided;      ///< Of those that find new sites.
-  const Rung* convolution;  ///< Of sparse_conv.
+  const Rung* submanifold;        ///< Of rulebooks whose sites stay, as sorted tables.
+  const Rung* submanifold_pairs;  ///< Of the same as pairs.
+  const Rung* strided;            ///< Of those that find new sites, in both forms, and of their
+                                  ///< inverse.
+  const Rung* convolution;        ///< Of sparse_conv.
+  const Rung* input_gradient;     ///< Of sparse_dgrad.
+  const Rung* weight_gradient;    ///< Of sparse_wgrad.
 };
 
-/// The newest of each: fused, gather, implicit_gemm_producers. @throws std::logic_error if a table
-/// of rungs has no such row
+/// The newest of each. @throws std::logic_error if a table of rungs has no such row
 BackboneRungs newest_backbone_rungs();
 
 /// Rows at sites, where the rungs compute.
@@ -76,6 +81,18 @@ struct SortedTable {
   RulebookProblem problem;  ///< Its parameters.
   int outputs = 0;          ///< M.
   const std::int32_t *out_coords = nullptr, *nbr = nullptr, *mask = nullptr, *order = nullptr;
+};
+
+/// The same rulebook, as RulebookForm::pairs has it.
+struct PairList {
+  std::int64_t count = 0;
+  const std::int32_t *pairs = nullptr, *offsets = nullptr;
+};
+
+/// What a loss changes by, where the rungs compute.
+struct LayerGradients {
+  const float *weights = nullptr, *bias = nullptr;  ///< [KV][Cin][Cout], [Cout]
+  const void* input = nullptr;                      ///< [rows][Cin]; null for the first layer
 };
 
 /// Memory that calls repeat: the nth block that is asked for is the nth of the last time, if it is
@@ -121,17 +138,39 @@ class VoxelBackbone {
   /// @throws BadInput for sites outside of the grid, and for duplicates; UnsupportedProblem
   SparseRows forward(const SparseRows& input, const Watcher& watcher = {});
 
+  /// What looks on at the way back: called after each layer, the last one first.
+  using BackwardWatcher = std::function<void(std::size_t layer, const LayerGradients& gradients)>;
+
+  /// The gradients of all weights and biases, and of all rows but the input's, after forward(); the
+  /// rulebooks' other forms included. May return before the device has finished.
+  /// @param dy [rows][channels] of what forward() returned; overwritten
+  void backward(void* dy, const BackwardWatcher& watcher = {});
+
  private:
-  SortedTable make_table(const Window& window, const SparseRows& rows);
+  /// What forward() leaves of a layer.
+  struct Pass {
+    SortedTable table;
+    SparseRows x, y;
+  };
+
+  static RulebookProblem book_of(const Window& window, const SparseRows& rows, RulebookForm form);
+  SortedTable make_table(const RulebookProblem& book, const SparseRows& rows);
+  PairList make_pairs(const RulebookProblem& book, const SparseRows& rows);
+  SparseConvProblem problem_of(std::size_t layer, const SortedTable& table, int inputs) const;
   SparseRows convolve(std::size_t layer, const SortedTable& table, const SparseRows& rows);
+  const float* weight_gradient(std::size_t layer, const PairList& list, const void* dy);
+  void* input_gradient(std::size_t layer, const void* dy);
+  std::size_t bytes_of_rows(int rows, int channels) const;
   void run(const Rung& rung, const Problem& problem, std::vector<Arguments::Slot> inputs,
            std::vector<Arguments::Slot> outputs, const Arguments::Creator& creator);
 
   Device& device_;
+  const GradientSteps& steps_;
   BackboneRungs rungs_;
   DType dtype_;
   std::vector<std::array<void*, 2>> parameters_;  ///< By layer: weights, bias.
   RepeatedBlocks blocks_;
+  std::vector<Pass> passes_;  ///< Of the last forward(), by layer.
 };
 
 }  // namespace convladder::benchmarks
