@@ -33,6 +33,10 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
                  CUDA_ROW(cuda_optimized, sparse_dgrad, mirrored_table,
                           "cuda_optimized/sparse_dgrad/implicit_gemm",
                           "under subm the forward pass' table, with the weights of opposite taps")),
+          CUDA_ROW(
+              cuda_optimized, sparse_dgrad, implicit_gemm_cp_async,
+              "cuda_optimized/sparse_dgrad/output_stationary",
+              "the forward pass' newest kernel in its place, under subm over the forward table"),
           branch("cuda_optimized/sparse_dgrad/implicit_gemm",
                  CUDA_ROW(
                      cuda_optimized, sparse_dgrad, implicit_gemm_mma,

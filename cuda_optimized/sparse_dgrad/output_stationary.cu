@@ -2,7 +2,7 @@
 /// @brief sparse_dgrad: every input collects its gradient, tap by tap.
 ///
 /// - Before: cuda_naive/sparse_dgrad/scatter.cu
-/// - After: implicit_gemm.cu
+/// - After: implicit_gemm.cu, implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 /// - The kernel: cuda_optimized/sparse_conv/output_stationary.cu
 ///

@@ -37,3 +37,10 @@ planted_bug(weights_turned_round_that_lie_right
   FIND [==[p.weights[(tap * p.channels + c) * p.summed + s]]==]
   REPLACE [==[p.weights[(tap * p.summed + s) * p.channels + c]]==]
   TEACHES "with one channel, or symmetric weights, a matrix is its own transpose; else it is not")
+
+planted_bug(turned_weights_at_their_old_taps
+  RUNG cuda_optimized/sparse_dgrad/implicit_gemm_cp_async
+  WITH cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu
+  FIND [==[mirrored(conv) ? conv.book.KV - 1 - k : k]==]
+  REPLACE [==[k]==]
+  TEACHES "right in all modes but subm, whose table is read from its other end")

@@ -1,0 +1,111 @@
+/// @file implicit_gemm_cp_async.cu
+/// @brief sparse_dgrad: the forward pass' fastest kernel in float32, over weights turned round
+/// once.
+///
+/// - Before: output_stationary.cu
+/// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
+/// - The kernel: cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu
+///
+/// **The idea.** As in output_stationary.cu, the gradient is a sparse convolution of dy with each
+/// tap's matrix transposed. So what the forward pass has learnt since then need not be learnt
+/// again: rows that are copied while others are multiplied, warps that skip taps by themselves,
+/// halves of the taps. The kernel asks for a table, its masks and their orders, and not whose they
+/// are:
+///
+///     strided      dx[in] = sum over k of  dy[ nbr_back[k][in] ]  x  W_k^T
+///     subm         dx[in] = sum over j of  dy[ nbr[j][in] ]       x  W_(KV - 1 - j)^T
+///
+/// Under `subm` the table of the forward pass will do, if matrices are taken from the other end
+/// (mirrored_table.cu). Each number of the weights moves anyway: it may as well move to the
+/// opposite tap.
+///
+/// **Expect.** The forward pass' times and 3 to 5 us for the launch before: on an H200 74 us for
+/// sweep-32-subm3, 233 for sweep-64-subm3, 810 for sweep-128-subm3. implicit_gemm.cu, whose loads
+/// and products take turns, needs a quarter to 40 % more.
+/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, turned round once
+/// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
+/// @expect bytes_per_lane.dy.async 16
+/// @expect launches 3
+/// **Costs.** Workspace for the weights: KV * Cin * Cout floats. Declines what the forward pass
+/// declines.
+/// **Try.** The weights change once in a step of training, and each is read by both passes. Who
+/// could turn them round, so that nobody waits for it?
+#include "core/cuda/grid_stride.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/implicit_gemm_cp_async.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
+
+/// Whether the table of the forward pass is used, and matrices change places with the opposite tap.
+HOST_DEVICE bool mirrored(const SparseConvProblem& conv) {
+  return conv.book.mode == SparseMode::subm;
+}
+
+/// weights [KV][Cin][Cout] to turned [KV][Cout][Cin]. Any one-dimensional grid.
+__global__ void turn_weights(SparseConvProblem conv, const float* weights, float* turned) {
+  const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
+  for (const std::int64_t to : grid_stride(conv.book.KV * Cin * Cout)) {
+    const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
+    const std::int64_t from = mirrored(conv) ? conv.book.KV - 1 - k : k;
+    turned[to] = weights[(from * Cin + ci) * Cout + co];
+  }
+}
+
+/// The convolution that the gradient is: dy's rows are its inputs.
+SparseConvProblem turned_round(SparseConvProblem conv) {
+  std::swap(conv.Cin, conv.Cout);
+  std::swap(conv.N, conv.M);
+  conv.bias = false;
+  conv.activation = Activation::none;
+  return conv;
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  return sparse_conv::implicit_gemm_cp_async.supports(turned_round(conv));
+}
+
+std::int64_t weight_count(const SparseConvProblem& conv) {
+  return std::int64_t{conv.book.KV} * conv.Cin * conv.Cout;
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return static_cast<std::size_t>(weight_count(conv)) * sizeof(float);
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], dx [N][Cin], and of the table nbr_back [KV][N], or under
+/// `subm` nbr [KV][N], with masks and orders.
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
+  float* turned = context.workspace_as<float>();
+  launch(turn_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
+         arrays.weights, turned);
+  const bool same = mirrored(conv);
+  sparse_conv::implicit_gemm_cp_async.run(
+      turned_round(conv),
+      {.features = arrays.dy,
+       .weights = Input(turned),
+       .y = arrays.dx,
+       .nbr = same ? arrays.nbr : arrays.nbr_back,
+       .mask = same ? arrays.mask : arrays.mask_back,
+       .split_order = same ? arrays.split_order : arrays.split_order_back},
+      context);
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return sparse_conv::implicit_gemm_cp_async.choice(turned_round(conv));
+}
+
+}  // namespace
+
+extern const Implementation<SparseDgradArrays> implicit_gemm_cp_async = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad
