@@ -1,5 +1,5 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief sparse_dgrad: the forward pass' fastest kernel in float32, over weights turned round
+/// @brief sparse_dgrad: the forward pass' fastest kernel in float32, over weights transposed round
 /// once.
 ///
 /// - Before: output_stationary.cu
@@ -22,7 +22,7 @@
 /// **Expect.** The forward pass' times and 3 to 5 us for the launch before: on an H200 74 us for
 /// sweep-32-subm3, 233 for sweep-64-subm3, 810 for sweep-128-subm3. implicit_gemm.cu, whose loads
 /// and products take turns, needs a quarter to 40 % more.
-/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, turned round once
+/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed round once
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect bytes_per_lane.dy.async 16
 /// @expect launches 3
@@ -46,13 +46,13 @@ HOST_DEVICE bool mirrored(const SparseConvProblem& conv) {
   return conv.book.mode == SparseMode::subm;
 }
 
-/// weights [KV][Cin][Cout] to turned [KV][Cout][Cin]. Any one-dimensional grid.
-__global__ void turn_weights(SparseConvProblem conv, const float* weights, float* turned) {
+/// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
+__global__ void transpose_weights(SparseConvProblem conv, const float* weights, float* transposed) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
   for (const std::int64_t to : grid_stride(conv.book.KV * Cin * Cout)) {
     const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
     const std::int64_t from = mirrored(conv) ? conv.book.KV - 1 - k : k;
-    turned[to] = weights[(from * Cin + ci) * Cout + co];
+    transposed[to] = weights[(from * Cin + ci) * Cout + co];
   }
 }
 
@@ -80,14 +80,14 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 /// dy [M][Cout], weights [KV][Cin][Cout], dx [N][Cin], and of the table nbr_back [KV][N], or under
 /// `subm` nbr [KV][N], with masks and orders.
 void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
-  float* turned = context.workspace_as<float>();
-  launch(turn_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
-         arrays.weights, turned);
+  float* transposed = context.workspace_as<float>();
+  launch(transpose_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
+         arrays.weights, transposed);
   const bool same = mirrored(conv);
   sparse_conv::implicit_gemm_cp_async.run(
       turned_round(conv),
       {.features = arrays.dy,
-       .weights = Input(turned),
+       .weights = Input(transposed),
        .y = arrays.dx,
        .nbr = same ? arrays.nbr : arrays.nbr_back,
        .mask = same ? arrays.mask : arrays.mask_back,
