@@ -22,7 +22,7 @@
 /// **Expect.** The forward pass' times and 3 to 5 us for the launch before: on an H200 74 us for
 /// sweep-32-subm3, 233 for sweep-64-subm3, 810 for sweep-128-subm3. implicit_gemm.cu, whose loads
 /// and products take turns, needs a quarter to 40 % more.
-/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed round once
+/// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed once
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect bytes_per_lane.dy.async 16
 /// @expect launches 3
