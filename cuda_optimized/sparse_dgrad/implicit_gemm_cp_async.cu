@@ -1,6 +1,5 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief sparse_dgrad: the forward pass' fastest kernel in float32, over weights transposed round
-/// once.
+/// @brief sparse_dgrad: the forward pass' fastest kernel in float32, over transposed weights.
 ///
 /// - Before: output_stationary.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
