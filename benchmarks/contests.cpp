@@ -178,7 +178,7 @@ SampledData data_of(const BenchmarkProblem& benchmark, const Problem& problem) {
   for (const Rung& rung : ladder(benchmark.ladder).rungs) {
     const auto* conv = std::get_if<Conv2dProblem>(&problem);
     if (rung.float_spectra) data.fourier = fourier_bound_at(problem, data.inputs, data.places[0]);
-    if (rung.winograd.m == 0 || conv == nullptr || !winograd_takes(*conv)) continue;
+    if (rung.winograd.m == 0 || conv == nullptr || !winograd_takes(*conv, rung.winograd)) continue;
     if (data.winograd.contains(rung.winograd)) continue;
     const auto bound_at =
         benchmark.ladder == "conv2d_wgrad" ? winograd_gradient_bound_at : winograd_bound_at;

@@ -79,9 +79,10 @@ enum class WinogradPoints {
   imaginary  ///< i and -i
 };
 
-/// A tile of Winograd's F(m x m, 3 x 3), or for a gradient by the weights of F(3 x 3, m x m).
+/// A tile of Winograd's F(m x m, 3 x 3), or for a gradient by the weights of F(3 x 3, m x m); or of
+/// F(3, 3) along rows, whose filters are wider: then it is for pieces of three taps.
 struct WinogradTile {
-  int m = 0;                                    ///< 2 or 4; 0: none
+  int m = 0;                                    ///< 2 or 4; 3: pieces; 0: none
   WinogradPoints points = WinogradPoints::two;  ///< of m = 4
 
   /// m alone says enough where it is 2.
@@ -89,6 +90,9 @@ struct WinogradTile {
       : m(m_), points(points_) {}
   friend constexpr auto operator<=>(WinogradTile, WinogradTile) = default;
 };
+
+/// F(3, 3) for rows of filters in pieces of three taps.
+inline constexpr WinogradTile kWinogradPieces = 3;
 
 /// A row of the rung table.
 struct Rung {

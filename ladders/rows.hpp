@@ -90,7 +90,7 @@ inline Rung float_spectra(Rung rung) {
 }
 
 /// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3), or of m x m
-/// gradients of outputs by F(3 x 3, m x m). @param tile m, and of 4 which points
+/// gradients of outputs by F(3 x 3, m x m), or pieces. @param tile m, and of 4 which points
 inline Rung winograd(WinogradTile tile, Rung rung) {
   rung.winograd = tile;
   return rung;

@@ -1,6 +1,7 @@
 #include "oracle/transform_bounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <tuple>
@@ -247,6 +248,114 @@ struct GradientBound {
   std::int64_t tiles;
 };
 
+/// The same of rows in pieces of three taps: tiles of three outputs of a row.
+class PiecesBound {
+ public:
+  static constexpr int kM = 3, kN = 5;  ///< Outputs of a tile, and its products.
+  using Line = std::array<double, kN>;
+
+  PiecesBound(const Problem& problem, const Arrays& inputs)
+      : conv_(std::get<Conv2dProblem>(problem)), x_(inputs.at("x").as<float>()),
+        bias_(conv_.bias ? inputs.at("bias").as<float>() : std::span<const float>()),
+        pieces_((conv_.S + kM - 1) / kM) {
+    const auto weights = inputs.at("weights").as<float>();
+    const std::int64_t rows = std::int64_t{conv_.K} * group_c() * conv_.R;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (int piece = 0; piece < pieces_; ++piece) {
+        double g[3] = {};
+        for (int s = 0; s < 3 && 3 * piece + s < conv_.S; ++s)
+          g[s] = size(weights, row * conv_.S + 3 * piece + s);
+        const double sum = g[0] + g[1] + g[2];
+        filters_.push_back({g[0] / 2, sum / 2, sum / 6, g[0] / 6 + g[1] / 3 + 2 * g[2] / 3, g[2]});
+      }
+    }
+  }
+
+  const Conv2dProblem& conv() const { return conv_; }
+  std::int64_t longest_sum() const {
+    return std::int64_t{group_c()} * conv_.R * pieces_ + 1;  // and the bias
+  }
+
+  /// The bound of the outputs (p, q0) ... (p, q0 + 2).
+  std::array<double, kM> tile(int n, int k, int p, int q0) const {
+    const int group_k = conv_.K / conv_.groups, c0 = k / group_k * group_c();
+    Line m = {};
+    const Line* u = filters_.data() + std::ptrdiff_t{k} * group_c() * conv_.R * pieces_;
+    for (int c = 0; c < group_c(); ++c) {
+      for (int r = 0; r < conv_.R; ++r) {
+        for (int piece = 0; piece < pieces_; ++piece, ++u) {
+          const Line v = window(n, c0 + c, p + r, q0 + kM * piece);
+          for (std::size_t i = 0; i < kN; ++i) m[i] += (*u)[i] * v[i];
+        }
+      }
+    }
+    const double bias = bias_.empty() ? 0 : size(bias_, k);
+    return {m[0] + m[1] + m[2] + m[3] + bias, m[1] + m[2] + 2 * m[3] + bias,
+            m[1] + m[2] + 4 * m[3] + m[4] + bias};
+  }
+
+ private:
+  int group_c() const { return conv_.C / conv_.groups; }
+
+  /// |B^T| |d| of the five pixels from (h, w) of the padded image on.
+  Line window(int n, int c, int h, int w) const {
+    Line d = {};
+    h -= conv_.pad.top;
+    for (int j = 0; j < kN; ++j) {
+      const int column = w + j - conv_.pad.left;
+      if (h < 0 || h >= conv_.H || column < 0 || column >= conv_.W) continue;
+      d[static_cast<std::size_t>(j)] = size(x_, Index4{conv_.C, conv_.H, conv_.W}(n, c, h, column));
+    }
+    return {2 * d[0] + d[1] + 2 * d[2] + d[3], 2 * d[1] + d[2] + d[3], 2 * d[1] + 3 * d[2] + d[3],
+            d[1] + d[3], 2 * d[1] + d[2] + 2 * d[3] + d[4]};
+  }
+
+  const Conv2dProblem& conv_;
+  std::span<const float> x_, bias_;
+  int pieces_;
+  std::vector<Line> filters_;  // [K][C/groups][R][pieces]
+};
+
+/// with_winograd_bound() of pieces.
+Expected with_pieces_bound(const Expected& expected, const Problem& problem, const Arrays& inputs) {
+  const PiecesBound bound(problem, inputs);
+  const Conv2dProblem& conv = bound.conv();
+  const Index4 y_at{conv.K, conv.P, conv.Q};
+  Expected bounded = expected;
+  bounded.longest_sum = bound.longest_sum();
+  parallel_for(std::int64_t{conv.N} * conv.P, [&](std::int64_t row) {
+    const int n = static_cast<int>(row / conv.P), p = static_cast<int>(row % conv.P);
+    for (int k = 0; k < conv.K; ++k) {
+      for (int q0 = 0; q0 < conv.Q; q0 += PiecesBound::kM) {
+        const auto b = bound.tile(n, k, p, q0);
+        for (int q = q0; q < std::min(q0 + PiecesBound::kM, conv.Q); ++q)
+          bounded.magnitude[static_cast<std::size_t>(y_at(n, k, p, q))] =
+              b[static_cast<std::size_t>(q - q0)];
+      }
+    }
+  });
+  return bounded;
+}
+
+/// winograd_bound_at() of pieces.
+WinogradBound pieces_bound_at(const Problem& problem, const Arrays& inputs,
+                              std::span<const std::int64_t> places) {
+  const PiecesBound bound(problem, inputs);
+  const Conv2dProblem& conv = bound.conv();
+  WinogradBound found{std::vector<double>(places.size()), bound.longest_sum()};
+  parallel_for(static_cast<std::int64_t>(places.size()), [&](std::int64_t i) {
+    std::int64_t place = places[static_cast<std::size_t>(i)];
+    const int q = static_cast<int>(place % conv.Q);
+    const int p = static_cast<int>((place /= conv.Q) % conv.P);
+    const int k = static_cast<int>((place /= conv.P) % conv.K);
+    const int n = static_cast<int>(place / conv.K);
+    const int in_tile = q % PiecesBound::kM;
+    found.magnitude[static_cast<std::size_t>(i)] =
+        bound.tile(n, k, p, q - in_tile)[static_cast<std::size_t>(in_tile)];
+  });
+  return found;
+}
+
 double squares(std::span<const float> numbers) {
   double sum = 0;
   for (const float number : numbers) sum += double{number} * double{number};
@@ -300,17 +409,25 @@ std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs) {
 
 }  // namespace
 
-bool winograd_takes(const Conv2dProblem& conv) {
-  return conv.R == 3 && conv.S == 3 && conv.stride.h == 1 && conv.stride.w == 1 &&
-         conv.dilation.h == 1 && conv.dilation.w == 1;
+bool winograd_takes(const Conv2dProblem& conv, WinogradTile tile) {
+  const bool dense =
+      conv.stride.h == 1 && conv.stride.w == 1 && conv.dilation.h == 1 && conv.dilation.w == 1;
+  if (tile == kWinogradPieces) return dense && conv.R <= 6 && conv.S >= 4 && conv.S <= 6;
+  return dense && conv.R == 3 && conv.S == 3;
 }
 
 std::int64_t winograd_headroom(const Conv2dProblem& conv) {
-  return winograd_takes(conv) && conv.dtype == DType::f32 ? 64 : 1;
+  return winograd_takes(conv, 2) && conv.dtype == DType::f32 ? 64 : 1;
+}
+
+std::int64_t winograd_forward_headroom(const Conv2dProblem& conv) {
+  const bool pieces = winograd_takes(conv, kWinogradPieces) && conv.dtype == DType::f32;
+  return pieces ? 64 : winograd_headroom(conv);
 }
 
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              WinogradTile tile) {
+  if (tile == kWinogradPieces) return with_pieces_bound(expected, problem, inputs);
   const Bound bound(problem, inputs, tile);
   const Conv2dProblem& conv = bound.conv();
   const int m = bound.m;
@@ -405,6 +522,7 @@ WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& i
 
 WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, WinogradTile tile,
                                 std::span<const std::int64_t> places) {
+  if (tile == kWinogradPieces) return pieces_bound_at(problem, inputs, places);
   const Bound bound(problem, inputs, tile);
   const Conv2dProblem& conv = bound.conv();
   const int m = bound.m;

@@ -11,8 +11,9 @@
 
 namespace convladder {
 
-/// Whether Winograd's F(m x m, 3 x 3) computes it: a filter of 3 x 3, stride and dilation 1.
-bool winograd_takes(const Conv2dProblem& conv);
+/// Whether such tiles of Winograd's compute it. Stride and dilation are 1; and F(m x m, 3 x 3) is
+/// for filters of 3 x 3, pieces of three taps for 1 to 6 rows of 4 to 6.
+bool winograd_takes(const Conv2dProblem& conv, WinogradTile tile);
 
 /// The room that exact data leave for it, see headroom(). F(4 x 4, 3 x 3) adds products of
 /// transformed numbers: nine times the output, up to 144 times as much in between, with six bits
@@ -20,6 +21,11 @@ bool winograd_takes(const Conv2dProblem& conv);
 /// factor is divided by after each half of the transform. Random signs cancel most of it: with data
 /// that leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
 std::int64_t winograd_headroom(const Conv2dProblem& conv);
+
+/// The same for a forward pass, which may also be computed by pieces of three taps. These add up
+/// products of up to 24 times what they would be by the definition, with a bit behind the point: 64
+/// times is enough for all data.
+std::int64_t winograd_forward_headroom(const Conv2dProblem& conv);
 
 /// The expected values of a convolution, or of its gradient by the input, with what bounds the
 /// rounding of F(m x m, 3 x 3): not the sum of |products| of an output, but
@@ -30,6 +36,12 @@ std::int64_t winograd_headroom(const Conv2dProblem& conv);
 /// added up on the way to an output is in it, neighbours in the tile, too: what cancels in exact
 /// arithmetic, but not its rounding. The longest sum is then that over the channels. The gradient
 /// is a convolution of dy: channels and filters change places, and g is turned by 180 degrees.
+///
+/// Pieces of three taps are transformed along their row alone: their g and d are rows of numbers,
+///
+///     b = |A^T| [sum over channels, rows and pieces of (|G| |g|) .* (|B^T| |d|)], and |bias|,
+///
+/// and all these are in the longest sum.
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                              WinogradTile tile);
 

@@ -45,12 +45,13 @@ bool is_in_window(int i, int o, int taps, int pad, int stride, int dilation) {
 struct Reach {
   std::int64_t tile;  ///< Outputs along each axis; 0: it adds up the definition's products.
   int images;         ///< That may share a transform.
+  bool rows = false;  ///< Tiles are of a row, and their windows wide enough for two pieces.
 };
 
 Reach reach_of(const Rung& rung) {
   if (rung.whole_images || rung.float_spectra)
     return {std::numeric_limits<std::int32_t>::max(), rung.float_spectra ? 2 : 1};
-  return {rung.winograd.m, 1};
+  return {rung.winograd.m, 1, rung.winograd == kWinogradPieces};
 }
 
 /// Whether a number in an input reaches an element of an output by products with zeros that the
@@ -75,14 +76,18 @@ bool may_reach(const std::string& kind, Reach reach, const std::string& ladder,
   };
   const auto in_tile = [&](int at, int output, int pad) {
     const std::int64_t from_begin = at - (output / reach.tile * reach.tile - pad);
-    return from_begin >= 0 && from_begin < reach.tile + 2;
+    return from_begin >= 0 && from_begin < reach.tile + (reach.rows ? 5 : 2);
+  };
+  const auto row_in_tile = [&](int h, int p) {
+    return reach.rows ? is_in_window(h, p, conv->R, conv->pad.top, 1, 1)
+                      : in_tile(h, p, conv->pad.top);
   };
   const bool same_images = i[0] / reach.images == o[0] / reach.images;
   if (ladder == "conv2d") {  // o: n, k, p, q
     if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
     if (kind == "tiles") {
       return in.name == "x" && same_images && i[1] / group_c == o[1] / group_k &&
-             in_tile(i[2], o[2], conv->pad.top) && in_tile(i[3], o[3], conv->pad.left);
+             row_in_tile(i[2], o[2]) && in_tile(i[3], o[3], conv->pad.left);
     }
     if (kind == "zeros") return in.name == "weights" && i[0] == o[1];
     return kind == "groups" && in.name == "x" && i[0] == o[0] && i[1] / group_c != o[1] / group_k &&

@@ -104,6 +104,58 @@ TEST_CASE("the bound of single outputs is that of all of them") {
   }
 }
 
+TEST_CASE("the bound of pieces of three taps counts what cancels, along a row alone") {
+  // x = 1 in the third column, w = 2 at the second tap: of the first tile, in the first piece.
+  const Conv2dProblem conv = validated(Conv2dProblem{.H = 1, .W = 8, .S = 6, .bias = true});
+  Arrays inputs = {{"x", array_of({0, 0, 1, 0, 0, 0, 0, 0}, {1, 1, 1, 8})},
+                   {"weights", array_of({0, 2, 0, 0, 0, 0}, {1, 1, 1, 6})},
+                   {"bias", array_of({0}, {1})}};
+  const Expected y = reference("conv2d", conv, inputs)[0];
+  CHECK(y.values == std::vector<double>{0, 2, 0});
+  // d2 is in the products at 0, 1, -1 and infinity; g1 in those at 1, -1 and 2.
+  // At 1: 1 * 1/2; at -1: 3 * 1/6.
+  const Expected bounded = with_winograd_bound(y, conv, inputs, kWinogradPieces);
+  CHECK(bounded.values == y.values);
+  CHECK(bounded.longest_sum == 3);  // both pieces, and the bias
+  for (const double b : bounded.magnitude) CHECK(b == doctest::Approx(2));
+  // The second piece meets the next window: x = 1 there, and the last tap.
+  inputs = {{"x", array_of({0, 0, 0, 0, 0, 0, 0, 1}, {1, 1, 1, 8})},
+            {"weights", array_of({0, 0, 0, 0, 0, 4}, {1, 1, 1, 6})},
+            {"bias", array_of({-1}, {1})}};
+  // d4 is in the product at infinity alone, and that in the last output.
+  CHECK(with_winograd_bound(reference("conv2d", conv, inputs)[0], conv, inputs, kWinogradPieces)
+            .magnitude == std::vector<double>{1, 1, 5});
+}
+
+TEST_CASE("the bound of single outputs is that of all of them, for pieces") {
+  for (const int columns : {4, 5, 6}) {
+    CAPTURE(columns);
+    const Conv2dProblem conv = validated(Conv2dProblem{.N = 2,
+                                                       .C = 4,
+                                                       .H = 7,
+                                                       .W = 9,
+                                                       .K = 6,
+                                                       .R = 2,
+                                                       .S = columns,
+                                                       .pad = {2, 0, 1, 3},
+                                                       .groups = 2,
+                                                       .bias = true});
+    const Arrays inputs = make_inputs(conv2d_signature(conv), Data::real, 1, 1 << 10);
+    const Expected output = reference("conv2d", conv, inputs)[0];
+    const Expected whole = with_winograd_bound(output, conv, inputs, kWinogradPieces);
+    std::vector<std::int64_t> places(output.values.size());
+    std::iota(places.begin(), places.end(), 0);
+    const WinogradBound single = winograd_bound_at(conv, inputs, kWinogradPieces, places);
+    CHECK(single.longest_sum == whole.longest_sum);
+    CHECK(whole.longest_sum == 2 * 2 * 2 + 1);
+    REQUIRE(single.magnitude.size() == whole.magnitude.size());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      CHECK(single.magnitude[i] == doctest::Approx(whole.magnitude[i]));
+      CHECK(whole.magnitude[i] > output.magnitude[i] * (1 - 1e-12));
+    }
+  }
+}
+
 TEST_CASE("the bounds of Winograd's gradients count what cancels, and only for the weights") {
   // One number of dy, and x = 1 at its window's place (1, 1).
   const Conv2dProblem conv = validated(Conv2dProblem{.H = 3, .W = 3, .R = 3, .S = 3});
@@ -146,6 +198,14 @@ TEST_CASE("the bound of single weights is that of all of them") {
       CHECK(whole.magnitude[i] > dw.magnitude[i] * (1 - 1e-12));  // it has all that the sum has
     }
   }
+}
+
+TEST_CASE("data leave room for pieces of three taps, in the forward pass alone") {
+  const Conv2dProblem conv = validated(Conv2dProblem{.C = 6, .H = 9, .W = 9, .R = 6, .S = 6});
+  CHECK(exact_sum("conv2d", conv) == 64 * (6 * 36 + 1));
+  CHECK(exact_sum("conv2d_dgrad", conv) == 36);
+  CHECK(exact_sum("conv2d", validated(Conv2dProblem{.H = 9, .W = 9, .R = 7, .S = 6})) == 43);
+  CHECK(exact_sum("conv2d", validated(Conv2dProblem{.H = 9, .W = 9, .R = 6, .S = 7})) == 43);
 }
 
 TEST_CASE("data leave room for F(4 x 4, 3 x 3), and only where it is taken") {

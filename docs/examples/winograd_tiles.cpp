@@ -46,6 +46,19 @@ void print_counts() {
   std::printf("\n");
 }
 
+/// Filters in pieces of three taps, which share their windows: along their rows, or both ways.
+void print_pieces() {
+  std::printf(
+      "In pieces of three taps, products of an output and a channel:\n\n"
+      "    filter  definition  F(3,3) along rows  F(3x3) both ways\n");
+  for (const int r : {4, 5, 6, 9}) {
+    const int pieces = (r + 2) / 3;
+    std::printf("    %dx%d     %10d  %17.2f  %16.2f\n", r, r, r * r, r * pieces * 5 / 3.0,
+                pieces * pieces * 25 / 9.0);
+  }
+  std::printf("\n");
+}
+
 /// Multiplications of an output and a channel by Fourier tiles of t x t points, two as one complex
 /// image: t^2 complex products, of four multiplications each, for two tiles of (t - r + 1)^2
 /// outputs.
@@ -249,6 +262,7 @@ void print_tiles() {
       "many\noutputs of 100 are not right to the bit:\n\n"
       "    tile    points, and infinity    products    mean  largest  factor   wrong\n");
   print_tile("0 1 -1", winograd_matrices<2, 3>({0, 1, -1}));
+  print_tile("0 1 -1 2", winograd_matrices<3, 3>({0, 1, -1, 2}));
   print_tile("0 1 -1 2 -2", winograd_matrices<4, 3>({0, 1, -1, 2, -2}));
   print_tile("0 1 -1 2 3", winograd_matrices<4, 3>({0, 1, -1, 2, 3}));
   print_tile("0 1 -1 1/2 -2", winograd_matrices<4, 3>({0, 1, -1, half, -2}));
@@ -293,6 +307,7 @@ void print_growth() {
 
 int main() {
   print_counts();
+  print_pieces();
   print_layer({"B4", 32, 64, 56});
   print_layer({"B10", 64, 512, 28});
   print_tiles();

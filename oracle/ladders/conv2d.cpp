@@ -65,7 +65,7 @@ Definition conv2d_definition() {
   return define<Conv2dProblem>({.longest_sum = conv2d::longest_sum,
                                 .outputs = conv2d::outputs,
                                 .element = conv2d::element,
-                                .headroom = winograd_headroom,
+                                .headroom = winograd_forward_headroom,
                                 .winograd = with_winograd_bound,
                                 .spectra = with_fourier_bound});
 }

@@ -219,13 +219,15 @@ Conv2dProblem random_conv2d(Dice& dice, int i) {
 
 namespace {
 
-/// Some of them with ReLU, too: -inf is below zero, NaN is not.
+/// Some of them with ReLU, too: -inf is below zero, NaN is not. And rows of a filter in two pieces.
 std::vector<TestProblem> small_forward_problems() {
   std::vector<Conv2dProblem> convs = small_convolutions();
   for (Conv2dProblem relu : {convs[0], convs[2]}) {
     relu.activation = Activation::relu;
     convs.push_back(relu);
   }
+  convs.push_back(validated(
+      Conv2dProblem{.N = 2, .C = 2, .H = 6, .W = 12, .K = 3, .R = 4, .S = 5, .pad = {1, 0, 2, 1}}));
   std::vector<TestProblem> list;
   for (const Conv2dProblem& conv : convs) list.push_back({.name = "", .problem = conv});
   return list;

@@ -166,6 +166,13 @@ std::vector<ConvTestProblem> choice_problems() {
   tiled("256 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 256}, pad_all(1), points);
   // As many channels as numbers up to 8 may have: whole sums are nowhere larger.
   tiled("454 channels", {.C = 454, .H = 13, .W = 13, .K = 5}, pad_all(1), points);
+  // Rows in pieces of three taps: more pixels, channels and filters than a block takes at once; and
+  // x in fours with padding at its left.
+  const std::string_view pieces = "cuda_optimized/conv2d/winograd_pieces";
+  add("filters 6x6, two blocks each way and of filters",
+      P{.C = 14, .H = 38, .W = 56, .K = 14, .R = 6, .S = 6, .groups = 2, .bias = true}, pieces);
+  add("filters 4x5, padding 4, 13 channels",
+      P{.N = 2, .C = 13, .H = 7, .W = 12, .K = 3, .R = 4, .S = 5, .pad = {1, 2, 4, 3}}, pieces);
   // Fourier tiles of 64 x 64, more than one, with spectra in either place; and filters that are
   // wider than the smallest tile, but not taller.
   const std::string_view fourier = "cuda_optimized/conv2d/fft_fused";
@@ -314,6 +321,8 @@ std::vector<ConvTestProblem> relu_problems() {
        P{.N = 2, .C = 3, .H = 8, .W = 13, .K = 5, .R = 3, .S = 2, .stride = {2, 1}}},
       {0, "ReLU, rows of fours",
        P{.C = 4, .H = 6, .W = 16, .K = 12, .R = 3, .S = 3, .pad = pad_all(1), .bias = true}},
+      {0, "ReLU, rows of six taps",
+       P{.C = 2, .H = 5, .W = 9, .K = 3, .R = 3, .S = 6, .pad = pad_all(1), .bias = true}},
       {0, "ReLU, 1x1 filter", P{.N = 2, .C = 5, .H = 6, .W = 7, .K = 4, .bias = true}},
       {0, "ReLU, groups",
        P{.N = 2,

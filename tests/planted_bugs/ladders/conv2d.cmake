@@ -275,6 +275,19 @@ planted_bug(window_refilled_too_early
 ]==]
   TEACHES "a register is free after its last product, not before: the next channel's row is another")
 
+planted_bug(weights_replaced_too_early
+  RUNG cuda_optimized/conv2d/winograd_pieces
+  FIND [==[      __syncthreads();  // between the reads of the weights before and these writes]==]
+  REPLACE [==[]==]
+  TEACHES "only more channels than are transformed together show it")
+
+planted_bug(tap_of_the_next_row
+  RUNG cuda_optimized/conv2d/winograd_pieces
+  FILE cuda_optimized/conv2d/winograd_three.cuh
+  FIND [==[there && s0 + s < conv.S ? from[s]]==]
+  REPLACE [==[there ? from[s]]==]
+  TEACHES "a last piece of two taps has a zero for the third: the next row's first stands there")
+
 planted_bug(next_tile_looked_at_too_late
   RUNG cuda_optimized/conv2d/direct_register_window
   FIND [==[look_at(tile + static_cast<int>(gridDim.x));]==]
