@@ -89,6 +89,11 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "cuda_optimized/rulebook/paged_bit_grid",
                    "submanifold: the rows of all runs side by side, in places that count on"),
           branch(
+              "cuda_optimized/rulebook/ranked_bit_grid",
+              CUDA_ROW(cuda_optimized, rulebook, paged_bricks,
+                       "cuda_optimized/rulebook/ranked_bit_grid",
+                       "submanifold: a page for each brick of cells, which its first site takes")),
+          branch(
               "cuda_optimized/rulebook/count_scan_fill",
               CUDA_ROW(
                   cuda_optimized, rulebook, mirrored_lists, "cuda_optimized/rulebook/fused",
@@ -97,5 +102,9 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "cuda_optimized/rulebook/mirrored_lists",
                    "submanifold: mirrored lists of sites in any order, by their ranks in the grid "
                    "of bits"),
+          branch("cuda_optimized/rulebook/lists_of_ranks",
+                 CUDA_ROW(cuda_optimized, rulebook, lists_of_bricks,
+                          "cuda_optimized/rulebook/paged_bricks",
+                          "submanifold: mirrored lists in the order of rows, whatever that is")),
       }};
 }

@@ -1,6 +1,7 @@
 /// @file sparse_storage_edges.cpp
 /// @brief Edges of how rungs of the rulebook keep sites.
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "core/text.hpp"
@@ -191,7 +192,8 @@ void add_many_tiles(std::vector<NamedSites>& list) {
     list.back().rungs = std::move(rungs);
   };
   add(kSubm, 1024 * 256 + 1,
-      {"cuda_optimized/rulebook/mirrored_lists", "cuda_optimized/rulebook/lists_of_ranks"});
+      {"cuda_optimized/rulebook/mirrored_lists", "cuda_optimized/rulebook/lists_of_ranks",
+       "cuda_optimized/rulebook/lists_of_bricks"});
   add(kStrided, 1024 * 128 + 1, {"cuda_optimized/rulebook/lists_of_inputs"});
 }
 
@@ -220,6 +222,11 @@ void add_choices(std::vector<NamedSites>& list) {
   add("more rows than three large blocks have threads", random_case(line(2600), 2400, dice));
   add("more than 32 tiles of 256 rows", random_case(line(9000), 8300, dice));
   list.back().once = true;
+  // Bricks have 2 x 8 x 8 cells: each site is at an edge or a corner of one.
+  add("windows across four bricks",
+      case_where(book_of(kSubm, 3, {{5, 16, 24}}, every_axis(3)), [](const Site& s) {
+        return (s.at[1] + 1) % 8 < 2 && (s.at[2] + 1) % 8 < 2 && (s.at[0] + s.at[1]) % 5 > 0;
+      }));
   // Grids of blocks that wait for each other end where a device has no room for more of them.
   const auto crowd = [&](const std::string& name, const RulebookProblem& book, int sites) {
     add(name, random_case(book, sites, dice));
@@ -230,6 +237,15 @@ void add_choices(std::vector<NamedSites>& list) {
   crowd("more rows than resident blocks have threads", line(14000), 12'300);
   crowd("more rows than resident blocks have threads, 3x3x3",
         book_of(kSubm, 3, {{5, 30, 32}}, every_axis(3)), 4'100);
+  // Blocks of the rungs with bricks are smaller, so more of them have room.
+  for (const auto& [name, book, sites] :
+       {std::tuple{"many rows in bricks", line(18000), 16'600},
+        std::tuple{"many rows in bricks, 3x3x3", book_of(kSubm, 3, {{9, 32, 32}}, every_axis(3)),
+                   8'500}}) {
+    crowd(name, book, sites);
+    list.back().rungs = {"cuda_optimized/rulebook/paged_bricks",
+                         "cuda_optimized/rulebook/lists_of_bricks"};
+  }
   // Pages of 1024 cells are shared out among blocks that count taps: here one page, and two blocks.
   add("more blocks than pages",
       random_case(book_of(kSubm, 3, {{4, 8, 32}}, every_axis(3)), 600, dice));

@@ -2,6 +2,7 @@
 /// @brief rulebook, submanifold: the rows of all runs side by side, in places that count on.
 ///
 /// - Before: paged_bit_grid.cu
+/// - After: paged_bricks.cu
 /// - The grid: run_grid.cuh, run_bits.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

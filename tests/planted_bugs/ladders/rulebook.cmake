@@ -341,4 +341,35 @@ planted_bug(inputs_written_as_ranks
   REPLACE [==[out[i] = rows[rank];]==]
   TEACHES "both sides of a pair were named by ranks, and both must become rows")
 
+planted_bug(page_of_the_first_forgotten
+  RUNG cuda_optimized/rulebook/paged_bricks
+  FILE cuda_optimized/rulebook/bricks.cuh
+  WITH ${algorithms}
+  FIND [==[if (taken != 0) page = taken;]==]
+  REPLACE [==[]==]
+  TEACHES "who comes second to a brick has to enter its site where the first one did, not in a page of its own")
+
+planted_bug(fourth_brick_of_a_window_forgotten
+  RUNG cuda_optimized/rulebook/paged_bricks
+  FILE cuda_optimized/rulebook/brick_taps.cuh
+  WITH ${algorithms}
+  FIND [==[page[3] = pages[aside_x + aside_y];]==]
+  REPLACE [==[{}]==]
+  TEACHES "a window at a corner meets four bricks of its plane, and the fourth only by one cell")
+
+planted_bug(bits_of_lanes_joined_across_boards
+  RUNG cuda_optimized/rulebook/paged_bricks
+  FILE cuda_optimized/rulebook/bricks.cuh
+  WITH ${algorithms}
+  FIND [==[(place.brick * kDepth + place.board) * 2 + place.bit / 32]==]
+  REPLACE [==[place.brick * kDepth + place.board]==]
+  TEACHES "lanes enter together what is in one word; a board has two")
+
+planted_bug(centre_counted_twice
+  RUNG cuda_optimized/rulebook/lists_of_bricks
+  WITH ${algorithms}
+  FIND [==[tasks.is_mirrored(k) ? 2 * hits : hits]==]
+  REPLACE [==[2 * hits]==]
+  TEACHES "the centre's list is its own mirror: it is written once, and counted once")
+
 set(algorithms core/cuda/algorithms.cu,core/cuda/site_check.cu)  # of the other ladders

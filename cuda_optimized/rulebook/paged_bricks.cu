@@ -1,0 +1,210 @@
+/// @file paged_bricks.cu
+/// @brief rulebook, submanifold: a page for each brick of cells, which its first site takes.
+///
+/// - Before: ranked_bit_grid.cu
+/// - After: lists_of_bricks.cu
+/// - The index: bricks.cuh; the look-ups: brick_taps.cuh
+/// - The same maths: cpu_reference/rulebook/hash_map.cpp
+///
+/// **The idea.** In a scanner's order ranked_bit_grid.cu has three steps, each behind a barrier,
+/// from the cleared grid to the first look-up. Could a site be entered in one? It must find room
+/// for its bit and its row. So let 2 x 8 x 8 cells be a *brick*: two boards of 8 x 8 bits. Its
+/// first site takes a page for it, by compare-and-swap. Whoever comes later gets to know the page
+/// by the same instruction, and both enter their bit and their row at once.
+///
+///     bricks    . 4 . . 1 .        one more than a page; 0, here a dot: no site
+///     page 0    boards of the fifth brick, and 2 x 64 rows; only those of sites are written
+///     page 3    those of the second, whose first site was that of row 3
+///
+/// There is a page for each row of coords, and a row takes its own: nobody gives pages out, and
+/// their boards are cleared before. That is 8.4 MB for a sweep, where words for runs of 32 cells
+/// are 25.6. And nine taps of a plane lie on one board, or on two or four at its edge.
+///
+///     clear, copy | take pages, set bits, list rows | look up          barriers: |
+///
+/// **Expect.** On an H200 a sweep in a scanner's order (scanned-subm3-table) takes 18 us, and no
+/// more than sorted; in no order (shuffled-subm3-table) 22 us. Two barriers instead of four spare
+/// 6 us, the smaller index 5 us, and nine rows, loaded before any is stored, wait only once.
+/// @expect on --shape 12,12,12 --sites 512 --form table
+/// @expect launches 1
+/// @expect lanes.coords.load 512 + 512 + 3 * 512 = 2560, copy, enter, three to look up
+/// @expect lanes.nbr.store 27 * 512 = 13824
+/// **Costs.** 528 bytes a site, of which most are never touched; 4 bytes for 128 cells. Sorted rows
+/// are not counted, but looked up like others. Declined: modes but subm, more than 2^24 bricks.
+/// **Try.** Make a brick four boards deep. What is cleared then, and how far apart do rows lie?
+#include <cooperative_groups.h>
+
+#include "core/cuda/cooperative.hpp"
+#include "core/cuda/grid_stride.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/cuda/workspace_cutter.hpp"
+#include "core/implementation.hpp"
+#include "core/rulebook_problem.hpp"
+#include "core/text.hpp"
+#include "cuda_optimized/rulebook/brick_taps.cuh"
+#include "cuda_optimized/rulebook/table_forms.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+namespace {
+
+constexpr int kThreads = 384;                    ///< More, in fewer blocks, are less evenly busy.
+constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
+constexpr int kBlocks = 4;  ///< Of a multiprocessor, where three threads share a row.
+
+/// What the blocks tell each other and the host.
+struct State {
+  std::int32_t bad;  ///< Rows outside of the grid, and rows that repeat a site.
+};
+
+/// A word of the host's memory that kernels can write to: not 0 once any run of the process has met
+/// bad rows. So it need not be emptied before a run, and runs in other streams may share it.
+std::int32_t* ever_bad() {
+  static std::int32_t* const word = [] {
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, sizeof(std::int32_t), cudaHostAllocPortable));
+    *static_cast<std::int32_t*>(memory) = 0;
+    return static_cast<std::int32_t*>(memory);
+  }();
+  return word;
+}
+
+/// nbr [KV][N] and mask [N][mask_words(KV)]: three threads a row.
+__device__ void find_planes(const runs::Problem& grid, const std::int32_t* coords,
+                            const bricks::Index& index, std::int32_t* nbr, std::int32_t* mask) {
+  __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
+  const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
+  const int plane = static_cast<int>(threadIdx.x) / kRows, tap = plane * bricks::kTaps;
+  const auto sites = static_cast<unsigned>(grid.sites);
+  for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
+    const unsigned row = first + static_cast<unsigned>(row_of_tile);
+    if (row < sites) {
+      const bricks::PlaneOfTaps taps(grid, runs::cell_of<true>(grid, coords, row), index, tap);
+      mask_bits[plane][row_of_tile] = taps.found() << tap;
+      std::int32_t rows[bricks::kTaps];
+      bricks::load_rows(taps, index, taps.found(), rows);
+#pragma unroll
+      for (int i = 0; i < bricks::kTaps; ++i) nbr[std::int64_t{tap + i} * sites + row] = rows[i];
+    }
+    __syncthreads();  // the bits of all planes are there before one thread a row joins them
+    if (plane == 0 && row < sites)
+      mask[row] = static_cast<std::int32_t>(mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] |
+                                            mask_bits[2][row_of_tile]);
+    __syncthreads();  // they are joined before the next tile's bits overwrite them
+  }
+}
+
+/// The same for any taps: a thread a row.
+__device__ void find_taps(const runs::Problem& grid, const std::int32_t* coords,
+                          const bricks::Index& index, std::int32_t* nbr, std::int32_t* mask) {
+  const int words = mask_words(grid.KV);
+  for (const std::int64_t row : grid_stride<kThreads>(grid.sites)) {
+    const runs::Cell cell = runs::cell_of<false>(grid, coords, row);
+    std::uint64_t bits = 0;  // of taps from 32 * word on
+    int word = 0;
+    for (int first = 0; first < grid.KV; first += bricks::kTaps) {
+      const bricks::AnyTaps taps(grid, cell, index, first);
+      std::int32_t rows[bricks::kTaps];
+      bricks::load_rows(taps, index, taps.found(), rows);
+      const int end = first + bricks::kTaps;
+      for (int k = first; k < end && k < grid.KV; ++k)
+        nbr[std::int64_t{k} * grid.sites + row] = rows[k - first];
+      bits |= std::uint64_t{taps.found()} << (first - 32 * word);
+      for (; word < words && (end >= 32 * (word + 1) || end >= grid.KV); ++word, bits >>= 32)
+        mask[row * words + word] = static_cast<std::int32_t>(bits);
+    }
+  }
+}
+
+/// All of it. A cooperative, one-dimensional grid of kThreads.
+template <bool kCube>
+__global__ void __launch_bounds__(kThreads, kCube ? kBlocks : 1)
+    build(runs::Problem grid, const std::int32_t* coords, bricks::Index index, State* state,
+          std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask, std::int32_t* ever_bad) {
+  const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
+  const std::int64_t thread = thread_of_grid<kThreads>();
+  const std::int64_t threads = threads_of_grid<kThreads>();
+
+  bricks::begin<kCube>(grid, coords, index, thread, threads, out_coords);
+  if (thread == 0) state->bad = 0;
+  all_blocks.sync();  // the index is empty before sites enter
+
+  bricks::enter<kCube>(grid, coords, index, thread, threads, &state->bad);
+  all_blocks.sync();  // all sites are in the index before any is looked up
+
+  if (thread == 0 && state->bad != 0) *ever_bad = 1;
+  if constexpr (kCube) {
+    find_planes(grid, coords, index, nbr, mask);
+  } else {
+    find_taps(grid, coords, index, nbr, mask);
+  }
+}
+
+Declined supports(const RulebookProblem& book) { return bricks::declined(book); }
+
+/// Where everything stands in the workspace.
+struct Workspace {
+  State* state;
+  bricks::Index index;
+  std::size_t bytes;  ///< Of all.
+};
+
+/// @param begin  the workspace, or null to learn its size
+Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
+  Workspace work{};
+  WorkspaceCutter cutter(begin);
+  work.state = cutter.take<State>(1);
+  work.index = bricks::cut_index(book, &cutter);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
+std::size_t workspace_bytes(const RulebookProblem& book) {
+  return workspace_at(book, nullptr).bytes;
+}
+
+template <bool kCube>
+void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
+                  std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
+  static const int most_blocks = resident_blocks(build<kCube>, kThreads);
+  const unsigned blocks = blocks_for(book.sites, kCube ? kRows : kThreads, most_blocks);
+  launch_cooperatively(build<kCube>, {blocks, kThreads}, runs::Problem(book), coords, work.index,
+                       work.state, out_coords, nbr, mask, ever_bad());
+}
+
+/// coords [N][1 + ndim] to out_coords [N][1 + ndim], nbr [KV][N], mask [N][words], and the form.
+void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  const auto* coords = arrays.coords;
+  auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
+  auto* nbr = arrays.create("nbr", {book.KV, book.sites});
+  auto* mask = arrays.create("mask", {book.sites, mask_words(book.KV)});
+  if (book.sites > 0) {
+    const bool cube = runs::is_cube_of_3(book, coords, out_coords);
+    const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+    (cube ? launch_steps<true> : launch_steps<false>)(book, coords, work, out_coords, nbr, mask);
+  }
+  create_form(book, book.sites, nbr, mask, arrays);
+}
+
+/// @throws BadInput for sites outside of the grid, and for duplicates
+void finish(const RulebookProblem& book, const RulebookArrays& arrays, const Context& context) {
+  if (*ever_bad() == 0) return;  // this run's count is 0, too: no copy from the device
+  const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
+  runs::require_no_bad_rows(book, arrays.coords, &work.state->bad);
+}
+
+std::string choice_in_words(const RulebookProblem& book) {
+  if (book.sites == 0) return text("no sites, ", form_in_words(book));
+  return text(runs::kernel_in_words(book), ", ", form_in_words(book));
+}
+
+}  // namespace
+
+extern const Implementation<RulebookArrays> paged_bricks = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .finish = finish,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook
