@@ -75,5 +75,13 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches,
                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
                           "a patch of dy is brought once for all taps; channels are wgmma's rows")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_two_blocks,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                          "two blocks share the sums of a tile, and exchange halves of them")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                          "one tap: all weights stay, and a tile is any pixels of all images")),
       }};
 }

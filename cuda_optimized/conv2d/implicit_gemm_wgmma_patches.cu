@@ -2,7 +2,8 @@
 /// @brief conv2d on Hopper in 16 bits: a patch of pixels is brought once, for all taps.
 ///
 /// - Before: implicit_gemm_wgmma_filters_as_rows.cu
-/// - After: implicit_gemm_wgmma_patches_tf32.cu
+/// - After: implicit_gemm_wgmma_two_blocks.cu, implicit_gemm_wgmma_all_filters.cu,
+///   implicit_gemm_wgmma_patches_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** An implicit product brings each pixel once for every tap. What limits it is the L2
@@ -25,8 +26,7 @@
 /// four turns of 132 SMs, 9 us at the peak: 13 us. B9 is 27 turns, 64 us, and 49 of DRAM: 85. B6
 /// 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's: 310. B5 20, B7 16, B8 15.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
-/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine
-/// taps
+/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, weights of nine taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.y.store 0, the copy engine stores
 /// **Costs.** Few images of a few pixels fill no tile, and sums are not cut into parts. Declined:
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;
     bool is_first = true;
-    for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
+    for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
       const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
-      const PatchFilters filters = filters_at(windows, static_cast<int>(item % work.filter_tiles));
+      const PatchFilters filters = filters_at(windows, item % work.filter_tiles);
       for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
         // Until the consumer has read what the slot held a round ago; at once in round 0.
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
 
   T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
   int turn = 0;  // tiles of this block that came before
-  for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
+  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
     if (turn % gemm::kConsumers != consumer) {
       patch.skip(chunks);
       if (!plan.stay) tap.skip(chunks * taps_each);
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
           const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * kTapBytes);
           // Descriptors count in units of 16 bytes.
           const std::uint64_t columns =
-              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.row +
+              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
                                                          s * windows.dilation.w) *
                                   (kPixelBytes / 16);
           ptx::wgmma_fence();
@@ -169,8 +169,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     ptx::wgmma_wait_group<0>();
     release();
     result.template store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles),
-                                    filters_at(windows, static_cast<int>(item % work.filter_tiles)),
-                                    consumer, sums, draft);
+                                    filters_at(windows, item % work.filter_tiles), consumer, sums,
+                                    draft);
   }
   result.finish();
 }
@@ -186,7 +186,8 @@ Declined supports(const Conv2dProblem& conv) {
   if (const Declined why = why_no_half_windows(conv)) return why;
   if (conv.map != TileMap::row_major)
     return text("the map ", name_of(conv.map), ": tiles of pixels have an order of their own");
-  return why_no_patches(windows_of(conv), kPixelBytes);
+  const Windows windows = windows_of(conv);
+  return why_no_patches(windows, patch_plan(windows, kPixelBytes));
 }
 
 template <class T, class Patches, class Taps>

@@ -95,10 +95,9 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;
     bool is_first = true;
-    for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
+    for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
       const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
-      const PatchFilters filters =
-          filters_at(windows, static_cast<int>(item % work.filter_tiles), kBlocks);
+      const PatchFilters filters = filters_at(windows, item % work.filter_tiles, kBlocks);
       for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
         // Until the consumer has read what the slot held a round ago; at once in round 0.
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
@@ -120,7 +119,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   }
 
   int turn = 0;  // tiles of this block that came before
-  for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
+  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
     if (turn % gemm::kConsumers != consumer) {
       patch.skip(chunks);
       if (!plan.stay) tap.skip(chunks * taps_each);
@@ -151,7 +150,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
           const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * plan.tap_bytes());
           // Descriptors count in units of 16 bytes.
           const std::uint64_t columns =
-              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.row +
+              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
                                                          s * windows.dilation.w) *
                                   (kPixelBytes / 16);
           ptx::wgmma_fence();
@@ -174,8 +173,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     ptx::wgmma_wait_group<0>();
     release();
     result.store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles),
-                           filters_at(windows, static_cast<int>(item % work.filter_tiles), kBlocks),
-                           sums);
+                           filters_at(windows, item % work.filter_tiles, kBlocks), sums);
   }
 }
 
@@ -195,7 +193,8 @@ Declined supports(const Conv2dProblem& conv) {
   if (const Declined why = gemm::why_no_wgmma()) return why;
   if (conv.map != TileMap::row_major)
     return text("the map ", name_of(conv.map), ": tiles of pixels have an order of their own");
-  return why_no_patches(windows_of(conv), 0);
+  const Windows windows = windows_of(conv);
+  return why_no_patches(windows, patch_plan(windows, 0));
 }
 
 template <int kBlocks, int kColumns, class Patches, class Taps>

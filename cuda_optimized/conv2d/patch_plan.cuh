@@ -72,15 +72,15 @@ struct PatchWork {
   Windows windows;  ///< with channels in words
   Step first,       ///< where the window (0, 0) begins, in strides from the first pixel not skipped
       skipped;      ///< pixels of the source before the first that begins a window
-  int filter_tiles;    ///< of all groups
-  std::int64_t items;  ///< tiles of pixels by tiles of filters; filters change fastest
+  unsigned filter_tiles,  ///< of all groups
+      items;              ///< tiles of pixels by tiles of filters; filters change fastest
 
   /// Of the windows, by a plan for them.
   PatchWork(const Windows& of, const PatchPlan& with)
       : plan(with), windows(of), first(strides_to(of.first, of.stride)),
         skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
-        filter_tiles(filter_tiles_of(of, with.filter_blocks)),
-        items(with.tiles.count(of.N) * filter_tiles) {}
+        filter_tiles(static_cast<unsigned>(filter_tiles_of(of, with.filter_blocks))),
+        items(static_cast<unsigned>(with.tiles.count(of.N)) * filter_tiles) {}
   /// Whether some pixel of the source is not skipped, as the copy engine needs it.
   bool has_pixels() const { return skipped.h < windows.H && skipped.w < windows.W; }
   /// At most so many blocks run at the same time. Where weights stay, all items of a block are of
@@ -95,8 +95,8 @@ struct PatchWork {
 inline int steps_of(const Windows& windows) { return windows.R * windows.S * windows.chunks(); }
 
 /// Pixels of the patch from a window's first tap to its last one.
-inline std::int64_t reach_of(const Windows& windows, int row) {
-  return (windows.R - 1) * std::int64_t{windows.dilation.h} * row +
+inline std::int64_t reach_of(const Windows& windows, int line) {
+  return (windows.R - 1) * std::int64_t{windows.dilation.h} * line +
          (windows.S - 1) * std::int64_t{windows.dilation.w};
 }
 
@@ -109,15 +109,13 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   plan.tiles = tiles;
   plan.filter_blocks = filter_blocks;
   plan.draft_bytes = draft_bytes;
-  // Of images, what the last rows reach over is there: it is the next image's beginning.
-  const std::int64_t reached = (windows.R - 1) * std::int64_t{windows.dilation.h};
-  const std::int64_t patch_rows = tiles.rows + (tiles.kind == PatchKind::images ? 0 : reached);
+  const std::int64_t patch_rows = tiles.rows + (windows.R - 1) * std::int64_t{windows.dilation.h};
   if (tiles.rows == 0 || tiles.row > kMaxBox || patch_rows > kMaxBox) return plan;
   plan.tiles.patch_rows = static_cast<int>(patch_rows);
   // The last column's last tap may lie behind the box, in zeros that belong to no pixel.
   const std::int64_t pixels = std::max(
       patch_rows * tiles.row * tiles.images,
-      (tiles.columns / 8 - 1) * std::int64_t{tiles.group} + 8 + reach_of(windows, tiles.row));
+      (tiles.columns / 8 - 1) * std::int64_t{tiles.group} + 8 + reach_of(windows, tiles.line()));
   const std::int64_t bytes =
       ceil_div(pixels * kPixelBytes, std::int64_t{gemm::kAtom}) * gemm::kAtom;
   const std::int64_t room = static_cast<std::int64_t>(max_shared_bytes()) - kDeclared -
@@ -175,16 +173,21 @@ inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
   return best;
 }
 
-/// Why the windows have no patches, if so. @param draft_bytes see patch_plan()
-inline Declined why_no_patches(const Windows& windows, int draft_bytes) {
+/// Why the windows have no patches, if so. @param plan of theirs
+inline Declined why_no_patches(const Windows& windows, const PatchPlan& plan) {
   const Step& stride = windows.stride;
   if ((stride.h != 1 || stride.w != 1) && windows.R * windows.S > 1) {
     return text("stride ", stride.h, " x ", stride.w,
                 ", and more than one tap: with 1 alone are a ",
                 "tap's pixels the first tap's, shifted");
   }
-  if (windows.pixels() == 0 || patch_plan(windows, draft_bytes).patches > 0) return {};
-  return "the pixels of a tile's windows do not fit into a patch in shared memory";
+  if (windows.pixels() == 0) return {};
+  if (plan.patches == 0)
+    return "the pixels of a tile's windows do not fit into a patch in shared memory";
+  const std::int64_t items =
+      plan.tiles.count(windows.N) * filter_tiles_of(windows, plan.filter_blocks);
+  if (items <= INT32_MAX) return {};
+  return text(items, " tiles: at most ", INT32_MAX);
 }
 
 /// A number of columns that a kernel is compiled for.
@@ -203,16 +206,19 @@ void with_columns(int columns, const Body& body) {
   }
 }
 
-/// For a rung's choice: how they are computed.
-inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes) {
-  if (windows.pixels() == 0) return "nothing to do";
-  const PatchPlan plan = patch_plan(windows, draft_bytes);
-  const PatchKind kind = plan.tiles.kind;
+/// For a rung's choice: in which tiles they are computed.
+inline std::string tiles_in_words(const PatchTiles& tiles) {
+  const PatchKind kind = tiles.kind;
   return text(kind == PatchKind::images ? "images"
               : kind == PatchKind::rows ? "rows"
                                         : "strips",
-              " in ", plan.tiles.columns, " columns",
-              plan.filter_blocks > 1 ? " by 128 filters" : "",
+              " in ", tiles.columns, " columns");
+}
+/// And how.
+inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes) {
+  if (windows.pixels() == 0) return "nothing to do";
+  const PatchPlan plan = patch_plan(windows, draft_bytes);
+  return text(tiles_in_words(plan.tiles), plan.filter_blocks > 1 ? " by 128 filters" : "",
               plan.stay ? ", weights stay" : ", weights follow");
 }
 

@@ -27,6 +27,24 @@ struct PatchResult {
   template <int kColumns>
   __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
                         int consumer, const float (&sums)[kColumns / 2], T* draft) const {
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    if (thread == 0) ptx::cp_async_bulk_wait_group_read<0>();
+    // All have stored what the draft held, or the copy engine has: it may be overwritten.
+    ptx::named_barrier_sync(1 + consumer, 128);
+    round<kColumns>(filters, sums, draft);
+    ptx::fence_proxy_async();                    // ordinary stores, which the copy engine will read
+    ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
+    if (!by_engine) {
+      store_columns(tiles, tile, filters, 0, kColumns, draft);
+    } else if (thread == 0) {
+      ptx::tma_store<4>(&boxes, draft, {filters.first, tile.q, tile.n, tile.p});
+      ptx::cp_async_bulk_commit_group();
+    }
+  }
+  /// Rounds a warpgroup's sums [filter][column] to `draft` [column][filter], swizzled.
+  template <int kColumns>
+  __device__ void round(const PatchFilters& filters, const float (&sums)[kColumns / 2],
+                        T* draft) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int first = thread / 32 * 16;  // of the warp's 16 filters
     float added[2];                      // to the filter of this lane, and to the one 8 below
@@ -38,34 +56,36 @@ struct PatchResult {
     }
     // Of 16 columns and 16 filters, four matrices, this lane names a row: 8 filters of a column.
     T* const row = draft + gemm::swizzled_half(lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8);
-    if (thread == 0) ptx::cp_async_bulk_wait_group_read<0>();
-    // All have stored what the draft held, or the copy engine has: it may be overwritten.
-    ptx::named_barrier_sync(1 + consumer, 128);
+    float whole[kColumns / 2];
+#pragma unroll
+    for (int i = 0; i < kColumns / 2; ++i) whole[i] = sums[i] + added[i / 2 % 2];
+    if (activation != Activation::none) {  // asked once, not for each sum
+#pragma unroll
+      for (float& sum : whole) sum = activated(activation, sum);
+    }
 #pragma unroll
     for (int column = 0; column < kColumns; column += 16) {
       std::uint32_t fragment[4];
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
-        const int at = column / 2 + m * 2, below = m % 2;
-        fragment[m] = gemm::two_rounded<T>(activated(activation, sums[at] + added[below]),
-                                           activated(activation, sums[at + 1] + added[below]));
+        const int at = column / 2 + m * 2;
+        fragment[m] = gemm::two_rounded<T>(whole[at], whole[at + 1]);
       }
       ptx::stmatrix_x4_trans(row + column * kPatchFilters, fragment);
     }
-    ptx::fence_proxy_async();                    // ordinary stores, which the copy engine will read
-    ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
-    if (by_engine) {
-      if (thread == 0) {
-        ptx::tma_store<4>(&boxes, draft, {filters.first, tile.q, tile.p, tile.n});
-        ptx::cp_async_bulk_commit_group();
-      }
-      return;
-    }
+  }
+  /// Stores `count` columns of a tile, from column `first` on, from a draft of them. By a
+  /// warpgroup.
+  __device__ void store_columns(const PatchTiles& tiles, const PatchTile& tile,
+                                const PatchFilters& filters, int first, int count,
+                                const T* draft) const {
+    const int thread = static_cast<int>(threadIdx.x) % 128;
     const int row_columns = tiles.row_columns(), eight = thread % 8 * 8;
-    for (int i = thread / 8; i < tiles.images * tiles.rows * row_columns; i += 128 / 8) {
-      const int line = i / row_columns, image = line / tiles.rows, column = i % row_columns;
-      const int p = tile.p + line % tiles.rows, q = tile.q + column;
-      if (column >= tiles.width || p >= P || q >= Q) continue;
+    for (int i = thread / 8; i < count; i += 128 / 8) {
+      const int line = (first + i) / row_columns, column = (first + i) % row_columns;
+      const int image = line % tiles.images, row = line / tiles.images;
+      const int p = tile.p + row, q = tile.q + column;
+      if (column >= tiles.width || row >= tiles.rows || p >= P || q >= Q) continue;
       if (image >= N - tile.n || eight >= filters.count) continue;
       const T* const from = draft + gemm::swizzled_half(i, eight);
       T* const there = out + Index4{P, Q, K}(tile.n + image, p, q, filters.first + eight);
@@ -91,9 +111,9 @@ PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, con
   // A box ends at the array's end, not at a group's.
   const bool by_engine = vectors && (windows.groups == 1 || windows.group_k() % kPatchFilters == 0);
   const TiledMap boxes = {.rank = 4,
-                          .extents = {K, Q, P, windows.N},
-                          .strides = {1, K, Q * K, P * Q * K},
-                          .box = {kPatchFilters, tiles.row_columns(), tiles.rows, tiles.images}};
+                          .extents = {K, Q, windows.N, P},
+                          .strides = {1, K, P * Q * K, Q * K},
+                          .box = {kPatchFilters, tiles.row_columns(), tiles.images, tiles.rows}};
   return {.boxes = by_engine ? tensor_map(boxes, out) : CUtensorMap{},
           .out = out,
           .bias = bias,

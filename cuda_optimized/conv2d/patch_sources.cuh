@@ -31,7 +31,7 @@ struct CopiedPatches {
   __device__ void load(const PatchOrigin& from, char* patch, std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, bytes);
     ptx::tma_load<4>(patch, &source, full,
-                     {from.group * group_c + from.chunk * kTensorMapRow, from.w, from.h, from.n});
+                     {from.group * group_c + from.chunk * kTensorMapRow, from.w, from.n, from.h});
   }
 };
 
@@ -45,10 +45,10 @@ CopiedPatches copied_patches(const PatchWork& work, const Word* source) {
   const std::int64_t row = windows.W * words;
   const Step &stride = windows.stride, &skipped = work.skipped;
   const TiledMap map = {.rank = 4,
-                        .extents = {words, ceil_div(windows.W - skipped.w, stride.w),
-                                    ceil_div(windows.H - skipped.h, stride.h), windows.N},
-                        .strides = {1, stride.w * words, stride.h * row, windows.H * row},
-                        .box = {kTensorMapRow, tiles.row, tiles.patch_rows, tiles.images}};
+                        .extents = {words, ceil_div(windows.W - skipped.w, stride.w), windows.N,
+                                    ceil_div(windows.H - skipped.h, stride.h)},
+                        .strides = {1, stride.w * words, windows.H * row, stride.h * row},
+                        .box = {kTensorMapRow, tiles.row, tiles.images, tiles.patch_rows}};
   return {.source = tensor_map(map, source + skipped.h * row + skipped.w * words),
           .group_c = windows.group_c,
           .bytes = tiles.bytes()};
@@ -80,8 +80,8 @@ struct GatheredPatches {
     const Index4 at{H, W, C};
     int i = 0;  // a pixel of the patch
     for (int line = 0; line < images * rows; ++line) {
-      const int image = line / rows;
-      const int h = (from.h + line % rows) * stride.h + skipped.h;
+      const int image = line % images;
+      const int h = (from.h + line / images) * stride.h + skipped.h;
       const bool has_row = image < N - from.n && h >= 0 && h < H;
       for (int column = 0; column < row; ++column, ++i) {
         const int w = (from.w + column) * stride.w + skipped.w;

@@ -10,11 +10,11 @@
 ///     strips   8 columns of an image by some rows; a group is a row of the strip, and groups are
 ///              a row of the patch apart, 8 pixels and what the filter reaches over
 ///     rows     whole rows of an image; groups of 8 follow one another through all of the patch
-///     images   whole images, likewise: the rows of one, then those of the next
+///     images   whole images, likewise: the first row of each, then the second of each
 ///
-/// Between two rows of an image lie zeros, those of the padding on the right of the one and on the
-/// left of the next: once, for both. A few columns of a tile of rows begin there, and are nobody's.
-/// So it is with images: the rows of zeros below the one are those above the next.
+/// Between two rows lie zeros, those of the padding on the right of the one and on the left of the
+/// next: once, for both. A few columns of a tile of rows begin there, and are nobody's. Rows of
+/// zeros above and below images lie before all of a tile's columns, and behind.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +34,9 @@ struct PatchTiles {
   PatchKind kind;  ///< what a tile has
   int columns;     ///< of a tile, those that are nobody's included: N of `wgmma`
   int images,      ///< in a tile
-      rows,        ///< from one image of a tile to the next; of one image, of the output in a tile
+      rows,        ///< of the output in a tile, of each image
       width;       ///< columns of the output in a tile
-  int row,         ///< pixels of the patch from one of its rows to the next
+  int row,         ///< pixels of the patch from one of its rows to the next, be it another image's
       group;       ///< pixels of the patch from 8 columns to the next 8
   int patch_rows;  ///< rows of the patch, of each image
   int down,        ///< tiles down an image
@@ -44,6 +44,8 @@ struct PatchTiles {
 
   /// Columns of the tile from one row of the output to the next.
   HOST_DEVICE int row_columns() const { return group == 8 ? row : 8; }
+  /// Pixels of the patch from a row of an image to that image's next one.
+  HOST_DEVICE int line() const { return row * images; }
   /// Bytes of the patch.
   HOST_DEVICE int bytes() const { return row * patch_rows * images * kPixelBytes; }
   /// Tiles of N images.
@@ -58,11 +60,12 @@ struct PatchTile {
 };
 
 /// Tile `index` of all images.
-HOST_DEVICE inline PatchTile tile_at(const PatchTiles& tiles, std::int64_t index) {
-  const std::int64_t strip = index / tiles.down;
-  return {.n = static_cast<int>(strip / tiles.across) * tiles.images,
-          .p = static_cast<int>(index % tiles.down) * tiles.rows,
-          .q = static_cast<int>(strip % tiles.across) * tiles.width};
+HOST_DEVICE inline PatchTile tile_at(const PatchTiles& tiles, unsigned index) {
+  const auto down = static_cast<unsigned>(tiles.down), across = static_cast<unsigned>(tiles.across);
+  const unsigned strip = index / down;
+  return {.n = static_cast<int>(strip / across) * tiles.images,
+          .p = static_cast<int>(index % down) * tiles.rows,
+          .q = static_cast<int>(strip % across) * tiles.width};
 }
 
 /// A tile's filters.
@@ -78,7 +81,8 @@ inline int filter_tiles_of(const Windows& windows, int blocks) {
 }
 
 /// Tile `index` of them.
-HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, int index, int blocks = 1) {
+HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, unsigned at, int blocks = 1) {
+  const auto index = static_cast<int>(at);
   const int group_k = windows.group_k(), each = kPatchFilters * blocks;
   const int tiles = ceil_div(group_k, each);
   const int group = index / tiles, inside = index % tiles * each;
@@ -102,25 +106,22 @@ inline PatchTiles strips_of(const Windows& windows, int columns) {
           .across = ceil_div(windows.Q, 8)};
 }
 
-/// From the beginning of a line of windows in a patch to that of the next one: of a row, in pixels;
-/// of an image, in rows. All that the line's windows touch; or less, if what would lie behind its
-/// end is padding, and so is what lies there instead: the beginning of the next line.
-/// @param outputs windows in the line
-/// @param taps of each, `dilation` apart
-/// @param first where the first of them begins in the source, which ends at `size`
-inline int line_of(int outputs, int taps, int dilation, int first, int size) {
-  const std::int64_t touched = outputs + (taps - 1) * std::int64_t{dilation};
+/// Pixels from the beginning of a row of windows in a patch to that of the next one: all that the
+/// row's windows touch; or less, if what would lie behind its end is padding, and so is what lies
+/// there instead: the beginning of the next row. At least eight, so that a group of columns crosses
+/// one end of a row at most.
+inline int row_of(const Windows& windows) {
+  const int first = windows.first.w;
+  const std::int64_t touched = windows.Q + (windows.S - 1) * std::int64_t{windows.dilation.w};
   const std::int64_t shared =
-      std::max({std::int64_t{size} - first, touched + first, std::int64_t{outputs}});
-  return static_cast<int>(std::min({touched, shared, std::int64_t{INT32_MAX}}));
+      std::max({std::int64_t{windows.W} - first, touched + first, std::int64_t{windows.Q}});
+  const std::int64_t row = std::max(std::min(touched, shared), std::int64_t{8});
+  return static_cast<int>(std::min(row, std::int64_t{INT32_MAX}));
 }
 
 /// Whole rows; no row at all where one does not fit.
 inline PatchTiles rows_of(const Windows& windows, int columns) {
-  // At least eight pixels, so that a group of columns crosses one end of a row at most.
-  const int row =
-      std::max(line_of(windows.Q, windows.S, windows.dilation.w, windows.first.w, windows.W), 8);
-  const int rows = std::min(columns / row, windows.P);
+  const int row = row_of(windows), rows = std::min(columns / row, windows.P);
   return {.kind = PatchKind::rows,
           .columns = columns,
           .images = 1,
@@ -136,11 +137,10 @@ inline PatchTiles rows_of(const Windows& windows, int columns) {
 /// Whole images; no row at all where none fits.
 inline PatchTiles images_of(const Windows& windows, int columns) {
   PatchTiles tiles = rows_of(windows, columns);
-  const int rows = line_of(windows.P, windows.R, windows.dilation.h, windows.first.h, windows.H);
-  const std::int64_t fit = columns / (std::int64_t{rows} * tiles.row);
+  const std::int64_t fit = columns / (std::int64_t{windows.P} * tiles.row);
   tiles.kind = PatchKind::images;
   tiles.images = std::max(static_cast<int>(std::min<std::int64_t>(fit, windows.N)), 1);
-  tiles.rows = tiles.patch_rows = fit == 0 ? 0 : rows;
+  if (fit == 0) tiles.rows = tiles.patch_rows = 0;
   tiles.down = 1;
   return tiles;
 }

@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad on Hopper in 16 bits: a patch of dy is brought once, for all taps.
 ///
 /// - Before: implicit_gemm_wgmma_16bit.cu
+/// - After: implicit_gemm_wgmma_two_blocks.cu, implicit_gemm_wgmma_all_filters.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** With stride 1 the input gradient is a forward pass over dy with the filter turned
@@ -21,8 +22,7 @@
 /// **Expect.** The forward pass's times, for the same products: B4 13 us, B6 14, B7 16, B9 85, B10
 /// 310; B4, B6, B9 and B10 were 29, 19, 186 and 331.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
-/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, and the weights of nine
-/// taps
+/// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, weights of nine taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.dx.store 0, the copy engine stores
 /// **Costs.** Stride 1 only, and as there: few images of a few pixels fill no tile, and sums are
@@ -119,10 +119,9 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;
     bool is_first = true;
-    for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
+    for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
       const PatchTile tile = conv2d::tile_at(tiles, item / work.filter_tiles);
-      const PatchFilters columns =
-          conv2d::filters_at(windows, static_cast<int>(item % work.filter_tiles));
+      const PatchFilters columns = conv2d::filters_at(windows, item % work.filter_tiles);
       for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
         // Until the consumer has read what the slot held a round ago; at once in round 0.
         ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
@@ -144,7 +143,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
 
   T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
   int turn = 0;  // tiles of this block that came before
-  for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
+  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
     if (turn % gemm::kConsumers != consumer) {
       patch.skip(chunks);
       if (!plan.stay) tap.skip(chunks * taps_each);
@@ -173,7 +172,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
               ptx::wgmma_row_major_descriptor(tap_slots + tap.slot * kTapBytes, 0);
           // Descriptors count in units of 16 bytes.
           const std::uint64_t columns =
-              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.row +
+              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
                                                          s * windows.dilation.w) *
                                   (kPixelBytes / 16);
           ptx::wgmma_fence();
@@ -191,10 +190,9 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
     ptx::wgmma_wait_group<0>();
     release();
-    result.template store<kColumns>(
-        tiles, conv2d::tile_at(tiles, item / work.filter_tiles),
-        conv2d::filters_at(windows, static_cast<int>(item % work.filter_tiles)), consumer, sums,
-        draft);
+    result.template store<kColumns>(tiles, conv2d::tile_at(tiles, item / work.filter_tiles),
+                                    conv2d::filters_at(windows, item % work.filter_tiles), consumer,
+                                    sums, draft);
   }
   result.finish();
 }
@@ -206,7 +204,8 @@ Declined supports(const Conv2dProblem& conv) {
   if (const Declined why = conv2d::why_no_half_windows(conv)) return why;
   if (conv.stride.h != 1 || conv.stride.w != 1)
     return "stride 1 only: else each class of pixels has patches of its own";
-  return conv2d::why_no_patches(forward_pass(conv).windows, kPixelBytes);
+  const Windows windows = forward_pass(conv).windows;
+  return conv2d::why_no_patches(windows, conv2d::patch_plan(windows, kPixelBytes));
 }
 
 template <class T, class Patches, class Taps>

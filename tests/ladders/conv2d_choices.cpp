@@ -254,8 +254,8 @@ std::vector<ConvTestProblem> choice_problems() {
              P{.C = 8, .H = 1, .W = 258, .K = 8, .S = 3, .dilation = {1, 128}});
   in_patches("taps 40 pixels apart",
              P{.C = 8, .H = 82, .W = 82, .K = 8, .R = 3, .S = 3, .dilation = {40, 40}});
-  in_patches("three images, two in a tile",
-             P{.N = 3, .C = 8, .H = 5, .W = 5, .K = 72, .R = 3, .S = 3, .pad = one, .bias = true});
+  in_patches("four images, three in a tile",
+             P{.N = 4, .C = 8, .H = 5, .W = 5, .K = 72, .R = 3, .S = 3, .pad = one, .bias = true});
   in_patches("images with padding above and on the left, groups", P{.N = 3,
                                                                     .C = 16,
                                                                     .H = 4,
@@ -266,7 +266,7 @@ std::vector<ConvTestProblem> choice_problems() {
                                                                     .pad = {2, 0, 1, 0},
                                                                     .groups = 2,
                                                                     .bias = true});
-  in_patches("filters larger than images, which share some of the padding below",
+  in_patches("filters larger than images",
              P{.N = 5, .C = 3, .H = 2, .W = 3, .K = 10, .R = 4, .S = 3, .pad = {1, 3, 2, 1}});
   in_patches("windows in images begin inside dy",
              P{.N = 3, .C = 8, .H = 3, .W = 3, .K = 8, .R = 2, .S = 2, .pad = pad_all(3)});
@@ -274,6 +274,29 @@ std::vector<ConvTestProblem> choice_problems() {
              P{.N = 3, .C = 8, .H = 5, .W = 7, .K = 8, .pad = one, .stride = {2, 2}});
   in_patches("129 images of a pixel", P{.N = 129, .C = 8, .H = 1, .W = 1, .K = 8});
   in_patches("209 images of a pixel", P{.N = 209, .C = 8, .H = 1, .W = 1, .K = 8});
+  // Two blocks for each tile.
+  const auto in_two_blocks = [&](const std::string& name, const P& problem) {
+    add("two blocks, " + name, problem);
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks"};
+  };
+  in_two_blocks(
+      "parts of 64 channels and of 72, filters to the middle of a tile",
+      P{.N = 3, .C = 136, .H = 7, .W = 7, .K = 136, .R = 3, .S = 3, .pad = one, .bias = true});
+  in_two_blocks("two tiles of images",
+                P{.N = 5, .C = 200, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one});
+  in_two_blocks("strips, groups",
+                P{.C = 272, .H = 9, .W = 17, .K = 144, .R = 2, .S = 2, .groups = 2});
+  // Weights of all filters stay: pixels of all images in tiles of 128, and of 192.
+  const auto of_all_filters = [&](const std::string& name, const P& problem) {
+    add("all filters, " + name, problem);
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_all_filters"};
+  };
+  of_all_filters("13 tiles of pixels, three of filters or one",
+                 P{.N = 2, .C = 8, .H = 25, .W = 32, .K = 136, .bias = true});
+  of_all_filters("7 tiles of 192 pixels", P{.C = 72, .H = 32, .W = 40, .K = 8});
+  of_all_filters("weights that do not fit", P{.C = 456, .H = 3, .W = 4, .K = 456});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {
     add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");

@@ -48,6 +48,8 @@ inline std::vector<Conv2dProblem> conv_bases() {
                               .S = 2,
                               .pad = {0, 3, 1, 0},
                               .stride = {4, 3}}),
+      // More channels and filters than 64, for rungs that cut such sums.
+      validated(Conv2dProblem{.C = 66, .H = 3, .W = 5, .K = 70, .pad = {0, 1, 0, 1}}),
   };
 }
 

@@ -478,17 +478,39 @@ planted_bug(padding_shared_once_too_often
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches
   FILE cuda_optimized/conv2d/pixel_patch.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[touched + first, std::int64_t{outputs}})]==]
-  REPLACE [==[touched + 2 * first, std::int64_t{outputs}})]==]
+  FIND [==[touched + first, std::int64_t{windows.Q}})]==]
+  REPLACE [==[touched + 2 * first, std::int64_t{windows.Q}})]==]
   TEACHES "rows that share their padding need as much of it as the larger side has")
 
-planted_bug(no_padding_between_images
+planted_bug(rows_of_one_image_alone
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches
   FILE cuda_optimized/conv2d/pixel_patch.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[line_of(windows.P, windows.R, windows.dilation.h, windows.first.h, windows.H);]==]
-  REPLACE [==[line_of(windows.P, 1, windows.dilation.h, windows.first.h, windows.H);]==]
-  TEACHES "images one after the other in shared memory: without zeros between them, the last row's taps reach into the next image")
+  FIND [==[HOST_DEVICE int line() const { return row * images; }]==]
+  REPLACE [==[HOST_DEVICE int line() const { return row; }]==]
+  TEACHES "images' rows take turns in a patch: an image's next row lies behind one row of each")
+
+planted_bug(sums_of_the_half_it_keeps
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks
+  FILE cuda_optimized/conv2d/shared_sums.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[constexpr int kSent = (1 - kKept) * kEights;]==]
+  REPLACE [==[constexpr int kSent = kKept * kEights;]==]
+  TEACHES "a block sends what the other one stores, and not what it stores itself")
+
+planted_bug(read_before_the_other_has_sent
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks
+  WITH core/cuda/tensor_map.cu
+  FIND [==[cooperative_groups::this_grid().sync();  // separates]==]
+  REPLACE [==[__syncthreads();  // separates]==]
+  TEACHES "a barrier of a block says nothing of the other one: what crosses blocks needs the grid's")
+
+planted_bug(given_back_by_one_of_two
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 32);]==]
+  REPLACE [==[ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 64);]==]
+  TEACHES "pixels that two warpgroups read are given back by both")
 
 planted_bug(nothing_behind_the_box
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32

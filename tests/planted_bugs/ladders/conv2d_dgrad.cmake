@@ -118,3 +118,10 @@ planted_bug(weights_of_a_filter_down_the_rows
   FIND [==[rows + k * kPixelBytes / 16, columns + k / 8);]==]
   REPLACE [==[rows + k / 8, columns + k / 8);]==]
   TEACHES "in a column-major factor the next 16 steps of a sum are 16 rows further, not 32 bytes")
+
+planted_bug(both_blocks_the_first_channels
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks
+  WITH core/cuda/tensor_map.cu
+  FIND [==[const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;]==]
+  REPLACE [==[const int first = half == 0 ? 0 : chunks / 2, last = chunks;]==]
+  TEACHES "parts of a sum that overlap add some products twice")

@@ -1,0 +1,215 @@
+/// @file implicit_gemm_wgmma_all_filters.cu
+/// @brief conv2d on Hopper in 16 bits, filters of one tap: a pixel is brought once, for all
+/// filters.
+///
+/// - Before: implicit_gemm_wgmma_patches.cu
+/// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
+///
+/// **The idea.** With one tap a patch serves one product, and the rung before brings it again for
+/// every 64 filters. But weights of one tap are few: B5's 256 filters of 64 channels take 32 KB.
+/// *All of them stay*, and a tile of pixels meets them one after the other:
+///
+///     shared memory   filters 0-63 | 64-127 | 128-191 | 192-255     once
+///                     pixels of a tile, of the next one ...         each once
+///     warpgroup 0     tile 0: 0-63 | 128-191     tile 1: 0-63 | 128-191
+///     warpgroup 1     tile 0: 64-127 | 192-255   tile 1: 64-127 | 192-255
+///
+/// Both warpgroups read the same pixels, and a slot is empty when both have: so they need not take
+/// turns, for neither can be two rounds ahead. Without stride and padding the pixels of all images
+/// are rows of one matrix. A tile may have any 128 of them, whatever the images' sizes, and the
+/// last turn of the SMs is nearly full: B5 has 784 tiles, 5.94 for each of 132.
+///
+/// **Expect.** B5 brings 13 MB of pixels and not 51, and stores 51 MB: 17 us in place of 20. B15,
+/// with 512 filters, brings 103 MB, and stores 822: 250 us.
+/// @expect on --n 1 --c 64 --h 16 --w 16 --k 256 --r 1 --s 1 --layout nhwc --dtype bf16
+/// @expect requests.shared.async 2 * (1 + 4) = 10, two blocks: pixels, and four times 64 filters
+/// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
+/// @expect requests.y.store 0, the copy engine stores
+/// **Costs.** Declined: more taps than one, and weights that leave no room for the pixels of a tile
+/// and some of the next. Images in strips or rows where there is a stride, or padding.
+/// **Try.** Which layers of a network have one tap, and weights that fit?
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/filters_plan.cuh"
+#include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/patch_plan.cuh"
+#include "cuda_optimized/conv2d/patch_result.cuh"
+#include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/pixel_patch.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
+
+/// Sums over windows of one tap: one warp, the producer, brings patches, and weights once; the
+/// others, two warpgroups of consumers, take turns at the tiles of filters. Patches: CopiedPatches
+/// or GatheredPatches, Taps likewise.
+/// Grid: a multiple of the groups; block gemm::kWgmmaThreads; work.plan.shared_bytes().
+template <class T, int kColumns, class Patches, class Taps>
+__global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
+    windows_of_all_filters(const __grid_constant__ Patches patches,
+                           const __grid_constant__ Taps taps,
+                           const __grid_constant__ PatchWork work,
+                           const __grid_constant__ PatchResult<T> result) {
+  // full: a patch, or all weights, have arrived; empty: all warps of both consumers have read it.
+  __shared__ std::uint64_t full_patch[kMaxTilePatches], empty_patch[kMaxTilePatches], full_taps;
+  const PatchPlan& plan = work.plan;
+  const PatchTiles& tiles = plan.tiles;
+  char* tap_slots = dynamic_shared<char>();
+  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
+  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
+  char* const drafts = patch_slots + plan.patches * plan.patch_bytes;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < plan.patches; ++i) {
+      ptx::mbarrier_init(&full_patch[i], 1);
+      ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 32);
+    }
+    ptx::mbarrier_init(&full_taps, plan.tap_slots);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  const Windows& windows = work.windows;
+  const int chunks = windows.chunks();
+  const auto groups = static_cast<unsigned>(windows.groups);
+  // Of a group. All items of a block, tiles of pixels, are of the same group: its weights stay.
+  const unsigned filter_tiles = work.filter_tiles / groups, items = work.items / filter_tiles;
+  const unsigned group = blockIdx.x % groups, first_tile = group * filter_tiles;
+  Ring patch{plan.patches};
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  if (consumer == gemm::kConsumers) {
+    if (lane != 0 && !Taps::kWholeWarp) return;
+    bool is_first = true;
+    for (unsigned item = blockIdx.x; item < items; item += gridDim.x, is_first = false) {
+      const PatchTile tile = tile_at(tiles, item / groups);
+      for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
+        // Until the consumers have read what the slot held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
+        patches.load({.group = static_cast<int>(group),
+                      .chunk = chunk,
+                      .w = tile.q + work.first.w,
+                      .h = tile.p + work.first.h,
+                      .n = tile.n},
+                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
+        for (unsigned i = 0; is_first && i < filter_tiles; ++i) {
+          taps.load(filters_at(windows, first_tile + i), 0, chunk,
+                    tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes, &full_taps);
+        }
+      }
+    }
+    return;
+  }
+
+  T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
+  ptx::mbarrier_wait(&full_taps, 0);
+  unsigned turn = 0;  // tiles of filters that came before, modulo 2
+  for (unsigned item = blockIdx.x; item < items; item += gridDim.x, patch.skip(chunks)) {
+    const PatchTile tile = tile_at(tiles, item / groups);
+    unsigned i = (turn + static_cast<unsigned>(consumer)) % kConsumers;
+    turn = (turn + filter_tiles) % kConsumers;
+    const auto release = [&] {
+      Ring at = patch;
+      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
+        // An arrival must not come before those for what the slot held before.
+        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
+        __syncwarp();  // else a lane might still wait for a phase that is long over
+        if (lane == 0) ptx::mbarrier_arrive(&empty_patch[at.slot]);
+      }
+    };
+    if (i >= filter_tiles) release();
+    for (; i < filter_tiles; i += kConsumers) {
+      float sums[kColumns / 2];
+#pragma unroll
+      for (float& sum : sums) sum = 0.0f;
+      Ring at = patch;
+      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
+        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
+        const std::uint64_t columns = ptx::wgmma_descriptor(
+            patch_slots + at.slot * plan.patch_bytes, tiles.group * kPixelBytes);
+        const std::uint64_t rows =
+            ptx::wgmma_descriptor(tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < kHalfStep; k += 16)  // descriptors count in units of 16 bytes
+          wgmma_along_k<kColumns, T>(sums, rows + k / 8, columns + k / 8);
+        ptx::wgmma_commit_group();
+      }
+      ptx::wgmma_wait_group<0>();
+      if (i + kConsumers >= filter_tiles) release();
+      result.template store<kColumns>(tiles, tile, filters_at(windows, first_tile + i), consumer,
+                                      sums, draft);
+    }
+  }
+  result.finish();
+}
+
+/// What there is to compute, with channels in words.
+Windows windows_of(const Conv2dProblem& conv) {
+  Windows windows = windows_of(forward_product(conv), conv.layout);
+  windows.activation = conv.activation;
+  return as_a_matrix(in_words(windows));
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined why = why_no_half_windows(conv)) return why;
+  if (conv.map != TileMap::row_major)
+    return text("the map ", name_of(conv.map), ": tiles of pixels have an order of their own");
+  return why_not_all_filters(conv, windows_of(conv));
+}
+
+template <class T, class Patches, class Taps>
+void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
+                    const PatchResult<T>& result) {
+  with_filters_columns(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
+    launch(windows_of_all_filters<T, kColumns, Patches, Taps>,
+           {dim3(filters_blocks(work)), dim3(gemm::kWgmmaThreads), work.plan.shared_bytes()},
+           patches, taps, work, result);
+  });
+}
+
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const Windows windows = windows_of(conv);
+  if (windows.pixels() == 0) return;
+  with_half_type(conv.dtype, [&]<class T>(T) {
+    const T *x = arrays.x, *weights = arrays.weights;
+    const int group_c = conv.C / conv.groups;
+    const PatchWork work(windows, filters_plan(windows));
+    const PatchTiles& tiles = work.plan.tiles;
+    const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y);
+    if (in_eights(group_c) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
+      launch_product(copied_patches(work, words_of(x)), copied_taps(windows, words_of(weights)),
+                     work, result);
+    } else {
+      launch_product(gathered_patches(work, x, group_c), GatheredTaps<T>{weights, 1, group_c}, work,
+                     result);
+    }
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Windows windows = windows_of(conv);
+  if (windows.pixels() == 0) return "nothing to do";
+  return text(dtype_name(conv.dtype, conv.precision), ", ",
+              tiles_in_words(filters_plan(windows).tiles),
+              in_eights(conv.C / conv.groups) ? ", by the copy engine" : ", by a warp",
+              in_eights(conv.K / conv.groups) ? ", filters in eights" : "");
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dArrays> implicit_gemm_wgmma_all_filters = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -1,0 +1,239 @@
+/// @file implicit_gemm_wgmma_all_filters.cu
+/// @brief conv2d_dgrad on Hopper in 16 bits, filters of one tap: all weights stay.
+///
+/// - Before: implicit_gemm_wgmma_patches.cu
+/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
+///
+/// **The idea.** That of ../conv2d/implicit_gemm_wgmma_all_filters.cu. With one tap and stride 1
+/// the input gradient is a product of matrices, whose rows are pixels of dy, and the weights of all
+/// tiles of dx's channels stay in shared memory. B5 has one such tile, of 64 channels, and a sum
+/// over 256 filters: its pixels are brought once by the rung before, too. But here a tile is any
+/// 128 pixels of all images:
+///
+///     the rung before    28 x 8 pixels of an image     448 tiles    4 turns of 132 SMs, 3.39 full
+///     here               128 pixels                    784          6 turns,            5.94 full
+///
+/// So the longest turn has 768 columns, and not 896.
+///
+/// **Expect.** B5 a seventh less than by the rung before, 18 us.
+/// @expect on --n 1 --c 128 --h 16 --w 16 --k 64 --r 1 --s 1 --layout nhwc --dtype bf16
+/// @expect requests.shared.async 2 * (1 + 2) = 6, two blocks: pixels, and twice 64 channels of dx
+/// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
+/// @expect requests.dx.store 0, the copy engine stores
+/// **Costs.** As there. Stride 1 only.
+/// **Try.** Which tile, of 128 or of 192 pixels, wastes less of the last turn with half the images?
+#include "core/conv2d_gradients.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/filters_plan.cuh"
+#include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/patch_plan.cuh"
+#include "cuda_optimized/conv2d/patch_result.cuh"
+#include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/pixel_patch.cuh"
+#include "cuda_optimized/conv2d_dgrad/half_classes.cuh"
+#include "cuda_optimized/conv2d_dgrad/patch_taps.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
+namespace {
+
+constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
+
+using conv2d::kHalfStep;
+using conv2d::kMaxTilePatches;
+using conv2d::kPixelBytes;
+using conv2d::kTapBytes;
+using conv2d::PatchPlan;
+using conv2d::PatchResult;
+using conv2d::PatchTile;
+using conv2d::PatchTiles;
+using conv2d::PatchWork;
+
+/// `wgmma` m64nNk16 of this type, with a column-major a.
+template <int kN, class T>
+__device__ void wgmma_down_a(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
+  if constexpr (std::is_same_v<T, Half>) {
+    ptx::wgmma_m64k16_f16<kN, false, true>(d, a, b, true);
+  } else {
+    ptx::wgmma_m64k16_bf16<kN, false, true>(d, a, b, true);
+  }
+}
+
+/// Sums over windows of one tap: one warp, the producer, brings patches, and weights once; the
+/// others, two warpgroups of consumers, take turns at the tiles of filters. Patches: CopiedPatches
+/// or GatheredPatches, Taps likewise.
+/// Grid: a multiple of the groups; block gemm::kWgmmaThreads; work.plan.shared_bytes().
+template <class T, int kColumns, class Patches, class Taps>
+__global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
+    windows_of_all_filters(const __grid_constant__ Patches patches,
+                           const __grid_constant__ Taps taps,
+                           const __grid_constant__ PatchWork work,
+                           const __grid_constant__ PatchResult<T> result) {
+  // full: a patch, or all weights, have arrived; empty: all warps of both consumers have read it.
+  __shared__ std::uint64_t full_patch[kMaxTilePatches], empty_patch[kMaxTilePatches], full_taps;
+  const PatchPlan& plan = work.plan;
+  const PatchTiles& tiles = plan.tiles;
+  char* tap_slots = dynamic_shared<char>();
+  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
+  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
+  char* const drafts = patch_slots + plan.patches * plan.patch_bytes;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < plan.patches; ++i) {
+      ptx::mbarrier_init(&full_patch[i], 1);
+      ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 32);
+    }
+    ptx::mbarrier_init(&full_taps, plan.tap_slots);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  const Windows& windows = work.windows;
+  const int chunks = windows.chunks();
+  const auto groups = static_cast<unsigned>(windows.groups);
+  // Of a group. All items of a block, tiles of pixels, are of the same group: its weights stay.
+  const unsigned filter_tiles = work.filter_tiles / groups, items = work.items / filter_tiles;
+  const unsigned group = blockIdx.x % groups, first_tile = group * filter_tiles;
+  conv2d::Ring patch{plan.patches};
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  if (consumer == gemm::kConsumers) {
+    if (lane != 0 && !Taps::kWholeWarp) return;
+    bool is_first = true;
+    for (unsigned item = blockIdx.x; item < items; item += gridDim.x, is_first = false) {
+      const PatchTile tile = conv2d::tile_at(tiles, item / groups);
+      for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
+        // Until the consumers have read what the slot held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
+        patches.load({.group = static_cast<int>(group),
+                      .chunk = chunk,
+                      .w = tile.q + work.first.w,
+                      .h = tile.p + work.first.h,
+                      .n = tile.n},
+                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
+        for (unsigned i = 0; is_first && i < filter_tiles; ++i) {
+          taps.load(conv2d::filters_at(windows, first_tile + i), 0, chunk,
+                    tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes, &full_taps);
+        }
+      }
+    }
+    return;
+  }
+
+  T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
+  ptx::mbarrier_wait(&full_taps, 0);
+  unsigned turn = 0;  // tiles of filters that came before, modulo 2
+  for (unsigned item = blockIdx.x; item < items; item += gridDim.x, patch.skip(chunks)) {
+    const PatchTile tile = conv2d::tile_at(tiles, item / groups);
+    unsigned i = (turn + static_cast<unsigned>(consumer)) % kConsumers;
+    turn = (turn + filter_tiles) % kConsumers;
+    const auto release = [&] {
+      conv2d::Ring at = patch;
+      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
+        // An arrival must not come before those for what the slot held before.
+        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
+        __syncwarp();  // else a lane might still wait for a phase that is long over
+        if (lane == 0) ptx::mbarrier_arrive(&empty_patch[at.slot]);
+      }
+    };
+    if (i >= filter_tiles) release();
+    for (; i < filter_tiles; i += kConsumers) {
+      float sums[kColumns / 2];
+#pragma unroll
+      for (float& sum : sums) sum = 0.0f;
+      conv2d::Ring at = patch;
+      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
+        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
+        const std::uint64_t columns = ptx::wgmma_descriptor(
+            patch_slots + at.slot * plan.patch_bytes, tiles.group * kPixelBytes);
+        const std::uint64_t rows = ptx::wgmma_row_major_descriptor(
+            tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes, 0);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < kHalfStep; k += 16)  // descriptors count in units of 16 bytes
+          wgmma_down_a<kColumns, T>(sums, rows + k * kPixelBytes / 16, columns + k / 8);
+        ptx::wgmma_commit_group();
+      }
+      ptx::wgmma_wait_group<0>();
+      if (i + kConsumers >= filter_tiles) release();
+      result.template store<kColumns>(tiles, tile, conv2d::filters_at(windows, first_tile + i),
+                                      consumer, sums, draft);
+    }
+  }
+  result.finish();
+}
+
+/// The forward pass over dy.
+HalfClass forward_pass(const Conv2dProblem& conv) {
+  HalfClass part = HalfClassesPlan(conv).classes.front();
+  part.windows = conv2d::as_a_matrix(part.windows);
+  return part;
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined why = conv2d::why_no_half_windows(conv)) return why;
+  if (conv.stride.h != 1 || conv.stride.w != 1)
+    return "stride 1 only: else each class of pixels has patches of its own";
+  return conv2d::why_not_all_filters(conv, forward_pass(conv).windows);
+}
+
+template <class T, class Patches, class Taps>
+void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
+                    const PatchResult<T>& result) {
+  conv2d::with_filters_columns(work.plan.tiles.columns,
+                               [&]<int kColumns>(conv2d::Columns<kColumns>) {
+                                 launch(windows_of_all_filters<T, kColumns, Patches, Taps>,
+                                        {dim3(conv2d::filters_blocks(work)),
+                                         dim3(gemm::kWgmmaThreads), work.plan.shared_bytes()},
+                                        patches, taps, work, result);
+                               });
+}
+
+void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context&) {
+  const HalfClass part = forward_pass(conv);
+  const Windows& windows = part.windows;
+  if (windows.pixels() == 0) return;
+  with_half_type(conv.dtype, [&]<class T>(T) {
+    const T *dy = arrays.dy, *weights = arrays.weights;
+    const int group_k = conv.K / conv.groups, group_c = conv.C / conv.groups;
+    const PatchWork work(windows, conv2d::filters_plan(windows));
+    const PatchTiles& tiles = work.plan.tiles;
+    const auto result = conv2d::patch_result<T>(windows, tiles, nullptr, arrays.dx);
+    if (conv2d::in_eights(group_k) && conv2d::in_eights(group_c) &&
+        gemm::begin_at_16_bytes(dy, weights)) {
+      launch_product(conv2d::copied_patches(work, conv2d::words_of(dy)),
+                     copied_class_taps(conv, part, weights), work, result);
+    } else {
+      launch_product(
+          conv2d::gathered_patches(work, dy, group_k),
+          GatheredClassTaps<T>{weights, part.taps, windows.S, conv.R * conv.S, group_k, group_c},
+          work, result);
+    }
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  const Windows windows = forward_pass(conv).windows;
+  if (windows.pixels() == 0) return "nothing to do";
+  const bool k_in_eights = conv2d::in_eights(conv.K / conv.groups);
+  const bool c_in_eights = conv2d::in_eights(conv.C / conv.groups);
+  return text(dtype_name(conv.dtype, conv.precision), ", ",
+              conv2d::tiles_in_words(conv2d::filters_plan(windows).tiles),
+              k_in_eights && c_in_eights ? ", by the copy engine" : ", by a warp",
+              c_in_eights ? ", channels in eights" : "");
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dDgradArrays> implicit_gemm_wgmma_all_filters = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad
