@@ -2,6 +2,7 @@
 /// @brief The kernels of ptx_probe.hpp: one warp each, or one warpgroup.
 #include <algorithm>
 
+#include "core/cuda/cluster.hpp"
 #include "core/cuda/cooperative.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/device_attribute.hpp"
@@ -138,6 +139,46 @@ __global__ void probe_copies(const std::uint32_t* rows, std::uint32_t* out) {
   ptx::named_barrier_sync(1, 64);
   if (thread == 0) ptx::mbarrier_arrive(&read);
   ptx::mbarrier_wait(&read, 0);
+}
+
+constexpr int kClusterRow = 32, kClusterRounds = 3;
+
+/// Clusters of `blocks`, with kClusterRow words of dynamic shared memory for each block, and room
+/// for two barriers. In each round every block loads a row for all. Its last thread has left
+/// before.
+__global__ void probe_cluster(const __grid_constant__ CUtensorMap map, int blocks,
+                              std::uint32_t* out) {
+  auto* const stage = reinterpret_cast<std::uint32_t*>(aligned_shared());
+  const unsigned rank = ptx::cluster_rank();
+  const int thread = static_cast<int>(threadIdx.x), words = blocks * kClusterRow;
+  auto* const full = reinterpret_cast<std::uint64_t*>(stage + words);  // behind the rows
+  auto* const empty = full + 1;
+  if (thread == 0) {
+    ptx::mbarrier_init(full, 1);
+    ptx::mbarrier_init(empty, blocks);
+    ptx::fence_mbarrier_init();
+  }
+  if (thread == 32) return;
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();  // separates the initialisation from all use of the barriers
+  for (int round = 0; round < kClusterRounds; ++round) {
+    const unsigned parity = static_cast<unsigned>(round) & 1;
+    if (thread == 0) {
+      ptx::mbarrier_wait(empty, parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(full, words * 4);
+      const int row = static_cast<int>(blockIdx.x) * kClusterRounds + round;
+      ptx::tma_load_multicast<2>(stage + rank * kClusterRow, &map, full, {0, row},
+                                 (1u << blocks) - 1);
+    }
+    ptx::mbarrier_wait(full, parity);
+    for (int i = thread; i < words; i += 32)
+      out[(static_cast<int>(blockIdx.x) * kClusterRounds + round) * words + i] = stage[i];
+    __syncwarp();  // separates the loads from the arrivals
+    if (thread < blocks)
+      ptx::mbarrier_arrive_relaxed(ptx::mapa(empty, static_cast<unsigned>(thread)));
+  }
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();  // separates the others' last arrivals from the end of this block
 }
 
 template <FactorType kType, int kN, bool kRowMajorB>
@@ -359,6 +400,22 @@ Registers copy_to_barrier(const Registers& rows) {
   const DeviceArray<std::uint32_t> out(64 * 4);
   launch(probe_copies, {1, 96}, on_device.data(), out.data());
   return registers_of(out, 64 * 4);
+}
+
+Registers share_in_clusters(const Registers& rows, int blocks) {
+  const auto on_device = uploaded<std::uint32_t>(rows);
+  const auto count = rows.size() / kClusterRow;
+  const CUtensorMap map = encoded(
+      {.dims = {kClusterRow, count}, .box = {kClusterRow, 1}, .steps = {1, 1}}, on_device.data());
+  const std::size_t words = rows.size() * static_cast<std::size_t>(blocks);
+  const DeviceArray<std::uint32_t> out(static_cast<std::int64_t>(words));
+  launch_in_clusters(
+      static_cast<unsigned>(blocks), probe_cluster,
+      {.grid = static_cast<unsigned>(count / kClusterRounds),
+       .block = 33,
+       .shared_bytes = static_cast<std::size_t>(kAlignment + 4 * blocks * kClusterRow + 16)},
+      map, blocks, out.data());
+  return registers_of(out, words);
 }
 
 namespace {

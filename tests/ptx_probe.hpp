@@ -59,6 +59,11 @@ enum class LaunchedBy { launch, launch_early, launch_cooperatively };
   /** cp.async of `rows` [32][4], then cp.async.bulk of them; both arrive at a barrier: [64][4].   \
    */                                                                                              \
   Registers copy_to_barrier(const Registers& rows);                                                \
+  /** Rows of 32 words, three a block, which clusters of `blocks` share by multicast, a row of     \
+   * each                                                                                          \
+   */                                                                                              \
+  /** block a round: [blocks of the grid][3][blocks][32]. */                                       \
+  Registers share_in_clusters(const Registers& rows, int blocks);                                  \
   /** wgmma m64nN, `steps` times, with factors in `image` and d [128][n / 2]. */                   \
   Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,   \
                                   const WgmmaFactor& b, int n, int steps, const Registers& d);     \

@@ -169,4 +169,26 @@ TEST_CASE("ptx: copies by threads and by the engine arrive at a barrier") {
   }
 }
 
+TEST_CASE("ptx: what a block of a cluster loads for all arrives in each") {
+  constexpr std::size_t kGrid = 16, kRounds = 3, kRow = 32;
+  Registers rows(kGrid * kRounds * kRow);
+  std::iota(rows.begin(), rows.end(), 1u);
+  for (const std::size_t blocks : {1u, 2u, 4u, 8u}) {
+    CAPTURE(blocks);
+    Registers expected;
+    for (std::size_t block = 0; block < kGrid; ++block) {
+      for (std::size_t round = 0; round < kRounds; ++round) {
+        for (std::size_t rank = 0; rank < blocks; ++rank) {
+          const std::size_t row = (block / blocks * blocks + rank) * kRounds + round;
+          for (std::size_t i = 0; i < kRow; ++i) expected.push_back(rows[row * kRow + i]);
+        }
+      }
+    }
+    for (const Probes& probes : hopper_probes()) {
+      CAPTURE(probes.place);
+      CHECK(probes.share_in_clusters(rows, static_cast<int>(blocks)) == expected);
+    }
+  }
+}
+
 }  // namespace convladder::testing

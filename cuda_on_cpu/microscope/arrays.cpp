@@ -81,9 +81,9 @@ std::size_t State::array_of(const Block& block, Space space, std::uintptr_t addr
       return found != kNoArray ? found : array_in(live_, address);
     }
     case Space::shared:
-      if (address >= block.shared_begin && address < block.shared_end) {
-        return named("dynamic shared memory", block.shared_begin,
-                     block.shared_end - block.shared_begin);
+      for (const auto& [begin, end] : block.cluster->shared) {
+        if (address >= begin && address < end)
+          return named("dynamic shared memory", begin, end - begin);
       }
       return variable(variables_.thread_local_ones, block.static_base);
     case Space::constant: return variable(variables_.others, library_begin_);

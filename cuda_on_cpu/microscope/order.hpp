@@ -12,34 +12,41 @@
 namespace cuda_on_cpu::microscope {
 
 /// The order that barriers, meetings of lanes and objects in shared memory make between the threads
-/// of one block. A thread's clock counts what it has told others; an access is stamped with it, and
-/// lies before what another thread does if that one has learned of the stamp.
+/// of the blocks of a cluster, mostly of one block. A thread's clock counts what it has told
+/// others; an access is stamped with it, and lies before what another thread does if that one has
+/// learned of the stamp.
 ///
 /// Source: C. Flanagan, S. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", 2009.
-class BlockOrder {
+class ClusterOrder {
  public:
-  explicit BlockOrder(unsigned threads)
-      : clock_(threads, 1), floor_(threads, 0), known_(threads),
-        in_warp_((threads + 31) / 32 * std::size_t{32} * 32) {}
+  ClusterOrder(unsigned threads, unsigned blocks)
+      : pitch_((threads + 31) / 32 * 32), clock_(std::size_t{pitch_} * blocks, 1),
+        floor_(blocks, std::vector<std::uint32_t>(clock_.size(), 0)), known_(clock_.size()),
+        in_warp_(clock_.size() * 32) {}
 
-  std::uint32_t clock(unsigned thread) const { return clock_[thread]; }
+  /// The number, here, of a thread of the block of this rank.
+  unsigned number(unsigned rank, unsigned thread) const { return rank * pitch_ + thread; }
+  std::uint32_t clock(unsigned number) const { return clock_[number]; }
 
   /// Whether what `other` did at `clock` lies before what `thread` does now.
   bool is_before(unsigned other, std::uint32_t clock, unsigned thread) const {
-    if (clock <= floor_[other]) return true;
+    if (clock <= floor_[thread / pitch_][other]) return true;
     if (other / 32 == thread / 32 && row(thread)[other % 32] >= clock) return true;
     return !known_[thread].empty() && known_[thread][other] >= clock;
   }
 
-  /// All threads were at a barrier.
-  void barrier() {
-    floor_ = clock_;
-    for (std::uint32_t& own : clock_) ++own;
+  /// All threads of a block were at a barrier.
+  void barrier(unsigned rank) {
+    std::vector<std::uint32_t>& floor = floor_[rank];
+    const std::size_t begin = std::size_t{rank} * pitch_, end = begin + pitch_;
+    if (floor_.size() > 1) {  // what they know of other blocks
+      for (std::size_t thread = begin; thread < end; ++thread) join(floor, known_[thread]);
+    }
+    for (std::size_t thread = begin; thread < end; ++thread) floor[thread] = clock_[thread]++;
   }
 
   /// These lanes of a warp have met.
-  void meeting(unsigned warp, std::uint32_t lanes) {
-    const unsigned first = warp * 32;
+  void meeting(unsigned first, std::uint32_t lanes) {
     std::uint32_t all[32] = {};
     std::vector<std::uint32_t> known;
     for_each_lane(lanes, [&](unsigned lane) {
@@ -57,10 +64,9 @@ class BlockOrder {
     std::vector<std::uint32_t>& told = objects_[object];
     told.resize(clock_.size());
     join(told, known_[thread]);
+    if (floor_.size() > 1) join(told, floor_[thread / pitch_]);
     const unsigned first = thread / 32 * 32;
-    for (unsigned i = 0; i < 32 && first + i < told.size(); ++i) {
-      told[first + i] = std::max(told[first + i], row(thread)[i]);
-    }
+    for (unsigned i = 0; i < 32; ++i) told[first + i] = std::max(told[first + i], row(thread)[i]);
     told[thread] = clock_[thread]++;
   }
   void acquire(const void* object, unsigned thread) { join(known_[thread], objects_[object]); }
@@ -75,8 +81,9 @@ class BlockOrder {
     return in_warp_.data() + std::size_t{thread} * 32;
   }
 
+  unsigned pitch_;                                 ///< between blocks: threads of whole warps
   std::vector<std::uint32_t> clock_;               ///< of each thread
-  std::vector<std::uint32_t> floor_;               ///< what all know of each
+  std::vector<std::vector<std::uint32_t>> floor_;  ///< by block: what all of it know of each
   std::vector<std::vector<std::uint32_t>> known_;  ///< through objects; empty: nothing
   std::vector<std::uint32_t> in_warp_;             ///< what each thread knows of its warp's lanes
   std::map<const void*, std::vector<std::uint32_t>> objects_;

@@ -17,10 +17,13 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
   };
   /// Whether the stamp's access is ordered before this one.
   const auto before = [&](const Stamp& stamp) {
-    if (stamp.block == block.number) {
-      return stamp.thread == thread || block.order.is_before(stamp.thread, stamp.clock, thread);
+    const BlockInfo &theirs = blocks_[stamp.block], &mine = blocks_[block.number];
+    if (theirs.phase == mine.phase && theirs.cluster == mine.cluster) {
+      const unsigned other = block.cluster->order.number(theirs.rank, stamp.thread);
+      const unsigned me = block.in_order(thread);
+      return other == me || block.order().is_before(other, stamp.clock, me);
     }
-    return blocks_[stamp.block].phase < blocks_[block.number].phase;
+    return theirs.phase < mine.phase;
   };
   const auto report = [&](const Stamp& stamp, std::uintptr_t address, Race::Kind kind) {
     const bool other_block = stamp.block != block.number;
@@ -50,7 +53,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
           }
         }
         const Stamp mine{block.number,
-                         block.order.clock(thread),
+                         block.order().clock(block.in_order(thread)),
                          access.place,
                          static_cast<std::uint16_t>(thread),
                          mask,

@@ -193,10 +193,12 @@ void State::block_begins(std::uint64_t index, unsigned threads,
   const std::lock_guard lock(mutex_);
   auto block = std::make_unique<Block>(threads, index);
   block->number = block->birth = static_cast<std::uint32_t>(blocks_.size());
-  blocks_.push_back({phase_, index});
+  blocks_.push_back({phase_, index, ++clusters_, 0});
+  block->cluster = std::make_shared<ClusterView>(threads, 1);
   block->kernel = kernel_;
   block->shared_begin = reinterpret_cast<std::uintptr_t>(shared.base);
   block->shared_end = block->shared_begin + shared.bytes;
+  block->cluster->shared = {{block->shared_begin, block->shared_end}};
   const std::uint64_t wanted = options_.blocks_a_launch, of = launch_blocks_;
   // Evenly: those where the count of wanted blocks goes up.
   block->counted = wanted == 0 || wanted >= of || (index + 1) * wanted / of != index * wanted / of;
@@ -204,6 +206,23 @@ void State::block_begins(std::uint64_t index, unsigned threads,
   kernels_[kernel_].blocks_counted += block->counted;
   if (options_.trace && block->counted) trace_begins(*block);
   block_of_this_thread = std::move(block);
+}
+
+void State::block_joins(const void* cluster, unsigned rank, unsigned blocks) {
+  const std::lock_guard lock(mutex_);
+  Block& block = *block_of_this_thread;
+  std::shared_ptr<ClusterView>& view = begun_clusters_[cluster];
+  if (view == nullptr) {
+    view = std::make_shared<ClusterView>(static_cast<unsigned>(block.threads.size()), blocks);
+    view->birth = block.number;
+  }
+  block.cluster = view;
+  block.rank = rank;
+  block.birth = view->birth;
+  view->shared.emplace_back(block.shared_begin, block.shared_end);
+  blocks_[block.number].cluster = blocks_[view->birth].cluster;
+  blocks_[block.number].rank = rank;
+  if (view->shared.size() == blocks) begun_clusters_.erase(cluster);
 }
 
 void State::block_ended() {
@@ -220,7 +239,7 @@ void State::barrier_passed() {
   Block& block = *block_of_this_thread;
   settle(block);
   flush(block);
-  block.order.barrier();
+  block.order().barrier(block.rank);
   if (!block.counted) return;
   kernels_[block.kernel].barriers += (block.threads.size() + 31) / 32;
   if (options_.trace) ++traces_[block.trace].block.intervals;
@@ -229,7 +248,7 @@ void State::barrier_passed() {
 void State::lanes_met(unsigned warp, unsigned lanes) {
   const std::lock_guard lock(mutex_);
   Block& block = *block_of_this_thread;
-  block.order.meeting(warp, lanes);
+  block.order().meeting(block.in_order(warp * 32), lanes);
   if (!block.counted || overflowed_) return;
   ++block.meetings;
   for_each_lane(lanes, [&](unsigned lane) {
@@ -240,12 +259,14 @@ void State::lanes_met(unsigned warp, unsigned lanes) {
 
 void State::released(const void* object) {
   const std::lock_guard lock(mutex_);
-  block_of_this_thread->order.release(object, State::thread());
+  Block& block = *block_of_this_thread;
+  block.order().release(object, block.in_order(State::thread()));
 }
 
-void State::acquired(const void* object, unsigned thread) {
+void State::acquired(const void* object, unsigned rank, unsigned thread) {
   const std::lock_guard lock(mutex_);
-  block_of_this_thread->order.acquire(object, thread);
+  ClusterOrder& order = block_of_this_thread->order();
+  order.acquire(object, order.number(rank, thread));
 }
 
 void State::grid_barrier_passed() {
@@ -253,7 +274,7 @@ void State::grid_barrier_passed() {
   Block& block = *block_of_this_thread;
   const BlockInfo before = blocks_[block.number];
   block.number = static_cast<std::uint32_t>(blocks_.size());
-  blocks_.push_back({before.phase + 1, before.index});
+  blocks_.push_back({before.phase + 1, before.index, before.cluster, before.rank});
   kernels_[block.kernel].grid_barriers += block.counted;
 }
 
@@ -289,6 +310,23 @@ void State::copy_issued(const void* to, std::size_t bytes, const void* from, std
   note(block, thread, {Operation::async, Space::shared, destination, bytes, place, source, true});
 }
 
+void State::copy_shared(const void* to, std::size_t bytes, const std::source_location& where) {
+  const std::lock_guard lock(mutex_);
+  Block& block = *block_of_this_thread;
+  if (overflowed_) return;
+  const unsigned thread = State::thread();
+  const auto begin = reinterpret_cast<std::uintptr_t>(to);
+  begin_pages(block, begin, bytes);
+  if (!block.counted) return;
+  check_order(block, thread,
+              {.operation = Operation::async,
+               .space = Space::shared,
+               .address = begin,
+               .bytes = bytes,
+               .place = place_of(block, thread, where),
+               .pending = true});
+}
+
 void State::unit_read_ended(const void* from, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const Block& block = *block_of_this_thread;
@@ -298,7 +336,7 @@ void State::unit_read_ended(const void* from, std::size_t bytes) {
                             if (!read.pending) continue;
                             // It was read up to now: who was told before does not know of it.
                             read.pending = false;
-                            read.clock = block.order.clock(read.thread);
+                            read.clock = block.cluster->order.clock(block.in_order(read.thread));
                           }
                         });
 }

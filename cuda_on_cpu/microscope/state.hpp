@@ -36,6 +36,16 @@ struct OpenStore {
   std::size_t race;  ///< in the list
 };
 
+/// The blocks of a cluster, or one that has none.
+struct ClusterView {
+  ClusterView(unsigned threads, unsigned blocks) : order(threads, blocks) {}
+
+  ClusterOrder order;
+  /// Dynamic shared memory of the blocks that have begun: from, to.
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> shared;
+  std::uint32_t birth = 0;  ///< number of the first block
+};
+
 /// A block that runs.
 struct Block {
   struct Thread {
@@ -47,18 +57,22 @@ struct Block {
     std::vector<Event> events;
   };
   Block(unsigned thread_count, std::uint64_t linear_index)
-      : index(linear_index), threads(thread_count), order(thread_count) {}
+      : index(linear_index), threads(thread_count) {}
+
+  ClusterOrder& order() { return cluster->order; }
+  unsigned in_order(unsigned thread) const { return cluster->order.number(rank, thread); }
 
   std::uint64_t index;
+  std::shared_ptr<ClusterView> cluster;
+  unsigned rank = 0;         ///< in its cluster
   std::uint32_t number = 0;  ///< among all blocks; another one behind a grid barrier
-  std::uint32_t birth = 0;   ///< its first number
+  std::uint32_t birth = 0;   ///< the first number of its cluster
   bool counted = true;
   std::uintptr_t shared_begin = 0, shared_end = 0;  ///< dynamic
   std::uintptr_t static_base = 0;                   ///< of the library's thread-local storage
   std::size_t kernel = 0;
   std::uint64_t meetings = 0;
   std::vector<Thread> threads;
-  BlockOrder order;
   std::vector<OpenStore> open_stores;
   std::size_t trace = 0;  ///< in the list, if blocks are traced
 };
@@ -92,16 +106,18 @@ class State final : public inspect::Watcher {
   void launch_begins(const inspect::LaunchShape& launch) override;
   void block_begins(std::uint64_t index, unsigned threads,
                     const inspect::MemoryPlace& shared) override;
+  void block_joins(const void* cluster, unsigned rank, unsigned blocks) override;
   void block_ended() override;
   void barrier_passed() override;
   void lanes_met(unsigned warp, unsigned lanes) override;
   void released(const void* object) override;
-  void acquired(const void* object, unsigned thread) override;
+  void acquired(const void* object, unsigned rank, unsigned thread) override;
   void grid_barrier_passed() override;
   void touched(Operation operation, const void* address, std::size_t bytes,
                const std::source_location& where) override;
   void copy_issued(const void* to, std::size_t bytes, const void* from, std::size_t read,
                    const std::source_location& where) override;
+  void copy_shared(const void* to, std::size_t bytes, const std::source_location& where) override;
   void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
                     bool goes_on) override;
   void factors_given(std::size_t bytes) override;
@@ -124,7 +140,9 @@ class State final : public inspect::Watcher {
   struct BlockInfo {
     std::uint64_t phase;  ///< launch and grid barrier: blocks of other phases are ordered
     std::uint64_t index;
-    bool atomics = false;  ///< it has used some
+    std::uint64_t cluster;  ///< number among all clusters
+    unsigned rank;          ///< in it
+    bool atomics = false;   ///< it has used some
   };
   struct LineKey {
     std::size_t kernel;
@@ -210,6 +228,9 @@ class State final : public inspect::Watcher {
 
   Shadow shadow_;
   std::vector<BlockInfo> blocks_;
+  std::uint64_t clusters_ = 0;
+  /// Those of which not all blocks have joined.
+  std::map<const void*, std::shared_ptr<ClusterView>> begun_clusters_;
   std::uint64_t phase_ = 0;
   std::uint64_t launch_blocks_ = 0;
   std::vector<Kernel> kernels_;

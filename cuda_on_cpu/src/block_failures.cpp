@@ -60,7 +60,7 @@ bool same_call(const WarpCall& a, const WarpCall& b) {
 
 std::string BlockRunner::describe_block() const {
   return "Kernel " + function_name(launch_->kernel.function) + ", block " +
-         describe_index(blockIdx);
+         describe_index(launch_->index_of(block_));
 }
 
 std::string BlockRunner::describe_thread_index(unsigned thread) const {
@@ -80,7 +80,8 @@ std::string BlockRunner::describe_state(unsigned thread) const {
     case State::asleep: {
       const char* const what[] = {"waits at the mbarrier_wait at ",
                                   "waits at the named barrier at ",
-                                  "waits for its warpgroup's other threads at "};
+                                  "waits for its warpgroup's other threads at ",
+                                  "waits for all threads of its cluster at "};
       return who + what[static_cast<int>(t.sleep)] + describe_site(t.site);
     }
     case State::waiting: return who + "waits for other blocks at " + describe_site(t.site);
@@ -115,9 +116,22 @@ std::string BlockRunner::describe_sleeper(unsigned thread) const {
   return describe_state(thread) + " for ever.";
 }
 
+std::string BlockRunner::describe_stuck_cluster() {
+  std::string sentences = describe_block() + ": " + describe_stuck_block();
+  if (cluster_ == nullptr) return sentences;
+  for (unsigned rank = 0; rank < cluster_->size(); ++rank) {
+    const BlockRunner& other = cluster_->block(rank);
+    if (rank == cluster_rank_ || cluster_->has_ended(rank)) continue;
+    sentences += " Of the same cluster, block " + describe_index(launch_->index_of(other.block_)) +
+                 ": " + other.describe_stuck_block();
+  }
+  return sentences;
+}
+
 std::string BlockRunner::describe_stuck_block() const {
   // Who waits at an mbarrier may keep others from their barrier: it explains more.
-  for (const Sleep what : {Sleep::mbarrier, Sleep::warpgroup, Sleep::named_barrier}) {
+  for (const Sleep what :
+       {Sleep::mbarrier, Sleep::warpgroup, Sleep::named_barrier, Sleep::cluster_barrier}) {
     for (unsigned i = 0; i < threads_.size(); ++i) {
       if (threads_[i].state == State::asleep && threads_[i].sleep == what) {
         return "deadlock: " + describe_sleeper(i);

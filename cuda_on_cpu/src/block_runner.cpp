@@ -11,6 +11,7 @@
 
 #include "memory_fault.hpp"
 #include "model_device.hpp"
+#include "report_text.hpp"
 #include "static_shared_registry.hpp"
 #include "watching.hpp"
 
@@ -133,10 +134,17 @@ std::size_t BlockRunner::deepest_stack() const {
 
 // --- One block
 
-void BlockRunner::run(GridLaunch& launch, std::uint64_t index) {
+void BlockRunner::run(GridLaunch& launch, std::uint64_t index, Cluster* cluster, unsigned rank) {
+  cluster_ = cluster;
+  cluster_rank_ = rank;
   begin_block(launch, index);
+  if (cluster != nullptr) {
+    static_places_ = &static_shared_places();
+    cluster->begun(rank);
+  }
   schedule();
   end_block();
+  if (cluster != nullptr) cluster->ended(rank);
 }
 
 void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
@@ -147,9 +155,7 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
   const dim3& block = launch.block;
   set(gridDim, grid);
   set(blockDim, block);
-  set(blockIdx,
-      {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
-       static_cast<unsigned>(index / grid.x / grid.y)});
+  set(blockIdx, launch.index_of(index));
 
   if (block_dim_.x != block.x || block_dim_.y != block.y || block_dim_.z != block.z) {
     block_dim_ = block;
@@ -163,6 +169,7 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
   for (Thread& thread : threads_) {
     thread.state = State::fresh;
     thread.fiber = nullptr;
+    thread.has_arrived = false;
   }
   for (unsigned w = 0; w < warps_.size(); ++w) {
     const unsigned lanes = std::min(kLanes, launch.threads - w * kLanes);
@@ -176,6 +183,11 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
   named_barriers_.clear();
   warpgroups_.clear();
   sleepers_.clear();
+  if (cluster_ == nullptr) {
+    lone_barrier_.arrived = 0;
+    lone_barrier_.waiting.resize(1);
+    lone_barrier_.waiting[0].clear();
+  }
   random_ = Random(launch.settings.seed ^ (index + 1) * 0x9e3779b97f4a7c15u);
   finished_ = interval_ = arrived_ = predicates_ = 0;
   failed_ = progressed_ = false;
@@ -183,6 +195,7 @@ void BlockRunner::begin_block(GridLaunch& launch, std::uint64_t index) {
     watcher.block_begins(
         index, launch.threads,
         {inspect::MemorySpace::dynamic_shared, shared_.data(), launch.shared_bytes});
+    if (cluster_ != nullptr) watcher.block_joins(cluster_, cluster_rank_, cluster_->size());
   });
 }
 
@@ -206,15 +219,18 @@ void BlockRunner::end_block() {
 void BlockRunner::schedule() {
   make_all_ready();
   for (;;) {
+    if (cluster_ != nullptr && !ready_.empty()) cluster_->goes_on();
     resume(take_next());
     if (failed()) break;
     if (finished_ == launch_->threads) return;
     if (arrived_ == launch_->threads) {
       release_barrier();
+    } else if (cluster_ != nullptr && let_cluster_run()) {
+      if (failed()) break;
     } else if (!waiting_.empty()) {
       wait_for_other_blocks();
     } else {
-      fail(cudaErrorLaunchFailure, describe_block() + ": " + describe_stuck_block());
+      fail(cudaErrorLaunchFailure, describe_stuck_cluster());
     }
   }
   unwind_suspended_threads();
@@ -283,6 +299,11 @@ void BlockRunner::run_next_thread(Fiber& self) {
   Warp& warp = warps_[current_ / kLanes];
   warp.retire(lane());
   if (warp.has_pending()) complete_meetings(warp, current_ - lane(), warp.pending());
+  // Nor do others at the cluster's barrier.
+  ClusterBarrier& barrier = cluster_barrier();
+  if (failed()) return;
+  if (thread.has_arrived && thread.cluster_phase == barrier.phase) --barrier.arrived;
+  if (barrier.arrived != 0) check_cluster_barrier();
 }
 
 bool BlockRunner::take_next_if_fresh() {
@@ -395,6 +416,67 @@ void BlockRunner::wake(std::vector<unsigned>& threads) {
   for (const unsigned thread : threads) ready_.push(thread);
   threads.clear();
   progressed_ = true;
+}
+
+unsigned BlockRunner::threads_in_cluster() {
+  if (cluster_ == nullptr) return launch_->threads - finished_;
+  unsigned threads = 0;
+  for (unsigned rank = 0; rank < cluster_->size(); ++rank) {
+    const BlockRunner& block = cluster_->block(rank);
+    if (!cluster_->has_ended(rank)) threads += launch_->threads - block.finished_;
+  }
+  return threads;
+}
+
+void BlockRunner::cluster_arrive(bool releases, const detail::Site& site) {
+  Thread& thread = threads_[current_];
+  ClusterBarrier& barrier = cluster_barrier();
+  if (thread.has_arrived) {
+    fail_thread(cudaErrorLaunchFailure, "arrives at the cluster's barrier at " +
+                                            describe_site(site) +
+                                            " once more, without a wait in between.");
+  }
+  thread.has_arrived = true;
+  thread.cluster_phase = barrier.phase;
+  progressed_ = true;
+  if (releases) {
+    detail::tell_watcher(
+        [&](inspect::Watcher& watcher) { watcher.released(barrier.object(barrier.phase)); });
+  }
+  ++barrier.arrived;
+  check_cluster_barrier();
+}
+
+void BlockRunner::check_cluster_barrier() {
+  ClusterBarrier& barrier = cluster_barrier();
+  if (barrier.arrived < threads_in_cluster()) return;
+  const void* const object = barrier.object(barrier.phase++);
+  barrier.arrived = 0;
+  for (unsigned rank = 0; rank < barrier.waiting.size(); ++rank) {
+    BlockRunner& block = cluster_ != nullptr ? cluster_->block(rank) : *this;
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      for (const unsigned waits : barrier.waiting[rank]) watcher.acquired(object, rank, waits);
+    });
+    block.wake(barrier.waiting[rank]);
+  }
+}
+
+void BlockRunner::cluster_wait(const detail::Site& site) {
+  Thread& thread = threads_[current_];
+  if (!thread.has_arrived) {
+    fail_thread(cudaErrorLaunchFailure, "waits at the cluster's barrier at " + describe_site(site) +
+                                            " without having arrived there.");
+  }
+  thread.has_arrived = false;
+  ClusterBarrier& barrier = cluster_barrier();
+  if (thread.cluster_phase == barrier.phase) {
+    barrier.waiting[cluster_rank_].push_back(current_);
+    sleep(Sleep::cluster_barrier, site);
+  } else {
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      watcher.acquired(barrier.object(thread.cluster_phase), cluster_rank_, current_);
+    });
+  }
 }
 
 void BlockRunner::yield(const detail::Site& site) {

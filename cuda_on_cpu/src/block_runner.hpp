@@ -12,11 +12,13 @@
 
 #include "async_copies.hpp"
 #include "bulk_stores.hpp"
+#include "cluster.hpp"
 #include "fiber.hpp"
 #include "grid_launch.hpp"
 #include "mbarriers.hpp"
 #include "random.hpp"
 #include "shared_buffer.hpp"
+#include "static_shared_registry.hpp"
 #include "warp.hpp"
 #include "warpgroup.hpp"
 
@@ -55,7 +57,8 @@ class BlockRunner {
   BlockRunner& operator=(const BlockRunner&) = delete;
 
   /// Runs block `index` of `launch`; what goes wrong is reported to the launch.
-  void run(GridLaunch& launch, std::uint64_t index);
+  /// @param cluster whose block of this rank it is, or null
+  void run(GridLaunch& launch, std::uint64_t index, Cluster* cluster = nullptr, unsigned rank = 0);
   std::uint64_t take_switch_count() { return std::exchange(switches_, 0); }
   /// Bytes of stack that a thread has ever used here, at most.
   std::size_t deepest_stack() const;
@@ -81,7 +84,7 @@ class BlockRunner {
   void keep_copies() { copies_kept_ = true; }
 
   /// What a thread that sleeps waits for.
-  enum class Sleep : std::uint8_t { mbarrier, named_barrier, warpgroup };
+  enum class Sleep : std::uint8_t { mbarrier, named_barrier, warpgroup, cluster_barrier };
   /// Suspends the calling thread until another one wakes it.
   void sleep(Sleep what, const detail::Site& site);
   /// Makes sleeping threads ready, in the order that the settings ask for, and empties the list.
@@ -90,6 +93,17 @@ class BlockRunner {
   std::vector<Mbarrier>& mbarriers() { return mbarriers_; }
   /// The mbarrier with this object, or null.
   Mbarrier* find_mbarrier(const std::uint64_t* object);
+  /// Whose block this is; null if it has no cluster, or is one by itself.
+  Cluster* cluster() { return cluster_; }
+  unsigned cluster_rank() const { return cluster_rank_; }
+  /// The calling thread arrives, or waits, at the barrier of all threads of the cluster.
+  void cluster_arrive(bool releases, const detail::Site& site);
+  void cluster_wait(const detail::Site& site);
+  /// Where what lies at `pointer` in this block's shared memory lies in that of another block of
+  /// its cluster.
+  void* in_block(const void* pointer, const BlockRunner& other) const;
+  /// The opposite of shared_address(); null if there is no shared memory at that address.
+  void* at_shared_address(unsigned address) const;
   /// One of the 16 barriers that parts of the block can meet at (`bar.sync`).
   struct NamedBarrier {
     unsigned threads;               ///< that meet
@@ -143,10 +157,12 @@ class BlockRunner {
   };
   struct Thread {
     State state;
-    Sleep sleep;        ///< while asleep
-    Fiber* fiber;       ///< null while fresh or finished
-    uint3 index;        ///< threadIdx
-    detail::Site site;  ///< where it is suspended
+    Sleep sleep;                  ///< while asleep
+    Fiber* fiber;                 ///< null while fresh or finished
+    uint3 index;                  ///< threadIdx
+    detail::Site site;            ///< where it is suspended
+    bool has_arrived;             ///< at the cluster's barrier, and not waited there
+    std::uint64_t cluster_phase;  ///< of that barrier, in which it has
   };
   /// A ring of thread numbers; a thread is in it at most once.
   class ReadyQueue {
@@ -175,6 +191,13 @@ class BlockRunner {
 
   Warpgroup* make_warpgroup();
   void begin_block(GridLaunch& launch, std::uint64_t index);
+  ClusterBarrier& cluster_barrier() {
+    return cluster_ != nullptr ? cluster_->barrier() : lone_barrier_;
+  }
+  /// Lets those go on who wait at the cluster's barrier, if nobody is missing any more.
+  void check_cluster_barrier();
+  /// Of all blocks of the cluster.
+  unsigned threads_in_cluster();
   void end_block();
   void schedule();
   /// Where the order is shuffled: brings any ready thread to the front, so that a warp may run on
@@ -201,6 +224,9 @@ class BlockRunner {
   /// Fails if something is under way that nobody has waited for.
   void check_nothing_under_way();
 
+  /// Lets the cluster's other blocks run until it is this one's turn again; false if none of them
+  /// can.
+  bool let_cluster_run();
   /// Makes the waiting threads ready, so that they look again; after a while if nothing has
   /// changed.
   void wait_for_other_blocks();
@@ -221,6 +247,8 @@ class BlockRunner {
   std::string describe_state(unsigned thread) const;
   std::string describe_fault(const Fiber& fiber) const;
   std::string describe_stuck_block() const;
+  /// That of each block of the cluster.
+  std::string describe_stuck_cluster();
   std::string describe_sleeper(unsigned thread) const;
 
   /// Set while kernel code runs on this OS thread.
@@ -233,6 +261,11 @@ class BlockRunner {
 
   GridLaunch* launch_ = nullptr;
   std::uint64_t block_ = 0;
+  Cluster* cluster_ = nullptr;
+  unsigned cluster_rank_ = 0;
+  ClusterBarrier lone_barrier_;  ///< where there is no cluster
+  /// Static shared memory of this OS thread, for others of a cluster.
+  const std::vector<StaticSharedPlace>* static_places_ = nullptr;
   uint3 block_dim_{};  ///< for which threads_[].index was computed
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;

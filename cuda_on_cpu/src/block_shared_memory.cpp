@@ -53,6 +53,29 @@ unsigned BlockRunner::shared_address(const void* pointer) {
   return address < kSharedEnd ? static_cast<unsigned>(address) : ~0u;
 }
 
+void* BlockRunner::at_shared_address(unsigned address) const {
+  if (address >= kStaticAt) {
+    return static_shared_ == nullptr || address >= kSharedEnd
+               ? nullptr
+               : static_shared_ + (address - kStaticAt);
+  }
+  if (address < kDynamicAt || address - kDynamicAt >= shared_.bytes()) return nullptr;
+  return static_cast<unsigned char*>(shared_.data()) + (address - kDynamicAt);
+}
+
+void* BlockRunner::in_block(const void* pointer, const BlockRunner& other) const {
+  if (holds(shared_.data(), shared_.bytes(), pointer, 0)) {
+    return static_cast<unsigned char*>(other.shared_.data()) + distance(shared_.data(), pointer);
+  }
+  for (std::size_t i = 0; i < static_places_->size(); ++i) {
+    const StaticSharedPlace &here = (*static_places_)[i], &there = (*other.static_places_)[i];
+    if (holds(here.begin, here.bytes, pointer, 0)) {
+      return there.begin + distance(here.begin, pointer);
+    }
+  }
+  return nullptr;
+}
+
 SharedRange BlockRunner::shared_range(unsigned address) const {
   if (address < kStaticAt) {
     return {static_cast<const unsigned char*>(shared_.data()), kDynamicAt,

@@ -17,7 +17,7 @@ void BlockRunner::wait_for_other_blocks() {
     idle_polls_ = 0;
     progress_seen_ = launch_->progress();
     waiting_since_ = std::chrono::steady_clock::now();
-    if (!WorkerPool::instance().block_waits()) {
+    if (!(cluster_ != nullptr ? cluster_->begin_waiting() : WorkerPool::instance().block_waits())) {
       fail(cudaErrorLaunchFailure, describe_block() + ": " + describe_state(waiting_.front()) +
                                        ", and so many blocks wait that no more can be started.");
     }
@@ -56,7 +56,15 @@ void BlockRunner::stop_waiting() {
   if (!is_waiting_) return;
   is_waiting_ = false;
   launch_->note_progress();
-  WorkerPool::instance().block_goes_on();
+  cluster_ != nullptr ? cluster_->end_waiting() : WorkerPool::instance().block_goes_on();
+}
+
+bool BlockRunner::let_cluster_run() {
+  if (progressed_) launch_->note_progress();
+  if (waiting_.empty()) progressed_ = false;
+  if (!cluster_->take_turns(cluster_rank_, !waiting_.empty())) return false;
+  if (launch_->failed()) failed_ = true;
+  return true;
 }
 
 }  // namespace cuda_on_cpu

@@ -10,14 +10,14 @@ namespace {
 
 using control::ThreadOrder;
 
-/// A step coprime to `blocks`, so that walking by it visits every block once; not 1 if there is
+/// A step coprime to `clusters`, so that walking by it visits every cluster once; not 1 if there is
 /// another.
-std::uint64_t shuffling_stride(std::uint64_t blocks, std::uint64_t seed) {
-  if (blocks < 3) return 1;
-  // Below 2^31, or the product in take_block() could overflow for the largest grids.
-  const std::uint64_t limit = std::min<std::uint64_t>(blocks, 0x7fffffffu);
+std::uint64_t shuffling_stride(std::uint64_t clusters, std::uint64_t seed) {
+  if (clusters < 3) return 1;
+  // Below 2^31, or the product in take_cluster() could overflow for the largest grids.
+  const std::uint64_t limit = std::min<std::uint64_t>(clusters, 0x7fffffffu);
   std::uint64_t stride = 2 + Random(seed).next() % (limit - 2);
-  while (std::gcd(stride, blocks) != 1) ++stride;  // ends at blocks - 1 at the latest
+  while (std::gcd(stride, clusters) != 1) ++stride;  // ends at clusters - 1 at the latest
   return stride;
 }
 
@@ -27,6 +27,15 @@ bool is_cooperative(const cudaLaunchConfig_t& config) {
   });
 }
 
+dim3 cluster_of(const cudaLaunchConfig_t& config) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    const auto& size = config.attrs[i].val.clusterDim;
+    return {size.x, size.y, size.z};
+  }
+  return {};
+}
+
 }  // namespace
 
 GridLaunch::GridLaunch(const cudaLaunchConfig_t& config, const detail::BoundKernel& bound,
@@ -34,18 +43,29 @@ GridLaunch::GridLaunch(const cudaLaunchConfig_t& config, const detail::BoundKern
     : grid(config.gridDim), block(config.blockDim), threads(block.x * block.y * block.z),
       shared_bytes(config.dynamicSmemBytes), kernel(bound), settings(how),
       blocks(std::uint64_t{grid.x} * grid.y * grid.z), cooperative(is_cooperative(config)),
-      stride_(shuffling_stride(blocks, how.seed)) {}
+      cluster(cluster_of(config)), cluster_blocks(cluster.x * cluster.y * cluster.z),
+      clusters(blocks / cluster_blocks), stride_(shuffling_stride(clusters, how.seed)) {}
 
-bool GridLaunch::take_block(std::uint64_t* index) {
+bool GridLaunch::take_cluster(std::uint64_t* index) {
   if (failed()) return false;
   const std::uint64_t turn = next_.fetch_add(1, std::memory_order_relaxed);
-  if (turn >= blocks) return false;
+  if (turn >= clusters) return false;
   switch (settings.order) {
     case ThreadOrder::forward: *index = turn; break;
-    case ThreadOrder::reverse: *index = blocks - 1 - turn; break;
-    case ThreadOrder::shuffled: *index = (turn * stride_ + settings.seed % blocks) % blocks; break;
+    case ThreadOrder::reverse: *index = clusters - 1 - turn; break;
+    case ThreadOrder::shuffled:
+      *index = (turn * stride_ + settings.seed % clusters) % clusters;
+      break;
   }
   return true;
+}
+
+std::uint64_t GridLaunch::block_of(std::uint64_t cluster_index, unsigned rank) const {
+  const std::uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
+  const std::uint64_t x = cluster_index % across * cluster.x + rank % cluster.x;
+  const std::uint64_t y = cluster_index / across % down * cluster.y + rank / cluster.x % cluster.y;
+  const std::uint64_t z = cluster_index / across / down * cluster.z + rank / cluster.x / cluster.y;
+  return x + grid.x * (y + grid.y * z);
 }
 
 bool GridLaunch::block_arrives() {

@@ -26,11 +26,22 @@ class GridLaunch {
   const Settings settings;
   const std::uint64_t blocks;
   const bool cooperative;
+  const dim3 cluster;             ///< blocks of a cluster along x, y, z
+  const unsigned cluster_blocks;  ///< of a cluster; 1 if there are none
+  const std::uint64_t clusters;
 
-  /// Takes a block that nobody has taken; false if there is none left or the launch has failed.
-  bool take_block(std::uint64_t* index);
-  /// Whether there is no block left to take.
-  bool exhausted() const { return failed() || next_.load(std::memory_order_relaxed) >= blocks; }
+  /// Takes a cluster that nobody has taken; false if there is none left or the launch has failed.
+  bool take_cluster(std::uint64_t* index);
+  /// The linear index of a cluster's block.
+  std::uint64_t block_of(std::uint64_t cluster_index, unsigned rank) const;
+  /// blockIdx of a block with this linear index.
+  uint3 index_of(std::uint64_t block_index) const {
+    return {static_cast<unsigned>(block_index % grid.x),
+            static_cast<unsigned>(block_index / grid.x % grid.y),
+            static_cast<unsigned>(block_index / grid.x / grid.y)};
+  }
+  /// Whether there is no cluster left to take.
+  bool exhausted() const { return failed() || next_.load(std::memory_order_relaxed) >= clusters; }
 
   /// The first failure is kept; no block is started after it.
   void fail(cudaError_t error, const std::string& report);
@@ -48,7 +59,7 @@ class GridLaunch {
   bool block_arrives();
 
  private:
-  const std::uint64_t stride_;  ///< of the walk over the blocks when they are shuffled
+  const std::uint64_t stride_;  ///< of the walk over the clusters when they are shuffled
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<std::uint64_t> blocks_arrived_{0};

@@ -43,15 +43,17 @@ Watcher::~Watcher() = default;
 void Watcher::launch_begins(const LaunchShape&) {}
 void Watcher::launch_ended() {}
 void Watcher::block_begins(std::uint64_t, unsigned, const MemoryPlace&) {}
+void Watcher::block_joins(const void*, unsigned, unsigned) {}
 void Watcher::block_ended() {}
 void Watcher::barrier_passed() {}
 void Watcher::lanes_met(unsigned, unsigned) {}
 void Watcher::released(const void*) {}
-void Watcher::acquired(const void*, unsigned) {}
+void Watcher::acquired(const void*, unsigned, unsigned) {}
 void Watcher::grid_barrier_passed() {}
 void Watcher::touched(Operation, const void*, std::size_t, const std::source_location&) {}
 void Watcher::copy_issued(const void*, std::size_t, const void*, std::size_t,
                           const std::source_location&) {}
+void Watcher::copy_shared(const void*, std::size_t, const std::source_location&) {}
 void Watcher::read_by_unit(const void*, std::size_t, const std::source_location&, bool) {}
 void Watcher::factors_given(std::size_t) {}
 void Watcher::unit_read_ended(const void*, std::size_t) {}

@@ -67,14 +67,37 @@ Refusal check_shared(std::size_t bytes, const void* function) {
           std::to_string(model::kSharedPerBlockOptin - declared) + ")"};
 }
 
+template <class Size>
+Refusal check_cluster(const dim3& grid, const Size& cluster) {
+  const unsigned blocks[] = {grid.x, grid.y, grid.z}, size[] = {cluster.x, cluster.y, cluster.z};
+  std::size_t product = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::string name(1, static_cast<char>('x' + axis));
+    if (size[axis] == 0 || blocks[axis] % size[axis] != 0) {
+      return {cudaErrorInvalidClusterSize, "gridDim." + name + ", " + std::to_string(blocks[axis]) +
+                                               ", is no multiple of the cluster's, " +
+                                               std::to_string(size[axis])};
+    }
+    product *= size[axis];
+  }
+  if (product > model::kClusterBlocks) {
+    return {cudaErrorInvalidClusterSize, "a cluster of " + std::to_string(product) +
+                                             " blocks is larger than " +
+                                             std::to_string(model::kClusterBlocks)};
+  }
+  return {};
+}
+
 Refusal check_attributes(const cudaLaunchConfig_t& config) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config.attrs[i];
     switch (attribute.id) {
       case cudaLaunchAttributeClusterDimension: {
-        const auto& size = attribute.val.clusterDim;
-        if (size.x == 1 && size.y == 1 && size.z == 1) break;
-        return {cudaErrorNotSupported, "thread block clusters are not implemented"};
+        if (Refusal r = check_cluster(config.gridDim, attribute.val.clusterDim);
+            r.error != cudaSuccess) {
+          return r;
+        }
+        break;
       }
       case cudaLaunchAttributeCooperative: {
         if (attribute.val.cooperative == 0) break;

@@ -10,6 +10,7 @@ inline constexpr int kWarp = 32;
 inline constexpr unsigned kThreadsPerBlock = 1024;
 inline constexpr unsigned kBlockDim[3] = {1024, 1024, 64};
 inline constexpr unsigned kGridDim[3] = {2147483647, 65535, 65535};
+inline constexpr std::size_t kClusterBlocks = 8;  ///< of any GPU that has clusters
 inline constexpr std::size_t kSharedPerBlock = std::size_t{48} * 1024;  ///< without being asked for
 inline constexpr std::size_t kSharedPerBlockOptin =
     std::size_t{227} * 1024;  ///< with cudaFuncSetAttribute

@@ -1,8 +1,10 @@
 /// @file
 /// @brief The asynchronous instructions of compute capability 9.0.
+#include <bit>
 #include <cstring>
 #include <cuda_on_cpu/ptx.hpp>
 #include <string>
+#include <utility>
 
 #include "block_runner.hpp"
 #include "report_text.hpp"
@@ -28,8 +30,10 @@ class Caller {
         error, "calls " + std::string(function_) + " at " + describe_site(site_) + " " + why + ".");
   }
 
-  Mbarrier& mbarrier(std::uint64_t* object) const {
-    Mbarrier* const barrier = runner_.find_mbarrier(object);
+  Mbarrier& mbarrier(std::uint64_t* object) const { return mbarrier(runner_, object); }
+  /// Of a block of the cluster.
+  Mbarrier& mbarrier(BlockRunner& block, std::uint64_t* object) const {
+    Mbarrier* const barrier = block.find_mbarrier(object);
     if (barrier == nullptr) refuse("for a barrier that has not been initialized");
     if (!barrier->is_intact()) {
       refuse("for a barrier whose 8 bytes were overwritten since they were last used");
@@ -37,20 +41,46 @@ class Caller {
     return *barrier;
   }
 
+  /// Another block of the cluster, whose shared memory the instruction is about.
+  BlockRunner& block(unsigned rank) const {
+    Cluster* const cluster = runner_.cluster();
+    const unsigned blocks = cluster != nullptr ? cluster->size() : 1;
+    if (rank >= blocks) {
+      refuse("for block " + std::to_string(rank) + " of a cluster that has " +
+             std::to_string(blocks));
+    }
+    if (cluster == nullptr) return runner_;
+    if (cluster->has_ended(rank)) {
+      refuse("for block " + std::to_string(rank) +
+             " of the cluster, which has ended, and its shared memory with it");
+    }
+    return cluster->block(rank);
+  }
+
+  /// Where what lies at `pointer`, in the caller's block, lies in another one.
+  void* in_block(const void* pointer, const BlockRunner& block) const {
+    if (&block == &runner_) return const_cast<void*>(pointer);
+    void* const there = runner_.in_block(pointer, block);
+    if (there == nullptr) refuse("for a pointer to no shared memory");
+    return there;
+  }
+
   /// Completes what can be completed, and wakes those who wait for it.
-  void go_on(Mbarrier& barrier) const {
-    while (barrier.try_complete(!barrier.waiting().empty())) wake(barrier);
+  void go_on(Mbarrier& barrier) const { go_on(runner_, barrier); }
+  void go_on(BlockRunner& block, Mbarrier& barrier) const {
+    while (barrier.try_complete(!barrier.waiting().empty())) wake(block, barrier);
     if (barrier.is_overrun()) {
       refuse("although loads bring more bytes than were expected: " + barrier.describe());
     }
   }
 
   /// Lets those go on who wait for a phase that is complete.
-  void wake(Mbarrier& barrier) const {
+  void wake(BlockRunner& block, Mbarrier& barrier) const {
     detail::tell_watcher([&](inspect::Watcher& watcher) {
-      for (const unsigned thread : barrier.waiting()) watcher.acquired(barrier.object(), thread);
+      for (const unsigned thread : barrier.waiting())
+        watcher.acquired(barrier.object(), block.cluster_rank(), thread);
     });
-    runner_.wake(barrier.waiting());
+    block.wake(barrier.waiting());
   }
 
  private:
@@ -73,8 +103,8 @@ TensorMapFields fields_of(const Caller& caller, const CUtensorMap* map, unsigned
   return fields;
 }
 
-void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) {
-  Mbarrier& barrier = caller.mbarrier(object);
+/// Ends the kernel if the calling thread may not issue the load.
+void check(const Caller& caller, const TensorLoad& load) {
   if (const char* const defect = load.defect()) {
     caller.refuse(defect, cudaErrorIllegalInstruction);
   }
@@ -83,6 +113,11 @@ void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) 
                       " bytes to fill, which do not lie in the block's shared memory",
                   cudaErrorIllegalAddress);
   }
+}
+
+void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) {
+  Mbarrier& barrier = caller.mbarrier(object);
+  check(caller, load);
   detail::tell_watcher([&](inspect::Watcher& watcher) {
     watcher.copy_issued(load.to, load.extent(), load.bulk, load.extent(), load.site);
     watcher.released(object);  // the copy arrives there, after all that its issuer did before
@@ -168,13 +203,15 @@ void mbarrier_wait(std::uint64_t* object, unsigned parity, Site site) {
   Mbarrier& barrier = caller.mbarrier(object);
   if (parity > 1) caller.refuse("with a parity that is not 0 or 1");
   const unsigned thread = caller.runner().thread();
-  const auto acquired = [&](inspect::Watcher& watcher) { watcher.acquired(object, thread); };
+  const auto acquired = [&, rank = caller.runner().cluster_rank()](inspect::Watcher& watcher) {
+    watcher.acquired(object, rank, thread);
+  };
   if (barrier.has_passed(parity)) return detail::tell_watcher(acquired);
   barrier.waiting().push_back(thread);
   if (barrier.try_complete(true)) {
     detail::tell_watcher(acquired);
     barrier.waiting().pop_back();  // no need to sleep
-    caller.wake(barrier);
+    caller.wake(caller.runner(), barrier);
     caller.go_on(barrier);
   } else {
     caller.go_on(barrier);
@@ -198,11 +235,70 @@ void named_barrier_sync(int id, int threads, Site site) {
   detail::tell_watcher([&](inspect::Watcher& watcher) {
     watcher.released(&barrier);
     if (barrier.waiting.size() != barrier.threads) return;
-    for (const unsigned thread : barrier.waiting) watcher.acquired(&barrier, thread);
+    for (const unsigned thread : barrier.waiting)
+      watcher.acquired(&barrier, runner.cluster_rank(), thread);
   });
   // The last one sleeps too: all go on in the order of the settings.
   if (barrier.waiting.size() == barrier.threads) runner.wake(barrier.waiting);
   runner.sleep(BlockRunner::Sleep::named_barrier, site);
+}
+
+namespace {
+
+// What mapa() returns: behind a block's own 18 bits, its rank, from 1 on.
+constexpr unsigned kRankAt = 24;
+
+}  // namespace
+
+unsigned cluster_ctarank() {
+  return BlockRunner::of_running_kernel("cluster_ctarank").cluster_rank();
+}
+
+unsigned cluster_nctarank() {
+  return BlockRunner::of_running_kernel("cluster_nctarank").launch().cluster_blocks;
+}
+
+void barrier_cluster_arrive(Site site) {
+  BlockRunner::of_running_kernel("barrier_cluster_arrive").cluster_arrive(true, site);
+}
+
+void barrier_cluster_arrive_relaxed(Site site) {
+  BlockRunner::of_running_kernel("barrier_cluster_arrive_relaxed").cluster_arrive(false, site);
+}
+
+void barrier_cluster_wait(Site site) {
+  BlockRunner::of_running_kernel("barrier_cluster_wait").cluster_wait(site);
+}
+
+unsigned mapa(const void* shared, unsigned rank, Site site) {
+  const Caller caller("mapa", site);
+  const unsigned blocks = caller.runner().launch().cluster_blocks;
+  if (rank >= blocks) {
+    caller.refuse("for block " + std::to_string(rank) + " of a cluster that has " +
+                  std::to_string(blocks));
+  }
+  return shared_address(shared, site) | (rank + 1) << kRankAt;
+}
+
+void mbarrier_arrive_relaxed(unsigned address, Site site) {
+  mbarrier_arrive_cluster(address, site);
+}
+
+void mbarrier_arrive_cluster(unsigned address, Site site) {
+  const Caller caller("mbarrier_arrive_cluster", site);
+  const void* const own = caller.runner().at_shared_address(address & ((1u << kRankAt) - 1));
+  if (own == nullptr) caller.refuse("for an address of no shared memory");
+  // An address without a rank is one of the block's own.
+  const unsigned rank = address >> kRankAt;
+  BlockRunner& block = rank == 0 ? caller.runner() : caller.block(rank - 1);
+  auto* const object = static_cast<std::uint64_t*>(caller.in_block(own, block));
+  Mbarrier& barrier = caller.mbarrier(block, object);
+  if (!barrier.may_arrive()) {
+    caller.refuse("once more than its phase expects: " + barrier.describe());
+  }
+  detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.released(object); });
+  barrier.arrive();
+  caller.go_on(block, barrier);
 }
 
 void prefetch_tensor_map(const CUtensorMap* map, Site site) {
@@ -232,6 +328,42 @@ void detail_of_ptx::tma_load(void* shared_to, const CUtensorMap* map, std::uint6
   load.site = site;
   load.thread = caller.runner().thread();
   issue(caller, load, barrier);
+}
+
+void detail_of_ptx::tma_load_multicast(void* shared_to, const CUtensorMap* map,
+                                       std::uint64_t* object, const int* at, unsigned rank,
+                                       unsigned blocks, const Site& site) {
+  const Caller caller("tma_load_multicast", site);
+  BlockRunner& own = caller.runner();
+  TensorLoad load;
+  load.map = fields_of(caller, map, rank, false);
+  for (unsigned i = 0; i < rank; ++i) load.at[i] = at[i];
+  load.to = static_cast<unsigned char*>(shared_to);
+  load.site = site;
+  load.thread = own.thread();
+  if (blocks == 0) caller.refuse("for no block of the cluster");
+  check(caller, load);
+  // One instruction: first all that it may be refused for, then all that it does.
+  for (unsigned left = blocks; left != 0; left &= left - 1)
+    caller.block(static_cast<unsigned>(std::countr_zero(left)));
+  bool is_first = true;
+  for (unsigned left = blocks; left != 0; left &= left - 1) {
+    BlockRunner& block = caller.block(static_cast<unsigned>(std::countr_zero(left)));
+    auto* const to = static_cast<std::uint64_t*>(caller.in_block(object, block));
+    Mbarrier& barrier = caller.mbarrier(block, to);
+    load.to = static_cast<unsigned char*>(caller.in_block(shared_to, block));
+    detail::tell_watcher([&](inspect::Watcher& watcher) {
+      if (std::exchange(is_first, false)) {
+        watcher.copy_issued(load.to, load.extent(), nullptr, load.extent(), site);
+      } else {
+        watcher.copy_shared(load.to, load.extent(), site);
+      }
+      watcher.released(to);
+    });
+    load.clear();
+    barrier.issue(load);
+    caller.go_on(block, barrier);
+  }
 }
 
 void detail_of_ptx::tma_store(const CUtensorMap* map, const void* shared_from, const int* at,

@@ -112,6 +112,17 @@ StaticSharedPlace find_static_shared(const void* address) {
   return {range->begin, static_cast<std::size_t>(range->end - range->begin)};
 }
 
+const std::vector<StaticSharedPlace>& static_shared_places() {
+  thread_local std::vector<StaticSharedPlace> list;
+  if (list.size() != markers().size()) {
+    list.clear();
+    for (const Markers& file : markers()) {
+      list.push_back({file.begin(), static_cast<std::size_t>(file.end() - file.begin())});
+    }
+  }
+  return list;
+}
+
 std::size_t largest_static_shared() {
   std::size_t largest = 0;
   for (const Range& file : ranges()) {

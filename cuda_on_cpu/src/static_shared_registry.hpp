@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace cuda_on_cpu {
 
@@ -16,6 +17,10 @@ struct StaticSharedPlace {
 /// The range that holds `address`, as the calling OS thread sees it; `begin` is null if there is
 /// none.
 StaticSharedPlace find_static_shared(const void* address);
+
+/// All ranges of the calling OS thread, in the same order in each: so another thread's copy of a
+/// variable can be found.
+const std::vector<StaticSharedPlace>& static_shared_places();
 
 /// Looks at the guard bands behind the static shared variables that the calling OS thread's block
 /// has used, once it has ended. A sentence without its subject, "wrote behind ...", or nothing.

@@ -40,7 +40,7 @@ void WorkerPool::run(GridLaunch& launch) {
   {
     const std::lock_guard lock(mutex_);
     launch_ = &launch;
-    wanted_ = static_cast<unsigned>(std::min<std::uint64_t>(threads_, launch.blocks)) - 1;
+    wanted_ = static_cast<unsigned>(std::min<std::uint64_t>(threads_, launch.clusters)) - 1;
     start_missing_helpers();
   }
   if (wanted_ > 0) wake_.notify_all();
@@ -81,7 +81,9 @@ void WorkerPool::run_blocks(GridLaunch& launch, bool is_helper) {
   std::uint64_t index = 0;
   ++running_;
   // Once blocks have stopped waiting there are more helpers than wanted.
-  while (!(is_helper && helpers_ > wanted_) && launch.take_block(&index)) runner.run(launch, index);
+  while (!(is_helper && helpers_ > wanted_) && launch.take_cluster(&index)) {
+    launch.cluster_blocks == 1 ? runner.run(launch, index) : Cluster::run(launch, index);
+  }
   --running_;
   count_fiber_switches(runner.take_switch_count());
 }

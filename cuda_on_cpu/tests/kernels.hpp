@@ -105,6 +105,30 @@ __global__ void store_to_array(CUtensorMap map, Coordinates at, int floats, Bulk
 /// Loads a box of 128 floats and makes the mistake number `how`.
 __global__ void misuse_load(CUtensorMap map, int how, float* out);
 
+// --- clusters.cu
+__global__ void cluster_ranks(unsigned* rank, unsigned* blocks);
+/// In each round a block tells its number, and notes what its neighbour in the cluster has told.
+__global__ void meet_in_clusters(int* flags, int* seen, int rounds);
+enum class ClusterMisuse {
+  none,
+  wait_first,
+  arrives_twice,
+  early_arrival,
+  ended,
+  rank_outside,
+  in_vain
+};
+/// Two blocks of a warp: one arrives at a barrier of the other, and perhaps makes a mistake.
+__global__ void misuse_cluster(ClusterMisuse how);
+enum class ShareMisuse { none, mask_outside, empty_mask, no_first_meeting, no_last_meeting };
+/// In each round each block of a cluster loads 32 floats for all of it, and all store all.
+__global__ void share_boxes(CUtensorMap map, int rounds, float* out, ShareMisuse how);
+/// Two blocks, one of which does not wait for what the other loads for both.
+__global__ void share_with_one_that_ends(CUtensorMap map, bool waits);
+/// As pass_backwards(), and then all blocks of a cluster meet.
+__global__ void pass_backwards_in_clusters(unsigned* next);
+__global__ void poll_in_clusters_for_ever(unsigned* flag);
+
 // --- wgmma.cu
 /// A factor in shared memory; all in bytes.
 struct WgmmaFactor {

@@ -57,6 +57,16 @@ cudaError_t launch_cooperatively(void (*kernel)(Params...), const Shape& shape, 
   return cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
 }
 
+template <class... Params, class... Args>
+cudaError_t launch_in_clusters(dim3 cluster, void (*kernel)(Params...), const Shape& shape,
+                               Args&&... args) {
+  cudaLaunchAttribute attribute{cudaLaunchAttributeClusterDimension, {}};
+  attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+  const cudaLaunchConfig_t config{shape.grid, shape.block, shape.shared_bytes,
+                                  nullptr,    &attribute,  1};
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
+}
+
 /// An array in device memory.
 template <class T>
 class DeviceArray {

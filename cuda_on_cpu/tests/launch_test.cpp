@@ -82,15 +82,6 @@ TEST_CASE("dynamic shared memory beyond 48 KiB must be allowed first, beyond 227
   CHECK(attributes.maxThreadsPerBlock == 1024);
 }
 
-TEST_CASE("a cluster launch is refused") {
-  const Defaults defaults;
-  cudaLaunchAttribute attribute{cudaLaunchAttributeClusterDimension, {}};
-  attribute.val.clusterDim = {2, 1, 1};
-  const cudaLaunchConfig_t config{2, 1, 0, nullptr, &attribute, 1};
-  CHECK(cudaLaunchKernelEx(&config, print_hello) == cudaErrorNotSupported);
-  CHECK(report_names("clusters"));
-}
-
 TEST_CASE("a kernel without barriers runs on one fiber, without a switch between its threads") {
   const Defaults defaults;
   DeviceArray<unsigned> rank(1000 * 256), runs(std::vector<unsigned>(1000 * 256, 0));

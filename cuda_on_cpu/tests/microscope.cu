@@ -1,8 +1,13 @@
 // Kernels whose requests are known: what the microscope must count, to the last one.
+#include <cuda.h>
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
+#include <cuda_on_cpu/ptx.hpp>
+
 #include "microscope.hpp"
+
+namespace ptx = cuda_on_cpu::ptx;
 
 namespace {
 
@@ -147,12 +152,56 @@ __global__ void pipeline_fours(const float4* from, float* to, int offset) {
   to[threadIdx.x] = line[threadIdx.x].x;
 }
 
+/// Blocks of a cluster tell each other a number by global memory.
+__global__ void tell_in_cluster(float* to, bool releases) {
+  const unsigned me = blockIdx.x;
+  if (threadIdx.x == 0) to[me] = 1.0f;
+  __syncthreads();
+  releases ? ptx::barrier_cluster_arrive() : ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+  if (threadIdx.x == 32) to[2 + me] = to[me ^ 1];
+}
+
+/// Two blocks share what each loads, twice. @param waits for the other block's reads, too
+__global__ void share_in_cluster(const __grid_constant__ CUtensorMap map, float* to, bool waits) {
+  __shared__ std::uint64_t full, empty;
+  float* const stage = static_cast<float*>(cuda_on_cpu::dynamic_shared_memory());
+  const unsigned rank = ptx::cluster_ctarank();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_init(&empty, 2);
+  }
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+  for (unsigned round = 0; round < 2; ++round) {
+    if (threadIdx.x == 0) {
+      if (waits) ptx::mbarrier_wait(&empty, round ^ 1);
+      ptx::mbarrier_arrive_expect_tx(&full, 256);
+      ptx::tma_load_multicast(stage + rank * 32, &map, &full, {0, static_cast<int>(rank)}, 3);
+    }
+    ptx::mbarrier_wait(&full, round);
+    to[round * 32 + threadIdx.x] = stage[threadIdx.x] + stage[32 + threadIdx.x];
+    __syncwarp();
+    if (threadIdx.x < 2) ptx::mbarrier_arrive_relaxed(ptx::mapa(&empty, threadIdx.x));
+  }
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+}
+
 __constant__ float factors[32];
 constexpr float kFactors[32] = {1, 2, 3};
 
 /// The first is memory of the device, the second the program's own.
 __global__ void multiply(float* to) {
   to[threadIdx.x] = factors[threadIdx.x] * kFactors[threadIdx.x % 3];
+}
+
+template <class... Params, class... Args>
+void launch_pair(void (*kernel)(Params...), dim3 block, std::size_t shared_bytes, Args... args) {
+  cudaLaunchAttribute attribute{cudaLaunchAttributeClusterDimension, {}};
+  attribute.val.clusterDim = {2, 1, 1};
+  const cudaLaunchConfig_t config{2, block, shared_bytes, nullptr, &attribute, 1};
+  cudaLaunchKernelEx(&config, kernel, args...);
 }
 
 template <class... Params, class... Args>
@@ -196,3 +245,16 @@ void run_pipeline_fours(const float* from, float* to, int offset) {
   launch(pipeline_fours, 1, 32, reinterpret_cast<const float4*>(from), to, offset);
 }
 void run_multiply(float* to) { launch(multiply, 1, 32, to); }
+void run_tell_in_cluster(float* to, bool releases) {
+  launch_pair(tell_in_cluster, 64, 0, to, releases);
+}
+void run_share_in_cluster(const float* from, float* to, bool waits) {
+  const cuuint64_t dims[] = {32, 2}, strides[] = {128};
+  const cuuint32_t box[] = {32, 1}, steps[] = {1, 1};
+  CUtensorMap map;
+  cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(from), dims,
+                         strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  launch_pair(share_in_cluster, 32, 256, map, to, waits);
+}

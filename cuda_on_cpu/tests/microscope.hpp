@@ -21,4 +21,6 @@ void run_all_store_one(float* to);
 void run_never_written(float* to);
 void run_pipeline_fours(const float* from, float* to, int offset);
 void run_multiply(float* to);
+void run_tell_in_cluster(float* to, bool releases);
+void run_share_in_cluster(const float* from, float* to, bool waits);
 void run_pipeline(const float* from, float* to, int read, bool wait);

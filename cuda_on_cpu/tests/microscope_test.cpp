@@ -420,4 +420,33 @@ TEST_CASE("a read of what nobody wrote: its line, array and element") {
   CHECK(seen.unwritten[0].element == 0);
 }
 
+TEST_CASE("the barrier of a cluster orders its blocks, unless they arrive relaxed") {
+  for (const bool releases : {true, false}) {
+    CAPTURE(releases);
+    Bench bench;
+    run_tell_in_cluster(bench.to, releases);
+    const std::vector<Race> errors = errors_of(bench.report());
+    CHECK(errors.empty() == releases);
+    if (releases) continue;
+    REQUIRE(!errors.empty());
+    CHECK(errors[0].array == "to");
+    CHECK(errors[0].first.block != errors[0].second.block);
+  }
+}
+
+TEST_CASE("a load into several blocks is one request, and ordered by their arrivals") {
+  for (const bool waits : {true, false}) {
+    CAPTURE(waits);
+    Bench bench;
+    run_share_in_cluster(bench.from, bench.to, waits);
+    const Report seen = bench.report();
+    bool found = false;
+    for (const Race& race : errors_of(seen)) {
+      found |= race.space == Space::shared && race.first.block != race.second.block;
+    }
+    CHECK(found == !waits);
+    CHECK(bench.counts("dynamic shared memory", Operation::async).requests == 4);
+  }
+}
+
 TEST_SUITE_END();

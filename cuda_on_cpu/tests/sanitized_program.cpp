@@ -45,6 +45,10 @@ bool run_correct() {
   good &= sums.host() == std::vector<int>(8, 256);
   good &= launch(reverse_lanes<float>, {1, 64}, floats.data(), reversed.data()) == cudaSuccess;
   good &= launch(pass_through_ring, {2, 64}, in.data(), out.data(), 10) == cudaSuccess;
+  DeviceArray<int> flags(8), seen(8 * 3);
+  good &=
+      launch_in_clusters(4, meet_in_clusters, {8, 64}, flags.data(), seen.data(), 3) == cudaSuccess;
+  good &= launch_in_clusters(2, misuse_cluster, {4, 32}, ClusterMisuse::none) == cudaSuccess;
   DeviceArray<float> image(std::vector<float>(64 * 32, 1.0f)), sums_of_products(512);
   const Shape warpgroup{1, 128, 64 * 128};
   good &= launch(misuse_wgmma, warpgroup, image.data(), WgmmaMisuse::none,
@@ -55,6 +59,8 @@ bool run_correct() {
   good &= launch(misuse_wgmma, warpgroup, image.data(), WgmmaMisuse::few_threads,
                  sums_of_products.data()) == cudaErrorLaunchFailure;
   good &= launch(wait_in_vain, {2, 32}, 33) == cudaErrorLaunchFailure;
+  good &= launch_in_clusters(2, misuse_cluster, {4, 32}, ClusterMisuse::in_vain) ==
+          cudaErrorLaunchFailure;
   good &= launch(barriers_at_two_lines, {3, 64}) == cudaErrorLaunchFailure;
   good &= launch(barrier_after_return, {3, 64}) == cudaErrorLaunchFailure;
   good &= launch(reduce_tree, {8, 256}, in.data(), sums.data()) == cudaSuccess;

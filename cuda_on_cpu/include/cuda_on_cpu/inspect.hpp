@@ -72,6 +72,10 @@ class Watcher {
   virtual void launch_ended();
   /// @param shared its dynamic shared memory
   virtual void block_begins(std::uint64_t block, unsigned threads, const MemoryPlace& shared);
+  /// The block that has just begun on the calling OS thread is one of a cluster; those of others of
+  /// it begin before any thread of it runs. They take turns, and what one does may order or touch
+  /// what belongs to another.
+  virtual void block_joins(const void* cluster, unsigned rank, unsigned blocks);
   /// The calling OS thread has run a block to its end.
   virtual void block_ended();
 
@@ -84,8 +88,9 @@ class Watcher {
   /// The calling thread arrives at an object (an mbarrier, a named barrier), or issues a copy that
   /// will.
   virtual void released(const void* object);
-  /// A thread has waited for such an object and goes on.
-  virtual void acquired(const void* object, unsigned thread);
+  /// A thread has waited for such an object and goes on: one of the calling OS thread's block, or
+  /// of another block of its cluster. @param rank of the block in its cluster, or 0
+  virtual void acquired(const void* object, unsigned rank, unsigned thread);
   /// All blocks of the launch were at the grid's barrier; told once a block.
   virtual void grid_barrier_passed();
 
@@ -99,6 +104,8 @@ class Watcher {
   /// @param read bytes that are read of it; zeros take the place of the others
   virtual void copy_issued(const void* to, std::size_t bytes, const void* from, std::size_t read,
                            const std::source_location& where);
+  /// The copy that was just issued also goes there, in another block of the cluster.
+  virtual void copy_shared(const void* to, std::size_t bytes, const std::source_location& where);
   /// The copy engine or a tensor core reads memory for the calling thread.
   /// @param goes_on until unit_read_ended()
   virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,

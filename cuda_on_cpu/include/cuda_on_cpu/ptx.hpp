@@ -110,6 +110,27 @@ void named_barrier_sync(int id, int threads, detail::Site site = detail::Site::c
 inline void fence_mbarrier_init() {}
 inline void fence_proxy_async() {}
 
+// --- Clusters of blocks
+
+/// `%cluster_ctarank`: the block's number in its cluster. `%cluster_nctarank`: blocks of a cluster.
+/// A launch without clusters has one block in each.
+unsigned cluster_ctarank();
+unsigned cluster_nctarank();
+/// `barrier.cluster.arrive`, `barrier.cluster.wait`: a thread arrives, and waits for all threads of
+/// the cluster that have not exited to have arrived. (`.release` and `.acquire`, the defaults.)
+void barrier_cluster_arrive(detail::Site site = detail::Site::current());
+/// `.relaxed`: what the thread did before is not ordered.
+void barrier_cluster_arrive_relaxed(detail::Site site = detail::Site::current());
+void barrier_cluster_wait(detail::Site site = detail::Site::current());
+/// `mapa.shared::cluster.u32`: the address of what lies at `shared`, in the shared memory of the
+/// cluster's block of this rank.
+unsigned mapa(const void* shared, unsigned rank, detail::Site site = detail::Site::current());
+/// `mbarrier.arrive.release.cluster.shared::cluster`: one arrival at the barrier at an address of
+/// mapa().
+void mbarrier_arrive_cluster(unsigned address, detail::Site site = detail::Site::current());
+/// `.relaxed`: the same here, though on a GPU it orders no writes.
+void mbarrier_arrive_relaxed(unsigned address, detail::Site site = detail::Site::current());
+
 // --- The tensor memory accelerator: `cp.async.bulk`, `cp.async.bulk.tensor`
 
 /// `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`: copies bytes as they lie.
@@ -120,6 +141,8 @@ void cp_async_bulk(void* shared_to, const void* global_from, int bytes, std::uin
 
 namespace detail_of_ptx {
 
+void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+                        const int* at, unsigned rank, unsigned blocks, const detail::Site& site);
 void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
               unsigned rank, const detail::Site& site);
 void tma_load_im2col(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
@@ -147,6 +170,17 @@ void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
               const int (&at)[kRank], detail::Site site = detail::Site::current()) {
   static_assert(kRank >= 1 && kRank <= 5);
   detail_of_ptx::tma_load(shared_to, map, barrier, at, kRank, site);
+}
+
+/// `.multicast::cluster`: the same into several blocks of the cluster, those of which `blocks` has
+/// the bit of their rank: to the same place in the shared memory of each, where the same barrier is
+/// told of the bytes.
+template <int kRank>
+void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+                        const int (&at)[kRank], unsigned blocks,
+                        detail::Site site = detail::Site::current()) {
+  static_assert(kRank >= 1 && kRank <= 5);
+  detail_of_ptx::tma_load_multicast(shared_to, map, barrier, at, kRank, blocks, site);
 }
 
 /// Stores a box in shared memory, as tma_load() leaves one there, to the array; what is outside is

@@ -245,3 +245,45 @@ planted_bug(small_parts_cut_off
   FIND [==[__float_as_uint(value) & 0xffffe000u);]==]
   REPLACE [==[ptx::to_tf32(value));]==]
   TEACHES "wgmma cuts a number off, whatever the program has rounded it to: the small part must be what that leaves")
+
+planted_bug(stage_given_back_to_one_block
+  RUNG cuda_optimized/gemm/wgmma_clusters
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mapa(&empty[last], static_cast<unsigned>(lane))]==]
+  REPLACE [==[ptx::mapa(&empty[last], rank)]==]
+  TEACHES "who writes in two blocks must hear from the warps of both that they have read")
+
+planted_bug(block_ends_before_the_last_arrivals
+  RUNG cuda_optimized/gemm/wgmma_clusters
+  WITH core/cuda/tensor_map.cu
+  FIND [==[  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+}]==]
+  REPLACE [==[}]==]
+  TEACHES "shared memory ends with its block, whoever else in the cluster still arrives there")
+
+planted_bug(blocks_meet_one_by_one
+  RUNG cuda_optimized/gemm/wgmma_clusters
+  WITH core/cuda/tensor_map.cu
+  FIND [==[  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+
+  const unsigned rank]==]
+  REPLACE [==[  __syncthreads();
+
+  const unsigned rank]==]
+  TEACHES "barriers of another block can be used only when it is known to have initialised them")
+
+planted_bug(next_stage_waited_for_too_early
+  RUNG cuda_optimized/gemm/wgmma_pingpong
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_wait(&turn[consumer], turns);]==]
+  REPLACE [==[]==]
+  TEACHES "a barrier's parity tells two phases apart: who is two ahead takes an old one for a new one")
+
+planted_bug(tile_stored_one_further_down
+  RUNG cuda_optimized/gemm/wgmma_pingpong
+  WITH core/cuda/tensor_map.cu
+  FIND [==[item.m -= consumer;]==]
+  REPLACE [==[]==]
+  TEACHES "one tile is nobody's, and another has two owners, of whom the last one wins")
