@@ -77,7 +77,7 @@ static_assert(kDown * kOutPitch % 32 == 16);
 constexpr int kOutFloats = kFilters * Tile::kWarpRows * kOutPitch;  ///< Of a warp.
 /// Outputs lie where weights and x were.
 constexpr int kSharedFloats =
-    std::max(kWeightFloats + Tile::kStages * Tile::kInFloats, Tile::kWarps* kOutFloats);
+    std::max(kWeightFloats + Tile::kStages * Tile::kInFloats, kOutFloats* Tile::kWarps);
 
 /// Adds one channel's products to the sums. `window` is the thread's place in x; `weights` are
 /// [r][kN][kPieces][kFilters], of kR rows, or of conv.R if that is 0.

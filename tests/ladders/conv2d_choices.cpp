@@ -278,11 +278,17 @@ std::vector<ConvTestProblem> choice_problems() {
   const auto in_two_blocks = [&](const std::string& name, const P& problem) {
     add("two blocks, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks"};
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
   };
   in_two_blocks(
       "parts of 64 channels and of 72, filters to the middle of a tile",
       P{.N = 3, .C = 136, .H = 7, .W = 7, .K = 136, .R = 3, .S = 3, .pad = one, .bias = true});
+  in_two_blocks("few pixels", P{.N = 2, .C = 70, .H = 3, .W = 5, .K = 66, .R = 2, .S = 2});
+  list.back().size = Size::small;
+  in_two_blocks("two groups",
+                P{.C = 132, .H = 5, .W = 9, .K = 132, .R = 2, .S = 2, .groups = 2, .bias = true});
+  list.back().size = Size::small;
   in_two_blocks("two tiles of images",
                 P{.N = 5, .C = 200, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one});
   in_two_blocks("strips, groups",
@@ -291,7 +297,8 @@ std::vector<ConvTestProblem> choice_problems() {
   const auto of_all_filters = [&](const std::string& name, const P& problem) {
     add("all filters, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_all_filters"};
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_all_filters",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
   };
   of_all_filters("13 tiles of pixels, three of filters or one",
                  P{.N = 2, .C = 8, .H = 25, .W = 32, .K = 136, .bias = true});

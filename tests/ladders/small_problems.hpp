@@ -54,6 +54,8 @@ inline constexpr std::string_view kForSanitizers[] = {
     "2-D, fours, dilated",
     "1-D, many channels",
     "1x1 filter, padding on the right",
+    "two blocks, few pixels",
+    "two blocks, two groups",
 };
 
 /// Whether a small problem with this name is among them.
