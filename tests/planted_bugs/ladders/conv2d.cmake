@@ -505,12 +505,12 @@ planted_bug(read_before_the_other_has_sent
   REPLACE [==[__syncthreads();  // separates]==]
   TEACHES "a barrier of a block says nothing of the other one: what crosses blocks needs the grid's")
 
-planted_bug(given_back_by_one_of_two
+planted_bug(weights_of_the_first_filters
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters
   WITH core/cuda/tensor_map.cu
-  FIND [==[ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 32);]==]
-  REPLACE [==[ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 64);]==]
-  TEACHES "pixels that two warpgroups read are given back by both")
+  FIND [==[ptx::wgmma_descriptor(tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes);]==]
+  REPLACE [==[ptx::wgmma_descriptor(tap_slots + (static_cast<int>(i) * 0 + chunk) * kTapBytes);]==]
+  TEACHES "tiles of filters share the pixels, and each has weights of its own")
 
 planted_bug(nothing_behind_the_box
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32
