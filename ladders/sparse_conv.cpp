@@ -69,5 +69,10 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                           "cuda_optimized/sparse_conv/implicit_gemm_wgmma",
                           "warps that only gather feed warpgroups that only multiply, several taps "
                           "a stage")),
+          branch("cuda_optimized/sparse_conv/implicit_gemm_mma",
+                 CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_fragments,
+                          "cuda_optimized/sparse_conv/implicit_gemm_mma",
+                          "few channels: rows go from memory straight into fragments, and the L1 "
+                          "cache finds what neighbours have read")),
       }};
 }

@@ -179,3 +179,21 @@ planted_bug(counts_of_one_half_cleared
   FIND [==[cudaMemsetAsync(counts, 0, 2 * kBuckets]==]
   REPLACE [==[cudaMemsetAsync(counts, 0, kBuckets]==]
   TEACHES "a workspace comes as the run before left it")
+
+planted_bug(second_tap_with_the_rows_of_the_first
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
+  FIND [==[(takes_second ? Shape::kLanesOfTap : 0);]==]
+  REPLACE [==[0 * static_cast<int>(takes_second);]==]
+  TEACHES "lanes of one product may belong to two taps: each must ask who looked up its own")
+
+planted_bug(weights_read_before_they_landed
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
+  FIND [==[ptx::cp_async_wait_group<0>();]==]
+  REPLACE [==[]==]
+  TEACHES "a barrier tells that all have asked for their copies, not that these are there")
+
+planted_bug(channels_called_as_documented
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
+  FIND [==[lane_pointed_to * kOfLane % Shape::kDepth + lane / 8 % 2 * 2 + lane % 2]==]
+  REPLACE [==[lane % 8 + lane / 8 % 2 * 8]==]
+  TEACHES "who loads neighbours into a lane has given k another order, and the weights must follow")
