@@ -136,8 +136,9 @@ std::vector<TestProblem> gemm_problems() {
   // Eight of 128 x 256, by the copy engine, in 16 bits, too: rows of 16 bytes, tiles at the edge.
   add("large tiles, rows in eights", {.M = 1000, .N = 248, .K = 72}, Size::full);
   list.back().once = true;
-  // Two tiles of 128 x 64, which two blocks may share, and more steps of 64 than rings have stages.
-  add("more steps than stages, rows in eights", {.M = 130, .N = 64, .K = 520}, Size::full);
+  // More pairs of tiles of 128 rows than the emulator has pairs of multiprocessors, and more steps
+  // of 64 than rings have stages.
+  add("more steps than stages, rows in eights", {.M = 1160, .N = 8, .K = 520}, Size::full);
   list.back().once = true;
   // With few blocks, a few tiles of 128 x 128 are enough: of these the last has one row and column.
   for (const TileMap map : {TileMap::row_major, TileMap::split_k, TileMap::stream_k})
