@@ -34,7 +34,7 @@ def tables(run, link, stale):
     ]
     lines += ways_table(run, "forward")
     if "forward and backward" in run:
-        lines += ways_table(run["forward and backward"], "forward and backward")
+        lines += ways_table(run["forward and backward"], "forward, and all gradients")
     lines += [
         "One by one, where the host waits for each (so the sum is more than the whole); the first convolution on new"
         " sites makes their rulebook:",

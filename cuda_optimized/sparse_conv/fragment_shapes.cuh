@@ -24,10 +24,13 @@ struct Sizes {
 /// By channels of a tap that are multiplied at once, 32 or 16, and those of the result.
 template <int kSummed, int kChannels>
 constexpr Sizes kSizesOf = {.threads = 512, .blocks = 1, .ahead = 2};
+/// Two blocks, since their sums take few registers.
 template <>
 constexpr Sizes kSizesOf<16, 16> = {.threads = 512, .blocks = 2, .ahead = 1};
+/// Three, for half as many threads.
 template <>
 constexpr Sizes kSizesOf<16, 32> = {.threads = 256, .blocks = 3, .ahead = 1};
+/// As many sums as leave two blocks an SM.
 template <int kSummed>
 constexpr Sizes kSizesOf<kSummed, 64> = {.threads = 256, .blocks = 2, .ahead = 1};
 

@@ -13,7 +13,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv::fragments {
 /// A warp's sums, kWarpRows rows: row 8 i + lane / 4 is half i % 2 of fragment i / 2.
 template <class Shape>
 struct FragmentSums {
-  using T = typename Shape::Number;
+  using T = typename Shape::Number;                                      ///< Of rows and weights.
   static constexpr int kRows = kWarpRows / 16, kColumns = Shape::N / 8;  ///< Fragments.
   float of[kRows][kColumns][4];  ///< As mma.sync spreads them.
 
