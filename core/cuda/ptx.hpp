@@ -1,9 +1,9 @@
 /// @file ptx.hpp
 /// @brief PTX instructions that CUDA C++ has no function for, as functions named after them.
 ///
-/// This is the only place with inline assembly. Under nvcc each function is one instruction; on the
-/// CPU it does what NVIDIA's "PTX ISA" manual (9.0) says, by <cuda_on_cpu/ptx.hpp>, so that the
-/// kernels that use it run, and are tested, without a GPU.
+/// Inline assembly stands here, in cluster.hpp and in row_or_zeros.hpp alone. Under nvcc each
+/// function is one instruction; on the CPU it does what NVIDIA's "PTX ISA" manual (9.0) says, by
+/// <cuda_on_cpu/ptx.hpp>, so that the kernels that use it run, and are tested, without a GPU.
 #pragma once
 
 #include <cuda.h>
