@@ -163,7 +163,7 @@ class Pages:
                 "",
             ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]
-            lines += [*network_tables.tables(network, lambda rung: self.link(rung, short_name(rung)), stale_rungs), ""]
+            lines += [*network_tables.tables(network, lambda rung: self.link(rung, rung.partition("/")[2]), stale_rungs), ""]
 
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
             lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]
