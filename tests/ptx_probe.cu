@@ -413,7 +413,7 @@ Registers share_in_clusters(const Registers& rows, int blocks) {
       static_cast<unsigned>(blocks), probe_cluster,
       {.grid = static_cast<unsigned>(count / kClusterRounds),
        .block = 33,
-       .shared_bytes = static_cast<std::size_t>(kAlignment + 4 * blocks * kClusterRow + 16)},
+       .shared_bytes = kAlignment + 4 * static_cast<std::size_t>(blocks * kClusterRow) + 16},
       map, blocks, out.data());
   return registers_of(out, words);
 }
