@@ -109,6 +109,8 @@ class CompareJson(ProgramTest):
             path = self.folder / f"{data}.json"
             self.agree("compare", "conv2d", "--data", data, "--backend", "cpu", "--json", path)
             rows = self.load_json(path)["ladders"][0]["rungs"]
+            # Rungs for larger filters decline the example's.
+            rows = [row for row in rows if row["status"] != "declined"]
             self.assertTrue(rows)
             for row in rows:
                 self.assertEqual(row["status"], "agrees")

@@ -43,7 +43,6 @@ PROBLEMS = {
     "tiles_written_while_read": DENSE, "copies_not_waited_for": DENSE,
     "dropped_barrier_after_the_product": PRODUCT, "waits_for_one_group_too_few": PRODUCT,
     "stage_multiplied_before_it_has_landed": PRODUCT + " --dtype tf32",
-    "stage_given_back_to_one_block": "--m 256 --n 64 --k 1000 --dtype bf16",
     "next_stage_waited_for_too_early": "--m 1300 --n 120 --k 520 --dtype bf16",
     "aggregated_place_read_too_early": SITES, "tile_ranked_before_it_is_there": SITES,
     "looked_up_before_all_have_entered": SITES + " --form table",
