@@ -4,8 +4,8 @@
     check_course.py [--all] [--write BY]
 
 Handouts are proven, the attacks on the grader are tried, and a class of 12 is graded. tests/course.json has a digest of
-all that each proof, and that the attacks, depend on but the compiler: what is as it was then is not asked again. The
-class of the first assignment is graded each time; with --all those of all assignments, with solutions, skeletons and
+all that each proof, the attacks and the class depend on but the compiler: what is as it was then is not asked again. The
+class is that of the first assignment; with --all those of all assignments are graded, with solutions, skeletons and
 planted bugs, and everything is asked again. --write: if all holds, into tests/course.json, BY which compiler. Exit
 status: 0 all holds, 1 something does not.
 """
@@ -47,10 +47,19 @@ def what_attacks_depend_on():
     return what_proves(ATTACKED) | {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
 
 
+def what_a_class_depends_on():
+    """What is graded, and by what."""
+    paths = [path for folder in ("course", "tools/grade", "tools/handout")
+             for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and path.suffix != ".pyc"]
+    paths += [ROOT / "tests/command" / name for name in ("course_trial.py", "handed_in.py")]
+    return what_attacks_depend_on() | {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+
+
 def digests():
     """name of what is asked: digest of what it depends on."""
     found = {name: proof.digest_of(what_proves(name)) for name in assignments.names()}
-    return found | {"attacks": proof.digest_of(what_attacks_depend_on())}
+    return found | {"attacks": proof.digest_of(what_attacks_depend_on()),
+                    "class": proof.digest_of(what_a_class_depends_on())}
 
 
 def ask(script, *words, **environment):
@@ -67,7 +76,7 @@ def main():
     now = digests()
     held = {} if options.all or not RECORD.is_file() else json.loads(RECORD.read_text())["held"]
     changed = [name for name, digest in now.items() if held.get(name) != digest]
-    handouts = [name for name in changed if name != "attacks"]
+    handouts = [name for name in changed if name not in ("attacks", "class")]
     print(f"  handouts to be proven: {', '.join(handouts) or 'none, all are as they were proven'}", flush=True)
     answers = []
     if handouts:
@@ -78,8 +87,10 @@ def main():
         print("  attacks: not tried again, nothing that they depend on has changed", flush=True)
     if options.all:
         answers += [ask("test_grade_trials.py", CONVLADDER_COURSE_ALL="1"), ask("course_trial.py")]
-    else:
+    elif "class" in changed:
         answers.append(ask("course_trial.py", FIRST, "--class-once"))
+    else:
+        print("  class: not graded again, nothing that it depends on has changed", flush=True)
     if options.write and all(answers) and changed:
         about = {"by": options.write, "date": str(datetime.date.today()), "held": now}
         RECORD.write_text(json.dumps(about, indent=2) + "\n")
