@@ -39,27 +39,21 @@ def what_proves(name):
     return proof.what_proves(tree.Handout(assignments.read(name), answers=program))
 
 
-def what_attacks_depend_on():
-    """What is attacked, by what, and what is compared."""
-    paths = [path for folder in ("course/grader", "course/attacks", "oracle") for path in sorted((ROOT / folder).rglob("*"))
-             if path.is_file()]
-    paths += [ROOT / "tools/grade" / name for name in predictions.TRIES] + [ROOT / "tests/command/test_attacks.py"]
-    return what_proves(ATTACKED) | {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
-
-
-def what_a_class_depends_on():
-    """What is graded, and by what."""
-    paths = [path for folder in ("course", "tools/grade", "tools/handout")
-             for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and path.suffix != ".pyc"]
-    paths += [ROOT / "tests/command" / name for name in ("course_trial.py", "handed_in.py")]
-    return what_attacks_depend_on() | {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+def contents(*places):
+    """path: bytes, of files and of all below folders."""
+    files = [file for place in places for file in ([ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*")))]
+    return {file.relative_to(ROOT).as_posix(): file.read_bytes() for file in files if file.is_file() and file.suffix != ".pyc"}
 
 
 def digests():
     """name of what is asked: digest of what it depends on."""
-    found = {name: proof.digest_of(what_proves(name)) for name in assignments.names()}
-    return found | {"attacks": proof.digest_of(what_attacks_depend_on()),
-                    "class": proof.digest_of(what_a_class_depends_on())}
+    proofs = {name: what_proves(name) for name in assignments.names()}
+    # What is attacked or graded, by what, and what is compared.
+    attacks = proofs[ATTACKED] | contents("course/grader", "course/attacks", "oracle", "tests/command/test_attacks.py",
+                                          *(f"tools/grade/{name}" for name in predictions.TRIES))
+    of_class = proofs[FIRST] | contents("course", "oracle", "tools/grade", "tools/handout",
+                                        "tests/command/course_trial.py", "tests/command/handed_in.py")
+    return {name: proof.digest_of(files) for name, files in (proofs | {"attacks": attacks, "class": of_class}).items()}
 
 
 def ask(script, *words, **environment):
@@ -76,7 +70,7 @@ def main():
     now = digests()
     held = {} if options.all or not RECORD.is_file() else json.loads(RECORD.read_text())["held"]
     changed = [name for name, digest in now.items() if held.get(name) != digest]
-    handouts = [name for name in changed if name not in ("attacks", "class")]
+    handouts = [name for name in assignments.names() if name in changed]
     print(f"  handouts to be proven: {', '.join(handouts) or 'none, all are as they were proven'}", flush=True)
     answers = []
     if handouts:
