@@ -17,6 +17,7 @@
 
 #include "benchmarks/networks/voxel_backbone.hpp"
 #include "core/text.hpp"
+#include "ladders/ladders.hpp"
 #include "oracle/lidar_sweep.hpp"
 #include "oracle/made_up_sites.hpp"
 #include "oracle/reference.hpp"
@@ -125,27 +126,19 @@ bool same_bits(const Array& a, const Array& b) {
   return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// The layers of a call by the definition: what it leaves of each.
+/// A layer of a call by the definition.
 struct DefinedLayer {
-  std::size_t number;  ///< In kVoxelBackbone.
   Rulebook book;
-  std::array<Array, 2> parameters;
   Array x, y;  ///< Of kType.
-
-  /// Its convolution, with bias and ReLU or without.
-  SparseConvProblem problem(bool whole) const {
-    SparseConvProblem convolution = convolution_of(kVoxelBackbone[number], kType);
-    if (!whole) convolution.bias = false, convolution.activation = Activation::none;
-    return convolution_over(book, convolution);
-  }
 };
 
-/// The only output of a ladder by the definition, exact, in float.
-Array by_definition(const std::string& ladder, const SparseConvProblem& problem, Arrays arrays,
-                    const Rulebook& book, const Signature& signature) {
-  Arrays inputs = rulebook_inputs(book, signature);
+/// The only output of a ladder over a layer's rulebook by the definition, exact, in float.
+Array by_definition(const std::string& name, const Rulebook& book, const SparseConvProblem& layer,
+                    Arrays arrays) {
+  const SparseConvProblem problem = convolution_over(book, layer);
+  Arrays inputs = rulebook_inputs(book, ladder(name).signature(problem));
   inputs.merge(arrays);
-  const Expected expected = reference(ladder, problem, inputs)[0];
+  const Expected expected = reference(name, problem, inputs)[0];
   Array values = floats(expected.spec.shape);
   std::ranges::transform(expected.values, values.as<float>().begin(),
                          [](double value) { return static_cast<float>(value); });
@@ -160,33 +153,28 @@ void expect_same_bits(std::size_t layer, const char* what, const Array& found,
         text(kVoxelBackbone[layer].name, ": not the ", what, " of the definition"));
 }
 
-/// Which layers forward() computes, each compared with the definition. @throws std::runtime_error
-/// for the first that differs
+/// What forward() computes, each layer compared with the definition. @throws std::runtime_error for
+/// the first that differs
 std::vector<DefinedLayer> check_forward(Device& device, VoxelBackbone& network,
                                         const SparseRows& input, const Array& coords,
                                         const Array& features, const Parameters& parameters) {
   std::vector<DefinedLayer> layers;
-  Array at = coords;
-  network.forward(input, [&](std::size_t i, const SortedTable& table, bool made,
-                             const SparseRows& rows) {
-    DefinedLayer layer{.number = i,
-                       .book = made ? make_rulebook(table.problem, at) : layers.back().book,
-                       .parameters = parameters[i],
-                       .x = i == 0 ? features : layers.back().y,
-                       .y = {}};
-    at = layer.book.out_coords;
-    expect_same_bits(i, "sites", downloaded(device, DType::i32, {rows.sites, 4}, rows.coords), at);
-    const SparseConvProblem problem = layer.problem(true);
-    layer.y = rounded_to(by_definition("sparse_conv", problem,
-                                       {{"features", layer.x},
-                                        {"weights", layer.parameters[0]},
-                                        {"bias", layer.parameters[1]}},
-                                       layer.book, sparse_conv_signature(problem)),
-                         kType);
-    expect_same_bits(
-        i, "rows", downloaded(device, kType, {rows.sites, rows.channels}, rows.features), layer.y);
-    layers.push_back(std::move(layer));
-  });
+  network.forward(
+      input, [&](std::size_t i, const SortedTable& table, bool made, const SparseRows& rows) {
+        const Array& at = i == 0 ? coords : layers.back().book.out_coords;
+        const Array& x = i == 0 ? features : layers.back().y;
+        Rulebook book = made ? make_rulebook(table.problem, at) : layers.back().book;
+        expect_same_bits(i, "sites", downloaded(device, DType::i32, {rows.sites, 4}, rows.coords),
+                         book.out_coords);
+        const auto& [weights, bias] = parameters[i];
+        const Array y =
+            rounded_to(by_definition("sparse_conv", book, convolution_of(kVoxelBackbone[i], kType),
+                                     {{"features", x}, {"weights", weights}, {"bias", bias}}),
+                       kType);
+        expect_same_bits(i, "rows",
+                         downloaded(device, kType, {rows.sites, rows.channels}, rows.features), y);
+        layers.push_back({std::move(book), x, y});
+      });
   return layers;
 }
 
@@ -211,27 +199,25 @@ Array sum_of_rows(const Array& rows) {
 
 /// Compares all gradients with the definition. @throws std::runtime_error for the first that
 /// differs
-void check_backward(Device& device, VoxelBackbone& network,
+void check_backward(Device& device, VoxelBackbone& network, const Parameters& parameters,
                     const std::vector<DefinedLayer>& layers) {
   Array dy = whole_numbers(layers.back().y.shape(), 3, 1);
   Uploaded there(device, dy);
   network.backward(there.memory(), [&](std::size_t i, const LayerGradients& found) {
-    const DefinedLayer& layer = layers[i];
-    dy = through_relu(layer.y, dy);
-    const SparseConvProblem problem = layer.problem(false);
-    expect_same_bits(i, "bias' gradient",
-                     downloaded(device, DType::f32, {problem.Cout}, found.bias), sum_of_rows(dy));
+    const auto& [book, x, y] = layers[i];
+    const Array& weights = parameters[i][0];
+    const BackboneLayer& of = kVoxelBackbone[i];
+    const SparseConvProblem layer = {.Cin = of.Cin, .Cout = of.Cout, .dtype = kType};
+    dy = through_relu(y, dy);
+    expect_same_bits(i, "bias' gradient", downloaded(device, DType::f32, {of.Cout}, found.bias),
+                     sum_of_rows(dy));
     expect_same_bits(i, "weights' gradient",
-                     downloaded(device, DType::f32, layer.parameters[0].shape(), found.weights),
-                     by_definition("sparse_wgrad", problem, {{"features", layer.x}, {"dy", dy}},
-                                   layer.book, sparse_wgrad_signature(problem)));
+                     downloaded(device, DType::f32, weights.shape(), found.weights),
+                     by_definition("sparse_wgrad", book, layer, {{"features", x}, {"dy", dy}}));
     if (i == 0) return;
-    dy = rounded_to(
-        by_definition("sparse_dgrad", problem, {{"dy", dy}, {"weights", layer.parameters[0]}},
-                      layer.book, sparse_dgrad_signature(problem)),
-        kType);
-    expect_same_bits(i, "input's gradient", downloaded(device, kType, layer.x.shape(), found.input),
-                     dy);
+    dy = rounded_to(by_definition("sparse_dgrad", book, layer, {{"dy", dy}, {"weights", weights}}),
+                    kType);
+    expect_same_bits(i, "input's gradient", downloaded(device, kType, x.shape(), found.input), dy);
   });
 }
 
@@ -251,7 +237,7 @@ void check(Device& device, const Array& coords, const PerAxis& shape) {
                      .coords = static_cast<const std::int32_t*>(given.memory()),
                      .features = rows_given.memory()},
                     coords, features, parameters);
-  check_backward(device, network, layers);
+  check_backward(device, network, parameters, layers);
   std::int64_t zeros = 0, numbers = 0;
   for (const DefinedLayer& layer : layers) {
     numbers += layer.y.size();

@@ -1,7 +1,5 @@
 #include "benchmarks/networks/voxel_backbone.hpp"
 
-#include <map>
-
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
 
@@ -96,43 +94,39 @@ RulebookProblem VoxelBackbone::book_of(const Window& window, const SparseRows& r
                                    .form = form});
 }
 
-SortedTable VoxelBackbone::make_table(const RulebookProblem& book, const SparseRows& rows) {
-  SortedTable table{.problem = book};
-  std::map<std::string, const std::int32_t*> found;
+std::map<std::string, VoxelBackbone::FoundArray> VoxelBackbone::make_book(
+    const Rung& rung, const RulebookProblem& book, const SparseRows& rows) {
+  std::map<std::string, FoundArray> found;
   const auto create = [&](const std::string& name, DType dtype, const Shape& shape) {
-    if (name == "out_coords") table.outputs = static_cast<int>(shape[0]);
     void* const memory =
         blocks_.next(static_cast<std::size_t>(element_count(shape)) * size_of(dtype));
-    found[name] = static_cast<const std::int32_t*>(memory);
+    found[name] = {static_cast<const std::int32_t*>(memory), shape[0]};
     return memory;
   };
-  run(book.mode == SparseMode::subm ? *rungs_.submanifold : *rungs_.strided, book,
-      {{"coords", DType::i32, const_less(rows.coords)}}, {}, create);
-  table.out_coords = found.at("out_coords");
-  table.nbr = found.at("nbr");
-  table.mask = found.at("mask");
-  table.order = found.at("order");
-  return table;
+  run(rung, book, {{"coords", DType::i32, const_less(rows.coords)}}, {}, create);
+  return found;
+}
+
+SortedTable VoxelBackbone::make_table(const RulebookProblem& book, const SparseRows& rows) {
+  const bool stay = book.mode == SparseMode::subm;
+  const auto found = make_book(stay ? *rungs_.submanifold : *rungs_.strided, book, rows);
+  const FoundArray& sites = found.at("out_coords");
+  return {.problem = book,
+          .outputs = static_cast<int>(sites.rows),
+          .out_coords = sites.data,
+          .nbr = found.at("nbr").data,
+          .mask = found.at("mask").data,
+          .order = found.at("order").data};
 }
 
 PairList VoxelBackbone::make_pairs(const RulebookProblem& book, const SparseRows& rows) {
-  PairList list;
-  const auto create = [&](const std::string& name, DType dtype, const Shape& shape) {
-    void* const memory =
-        blocks_.next(static_cast<std::size_t>(element_count(shape)) * size_of(dtype));
-    if (name == "pairs") {
-      list.count = shape[0];
-      list.pairs = static_cast<const std::int32_t*>(memory);
-    }
-    return memory;
-  };
-  run(book.mode == SparseMode::subm ? *rungs_.submanifold_pairs : *rungs_.strided, book,
-      {{"coords", DType::i32, const_less(rows.coords)}}, {}, create);
+  const bool stay = book.mode == SparseMode::subm;
+  const auto found = make_book(stay ? *rungs_.submanifold_pairs : *rungs_.strided, book, rows);
+  const FoundArray& pairs = found.at("pairs");
   auto* const offsets = static_cast<std::int32_t*>(
       blocks_.next(sizeof(std::int32_t) * static_cast<std::size_t>(book.KV + 1)));
-  steps_.find_offsets(list.count, book.KV, list.pairs, offsets);
-  list.offsets = offsets;
-  return list;
+  steps_.find_offsets(pairs.rows, book.KV, pairs.data, offsets);
+  return {.count = pairs.rows, .pairs = pairs.data, .offsets = offsets};
 }
 
 SparseConvProblem VoxelBackbone::problem_of(std::size_t layer, const SortedTable& table,

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "benchmarks/networks/gradient_steps.hpp"
@@ -153,6 +155,14 @@ class VoxelBackbone {
     SparseRows x, y;
   };
 
+  /// What a rung has found of a rulebook.
+  struct FoundArray {
+    const std::int32_t* data;
+    std::int64_t rows;  ///< The first extent of its shape.
+  };
+
+  std::map<std::string, FoundArray> make_book(const Rung& rung, const RulebookProblem& book,
+                                              const SparseRows& rows);
   static RulebookProblem book_of(const Window& window, const SparseRows& rows, RulebookForm form);
   SortedTable make_table(const RulebookProblem& book, const SparseRows& rows);
   PairList make_pairs(const RulebookProblem& book, const SparseRows& rows);
