@@ -18,6 +18,12 @@ namespace {
 constexpr std::size_t kColors = 32;
 constexpr std::size_t kColorBytes = 128;
 
+/// A guard page costs two mappings, of which Linux allows a process 65530. Where stacks had them
+/// all, nothing else could be allocated, and no library opened: so later ones go without a guard,
+/// and without a mapping of their own.
+constexpr int kMostGuards = 24 * 1024;
+std::atomic<int> guard_count{0};  ///< of stacks that are there
+
 /// How many bytes the next stack leaves unused at its top.
 std::size_t next_color() {
   static std::atomic<std::size_t> count{0};
@@ -37,8 +43,8 @@ Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
   stack_ = static_cast<unsigned char*>(mapping) + kPage;
-  // A guard page costs a mapping, of which Linux allows 65530: beyond that, stacks go without.
-  static_cast<void>(mprotect(mapping, kPage, PROT_NONE));
+  is_guarded_ = guard_count.fetch_add(1) < kMostGuards && mprotect(mapping, kPage, PROT_NONE) == 0;
+  if (!is_guarded_) --guard_count;
   const std::size_t color = next_color();
   unsigned char* const end = stack_ + kStackBytes - color;
 #if defined(__x86_64__)
@@ -63,6 +69,7 @@ Fiber::~Fiber() {
     sanitizer::unpoison(stack_ + kStackBytes - used, used);
   }
   munmap(stack_ - kPage, kPage + kStackBytes);
+  if (is_guarded_) --guard_count;
 }
 
 void* Fiber::top() const { return stack_ + kStackBytes; }
@@ -78,7 +85,7 @@ std::size_t Fiber::depth() const {
 
 bool Fiber::guards(const void* address) const {
   const auto* const byte = static_cast<const unsigned char*>(address);
-  return byte >= stack_ - kPage && byte < stack_;
+  return is_guarded_ && byte >= stack_ - kPage && byte < stack_;
 }
 
 void Fiber::enter(Context* from, Context* self) {

@@ -58,8 +58,8 @@ class Context {
 /// Runs `body(argument, *this)` on its own stack, from the first switch to it on. The body must not
 /// return, but leave.
 ///
-/// The page below the stack is never mapped, so an overflow faults rather than corrupts a
-/// neighbour.
+/// The page below the stack cannot be touched, so an overflow faults rather than corrupts a
+/// neighbour: of as many stacks as leave room for a process' other mappings.
 class Fiber : public Context {
  public:
   using Body = void (*)(void* argument, Fiber& self);
@@ -87,7 +87,8 @@ class Fiber : public Context {
 
   Body body_;
   void* argument_;
-  unsigned char* stack_;  ///< its lowest address; the guard page is below
+  unsigned char* stack_;  ///< its lowest address; the page below guards it
+  bool is_guarded_;       ///< whether that page cannot be touched
 };
 
 // The CPU predicts a return from where the last call was made, and wrongly if that was on another

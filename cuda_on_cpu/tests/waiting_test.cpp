@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "kernels.hpp"
@@ -74,6 +76,26 @@ TEST_CASE("a grid barrier needs a cooperative launch") {
   DeviceArray<unsigned> sums(std::vector<unsigned>(5, 0)), mistakes(std::vector<unsigned>{0});
   CHECK(launch(grid_rounds, {2, 1}, sums.data(), 5, mistakes.data()) == cudaErrorLaunchFailure);
   CHECK(report_names("not cooperative"));
+}
+
+TEST_CASE("however many threads have waited at once, the process can map memory") {
+  const Defaults defaults;
+  DeviceArray<unsigned> sums(std::vector<unsigned>(1, 0)), mistakes(std::vector<unsigned>{0});
+  // Each block waits on an OS thread of its own, which keeps the stacks of its largest block.
+  for (const auto& [blocks, threads] : {std::pair{64u, 256u},
+                                        {16u, 1024u},
+                                        {32u, 512u},
+                                        {16u, 1024u},
+                                        {16u, 1024u},
+                                        {16u, 1024u}}) {
+    REQUIRE(launch_cooperatively(grid_rounds, {blocks, threads}, sums.data(), 1, mistakes.data()) ==
+            cudaSuccess);
+  }
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return;  // not Linux
+  int mappings = 0;
+  for (std::string line; std::getline(maps, line);) ++mappings;
+  CHECK(mappings < 60'000);  // of 65530
 }
 
 TEST_CASE("the environment says how many multiprocessors the device has") {
