@@ -173,6 +173,15 @@ std::vector<ConvTestProblem> choice_problems() {
       P{.C = 14, .H = 38, .W = 56, .K = 14, .R = 6, .S = 6, .groups = 2, .bias = true}, pieces);
   add("filters 4x5, padding 4, 13 channels",
       P{.N = 2, .C = 13, .H = 7, .W = 12, .K = 3, .R = 4, .S = 5, .pad = {1, 2, 4, 3}}, pieces);
+  add("filters 4x5, rows in fours, arrays at 16 n + 4 bytes",
+      P{.C = 2, .H = 5, .W = 12, .K = 3, .R = 4, .S = 5}, pieces);
+  list.back().misalignment = 4;
+  for (const char* rung :
+       {"cpu_reference/conv2d/winograd_pieces", "cuda_optimized/conv2d/winograd_pieces"}) {
+    add("filters 4x5, stride across", P{.H = 5, .W = 9, .R = 4, .S = 5, .stride = {1, 2}}, rung);
+    add("filters 4x5, dilation across", P{.H = 5, .W = 9, .R = 4, .S = 5, .dilation = {1, 2}},
+        rung);
+  }
   // Fourier tiles of 64 x 64, more than one, with spectra in either place; and filters that are
   // wider than the smallest tile, but not taller.
   const std::string_view fourier = "cuda_optimized/conv2d/fft_fused";
@@ -199,6 +208,8 @@ std::vector<ConvTestProblem> choice_problems() {
   add("filters 2x4, groups of 8 filters and 9 channels",
       P{.N = 8, .C = 18, .H = 2, .W = 15, .K = 16, .R = 2, .S = 4, .pad = pad_all(1), .groups = 2},
       spectra, true);
+  add("filters 8x8, more channels than a step of the tensor cores",
+      P{.N = 16, .C = 33, .H = 8, .W = 8, .K = 8, .R = 8, .S = 8}, spectra, true);
   // Any filter, and its channel's filters one after the other: there is no room for all.
   add("depthwise 2x2, multiplier 2, bands", P{.H = 90, .W = 64, .K = 2, .R = 2, .S = 2},
       "cuda_optimized/conv2d_dgrad/depthwise");
@@ -274,6 +285,15 @@ std::vector<ConvTestProblem> choice_problems() {
              P{.N = 3, .C = 8, .H = 5, .W = 7, .K = 8, .pad = one, .stride = {2, 2}});
   in_patches("129 images of a pixel", P{.N = 129, .C = 8, .H = 1, .W = 1, .K = 8});
   in_patches("209 images of a pixel", P{.N = 209, .C = 8, .H = 1, .W = 1, .K = 8});
+  // One tap, and filters in groups of 32: sums are stored by fours.
+  const auto by_fours = [&](const std::string& name, const P& problem) {
+    add("patches by fours, " + name, problem,
+        "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32");
+  };
+  by_fours("96 filters", P{.N = 2, .C = 8, .H = 3, .W = 9, .K = 96, .bias = true});
+  by_fours("96 filters of three channels", P{.C = 3, .H = 3, .W = 9, .K = 96, .bias = true});
+  by_fours("y alone at 16 n + 4 bytes", P{.C = 4, .H = 3, .W = 5, .K = 160});
+  list.back().offsets = {{"y", 4}};
   // Two blocks for each tile.
   const auto in_two_blocks = [&](const std::string& name, const P& problem) {
     add("two blocks, " + name, problem);
@@ -293,6 +313,11 @@ std::vector<ConvTestProblem> choice_problems() {
                 P{.N = 5, .C = 200, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one});
   in_two_blocks("strips, groups",
                 P{.C = 272, .H = 9, .W = 17, .K = 144, .R = 2, .S = 2, .groups = 2});
+  in_two_blocks("channels not in eights", P{.C = 132, .H = 3, .W = 5, .K = 136, .R = 2, .S = 2});
+  in_two_blocks("arrays at 16 n + 4 bytes", P{.C = 136, .H = 3, .W = 5, .K = 136, .R = 2, .S = 2});
+  list.back().misalignment = 4;
+  in_two_blocks("stride 2, and no pixel but those between",
+                P{.C = 72, .H = 1, .W = 1, .K = 72, .pad = one, .stride = {2, 2}});
   // Weights of all filters stay: pixels of all images in tiles of 128, and of 192.
   const auto of_all_filters = [&](const std::string& name, const P& problem) {
     add("all filters, " + name, problem);
@@ -303,6 +328,13 @@ std::vector<ConvTestProblem> choice_problems() {
   of_all_filters("13 tiles of pixels, three of filters or one",
                  P{.N = 2, .C = 8, .H = 25, .W = 32, .K = 136, .bias = true});
   of_all_filters("7 tiles of 192 pixels", P{.C = 72, .H = 32, .W = 40, .K = 8});
+  of_all_filters("three tiles of channels", P{.C = 136, .H = 3, .W = 9, .K = 8});
+  of_all_filters("channels not in eights", P{.C = 12, .H = 3, .W = 9, .K = 8});
+  of_all_filters("arrays at 16 n + 4 bytes", P{.C = 8, .H = 3, .W = 9, .K = 8});
+  list.back().misalignment = 4;
+  of_all_filters("empty batch", P{.N = 0, .C = 8, .H = 3, .W = 9, .K = 8});
+  of_all_filters("stride 2, and no pixel but those between",
+                 P{.C = 8, .H = 1, .W = 1, .K = 8, .pad = one, .stride = {2, 2}});
   of_all_filters("weights that do not fit", P{.C = 456, .H = 3, .W = 4, .K = 456});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {

@@ -38,7 +38,7 @@ void add_real(std::vector<TestProblem>& list) {
     }
   }
   add("pairs that fill one block and begin another", {.N = 515, .L = 8, .ring = FftRing::mersenne});
-  for (const int length : {2048, 4096}) {
+  for (const int length : {2048, 4096, 8192}) {
     add("long real lines", {.N = 3, .L = length, .ring = FftRing::mersenne}, Size::full);
     list.back().once = true;
     list.back().rungs = {"cpu_reference/fft/real_pairs", "cuda_optimized/fft/real_pairs"};
@@ -74,7 +74,8 @@ void add_planes(std::vector<TestProblem>& list) {
     add("a plane", {.N = 2, .H = H, .L = L, .ring = FftRing::mersenne}, Size::full);
   add("planes that fill one block and begin another",
       {.N = 33, .H = 8, .L = 8, .ring = FftRing::mersenne});
-  for (const auto& [H, L] : {std::pair{64, 64}, {1, 4096}, {8, 1024}, {1024, 8}, {128, 64}}) {
+  for (const auto& [H, L] :
+       {std::pair{64, 64}, {1, 4096}, {8, 1024}, {1024, 8}, {128, 64}, {8, 2048}}) {
     add("a large plane", {.N = 1, .H = H, .L = L, .ring = FftRing::mersenne}, Size::full);
     list.back().once = true;
     // By the definition, they would take a minute.
