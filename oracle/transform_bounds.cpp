@@ -261,10 +261,10 @@ class PiecesBound {
     const auto weights = inputs.at("weights").as<float>();
     const std::int64_t rows = std::int64_t{conv_.K} * group_c() * conv_.R;
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (int piece = 0; piece < pieces_; ++piece) {
+      for (int s0 = 0; s0 < conv_.S; s0 += 3) {
         double g[3] = {};
-        for (int s = 0; s < 3 && 3 * piece + s < conv_.S; ++s)
-          g[s] = size(weights, row * conv_.S + 3 * piece + s);
+        for (int s = 0; s < 3 && s0 + s < conv_.S; ++s)
+          g[s] = size(weights, row * conv_.S + s0 + s);
         const double sum = g[0] + g[1] + g[2];
         filters_.push_back({g[0] / 2, sum / 2, sum / 6, g[0] / 6 + g[1] / 3 + 2 * g[2] / 3, g[2]});
       }

@@ -42,8 +42,9 @@ namespace {
 
 constexpr int kM = 3, kN = 5;  ///< Outputs of a tile, as many as a piece has taps; its products.
 constexpr int kPieces = 2;     ///< Of a row of a filter.
-constexpr int kScale = 3;      ///< Times G.
-constexpr int kMostTaps = 3 * kPieces;  ///< Along each axis.
+constexpr int kRowProducts = kPieces * kN;  ///< Numbers that a row of a filter becomes.
+constexpr int kScale = 3;                   ///< Times G.
+constexpr int kMostTaps = 3 * kPieces;      ///< Along each axis.
 constexpr WinogradMatrices<kM, 3> kMatrices = winograd_matrices<kM, 3>({0, 1, -1, 2});
 static_assert(is_exact(kMatrices));
 
@@ -112,9 +113,9 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
       const int c0 = k / group_k * group_c;  // first input channel of k's group
       for (int p = 0; p < conv.P; ++p) {
         std::ranges::fill(m, 0.0f);
-        const float* u_row = u + std::int64_t{k} * group_c * conv.R * kPieces * kN;
+        const float* u_row = u + std::int64_t{k} * group_c * conv.R * kRowProducts;
         for (int c = 0; c < group_c; ++c) {
-          for (int r = 0; r < conv.R; ++r, u_row += kPieces * kN) {
+          for (int r = 0; r < conv.R; ++r, u_row += kRowProducts) {
             for (int window = 0; window < tiles + kPieces - 1; ++window) {
               float d[kN];
               for (int j = 0; j < kN; ++j) d[j] = pixel(conv, x, n, c0 + c, p + r, kM * window + j);
