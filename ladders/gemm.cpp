@@ -56,6 +56,13 @@ convladder::Ladder convladder::gemm_ladder() {
                    "setmaxnreg: registers move from the warps that load to those that multiply"),
           CUDA_ROW(cuda_optimized, gemm, wgmma_epilogue, "cuda_optimized/gemm/wgmma_registers",
                    "bias and ReLU while sums are in registers: c goes over memory once"),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_low_tiles, "cuda_optimized/gemm/wgmma_epilogue",
+                   "small products: tiles of 64 rows for one consumer, and nothing slow before the "
+                   "first load"),
+          branch("cuda_optimized/gemm/wgmma_low_tiles",
+                 CUDA_ROW(cuda_optimized, gemm, wgmma_last_round,
+                          "cuda_optimized/gemm/wgmma_low_tiles",
+                          "where the last round would be nearly empty, its tiles are cut along k")),
           CUDA_ROW(cuda_optimized, gemm, wgmma_clusters, "cuda_optimized/gemm/wgmma_epilogue",
                    "two blocks of a cluster share a tile of b: each loads half, for both"),
           CUDA_ROW(cuda_optimized, gemm, wgmma_pingpong, "cuda_optimized/gemm/wgmma_clusters",

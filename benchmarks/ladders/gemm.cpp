@@ -10,6 +10,13 @@ BenchmarkProblems gemm_problems() {
                    validated(GemmProblem{.M = size, .N = size, .K = size})});
     all.back().fp8 = size >= 4096;
   }
+  // 162 tiles of 128 x 256 are 1.2 rounds of an H200's 132 multiprocessors, and 324 of 128 x 128
+  // 1.2 rounds of two blocks each; with short sums, and with long ones.
+  for (const int depth : {2304, 8192}) {
+    all.push_back({"gemm", depth == 2304 ? "cube-2304" : "deep-2304",
+                   "tiles that leave most of the last round empty",
+                   validated(GemmProblem{.M = 2304, .N = 2304, .K = depth})});
+  }
   // A layer of a network, as large as cube-4096; and one of few features for many rows, which is
   // little more than a copy of a to c, so that each pass over c counts.
   constexpr GemmProblem kLayers[] = {{.M = 4096, .N = 4096, .K = 4096},

@@ -2,7 +2,7 @@
 /// @brief gemm on Hopper in 16 bits: bias and ReLU while the sums are in registers.
 ///
 /// - Before: wgmma_registers.cu
-/// - After: wgmma_clusters.cu
+/// - After: wgmma_low_tiles.cu, wgmma_clusters.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A layer of a network is c = relu(a b + bias). As kernels of their own, bias and

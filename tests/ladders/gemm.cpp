@@ -148,6 +148,26 @@ std::vector<TestProblem> gemm_problems() {
       add("map, long sums", {.M = m, .N = n, .K = k, .map = map});
     }
   }
+  // In parts along k, as many as there are multiprocessors in cuda_on_cpu, and fewer; by the copy
+  // engine and not.
+  for (const auto& [m, n, k] :
+       {std::array{40, 72, 1032}, {40, 56, 1032}, {130, 65, 515}, {129, 200, 136}}) {
+    const GemmProblem layer{.M = m,
+                            .N = n,
+                            .K = k,
+                            .map = TileMap::split_k,
+                            .bias = true,
+                            .activation = n == 65 ? Activation::none : Activation::relu};
+    add("parts along k, with a bias", layer, n == 72 ? Size::small : Size::full);
+  }
+  // Eight whole tiles, one for each multiprocessor there, and four in two parts each, of 64 x 128,
+  // and of 128, 192 and 256 columns.
+  for (const auto& [m, n] : {std::array{768, 120}, {1536, 120}, {1536, 184}, {1536, 256}}) {
+    add("a last round in parts", {.M = m, .N = n, .K = 136, .map = TileMap::split_k}, Size::full);
+    list.back().once = true;
+  }
+  add("tiles of 192 columns", {.M = 1000, .N = 184, .K = 72}, Size::full);
+  list.back().once = true;
   return list;
 }
 

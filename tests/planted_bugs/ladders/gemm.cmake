@@ -287,3 +287,39 @@ planted_bug(tile_stored_one_further_down
   FIND [==[item.m -= consumer;]==]
   REPLACE [==[]==]
   TEACHES "one tile is nobody's, and another has two owners, of whom the last one wins")
+
+planted_bug(last_super_column_as_wide_as_all
+  RUNG cuda_optimized/gemm/wgmma_low_tiles
+  WITH core/cuda/tensor_map.cu
+  FIND [==[min(unsigned{kColumnGroup}, work.tiles_n - n0)]==]
+  REPLACE [==[unsigned{kColumnGroup}]==]
+  TEACHES "tiles across c are seldom a multiple of eight: some would be computed by nobody")
+
+planted_bug(bias_alone_is_no_epilogue
+  RUNG cuda_optimized/gemm/wgmma_low_tiles
+  FILE cuda_optimized/gemm/wgmma_epilogue.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[return bias != nullptr || activation != Activation::none;]==]
+  REPLACE [==[return activation != Activation::none;]==]
+  TEACHES "a bias can be asked for without ReLU")
+
+planted_bug(each_block_stores_every_piece
+  RUNG cuda_optimized/gemm/wgmma_last_round
+  WITH core/cuda/tensor_map.cu
+  FIND [==[      if (!cut || kPiece % rounds.parts != item.split) return;]==]
+  REPLACE [==[      if (!cut) return;]==]
+  TEACHES "of a piece that a block does not finish, nobody has sent it the sums")
+
+planted_bug(part_of_a_neighbour_tile_added
+  RUNG cuda_optimized/gemm/wgmma_last_round
+  WITH core/cuda/tensor_map.cu
+  FIND [==[first_block + part * rounds.cut(), kPiece]==]
+  REPLACE [==[first_block + part, kPiece]==]
+  TEACHES "neighbouring blocks have the same part of neighbouring tiles, not parts of the same one")
+
+planted_bug(sums_read_before_they_are_sent
+  RUNG cuda_optimized/gemm/wgmma_last_round
+  WITH core/cuda/tensor_map.cu
+  FIND [==[    meet_all_blocks();  // separates what is sent from what is read]==]
+  REPLACE [==[]==]
+  TEACHES "who adds what others send waits until they have sent it")
