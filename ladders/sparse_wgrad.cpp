@@ -41,5 +41,10 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
                  CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma,
                           "cuda_optimized/sparse_wgrad/split_k",
                           "the same on tensor cores, both factors transposed as they are loaded")),
+          branch("cuda_optimized/sparse_wgrad/split_k_mma",
+                 CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_wgmma,
+                          "cuda_optimized/sparse_wgrad/split_k_mma",
+                          "warps that gather beside one warpgroup that multiplies; parts take "
+                          "turns at the steps of a tap")),
       }};
 }

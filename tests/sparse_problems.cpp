@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/sparse_edges.hpp"
@@ -50,6 +51,19 @@ std::vector<NamedSites> layer_cases(const std::string& ladder) {
     const RulebookProblem book = book_of(mode, 1, {{4 * layer.rows}}, {{layer.taps}});
     list.push_back({layer.name, random_case(book, layer.rows, dice), kRows, Size::small,
                     layer.misalignment, channels});
+  }
+  if (ladder == "sparse_wgrad") {
+    // One tap with so many pairs that several blocks share them, each with more steps than its ring
+    // has stages.
+    for (const Channels channels : {Channels{16, 24}, Channels{40, 64}, Channels{72, 128}}) {
+      list.push_back({text("a long list of pairs, up to ", channels.out, " channels"),
+                      random_case(book_of(kSubm, 1, {{4 * 2100}}, {{1}}), 2100, dice),
+                      kRows,
+                      Size::full,
+                      {},
+                      channels});
+      list.back().rungs = {"cuda_optimized/sparse_wgrad/split_k_wgmma"};
+    }
   }
   return list;
 }

@@ -2,6 +2,7 @@
 /// @brief sparse_wgrad: parts of the sums on tensor cores, in TF32, float16 and bfloat16.
 ///
 /// - Before: split_k.cu
+/// - After: split_k_wgmma.cu
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** mma.sync wants both factors with k running fastest. But k is the pair here, and

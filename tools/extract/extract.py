@@ -91,12 +91,11 @@ def rung_named(rungs, name):
 
 
 def symbols(objects, *options):
-    """(object, name) of the project's functions and variables, names without parameters."""
+    """(object, name) of the project's functions and variables; functions of one name differ in their parameters."""
     command = ["nm", "--demangle", "--print-file-name", "--format=posix", *options, *objects]
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n"):
         file, _, rest = line.partition(": ")
-        name = re.split(r"[(\[]", rest)[0].strip()
-        name = re.sub(r" [A-Za-z]( [0-9a-f]+)*$", "", name)
+        name = re.sub(r" [A-Za-z]( [0-9a-f]+)*\s*$", "", rest)
         if name.startswith("convladder::"):
             yield file, name
 

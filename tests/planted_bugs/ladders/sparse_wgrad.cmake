@@ -49,3 +49,35 @@ planted_bug(fragments_of_the_wrong_half
   FIND [==[fragments[f + e / 2][e % 2] = four[e];]==]
   REPLACE [==[fragments[f + e % 2][e / 2] = four[e];]==]
   TEACHES "four matrices of a load: which of them are further pairs, and which further channels")
+
+planted_bug(rows_of_64_bytes_permuted_as_longer_ones
+  RUNG cuda_optimized/sparse_wgrad/split_k_wgmma
+  FILE cuda_optimized/sparse_wgrad/pair_stages.cuh
+  FIND [==[copy % kPieces ^ sparse_conv::permutation<kPieces>(i | below);]==]
+  REPLACE [==[copy % kPieces ^ (i | below) % kPieces;]==]
+  TEACHES "which rows share a permutation depends on how long they are: here two of them")
+
+planted_bug(steps_of_the_next_tap
+  RUNG cuda_optimized/sparse_wgrad/split_k_wgmma
+  FILE cuda_optimized/sparse_wgrad/pair_stages.cuh
+  FIND [==[below < Shape::kWarpPairs && pair < steps_.left ?]==]
+  REPLACE [==[below < Shape::kWarpPairs && steps_.left > 0 ?]==]
+  TEACHES "a tap's last step is seldom whole, and what follows in the list is another tap's")
+
+planted_bug(turns_of_one_part_less
+  RUNG cuda_optimized/sparse_wgrad/split_k_wgmma
+  FIND [==[parts_of(parts, all) * S::kPairs};]==]
+  REPLACE [==[(parts_of(parts, all) > 1 ? parts_of(parts, all) - 1 : 1) * S::kPairs};]==]
+  TEACHES "who takes turns must know how many they are, or some steps are done twice")
+
+planted_bug(stage_filled_before_it_is_read
+  RUNG cuda_optimized/sparse_wgrad/split_k_wgmma
+  FIND [==[ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);]==]
+  REPLACE [==[]==]
+  TEACHES "a ring has an end: only lists with more steps than stages show who does not wait")
+
+planted_bug(lower_half_of_a_product_stored
+  RUNG cuda_optimized/sparse_wgrad/split_k_wgmma
+  FIND [==[if (below >= S::kTile || ci >= product.Cin) return;]==]
+  REPLACE [==[if (ci >= product.Cin) return;]==]
+  TEACHES "a product has 64 rows; of 32 channels the lower half is the same again, and nobody's")

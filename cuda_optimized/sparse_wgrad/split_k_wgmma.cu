@@ -1,0 +1,294 @@
+/// @file split_k_wgmma.cu
+/// @brief sparse_wgrad on Hopper: four warps gather both rows of each pair, four others multiply.
+///
+/// - Before: split_k_mma.cu
+/// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** In 16 bits `wgmma` reads both factors across, so rows stay as they land. Four
+/// warps only bring them, into a ring of stages as in sparse_conv/implicit_gemm_producers.cu, and
+/// parts take turns at the steps of a tap:
+///
+///     warps 4, 5: features[in]         stages              warps 0 to 3
+///     warps 6, 7: dy[out]        ->  a, b of 48 pairs  ->  dw_k [Cin][Cout] += a^T b
+///
+///     pairs of tap k   |0|1|2|0|1|2|0|1|2|0|1|    the steps of three parts
+///
+/// No more parts are made than run at once. So the blocks of all taps go through the sites side by
+/// side, and what one tap has read is in the L2 cache for the others, with as few sums to add up as
+/// there are blocks. The second launch begins while the last blocks store theirs.
+///
+/// **Expect.** A pair is 2 (Cin + Cout) bytes from L2: sweep-64-subm3 has 223 MB, sweep-128-subm3
+/// 445, large-128-subm3 6.0 GB; split_k_mma reads 5.5 TB/s where it does not wait for its products.
+/// Predicted on an H200 from that, and from the parts: 47, 90 and 1100 us.
+/// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype fp16
+/// @expect loads_per_output.features 3838 * 4 / 27648 = 0.5553, a load for each pair, in vectors
+/// @expect loads_per_output.pairs 2 * 3838 / 27648 = 0.2776, each number once
+/// @expect loads_per_output.workspace 27 / 27 / 4 = 0.25, a part for each tap, in vectors
+/// @expect barriers_per_block 27 / 34 + 2 = 2.794, of 34 blocks 27 have a part; two for the sums
+/// @expect launches 2
+/// **Costs.** A workspace for the parts. Rows that are not multiples of 16 bytes are stored number
+/// by number, for tiles of 32 x 32. Declined: float32; GPUs other than compute capability 9.0.
+/// **Try.** Give each part one stretch of its tap's list instead. What do large layers cost then?
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
+#include "core/type_names.hpp"
+#include "cuda_optimized/sparse_wgrad/block_work.cuh"
+#include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/pair_stages.cuh"
+#include "cuda_optimized/sparse_wgrad/sum_turns.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
+namespace {
+
+/// What a block needs to know.
+template <class T>
+struct Product {
+  int Cin, Cout, tiles_out;
+  PairParts parts;
+  const T *features, *dy;
+  const std::int32_t *pairs, *offsets;
+};
+
+/// The ring of stages between producers and consumers.
+template <class S>
+struct Ring {
+  std::uint64_t full[S::kStages],  ///< all copies have landed
+      empty[S::kStages];           ///< all consumer warps have read it
+};
+
+/// The steps of a part: those of its tap's list at which it is its turn.
+template <class S, class T>
+__device__ PairSteps turns_of(const Product<T>& product, const PairPart& part) {
+  const PairParts& parts = product.parts;
+  const Stretch all = stretch_of(parts, product.offsets, 0, part.k);
+  const int skipped = (part.first - all.first) / parts.part_pairs * S::kPairs;
+  return {all.first + skipped, all.count - skipped, parts_of(parts, all) * S::kPairs};
+}
+
+/// What the producer warps do.
+template <class T, class S, bool kAligned>
+__device__ void produce(const Product<T>& product, const BlockWork& work, PairSteps pairs,
+                        int steps, Ring<S>& ring, char* stages) {
+  const bool second = producer() >= kProducers / 2;  // brings dy
+  StagedRows<S, kAligned> rows(second ? product.dy : product.features,
+                               second ? product.Cout : product.Cin, second ? work.co0 : work.ci0,
+                               product.pairs, pairs);
+  sparse_conv::producers::Place<S> place;
+  typename StagedRows<S, kAligned>::Numbers now, ahead[S::kAhead];
+#pragma unroll
+  for (int i = 0; i < S::kAhead; ++i) rows.load(ahead[i]);
+  for (int step = 0; step < steps; ++step) {
+    now = ahead[0];
+#pragma unroll
+    for (int i = 1; i < S::kAhead; ++i) ahead[i - 1] = ahead[i];
+    rows.load(ahead[S::kAhead - 1]);
+    // Until the consumers have read what the stage held a round ago; at once in round 0.
+    ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
+    rows.copy(now, stages + place.stage * S::kStageBytes);
+    if constexpr (kAligned) {
+      ptx::cp_async_mbarrier_arrive_noinc(&ring.full[place.stage]);  // when all have landed
+    } else {
+      ptx::fence_proxy_async();  // stores that wgmma will read
+      ptx::mbarrier_arrive(&ring.full[place.stage]);
+    }
+    place.advance();
+  }
+}
+
+/// What the consumer warps do: the sums of the block's tile.
+template <class T, class S>
+__device__ void consume(int steps, Ring<S>& ring, const char* stages,
+                        sparse_conv::WarpgroupSums<T, S::kTile> (&sums)[S::kRowTiles]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  sparse_conv::producers::Place<S> place;
+  int last_stage = -1;
+  for (int step = 0; step < steps; ++step) {
+    ptx::mbarrier_wait(&ring.full[place.stage], place.round);
+    ptx::fence_proxy_async();  // threads have copied what wgmma will read
+    const char* const a = stages + place.stage * S::kStageBytes;
+    // 32 channels: the lower half of a product of 64 rows is the same rows again.
+    const std::uint64_t left = ptx::wgmma_row_major_descriptor(a, 0, S::kRowBytes);
+    const std::uint64_t right =
+        ptx::wgmma_row_major_descriptor(a + S::kFactorBytes, S::kPieceBytes, S::kRowBytes);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < S::kPairs; i += 16) {
+#pragma unroll
+      for (int m = 0; m < S::kRowTiles; ++m) {
+        // Descriptors count in units of 16 bytes.
+        wgmma_across<S::kTile, T>(
+            sums[m].of,
+            left + static_cast<std::uint64_t>((m * S::kPieceBytes + i * S::kRowBytes) / 16),
+            right + static_cast<std::uint64_t>(i * S::kRowBytes / 16));
+      }
+    }
+    ptx::wgmma_commit_group();
+    // All but this stage's products are done: the stage before may be overwritten.
+    ptx::wgmma_wait_group<1>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
+    last_stage = place.stage;
+    place.advance();
+  }
+  ptx::wgmma_wait_group<0>();
+}
+
+/// Grid (parts, tiles of channels), block (kBlockThreads).
+/// @param parts [most_parts][Cin][Cout]
+/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes, and Cout is even
+template <class T, class S, bool kAligned>
+__global__ void __launch_bounds__(kBlockThreads, S::kBlocks)
+    sparse_wgrad_split_k_wgmma(Product<T> product, float* parts) {
+  BlockWork work;
+  if (!work_of_block<S::kTile, S::kTile>(product.parts, product.offsets, product.tiles_out,
+                                         &work)) {
+    return;  // the whole block, at once
+  }
+  __shared__ Ring<S> ring;
+  char* stages = dynamic_shared<char>();
+  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < S::kStages; ++i) {
+      ptx::mbarrier_init(&ring.full[i], kProducers);
+      ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  const PairSteps pairs = turns_of<S>(product, work.part);
+  const int steps = ceil_div(pairs.left, pairs.distance);
+  if (threadIdx.x >= kConsumers) {
+    sparse_conv::producers::set_registers<S::kProducerRegisters, S::kEvenly>();
+    produce<T, S, kAligned>(product, work, pairs, steps, ring, stages);
+    return;
+  }
+  sparse_conv::producers::set_registers<S::kConsumerRegisters, S::kEvenly>();
+  sparse_conv::WarpgroupSums<T, S::kTile> sums[S::kRowTiles];
+  consume<T, S>(steps, ring, stages, sums);
+  let_next_kernel_begin();
+
+  float* const to = parts + std::int64_t{work.slot} * product.Cin * product.Cout;
+  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+#pragma unroll
+  for (int m = 0; m < S::kRowTiles; ++m) {
+    sums[m].for_each([&](int row, int column, const float(&two)[2]) {
+      const int below = m * 64 + warp_row + row;
+      const int ci = work.ci0 + below, co = work.co0 + column;
+      if (below >= S::kTile || ci >= product.Cin) return;
+      float* const at = to + std::int64_t{ci} * product.Cout + co;
+      if constexpr (kAligned) {
+        if (co < product.Cout) *reinterpret_cast<float2*>(at) = float2{two[0], two[1]};
+      } else {
+        if (co < product.Cout) at[0] = two[0];
+        if (co + 1 < product.Cout) at[1] = two[1];
+      }
+    });
+  }
+}
+
+constexpr int kShortestPart = 512;  ///< Pairs: some steps of any shape.
+
+/// Calls body(stages) with the tile that suits a problem's channels.
+template <class T, class Body>
+auto with_stages(const SparseConvProblem& conv, const Body& body) {
+  switch (tile_channels(conv)) {
+    case 128: return body(PairStages<T, PairStageSizes{128, 48, 4, 2}>{});
+    case 64: return body(PairStages<T, PairStageSizes{64, 64, 4, 3}>{});
+    default: return body(PairStages<T, PairStageSizes{32, 128, 4, 3}>{});
+  }
+}
+
+/// For rows that are stored number by number.
+template <class T>
+using OneByOne = PairStages<T, PairStageSizes{32, 64, 6, 3}>;
+
+/// The parts of a problem, in one slab: no more than run at once on an H200, unless there are many
+/// taps and tiles.
+PairParts pair_parts_of(const SparseConvProblem& conv) {
+  return with_stages<Half>(conv, [&]<class S>(S) {
+    const int KV = conv.book.KV;
+    const std::int64_t tiles =
+        std::int64_t{ceil_div(conv.Cin, S::kTile)} * ceil_div(conv.Cout, S::kTile);
+    // Each tap has up to one part that is not full.
+    const std::int64_t whole = std::max<std::int64_t>(132 * S::kBlocks / tiles - KV, KV);
+    const auto pairs = static_cast<int>(
+        std::max<std::int64_t>(ceil_div(conv.pairs, whole * S::kPairs) * S::kPairs, kShortestPart));
+    return PairParts{KV, 0, pairs, static_cast<int>(conv.pairs / pairs) + KV};
+  });
+}
+
+template <class T, class S, bool kAligned>
+void launch_with(Product<T> product, float* parts) {
+  product.tiles_out = ceil_div(product.Cout, S::kTile);
+  const dim3 grid(static_cast<unsigned>(product.parts.most_parts),
+                  static_cast<unsigned>(ceil_div(product.Cin, S::kTile) * product.tiles_out));
+  launch(sparse_wgrad_split_k_wgmma<T, S, kAligned>, {grid, dim3(kBlockThreads), S::kSharedBytes},
+         product, parts);
+}
+
+template <class T>
+bool rows_are_aligned(const Product<T>& product) {
+  const auto address = reinterpret_cast<std::uintptr_t>(product.features) |
+                       reinterpret_cast<std::uintptr_t>(product.dy);
+  return (product.Cin | product.Cout) * sizeof(T) % 16 == 0 && address % 16 == 0;
+}
+
+/// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
+template <class T>
+void run_in(const SparseConvProblem& conv, const SparseWgradArrays& arrays,
+            const Context& context) {
+  const Product<T> product = {.Cin = conv.Cin,
+                              .Cout = conv.Cout,
+                              .tiles_out = 0,
+                              .parts = pair_parts_of(conv),
+                              .features = arrays.features,
+                              .dy = arrays.dy,
+                              .pairs = arrays.pairs,
+                              .offsets = arrays.offsets};
+  auto* const parts = context.workspace_as<float>();
+  if (rows_are_aligned(product)) {
+    with_stages<T>(conv, [&]<class S>(S) { launch_with<T, S, true>(product, parts); });
+  } else {
+    launch_with<T, OneByOne<T>, false>(product, parts);
+  }
+  launch_sum_turns(product.parts, product.offsets, parts, std::int64_t{conv.Cin} * conv.Cout,
+                   arrays.dw);
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype == DType::f32) return "float32: wgmma reads across only rows of 16 bits";
+  if (std::int64_t{ceil_div(conv.Cin, 32)} * ceil_div(conv.Cout, 32) > kMaxGridYZ) {
+    return "more than 65535 tiles of 32 x 32 channels";
+  }
+  return gemm::why_no_wgmma();
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return sizeof(float) * static_cast<std::size_t>(std::int64_t{pair_parts_of(conv).most_parts} *
+                                                  conv.Cin * conv.Cout);
+}
+
+void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context& context) {
+  with_half_type(conv.dtype, [&]<class T>(T) { run_in<T>(conv, arrays, context); });
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  const bool aligned = (conv.Cin | conv.Cout) % 8 == 0;
+  return text(
+      dtype_name(conv), ", ",
+      aligned ? text(tile_channels(conv), " x ", tile_channels(conv)) : "rows of any length",
+      pair_parts_of(conv).part_pairs <= kShortestPart ? ", shortest parts" : "");
+}
+
+}  // namespace
+
+extern const Implementation<SparseWgradArrays> split_k_wgmma = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad
