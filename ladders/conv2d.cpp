@@ -201,6 +201,12 @@ convladder::Ladder convladder::conv2d_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_two_blocks,
                           "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
                           "two blocks share the sums of a tile, and exchange halves of them")),
+          branch(
+              "cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
+              CUDA_ROW(
+                  cuda_optimized, conv2d, implicit_gemm_wgmma_block_pairs,
+                  "cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
+                  "the two blocks are a cluster: halves of sums go straight into shared memory")),
           branch("cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
                  CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_all_filters,
                           "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",

@@ -77,5 +77,10 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps,
                           "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
                           "all nine taps in a block: each pixel is brought once for all of them")),
+          branch("cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                 CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_cluster_sums,
+                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                          "blocks of a cluster add up their sums in shared memory, before any go "
+                          "to memory")),
       }};
 }

@@ -181,6 +181,32 @@ __global__ void probe_cluster(const __grid_constant__ CUtensorMap map, int block
   ptx::barrier_cluster_wait();  // separates the others' last arrivals from the end of this block
 }
 
+/// Clusters of `blocks`, with a warp each: each thread sends four words of `in`,
+/// [block][blocks][32], to each block of its cluster, which stores what has come, by ranks:
+/// [block][blocks][32].
+__global__ void probe_exchange(const float4* in, int blocks, float4* out) {
+  auto* const parts = reinterpret_cast<float4*>(aligned_shared());
+  auto* const came = reinterpret_cast<std::uint64_t*>(parts + blocks * 32);  // behind them
+  const int thread = static_cast<int>(threadIdx.x), rank = static_cast<int>(ptx::cluster_rank());
+  const int first = static_cast<int>(blockIdx.x) * blocks * 32;
+  if (thread == 0) {
+    ptx::mbarrier_init(came, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(came, blocks * 32 * 16);
+  }
+  __syncthreads();
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();  // separates the initialisation from all use of the barriers
+  for (int to = 0; to < blocks; ++to) {
+    const auto there = static_cast<unsigned>(to);
+    ptx::st_async(ptx::mapa(parts + rank * 32 + thread, there), in[first + to * 32 + thread],
+                  ptx::mapa(came, there));
+  }
+  ptx::mbarrier_wait(came, 0);
+  for (int from = 0; from < blocks; ++from)
+    out[first + from * 32 + thread] = parts[from * 32 + thread];
+}
+
 template <FactorType kType, int kN, bool kRowMajorB>
 __global__ void probe_wgmma(const std::uint32_t* image, int words, WgmmaFactor a, WgmmaFactor b,
                             int steps, const float* d, float* out) {
@@ -416,6 +442,19 @@ Registers share_in_clusters(const Registers& rows, int blocks) {
        .shared_bytes = kAlignment + 4 * static_cast<std::size_t>(blocks * kClusterRow) + 16},
       map, blocks, out.data());
   return registers_of(out, words);
+}
+
+Registers exchange_in_clusters(const Registers& words, int blocks) {
+  const auto on_device = uploaded<std::uint32_t>(words);
+  const DeviceArray<std::uint32_t> out(static_cast<std::int64_t>(words.size()));
+  const auto row = static_cast<std::size_t>(blocks) * 32 * 16;
+  launch_in_clusters(static_cast<unsigned>(blocks), probe_exchange,
+                     {.grid = static_cast<unsigned>(words.size() * 4 / row),
+                      .block = 32,
+                      .shared_bytes = kAlignment + row + 8},
+                     reinterpret_cast<const float4*>(on_device.data()), blocks,
+                     reinterpret_cast<float4*>(out.data()));
+  return registers_of(out, words.size());
 }
 
 namespace {

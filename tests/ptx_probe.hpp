@@ -64,6 +64,11 @@ enum class LaunchedBy { launch, launch_early, launch_cooperatively };
    */                                                                                              \
   /** block a round: [blocks of the grid][3][blocks][32]. */                                       \
   Registers share_in_clusters(const Registers& rows, int blocks);                                  \
+  /** st.async of four words by each thread to each block: [blocks of the grid][blocks][32][4],    \
+   * and                                                                                           \
+   */                                                                                              \
+  /** what has come there, by ranks. */                                                            \
+  Registers exchange_in_clusters(const Registers& words, int blocks);                              \
   /** wgmma m64nN, `steps` times, with factors in `image` and d [128][n / 2]. */                   \
   Registers multiply_in_warpgroup(FactorType type, const Registers& image, const WgmmaFactor& a,   \
                                   const WgmmaFactor& b, int n, int steps, const Registers& d);     \

@@ -191,4 +191,22 @@ TEST_CASE("ptx: what a block of a cluster loads for all arrives in each") {
   }
 }
 
+TEST_CASE("ptx: what threads store in other blocks of a cluster arrives there") {
+  constexpr std::size_t kGrid = 16, kRow = 32 * 4;
+  for (const std::size_t blocks : {1u, 2u, 4u, 8u}) {
+    CAPTURE(blocks);
+    Registers words(kGrid * blocks * kRow), expected(words.size());
+    std::iota(words.begin(), words.end(), 1u);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::size_t block = i / kRow / blocks, to = i / kRow % blocks;
+      const std::size_t there = block / blocks * blocks + to, from = block % blocks;
+      expected[(there * blocks + from) * kRow + i % kRow] = words[i];
+    }
+    for (const Probes& probes : hopper_probes()) {
+      CAPTURE(probes.place);
+      CHECK(probes.exchange_in_clusters(words, static_cast<int>(blocks)) == expected);
+    }
+  }
+}
+
 }  // namespace convladder::testing

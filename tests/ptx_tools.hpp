@@ -24,6 +24,7 @@ struct Probes {
   Registers (*load_box)(const TensorLoad&, const Registers&);
   Registers (*copy_to_barrier)(const Registers&);
   Registers (*share_in_clusters)(const Registers&, int);
+  Registers (*exchange_in_clusters)(const Registers&, int);
   Registers (*multiply_in_warpgroup)(FactorType, const Registers&, const WgmmaFactor&,
                                      const WgmmaFactor&, int, int, const Registers&);
   Registers (*through_shared_memory)(LaunchedBy, std::size_t);
@@ -36,15 +37,17 @@ inline std::vector<Probes> all_probes() {
       {"emulated", emulated::ptx_probe::load_matrices, emulated::ptx_probe::store_matrices,
        emulated::ptx_probe::multiply, emulated::ptx_probe::round_to_tf32,
        emulated::ptx_probe::load_box, emulated::ptx_probe::copy_to_barrier,
-       emulated::ptx_probe::share_in_clusters, emulated::ptx_probe::multiply_in_warpgroup,
-       emulated::ptx_probe::through_shared_memory, true}};
+       emulated::ptx_probe::share_in_clusters, emulated::ptx_probe::exchange_in_clusters,
+       emulated::ptx_probe::multiply_in_warpgroup, emulated::ptx_probe::through_shared_memory,
+       true}};
 #ifdef CONVLADDER_HAVE_NVCC
   if (device_at(Where::gpu) != nullptr && gpu::ptx_probe::has_tensor_cores()) {
     probes.push_back({"gpu", gpu::ptx_probe::load_matrices, gpu::ptx_probe::store_matrices,
                       gpu::ptx_probe::multiply, gpu::ptx_probe::round_to_tf32,
                       gpu::ptx_probe::load_box, gpu::ptx_probe::copy_to_barrier,
-                      gpu::ptx_probe::share_in_clusters, gpu::ptx_probe::multiply_in_warpgroup,
-                      gpu::ptx_probe::through_shared_memory, gpu::ptx_probe::has_wgmma()});
+                      gpu::ptx_probe::share_in_clusters, gpu::ptx_probe::exchange_in_clusters,
+                      gpu::ptx_probe::multiply_in_warpgroup, gpu::ptx_probe::through_shared_memory,
+                      gpu::ptx_probe::has_wgmma()});
   }
 #endif
   return probes;

@@ -31,6 +31,7 @@ using ::cuda_on_cpu::ptx::barrier_cluster_arrive_relaxed;
 using ::cuda_on_cpu::ptx::barrier_cluster_wait;
 using ::cuda_on_cpu::ptx::mapa;
 using ::cuda_on_cpu::ptx::mbarrier_arrive_relaxed;
+using ::cuda_on_cpu::ptx::st_async;
 using ::cuda_on_cpu::ptx::tma_load_multicast;
 #else
 
@@ -87,6 +88,21 @@ __device__ inline void mbarrier_arrive_relaxed(unsigned address) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(address)
                : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// `st.async` (sm_90): stores four numbers at an address of mapa(), a multiple of 16, and then
+/// tells the barrier at another one, in the same block, of 16 bytes. Who waits there for them all
+/// may read them. That block must not have ended, nor end before it has waited.
+__device__ inline void st_async(unsigned address, const float4& value, unsigned barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(address),
+      "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
+      : "memory");
 #else
   __trap();
 #endif

@@ -46,6 +46,14 @@ void BlockRunner::check_nothing_under_way() {
                                        barrier.describe() + ".");
       return;
     }
+    if (barrier.has_stores()) {
+      const AsyncStore& store = barrier.first_store();
+      fail(cudaErrorLaunchFailure,
+           describe_block() + " ended without a wait for the numbers that thread " +
+               std::to_string(store.thread) + " of block " + std::to_string(store.block) +
+               " stored there at " + describe_site(store.site) + ".");
+      return;
+    }
     if (!barrier.has_loads()) continue;
     fail(cudaErrorLaunchFailure, describe_block() + " ended without a wait for the load that " +
                                      describe_thread_index(barrier.first_load().thread) +

@@ -1,5 +1,7 @@
 #include "mbarriers.hpp"
 
+#include <algorithm>
+
 #include "watching.hpp"
 
 namespace cuda_on_cpu {
@@ -32,8 +34,10 @@ void Mbarrier::expect(std::int64_t bytes) {
 
 void Mbarrier::issue(const TensorLoad& load) { loads_.push_back(load); }
 
+void Mbarrier::issue(const AsyncStore& store) { stores_.push_back(store); }
+
 int Mbarrier::loads_needed() const {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = stored_bytes();
   int count = 0;
   for (const TensorLoad& load : loads_) {
     if (bytes >= expected_) break;
@@ -54,6 +58,12 @@ bool Mbarrier::try_complete(bool wanted) {
         [&](inspect::Watcher& watcher) { watcher.copy_landed(load.to, load.extent()); });
     loads_.pop_front();
   }
+  for (const AsyncStore& store : stores_) {
+    std::ranges::copy(store.bytes, store.to);
+    detail::tell_watcher(
+        [&](inspect::Watcher& watcher) { watcher.copy_landed(store.to, store.bytes.size()); });
+  }
+  stores_.clear();
   for (const Copies& copies : copies_) copies.of->land_first(copies.count);
   copies_.clear();
   ++phase_;
@@ -69,8 +79,9 @@ std::string Mbarrier::describe() const {
   return "the barrier initialized at " + std::string(site_.file_name()) + ":" +
          std::to_string(site_.line()) + ", in phase " + std::to_string(phase_) + ", lacks " +
          std::to_string(lacking()) + " of " + std::to_string(arrivals_) + " arrivals, expects " +
-         std::to_string(expected_) + " bytes, and loads of " + std::to_string(bytes) +
-         " bytes were issued";
+         std::to_string(expected_) + " bytes, and loads of " + std::to_string(bytes) + " bytes" +
+         (has_stores() ? " and stores of " + std::to_string(stored_bytes()) + " bytes" : "") +
+         " were issued";
 }
 
 }  // namespace cuda_on_cpu

@@ -15,6 +15,9 @@ namespace {
 
 using detail::Site;
 
+// What mapa() returns: behind a block's own 18 bits, its rank, from 1 on.
+constexpr unsigned kRankAt = 24;
+
 /// The running thread and the function that it calls, for reports.
 class Caller {
  public:
@@ -65,12 +68,27 @@ class Caller {
     return there;
   }
 
+  /// The block that an address of mapa(), or of the caller's own shared memory, is in.
+  BlockRunner& block_at(unsigned address) const {
+    const unsigned rank = address >> kRankAt;
+    return rank == 0 ? runner_ : block(rank - 1);
+  }
+  /// What lies at such an address: so many bytes.
+  void* at(unsigned address, std::size_t bytes) const {
+    const void* const own = runner_.at_shared_address(address & ((1u << kRankAt) - 1));
+    if (own == nullptr || !runner_.in_shared(own, bytes)) {
+      refuse("for an address of no shared memory", cudaErrorIllegalAddress);
+    }
+    return in_block(own, block_at(address));
+  }
+
   /// Completes what can be completed, and wakes those who wait for it.
   void go_on(Mbarrier& barrier) const { go_on(runner_, barrier); }
   void go_on(BlockRunner& block, Mbarrier& barrier) const {
     while (barrier.try_complete(!barrier.waiting().empty())) wake(block, barrier);
     if (barrier.is_overrun()) {
-      refuse("although loads bring more bytes than were expected: " + barrier.describe());
+      refuse(std::string("although ") + (barrier.has_stores() ? "stores" : "loads") +
+             " bring more bytes than were expected: " + barrier.describe());
     }
   }
 
@@ -156,7 +174,8 @@ void mbarrier_init(std::uint64_t* barrier, int arrivals, Site site) {
 void mbarrier_inval(std::uint64_t* object, Site site) {
   const Caller caller("mbarrier_inval", site);
   Mbarrier& barrier = caller.mbarrier(object);
-  if (!barrier.waiting().empty() || barrier.has_loads() || barrier.has_copies()) {
+  if (!barrier.waiting().empty() || barrier.has_loads() || barrier.has_copies() ||
+      barrier.has_stores()) {
     caller.refuse("for a barrier that is in use: " + barrier.describe());
   }
   std::vector<Mbarrier>& all = caller.runner().mbarriers();
@@ -243,13 +262,6 @@ void named_barrier_sync(int id, int threads, Site site) {
   runner.sleep(BlockRunner::Sleep::named_barrier, site);
 }
 
-namespace {
-
-// What mapa() returns: behind a block's own 18 bits, its rank, from 1 on.
-constexpr unsigned kRankAt = 24;
-
-}  // namespace
-
 unsigned cluster_ctarank() {
   return BlockRunner::of_running_kernel("cluster_ctarank").cluster_rank();
 }
@@ -286,18 +298,38 @@ void mbarrier_arrive_relaxed(unsigned address, Site site) {
 
 void mbarrier_arrive_cluster(unsigned address, Site site) {
   const Caller caller("mbarrier_arrive_cluster", site);
-  const void* const own = caller.runner().at_shared_address(address & ((1u << kRankAt) - 1));
-  if (own == nullptr) caller.refuse("for an address of no shared memory");
-  // An address without a rank is one of the block's own.
-  const unsigned rank = address >> kRankAt;
-  BlockRunner& block = rank == 0 ? caller.runner() : caller.block(rank - 1);
-  auto* const object = static_cast<std::uint64_t*>(caller.in_block(own, block));
+  auto* const object = static_cast<std::uint64_t*>(caller.at(address, sizeof(std::uint64_t)));
+  BlockRunner& block = caller.block_at(address);
   Mbarrier& barrier = caller.mbarrier(block, object);
   if (!barrier.may_arrive()) {
     caller.refuse("once more than its phase expects: " + barrier.describe());
   }
   detail::tell_watcher([&](inspect::Watcher& watcher) { watcher.released(object); });
   barrier.arrive();
+  caller.go_on(block, barrier);
+}
+
+void st_async(unsigned address, const float4& value, unsigned barrier_address, Site site) {
+  const Caller caller("st_async", site);
+  if (address % sizeof value != 0) {
+    caller.refuse("with an address not aligned to 16 bytes", cudaErrorMisalignedAddress);
+  }
+  AsyncStore store{static_cast<unsigned char*>(caller.at(address, sizeof value)),
+                   std::bit_cast<std::array<unsigned char, sizeof value>>(value), site,
+                   caller.runner().block_index(), caller.runner().thread()};
+  BlockRunner& block = caller.block_at(address);
+  auto* const object =
+      static_cast<std::uint64_t*>(caller.at(barrier_address, sizeof(std::uint64_t)));
+  if (&caller.block_at(barrier_address) != &block) {
+    caller.refuse("with a barrier in another block than the numbers go to");
+  }
+  Mbarrier& barrier = caller.mbarrier(block, object);
+  detail::tell_watcher([&](inspect::Watcher& watcher) {
+    watcher.copy_issued(store.to, sizeof value, nullptr, sizeof value, site);
+    watcher.released(object);
+  });
+  std::memset(store.to, 0xff, sizeof value);  // NaNs: nothing has arrived
+  barrier.issue(store);
   caller.go_on(block, barrier);
 }
 

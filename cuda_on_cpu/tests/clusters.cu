@@ -129,6 +129,53 @@ __global__ void share_with_one_that_ends(const __grid_constant__ CUtensorMap map
   }
 }
 
+__global__ void exchange_in_clusters(int rounds, float4* out, ExchangeMisuse how) {
+  __shared__ std::uint64_t full, read;
+  float4* const parts = static_cast<float4*>(cuda_on_cpu::dynamic_shared_memory());
+  const unsigned blocks = ptx::cluster_nctarank(), rank = ptx::cluster_ctarank();
+  const unsigned thread = threadIdx.x, threads = blockDim.x;
+  if (thread == 0 && !(how == ExchangeMisuse::no_first_meeting && rank == 1)) {
+    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_init(&read, static_cast<int>(blocks * threads));
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (how == ExchangeMisuse::ended && rank == 1) return;
+  if (how != ExchangeMisuse::no_first_meeting) {
+    ptx::barrier_cluster_arrive();
+    ptx::barrier_cluster_wait();
+  }
+  for (int round = 0; round < rounds; ++round) {
+    const unsigned parity = static_cast<unsigned>(round) % 2;
+    if (thread == 0) {
+      const unsigned bytes = blocks * threads * 16;
+      ptx::mbarrier_arrive_expect_tx(
+          &full, static_cast<int>(how == ExchangeMisuse::few_expected ? bytes - 8 : bytes));
+    }
+    for (unsigned to = 0; to < blocks; ++to) {
+      const float first = static_cast<float>(100 * rank + 10 * to) + static_cast<float>(round);
+      const unsigned wrong = how == ExchangeMisuse::unaligned ? 4
+                             : how == ExchangeMisuse::outside ? blocks * threads * 16
+                                                              : 0;
+      const unsigned barrier = how == ExchangeMisuse::barrier_elsewhere ? blocks - 1 - to : to;
+      ptx::st_async(ptx::mapa(parts + rank * threads + thread, to) + wrong,  // [exchanges]
+                    make_float4(first, static_cast<float>(thread), 1.0f, 0.0f),
+                    ptx::mapa(&full, barrier));
+    }
+    if (how == ExchangeMisuse::no_wait) return;
+    ptx::mbarrier_wait(&full, parity);
+    float4 sum{};
+    for (unsigned from = 0; from < blocks; ++from) {
+      const float4 part = parts[from * threads + thread];
+      sum = make_float4(2 * sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w);
+    }
+    out[(blockIdx.x * threads + thread) * static_cast<unsigned>(rounds) +
+        static_cast<unsigned>(round)] = sum;
+    for (unsigned to = 0; to < blocks; ++to) ptx::mbarrier_arrive_relaxed(ptx::mapa(&read, to));
+    ptx::mbarrier_wait(&read, parity);  // all have read what the next round overwrites
+  }
+}
+
 __global__ void pass_backwards_in_clusters(unsigned* next) {
   __shared__ unsigned mine;
   if (threadIdx.x == 0) {

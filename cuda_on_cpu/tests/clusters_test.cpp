@@ -130,6 +130,59 @@ TEST_CASE("what cannot be shared is an error that names the place") {
   }
 }
 
+TEST_CASE("blocks of a cluster store in each other's shared memory") {
+  const Defaults defaults;
+  constexpr unsigned kThreads = 40, kRounds = 3;
+  for (const ThreadOrder order : kAllOrders) {
+    control::set_thread_order(order, 5);
+    for (const unsigned blocks : {1u, 2u, 8u}) {
+      DeviceArray<float4> out(8 * kThreads * kRounds);
+      REQUIRE(launch_in_clusters(blocks, exchange_in_clusters,
+                                 {8, kThreads, 16 * kThreads * blocks}, int{kRounds}, out.data(),
+                                 ExchangeMisuse::none) == cudaSuccess);
+      const std::vector<float4> result = out.host();
+      for (unsigned i = 0; i < result.size(); ++i) {
+        const unsigned round = i % kRounds, thread = i / kRounds % kThreads;
+        const unsigned to = i / kRounds / kThreads % blocks;
+        float first = 0;
+        for (unsigned rank = 0; rank < blocks; ++rank)
+          first = 2 * first + static_cast<float>(100 * rank + 10 * to + round);
+        REQUIRE(result[i].x == first);
+        REQUIRE(result[i].y == static_cast<float>(blocks * thread));
+        REQUIRE(result[i].z == static_cast<float>(blocks));
+        REQUIRE(result[i].w == 0.0f);
+      }
+    }
+  }
+}
+
+TEST_CASE("what cannot be stored in another block is an error that names the place") {
+  const Defaults defaults;
+  DeviceArray<float4> out(2 * 32 * 2);
+  const auto run = [&](ExchangeMisuse how) {
+    return launch_in_clusters(2, exchange_in_clusters, {2, 32, 1024}, 2, out.data(), how);
+  };
+  const std::string place = place_of("clusters.cu", "exchanges");
+  for (const ThreadOrder order : kAllOrders) {
+    control::set_thread_order(order, 5);
+    CHECK(run(ExchangeMisuse::few_expected) == cudaErrorLaunchFailure);
+    CHECK(report_names("stores bring more bytes than were expected", "expects 1016 bytes"));
+    CHECK(run(ExchangeMisuse::no_first_meeting) == cudaErrorLaunchFailure);
+    CHECK(report_names(place, "has not been initialized"));
+    CHECK(run(ExchangeMisuse::unaligned) == cudaErrorMisalignedAddress);
+    CHECK(report_names(place, "not aligned to 16 bytes"));
+    CHECK(run(ExchangeMisuse::outside) == cudaErrorIllegalAddress);
+    CHECK(report_names(place, "for an address of no shared memory"));
+    CHECK(run(ExchangeMisuse::barrier_elsewhere) == cudaErrorLaunchFailure);
+    CHECK(report_names(place, "a barrier in another block"));
+    CHECK(run(ExchangeMisuse::ended) == cudaErrorLaunchFailure);
+    CHECK(report_names(place, "block 1 of the cluster, which has ended"));
+    CHECK(run(ExchangeMisuse::no_wait) == cudaErrorLaunchFailure);
+    CHECK(report_names(place, "ended without a wait for the numbers"));
+    CHECK(run(ExchangeMisuse::none) == cudaSuccess);  // nothing is left behind
+  }
+}
+
 TEST_CASE("misuse of a cluster's barriers is an error that names the place") {
   const Defaults defaults;
   const auto fails_at = [](ClusterMisuse how, const char* mark, const char* why) {

@@ -125,6 +125,19 @@ enum class ShareMisuse { none, mask_outside, empty_mask, no_first_meeting, no_la
 __global__ void share_boxes(CUtensorMap map, int rounds, float* out, ShareMisuse how);
 /// Two blocks, one of which does not wait for what the other loads for both.
 __global__ void share_with_one_that_ends(CUtensorMap map, bool waits);
+enum class ExchangeMisuse {
+  none,
+  few_expected,
+  no_first_meeting,
+  unaligned,
+  outside,
+  barrier_elsewhere,
+  ended,
+  no_wait
+};
+/// In each round each thread of a cluster stores four numbers in each of its blocks, and adds up
+/// what has come, by ranks.
+__global__ void exchange_in_clusters(int rounds, float4* out, ExchangeMisuse how);
 /// As pass_backwards(), and then all blocks of a cluster meet.
 __global__ void pass_backwards_in_clusters(unsigned* next);
 __global__ void poll_in_clusters_for_ever(unsigned* flag);

@@ -188,6 +188,35 @@ __global__ void share_in_cluster(const __grid_constant__ CUtensorMap map, float*
   ptx::barrier_cluster_wait();
 }
 
+/// Two blocks exchange four numbers a thread, twice. @param waits for the other block's reads, too
+/// @param early reads them before they have come
+__global__ void exchange_in_cluster(float* to, bool waits, bool early) {
+  __shared__ std::uint64_t full, empty;
+  float4* const parts = static_cast<float4*>(cuda_on_cpu::dynamic_shared_memory());
+  const unsigned rank = ptx::cluster_ctarank();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_init(&empty, 64);
+  }
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+  for (unsigned round = 0; round < 2; ++round) {
+    if (threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(&full, 1024);
+    if (waits) ptx::mbarrier_wait(&empty, round ^ 1);
+    __syncwarp();
+    for (unsigned i = 0; i < 2; ++i) {
+      ptx::st_async(ptx::mapa(parts + rank * 32 + threadIdx.x, i), {1.0f, 2.0f, 3.0f, 4.0f},
+                    ptx::mapa(&full, i));
+    }
+    if (early) to[threadIdx.x] = parts[threadIdx.x ^ 1].x;
+    ptx::mbarrier_wait(&full, round);
+    to[blockIdx.x * 32 + threadIdx.x] = parts[threadIdx.x].x + parts[32 + (threadIdx.x ^ 1)].y;
+    for (unsigned i = 0; i < 2; ++i) ptx::mbarrier_arrive_relaxed(ptx::mapa(&empty, i));
+  }
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+}
+
 __constant__ float factors[32];
 constexpr float kFactors[32] = {1, 2, 3};
 
@@ -247,6 +276,9 @@ void run_pipeline_fours(const float* from, float* to, int offset) {
 void run_multiply(float* to) { launch(multiply, 1, 32, to); }
 void run_tell_in_cluster(float* to, bool releases) {
   launch_pair(tell_in_cluster, 64, 0, to, releases);
+}
+void run_exchange_in_cluster(float* to, bool waits, bool early) {
+  launch_pair(exchange_in_cluster, 32, 1024, to, waits, early);
 }
 void run_share_in_cluster(const float* from, float* to, bool waits) {
   const cuuint64_t dims[] = {32, 2}, strides[] = {128};

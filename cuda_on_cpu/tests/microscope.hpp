@@ -22,5 +22,6 @@ void run_never_written(float* to);
 void run_pipeline_fours(const float* from, float* to, int offset);
 void run_multiply(float* to);
 void run_tell_in_cluster(float* to, bool releases);
+void run_exchange_in_cluster(float* to, bool waits, bool early);
 void run_share_in_cluster(const float* from, float* to, bool waits);
 void run_pipeline(const float* from, float* to, int read, bool wait);

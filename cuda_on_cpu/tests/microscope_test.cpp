@@ -449,4 +449,27 @@ TEST_CASE("a load into several blocks is one request, and ordered by their arriv
   }
 }
 
+TEST_CASE("numbers stored in another block arrive for those who wait, and not over unread ones") {
+  for (const bool waits : {true, false}) {
+    for (const bool early : {false, true}) {
+      CAPTURE(waits);
+      CAPTURE(early);
+      Bench bench;
+      run_exchange_in_cluster(bench.to, waits, early);
+      bool over = false, before = false;
+      const Report seen = bench.report();
+      for (const Race& race : errors_of(seen)) {
+        if (race.space != Space::shared) continue;
+        over |= race.kind == Race::Kind::war && race.first.block != race.second.block;
+        before |= race.kind == Race::Kind::raw;
+      }
+      CHECK(errors_of(seen).empty() == (waits && !early));
+      if (!waits) CHECK(over);
+      if (early) CHECK(before);
+      // Two blocks, two rounds, to each of two: 32 lanes of 16 bytes.
+      CHECK(bench.counts("dynamic shared memory", Operation::async).requests == 8);
+    }
+  }
+}
+
 TEST_SUITE_END();

@@ -2,6 +2,7 @@
 /// @brief conv2d on Hopper in 16 bits: two blocks share the sums of a tile, and exchange halves.
 ///
 /// - Before: implicit_gemm_wgmma_patches.cu
+/// - After: implicit_gemm_wgmma_block_pairs.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** B7 (32x512x7x7, 512 filters 3x3) has 64 tiles of 64 filters by four images, and an

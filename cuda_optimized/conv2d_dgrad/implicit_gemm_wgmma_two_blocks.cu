@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad on Hopper in 16 bits: two blocks share the sums of a tile.
 ///
 /// - Before: implicit_gemm_wgmma_patches.cu
+/// - After: implicit_gemm_wgmma_block_pairs.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** That of ../conv2d/implicit_gemm_wgmma_two_blocks.cu: where tiles are few and sums

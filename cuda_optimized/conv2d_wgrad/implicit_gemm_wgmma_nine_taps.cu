@@ -3,6 +3,7 @@
 /// once for all of them.
 ///
 /// - Before: implicit_gemm_wgmma_16bit.cu
+/// - After: implicit_gemm_wgmma_cluster_sums.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** The rung before brings each pixel of x for each tap. But the taps' pixels are the
@@ -27,11 +28,9 @@
 /// @expect requests.shared.async 8 * (1 + 1) = 16, two tiles of four bands
 /// @expect bytes_per_lane.shared.async (6 * 18 * 64 + 4 * 16 * 128) / 2 = 7552, the two boxes
 /// @expect bytes_per_lane.dw.store 16, four channels
-/// **Costs.** Filters of fewer taps multiply by taps that they do not have: 1 x 1 has a ninth of
-/// the rate. A workspace for parts. Channels and filters of a group in eights, else a warp gathers.
-/// Declined: strides, and dilations whose pixels do not fit into shared memory; else as before.
-/// **Try.** Stride 2: which columns of x belong to s = 0 and s = 2, which to s = 1? Let boxes skip
-/// every other column, and bring both kinds.
+/// **Costs.** Filters of fewer taps multiply by taps that they do not have. A workspace for parts.
+/// A warp gathers what is not in eights. Declined: strides, dilations that do not fit; as before.
+/// **Try.** Stride 2: which columns of x belong to s = 0 and s = 2, which to s = 1?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"

@@ -240,7 +240,8 @@ std::vector<ConvTestProblem> choice_problems() {
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
                          "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
   };
   const Padding one = pad_all(1);
   in_patches("rows of 29 pixels, two tiles",
@@ -298,8 +299,11 @@ std::vector<ConvTestProblem> choice_problems() {
   const auto in_two_blocks = [&](const std::string& name, const P& problem) {
     add("two blocks, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
+                         "cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_block_pairs",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
   };
   in_two_blocks(
       "parts of 64 channels and of 72, filters to the middle of a tile",
@@ -323,7 +327,8 @@ std::vector<ConvTestProblem> choice_problems() {
     add("all filters, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_all_filters",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps"};
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
   };
   of_all_filters("13 tiles of pixels, three of filters or one",
                  P{.N = 2, .C = 8, .H = 25, .W = 32, .K = 136, .bias = true});
@@ -336,6 +341,10 @@ std::vector<ConvTestProblem> choice_problems() {
   of_all_filters("stride 2, and no pixel but those between",
                  P{.C = 8, .H = 1, .W = 1, .K = 8, .pad = one, .stride = {2, 2}});
   of_all_filters("weights that do not fit", P{.C = 456, .H = 3, .W = 4, .K = 456});
+  // Of dw: clusters of two, with tiles of 64 channels.
+  add("clusters' sums, 30 images of 7 x 7",
+      P{.N = 30, .C = 72, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one},
+      "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums");
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {
     add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cuda_on_cpu/builtins.hpp>
 #include <cuda_on_cpu/tensor_map.hpp>
+#include <cuda_on_cpu/vector_types.hpp>
 
 namespace cuda_on_cpu::ptx {
 
@@ -130,6 +131,13 @@ unsigned mapa(const void* shared, unsigned rank, detail::Site site = detail::Sit
 void mbarrier_arrive_cluster(unsigned address, detail::Site site = detail::Site::current());
 /// `.relaxed`: the same here, though on a GPU it orders no writes.
 void mbarrier_arrive_relaxed(unsigned address, detail::Site site = detail::Site::current());
+
+/// `st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32`: stores four numbers at an
+/// address of mapa(), a multiple of 16, and tells the barrier at another one, in the same block, of
+/// 16 bytes. There are NaNs until somebody waits for the phase that they are told in, which must
+/// expect them.
+void st_async(unsigned address, const float4& value, unsigned barrier_address,
+              detail::Site site = detail::Site::current());
 
 // --- The tensor memory accelerator: `cp.async.bulk`, `cp.async.bulk.tensor`
 

@@ -505,6 +505,14 @@ planted_bug(read_before_the_other_has_sent
   REPLACE [==[__syncthreads();  // separates]==]
   TEACHES "a barrier of a block says nothing of the other one: what crosses blocks needs the grid's")
 
+planted_bug(sums_into_own_shared_memory
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs
+  FILE cuda_optimized/conv2d/pair_sums.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[const unsigned to = ptx::mapa(came + threadIdx.x, 1 - kKept);]==]
+  REPLACE [==[const unsigned to = ptx::mapa(came + threadIdx.x, kKept);]==]
+  TEACHES "an address of shared memory is the block's own until `mapa` says whose")
+
 planted_bug(weights_of_the_first_filters
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters
   WITH core/cuda/tensor_map.cu

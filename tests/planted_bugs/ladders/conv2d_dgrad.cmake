@@ -119,6 +119,13 @@ planted_bug(weights_of_a_filter_down_the_rows
   REPLACE [==[rows + k / 8, columns + k / 8);]==]
   TEACHES "in a column-major factor the next 16 steps of a sum are 16 rows further, not 32 bytes")
 
+planted_bug(half_of_the_bytes_expected
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_block_pairs
+  WITH core/cuda/tensor_map.cu
+  FIND [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);]==]
+  REPLACE [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes / 2);]==]
+  TEACHES "a barrier that expects fewer bytes than come lets its waiters go on too early")
+
 planted_bug(both_blocks_the_first_channels
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks
   WITH core/cuda/tensor_map.cu

@@ -123,6 +123,29 @@ planted_bug(next_tap_is_the_next_pixel
   REPLACE [==[ptx::wgmma_row_major_descriptor(stages, kRowBytes, kRowBytes)]==]
   TEACHES "a dilated filter's taps are that many pixels apart, in a descriptor as everywhere")
 
+planted_bug(sums_where_others_still_read
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums
+  WITH core/cuda/tensor_map.cu
+  FIND [==[  ptx::mbarrier_wait(&barriers.all_read, 0);]==]
+  REPLACE [==[]==]
+  TEACHES "shared memory of another block is free when its warps say so, not when one's own have done their work")
+
+planted_bug(fours_of_another_rank
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums
+  FILE cuda_optimized/conv2d_wgrad/tap_exchange.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[static_cast<int>((i << place.log) + place.rank)]==]
+  REPLACE [==[static_cast<int>(place.rank * fours + i)]==]
+  TEACHES "who owns a sum must be the same for who sends it and who stores it")
+
+planted_bug(every_tile_adds_up_all_of_dy
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums
+  FILE cuda_optimized/conv2d_wgrad/tap_bias.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (turn == tile.share)]==]
+  REPLACE [==[if (turn >= 0)]==]
+  TEACHES "work that tiles share must be done once: tiles of other channels have the same dy")
+
 planted_bug(sums_of_the_point_minus_one
   RUNG cuda_naive/conv2d_wgrad/winograd_2x2
   WITH cuda_naive/gemm/direct_batched.cu

@@ -1,0 +1,229 @@
+/// @file implicit_gemm_wgmma_block_pairs.cu
+/// @brief conv2d on Hopper in 16 bits: the two blocks that share a tile's sums are a cluster.
+///
+/// - Before: implicit_gemm_wgmma_two_blocks.cu
+/// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
+///
+/// **The idea.** Two blocks take the same tile, half of the channels each, and each sends the half
+/// of its sums that the other one stores. In the rung before they travel through a workspace, and
+/// all blocks wait for all others. As a cluster of two, a block writes them where they are needed,
+/// by `st.async`, which also tells a barrier there of their bytes:
+///
+///     block 0   columns 112 ... 223  ->  shared memory of block 1, and its barrier
+///     block 1   columns   0 ... 111  ->  shared memory of block 0, and its barrier
+///
+/// They have a place of their own, 28 KB beside the stages. So nobody asks whether the other one
+/// still multiplies, and a block waits for one thing only, the numbers. No block ends before they
+/// have come; so there is no last meeting, either.
+///
+/// **Expect.** The barrier of the grid, a launch that asks whether all blocks fit, and twice 3.7 MB
+/// through the L2 cache are gone; 28 KB from SM to SM take 2400 cycles at 12 bytes a cycle. B7
+/// 15.5 us in place of 17 on an H200.
+/// @expect on --n 4 --c 128 --h 7 --w 7 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
+/// @expect requests.shared.async 2 * (1 + 9) + 2 * 4 * 14 = 132, boxes as before, and sums
+/// @expect launches 1
+/// @expect blocks 2, a cluster
+/// **Costs.** Shared memory: fewer taps are on their way at a time. Declined: sums over 64 channels
+/// or fewer; no longer where tiles are many, though whoever has them needs no pairs.
+/// **Try.** Two blocks of different filters load the same patches. Which cluster would share both
+/// patches and sums?
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/cluster.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/pair_sums.cuh"
+#include "cuda_optimized/conv2d/patch_plan.cuh"
+#include "cuda_optimized/conv2d/patch_result.cuh"
+#include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/pixel_patch.cuh"
+#include "cuda_optimized/gemm/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+constexpr int kPairThreads = kSumThreads + 32;  ///< Of a block; one warp is the producer.
+
+/// Sums over windows: a warpgroup multiplies, and one warp, the producer, brings patches and taps.
+/// Patches: CopiedPatches or GatheredPatches, Taps likewise.
+/// Grid: 2 work.items, in clusters of two; block kPairThreads; work.plan.shared_bytes().
+template <class T, class Patches, class Taps>
+__global__ void __launch_bounds__(kPairThreads, 1)
+    windows_in_patches(const __grid_constant__ Patches patches, const __grid_constant__ Taps taps,
+                       const __grid_constant__ PatchWork work,
+                       const __grid_constant__ PatchResult<T> result) {
+  // full: patch or tap has arrived; empty: all four warps have read it.
+  __shared__ std::uint64_t full_patch[kMaxPatches], empty_patch[kMaxPatches];
+  __shared__ std::uint64_t full_tap[kMaxTapSlots], empty_tap[kMaxTapSlots];
+  __shared__ std::uint64_t sums_came;  // from the other block
+  const PatchPlan& plan = work.plan;
+  const PatchTiles& tiles = plan.tiles;
+  char* tap_slots = dynamic_shared<char>();
+  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
+  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
+  const PairExchange exchange = {
+      reinterpret_cast<float4*>(patch_slots + plan.patches * plan.patch_bytes), &sums_came};
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < plan.patches; ++i) {
+      ptx::mbarrier_init(&full_patch[i], 1);
+      ptx::mbarrier_init(&empty_patch[i], 4);
+    }
+    for (int i = 0; i < plan.tap_slots; ++i) {
+      ptx::mbarrier_init(&full_tap[i], 1);
+      ptx::mbarrier_init(&empty_tap[i], 4);
+    }
+    ptx::mbarrier_init(&sums_came, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);
+  }
+  // Behind the box, where the last taps of a tile of rows end: zeros, which no box overwrites.
+  const int behind = (plan.patch_bytes - tiles.bytes()) / 16;
+  for (int i = thread; i < plan.patches * behind; i += kPairThreads) {
+    char* const patch = patch_slots + i / behind * plan.patch_bytes;
+    *reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};
+  }
+  ptx::fence_proxy_async();               // ordinary stores, which wgmma will read
+  __syncthreads();                        // separates both from all that follows in this block
+  ptx::barrier_cluster_arrive_relaxed();  // the other one will wait before it sends
+
+  const Windows& windows = work.windows;
+  const int taps_each = windows.R * windows.S;
+  const unsigned item = blockIdx.x / 2;
+  const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
+  const PatchFilters filters = filters_at(windows, item % work.filter_tiles);
+  // Of two blocks, the first one takes the first chunks.
+  const int half = static_cast<int>(blockIdx.x % 2), chunks = windows.chunks();
+  const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;
+  Ring patch{plan.patches}, tap{plan.tap_slots};
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const bool is_producer = __shfl_sync(~0u, thread / kSumThreads, 0) != 0;
+  float sums[kSharedColumns / 2];
+#pragma unroll
+  for (float& sum : sums) sum = 0.0f;
+  if (is_producer) {
+    if (lane == 0 || Taps::kWholeWarp) {
+      for (int chunk = first; chunk < last; ++chunk, patch.step()) {
+        // Until what the slot held a round ago has been read; at once in round 0.
+        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
+        patches.load({.group = filters.group,
+                      .chunk = chunk,
+                      .w = tile.q + work.first.w,
+                      .h = tile.p + work.first.h,
+                      .n = tile.n},
+                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
+        for (int i = 0; i < taps_each; ++i, tap.step()) {
+          ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
+          taps.load(filters, i, chunk, tap_slots + tap.slot * kTapBytes, &full_tap[tap.slot]);
+        }
+      }
+    }
+  } else {
+    int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
+    const auto release = [&] {
+      if (lane != 0) return;
+      if (read_patch >= 0) ptx::mbarrier_arrive(&empty_patch[read_patch]);
+      if (read_tap >= 0) ptx::mbarrier_arrive(&empty_tap[read_tap]);
+    };
+    for (int chunk = first; chunk < last; ++chunk, patch.step()) {
+      ptx::mbarrier_wait(&full_patch[patch.slot], patch.round);
+      const std::uint64_t first_columns = ptx::wgmma_descriptor(
+          patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
+      for (int r = 0; r < windows.R; ++r) {
+        for (int s = 0; s < windows.S; ++s, tap.step()) {
+          ptx::mbarrier_wait(&full_tap[tap.slot], tap.round);
+          const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * kTapBytes);
+          // Descriptors count in units of 16 bytes.
+          const std::uint64_t columns =
+              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
+                                                         s * windows.dilation.w) *
+                                  (kPixelBytes / 16);
+          ptx::wgmma_fence();
+#pragma unroll
+          for (int k = 0; k < kHalfStep; k += 16)
+            wgmma_along_k<kSharedColumns, T>(sums, rows + k / 8, columns + k / 8);
+          ptx::wgmma_commit_group();
+          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
+          release();
+          read_tap = tap.slot;
+          read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;
+        }
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+  }
+  if (is_producer) return;
+  ptx::barrier_cluster_wait();  // separates the other block's barrier's initialisation from its use
+  half == 0 ? exchange.send<0>(sums) : exchange.send<1>(sums);
+  float whole[kHalfTileColumns / 2];
+  half == 0 ? exchange.add<0>(sums, whole) : exchange.add<1>(sums, whole);
+  ptx::named_barrier_sync(1, kSumThreads);  // separates all products from the draft in their place
+  T* const draft = reinterpret_cast<T*>(patch_slots);
+  result.template round<kHalfTileColumns>(filters, whole, draft);
+  ptx::named_barrier_sync(1, kSumThreads);  // separates these stores from all reads
+  result.store_columns(tiles, tile, filters, half * kHalfTileColumns, kHalfTileColumns, draft);
+}
+
+/// What there is to compute, with channels in words.
+Windows windows_of(const Conv2dProblem& conv) {
+  Windows windows = windows_of(forward_product(conv), conv.layout);
+  windows.activation = conv.activation;
+  return in_words(windows);
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined why = why_no_half_windows(conv)) return why;
+  if (conv.map != TileMap::row_major)
+    return text("the map ", name_of(conv.map), ": tiles of pixels have an order of their own");
+  return why_no_pairs(windows_of(conv));
+}
+
+template <class T, class Patches, class Taps>
+void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
+                    const PatchResult<T>& result) {
+  launch_in_clusters(
+      2, windows_in_patches<T, Patches, Taps>,
+      {static_cast<unsigned>(2 * work.items), kPairThreads, work.plan.shared_bytes()}, patches,
+      taps, work, result);
+}
+
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  const Windows windows = windows_of(conv);
+  if (windows.pixels() == 0) return;
+  with_half_type(conv.dtype, [&]<class T>(T) {
+    const T *x = arrays.x, *weights = arrays.weights;
+    const int group_c = conv.C / conv.groups;
+    const PatchWork work(windows, pair_plan(windows));
+    const PatchTiles& tiles = work.plan.tiles;
+    const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y);
+    if (in_eights(group_c) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
+      launch_product(copied_patches(work, words_of(x)), copied_taps(windows, words_of(weights)),
+                     work, result);
+    } else {
+      launch_product(gathered_patches(work, x, group_c),
+                     GatheredTaps<T>{weights, conv.R * conv.S, group_c}, work, result);
+    }
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  if (windows_of(conv).pixels() == 0) return "nothing to do";
+  return text(dtype_name(conv.dtype, conv.precision), ", ",
+              tiles_in_words(pair_plan(windows_of(conv)).tiles),
+              in_eights(conv.C / conv.groups) ? ", by the copy engine" : ", by a warp",
+              in_eights(conv.K / conv.groups) ? ", filters in eights" : "");
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dArrays> implicit_gemm_wgmma_block_pairs = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
