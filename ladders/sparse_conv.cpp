@@ -69,6 +69,10 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                           "cuda_optimized/sparse_conv/implicit_gemm_wgmma",
                           "warps that only gather feed warpgroups that only multiply, several taps "
                           "a stage")),
+          CUDA_ROW(
+              cuda_optimized, sparse_conv, implicit_gemm_producers_sorted,
+              "cuda_optimized/sparse_conv/implicit_gemm_producers",
+              "any table: segments of rows are sorted in the launch that puts weights in place"),
           branch("cuda_optimized/sparse_conv/implicit_gemm_mma",
                  CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_fragments,
                           "cuda_optimized/sparse_conv/implicit_gemm_mma",

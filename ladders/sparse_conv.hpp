@@ -21,4 +21,5 @@ CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_longest_f
 CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_mma)
 CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_wgmma)
 CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_producers)
+CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_producers_sorted)
 CUDA_RUNG(SparseConvArrays, cuda_optimized, sparse_conv, implicit_gemm_fragments)

@@ -47,5 +47,9 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers,
                        "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
                        "the forward pass' producer warps and wgmma, with the weights as they lie")),
+          CUDA_ROW(
+              cuda_optimized, sparse_dgrad, implicit_gemm_producers_sorted,
+              "cuda_optimized/sparse_dgrad/implicit_gemm_producers",
+              "any table: segments of rows are sorted in the launch that puts weights in place"),
       }};
 }

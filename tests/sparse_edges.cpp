@@ -141,6 +141,11 @@ std::vector<NamedSites> edge_cases() {
   RulebookProblem large = book_of(kTransposed, 3, every_axis(1224), every_axis(2));
   large.stride = every_axis(2);
   add("an output volume over 2^31", case_of(large, {{0, 285, 280, 256}}), kPlaces);
+  // More rows than a block sorts at a time.
+  add("more rows than a segment",
+      case_where(book_of(kSubm, 1, {{2600}}, {{3}}),
+                 [](const Site& s) { return s.at[0] % 5 != 3; }),
+      kRows);
   Dice more(8);
   add("a level of a network", random_case(downsampling(kStrided, {{8, 9, 10}}), 250, more), kRows,
       Size::full);

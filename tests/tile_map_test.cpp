@@ -73,6 +73,27 @@ TEST_CASE("tiles cover the product, and one more does not") {
   CHECK_THROWS_AS(tiles_of({64, 64, 33, 1}, {64, 0, 16}, TileMap::row_major), BadInput);
 }
 
+TEST_CASE("two rows of tiles at a time need no larger grid than one") {
+  // A cluster takes two tiles below each other, and blocks alone take one. Which of them it will be
+  // depends on where the arrays begin: a rung asks for single tiles, and the answer is for both.
+  for (const TileMapName& map : kTileMaps) {
+    if (!hands_out_whole_tiles(map.map)) continue;
+    CAPTURE(map.name);
+    for (int tiles_m = 1; tiles_m <= 40; ++tiles_m) {
+      for (int tiles_n = 1; tiles_n <= 40; ++tiles_n) {
+        const BlockGrid one = grid_of({.map = map.map, .tiles_m = tiles_m, .tiles_n = tiles_n});
+        const BlockGrid two =
+            grid_of({.map = map.map, .tiles_m = ceil_div(tiles_m, 2), .tiles_n = tiles_n});
+        CAPTURE(tiles_m);
+        CAPTURE(tiles_n);
+        CHECK(two.x <= one.x);
+        CHECK(two.y <= one.y);
+        CHECK(two.z <= one.z);
+      }
+    }
+  }
+}
+
 TEST_CASE("waves of 4 x 4 tiles, four at a time: a row, a column, a square") {
   const TileSize tile{8, 16, 4};
   struct Case {

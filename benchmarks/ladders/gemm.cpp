@@ -27,6 +27,9 @@ BenchmarkProblems gemm_problems() {
     all.push_back({"gemm", layer.K == 4096 ? "cube-4096-relu" : "rows-131072-relu",
                    "with bias and ReLU: fused, or passes over c", validated(layer)});
   }
+  // Sums of 16 steps of 64, in tiles for more than seven turns of the multiprocessors.
+  all.push_back({"gemm", "flat-1024", "short sums: who multiplies while a tile is stored",
+                 validated(GemmProblem{.M = 8192, .N = 8192, .K = 1024})});
   // B15 as a product: c is 1.6 GB, so that the order of its tiles decides how often a is read. One
   // type shows it.
   for (const TileMap map : {TileMap::row_major, TileMap::identity1, TileMap::identity8,

@@ -160,7 +160,7 @@ std::vector<DefinedLayer> check_forward(Device& device, VoxelBackbone& network,
                                         const Array& features, const Parameters& parameters) {
   std::vector<DefinedLayer> layers;
   network.forward(
-      input, [&](std::size_t i, const SortedTable& table, bool made, const SparseRows& rows) {
+      input, [&](std::size_t i, const NeighbourTable& table, bool made, const SparseRows& rows) {
         const Array& at = i == 0 ? coords : layers.back().book.out_coords;
         const Array& x = i == 0 ? features : layers.back().y;
         Rulebook book = made ? make_rulebook(table.problem, at) : layers.back().book;
@@ -303,15 +303,15 @@ Json timed(Device& device) {
   std::vector<PerAxis> pads(kVoxelBackbone.size());  // also what a submanifold layer implies
   for (int i = 0; i < kRuns; ++i) {
     auto begin = Clock::now();
-    network.forward(input,
-                    [&](std::size_t layer, const SortedTable& table, bool, const SparseRows& rows) {
-                      device.synchronize();
-                      const auto end = Clock::now();
-                      of_layer[layer].push_back(microseconds(end - begin));
-                      outputs[layer] = rows.sites;
-                      pads[layer] = table.problem.pad;
-                      begin = end;
-                    });
+    network.forward(
+        input, [&](std::size_t layer, const NeighbourTable& table, bool, const SparseRows& rows) {
+          device.synchronize();
+          const auto end = Clock::now();
+          of_layer[layer].push_back(microseconds(end - begin));
+          outputs[layer] = rows.sites;
+          pads[layer] = table.problem.pad;
+          begin = end;
+        });
   }
   Json json = {{"gpu", device.name()},
                {"driver", driver_version()},
@@ -323,8 +323,9 @@ Json timed(Device& device) {
                {"shape", along_axes(kLidarShape)},
                {"dtype", "fp16"},
                {"rungs", Json::object()}};
-  for (const Rung* rung : {rungs.submanifold, rungs.submanifold_pairs, rungs.strided,
-                           rungs.convolution, rungs.input_gradient, rungs.weight_gradient})
+  for (const Rung* rung :
+       {rungs.submanifold, rungs.submanifold_pairs, rungs.strided, rungs.few_channels,
+        rungs.convolution, rungs.input_gradient, rungs.weight_gradient})
     json["rungs"][rung->name] = built_source_hashes().at(rung->name);
   json["convladder"] = forward;
   json["forward and backward"]["convladder"] = both;

@@ -28,8 +28,9 @@ BackboneRungs newest_backbone_rungs() {
   return {&rung_named("rulebook", "cuda_optimized/rulebook/fused"),
           &rung_named("rulebook", "cuda_optimized/rulebook/lists_of_ranks"),
           &rung_named("rulebook", "cuda_optimized/rulebook/gather"),
-          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers"),
-          &rung_named("sparse_dgrad", "cuda_optimized/sparse_dgrad/implicit_gemm_producers"),
+          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_fragments"),
+          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers_sorted"),
+          &rung_named("sparse_dgrad", "cuda_optimized/sparse_dgrad/implicit_gemm_producers_sorted"),
           &rung_named("sparse_wgrad", "cuda_optimized/sparse_wgrad/split_k_mma")};
 }
 
@@ -107,7 +108,7 @@ std::map<std::string, VoxelBackbone::FoundArray> VoxelBackbone::make_book(
   return found;
 }
 
-SortedTable VoxelBackbone::make_table(const RulebookProblem& book, const SparseRows& rows) {
+NeighbourTable VoxelBackbone::make_table(const RulebookProblem& book, const SparseRows& rows) {
   const bool stay = book.mode == SparseMode::subm;
   const auto found = make_book(stay ? *rungs_.submanifold : *rungs_.strided, book, rows);
   const FoundArray& sites = found.at("out_coords");
@@ -115,8 +116,7 @@ SortedTable VoxelBackbone::make_table(const RulebookProblem& book, const SparseR
           .outputs = static_cast<int>(sites.rows),
           .out_coords = sites.data,
           .nbr = found.at("nbr").data,
-          .mask = found.at("mask").data,
-          .order = found.at("order").data};
+          .mask = found.at("mask").data};
 }
 
 PairList VoxelBackbone::make_pairs(const RulebookProblem& book, const SparseRows& rows) {
@@ -129,7 +129,7 @@ PairList VoxelBackbone::make_pairs(const RulebookProblem& book, const SparseRows
   return {.count = pairs.rows, .pairs = pairs.data, .offsets = offsets};
 }
 
-SparseConvProblem VoxelBackbone::problem_of(std::size_t layer, const SortedTable& table,
+SparseConvProblem VoxelBackbone::problem_of(std::size_t layer, const NeighbourTable& table,
                                             int inputs) const {
   // Pairs are not counted here: nobody asks for them who reads a table.
   SparseConvProblem problem = convolution_of(kVoxelBackbone[layer], dtype_);
@@ -139,17 +139,17 @@ SparseConvProblem VoxelBackbone::problem_of(std::size_t layer, const SortedTable
   return problem;
 }
 
-SparseRows VoxelBackbone::convolve(std::size_t layer, const SortedTable& table,
+SparseRows VoxelBackbone::convolve(std::size_t layer, const NeighbourTable& table,
                                    const SparseRows& rows) {
   const SparseConvProblem problem = problem_of(layer, table, rows.sites);
   void* const y = blocks_.next(bytes_of_rows(table.outputs, problem.Cout));
-  run(*rungs_.convolution, problem,
+  const bool few = problem.Cin >= 16 && problem.Cin <= 32 && problem.Cout <= 32;
+  run(few ? *rungs_.few_channels : *rungs_.convolution, problem,
       {{"features", dtype_, const_less(rows.features)},
        {"weights", dtype_, parameters_[layer][0]},
        {"bias", DType::f32, parameters_[layer][1]},
        {"nbr", DType::i32, const_less(table.nbr)},
-       {"mask", DType::i32, const_less(table.mask)},
-       {"order", DType::i32, const_less(table.order)}},
+       {"mask", DType::i32, const_less(table.mask)}},
       {{"y", dtype_, y}}, {});
   return {.shape = table.problem.out_shape,
           .sites = table.outputs,
@@ -162,12 +162,12 @@ SparseRows VoxelBackbone::forward(const SparseRows& input, const Watcher& watche
   blocks_.restart();
   passes_.clear();
   SparseRows rows = input;
-  SortedTable table;
+  NeighbourTable table;
   bool same_sites = false;  // as those that `table` was made of, submanifold
   for (std::size_t layer = 0; layer < kVoxelBackbone.size(); ++layer) {
     const Window& window = kVoxelBackbone[layer].window;
     const bool stay = window.mode == SparseMode::subm, make = !stay || !same_sites;
-    if (make) table = make_table(book_of(window, rows, RulebookForm::sorted), rows);
+    if (make) table = make_table(book_of(window, rows, RulebookForm::table), rows);
     const SparseRows before = rows;
     rows = convolve(layer, table, rows);
     passes_.push_back({table, before, rows});
@@ -197,7 +197,7 @@ void* VoxelBackbone::input_gradient(std::size_t layer, const void* dy) {
   const Pass& pass = passes_[layer];
   const SparseConvProblem problem = problem_of(layer, pass.table, pass.x.sites);
   const void* weights = parameters_[layer][0];
-  SortedTable back = pass.table;
+  NeighbourTable back = pass.table;
   if (problem.book.mode == SparseMode::subm) {
     const std::int64_t numbers = std::int64_t{problem.Cin} * problem.Cout;
     void* const flipped =
@@ -207,15 +207,14 @@ void* VoxelBackbone::input_gradient(std::size_t layer, const void* dy) {
   } else {
     Window window = kVoxelBackbone[layer].window;
     window.mode = SparseMode::inverse;
-    back = make_table(book_of(window, pass.x, RulebookForm::sorted), pass.x);
+    back = make_table(book_of(window, pass.x, RulebookForm::table), pass.x);
   }
   void* const dx = blocks_.next(bytes_of_rows(pass.x.sites, problem.Cin));
   run(*rungs_.input_gradient, problem,
       {{"dy", dtype_, const_less(dy)},
        {"weights", dtype_, const_less(weights)},
        {"nbr_back", DType::i32, const_less(back.nbr)},
-       {"mask_back", DType::i32, const_less(back.mask)},
-       {"order_back", DType::i32, const_less(back.order)}},
+       {"mask_back", DType::i32, const_less(back.mask)}},
       {{"dx", dtype_, dx}}, {});
   return dx;
 }

@@ -55,14 +55,15 @@ inline const std::array<BackboneLayer, 12> kVoxelBackbone = {{
     {"conv_out", kTop, 64, 128},
 }};
 
-/// The rungs that compute. Those of sparse_conv and sparse_dgrad must read the rulebook as a sorted
-/// table, that of sparse_wgrad as pairs.
+/// The rungs that compute. Those of sparse_conv and sparse_dgrad must read the rulebook as a table
+/// without an order of its rows, that of sparse_wgrad as pairs.
 struct BackboneRungs {
-  const Rung* submanifold;        ///< Of rulebooks whose sites stay, as sorted tables.
+  const Rung* submanifold;        ///< Of rulebooks whose sites stay, as tables.
   const Rung* submanifold_pairs;  ///< Of the same as pairs.
   const Rung* strided;            ///< Of those that find new sites, in both forms, and of their
                                   ///< inverse.
-  const Rung* convolution;        ///< Of sparse_conv.
+  const Rung* few_channels;       ///< Of sparse_conv, of 16 to 32 channels.
+  const Rung* convolution;        ///< Of sparse_conv, of all others.
   const Rung* input_gradient;     ///< Of sparse_dgrad.
   const Rung* weight_gradient;    ///< Of sparse_wgrad.
 };
@@ -78,11 +79,11 @@ struct SparseRows {
   const void* features = nullptr;        ///< [sites][channels]
 };
 
-/// A rulebook where the rungs compute: as RulebookForm::sorted has it.
-struct SortedTable {
+/// A rulebook where the rungs compute: as RulebookForm::table has it.
+struct NeighbourTable {
   RulebookProblem problem;  ///< Its parameters.
   int outputs = 0;          ///< M.
-  const std::int32_t *out_coords = nullptr, *nbr = nullptr, *mask = nullptr, *order = nullptr;
+  const std::int32_t *out_coords = nullptr, *nbr = nullptr, *mask = nullptr;
 };
 
 /// The same rulebook, as RulebookForm::pairs has it.
@@ -125,7 +126,7 @@ class VoxelBackbone {
  public:
   /// What looks on: called after each layer with the rulebook that it used, whether this layer made
   /// it, and its rows.
-  using Watcher = std::function<void(std::size_t layer, const SortedTable& table, bool made,
+  using Watcher = std::function<void(std::size_t layer, const NeighbourTable& table, bool made,
                                      const SparseRows& rows)>;
 
   /// @param parameters by layer: weights [KV][Cin][Cout] of dtype, bias [Cout] of float
@@ -151,7 +152,7 @@ class VoxelBackbone {
  private:
   /// What forward() leaves of a layer.
   struct Pass {
-    SortedTable table;
+    NeighbourTable table;
     SparseRows x, y;
   };
 
@@ -164,10 +165,10 @@ class VoxelBackbone {
   std::map<std::string, FoundArray> make_book(const Rung& rung, const RulebookProblem& book,
                                               const SparseRows& rows);
   static RulebookProblem book_of(const Window& window, const SparseRows& rows, RulebookForm form);
-  SortedTable make_table(const RulebookProblem& book, const SparseRows& rows);
+  NeighbourTable make_table(const RulebookProblem& book, const SparseRows& rows);
   PairList make_pairs(const RulebookProblem& book, const SparseRows& rows);
-  SparseConvProblem problem_of(std::size_t layer, const SortedTable& table, int inputs) const;
-  SparseRows convolve(std::size_t layer, const SortedTable& table, const SparseRows& rows);
+  SparseConvProblem problem_of(std::size_t layer, const NeighbourTable& table, int inputs) const;
+  SparseRows convolve(std::size_t layer, const NeighbourTable& table, const SparseRows& rows);
   const float* weight_gradient(std::size_t layer, const PairList& list, const void* dy);
   void* input_gradient(std::size_t layer, const void* dy);
   std::size_t bytes_of_rows(int rows, int channels) const;

@@ -17,7 +17,9 @@
 /// Both warpgroups read the same pixels, and a slot is empty when both have: so they need not take
 /// turns, for neither can be two rounds ahead. Without stride and padding the pixels of all images
 /// are rows of one matrix. A tile may have any 128 of them, whatever the images' sizes, and the
-/// last turn of the SMs is nearly full: B5 has 784 tiles, 5.94 for each of 132.
+/// last turn of the SMs is nearly full: B5 has 784 tiles, 5.94 for each of 132. An output that is
+/// too large for the L2 cache is stored with a hint that it may go first: else it takes the place
+/// of pixels, which the layer before has just written and nobody has read yet.
 ///
 /// **Expect.** B5 brings 13 MB of pixels and not 51, and stores 51 MB: 17 us in place of 20. B15,
 /// with 512 filters, brings 103 MB, and stores 822: 250 us.
@@ -29,6 +31,8 @@
 /// and some of the next. Images in strips or rows where there is a stride, or padding.
 /// **Try.** Which layers of a network have one tap, and weights that fit?
 #include "core/conv2d_problem.hpp"
+#include "core/cuda/cache_hints.hpp"
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -46,6 +50,42 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
+/// Bytes of an output that the next layer may find in the L2 cache: half of an H200's.
+constexpr std::int64_t kStayBytes = 25'000'000;
+
+/// Whether an output of so many bytes is too large for the L2 cache. On a machine that tests made
+/// small, a smaller one is.
+bool passes_the_cache(std::int64_t bytes) { return bytes > enough_blocks(kStayBytes); }
+
+/// An output that may leave the L2 cache before what is still to be read.
+template <class T>
+struct PassingResult : PatchResult<T> {
+  bool passes;  ///< passes_the_cache()
+
+  /// As PatchResult::store(), but for the hint.
+  template <int kColumns>
+  __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
+                        int consumer, const float (&sums)[kColumns / 2], T* draft) const {
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    if (thread == 0) ptx::cp_async_bulk_wait_group_read<0>();
+    // All have stored what the draft held, or the copy engine has: it may be overwritten.
+    ptx::named_barrier_sync(1 + consumer, 128);
+    this->template round<kColumns>(filters, sums, draft);
+    ptx::fence_proxy_async();                    // ordinary stores, which the copy engine will read
+    ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
+    if (!this->by_engine) {
+      this->store_columns(tiles, tile, filters, 0, kColumns, draft);
+    } else if (thread == 0) {
+      const int at[4] = {filters.first, tile.q, tile.n, tile.p};
+      if (passes) {
+        ptx::tma_store_evict_first<4>(&this->boxes, draft, at);
+      } else {
+        ptx::tma_store<4>(&this->boxes, draft, at);
+      }
+      ptx::cp_async_bulk_commit_group();
+    }
+  }
+};
 
 /// Sums over windows of one tap: one warp, the producer, brings patches, and weights once; the
 /// others, two warpgroups of consumers, take turns at the tiles of filters. Patches: CopiedPatches
@@ -56,7 +96,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     windows_of_all_filters(const __grid_constant__ Patches patches,
                            const __grid_constant__ Taps taps,
                            const __grid_constant__ PatchWork work,
-                           const __grid_constant__ PatchResult<T> result) {
+                           const __grid_constant__ PassingResult<T> result) {
   // full: a patch, or all weights, have arrived; empty: all warps of both consumers have read it.
   __shared__ std::uint64_t full_patch[kMaxTilePatches], empty_patch[kMaxTilePatches], full_taps;
   const PatchPlan& plan = work.plan;
@@ -159,6 +199,10 @@ Windows windows_of(const Conv2dProblem& conv) {
   return as_a_matrix(in_words(windows));
 }
 
+std::int64_t output_bytes(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.K * conv.P * conv.Q * 2;
+}
+
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined why = why_no_half_windows(conv)) return why;
   if (conv.map != TileMap::row_major)
@@ -168,7 +212,7 @@ Declined supports(const Conv2dProblem& conv) {
 
 template <class T, class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
-                    const PatchResult<T>& result) {
+                    const PassingResult<T>& result) {
   with_filters_columns(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
     launch(windows_of_all_filters<T, kColumns, Patches, Taps>,
            {dim3(filters_blocks(work)), dim3(gemm::kWgmmaThreads), work.plan.shared_bytes()},
@@ -184,7 +228,8 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
     const int group_c = conv.C / conv.groups;
     const PatchWork work(windows, filters_plan(windows));
     const PatchTiles& tiles = work.plan.tiles;
-    const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y);
+    const PassingResult<T> result = {patch_result<T>(windows, tiles, arrays.bias, arrays.y),
+                                     passes_the_cache(output_bytes(conv))};
     if (in_eights(group_c) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
       launch_product(copied_patches(work, words_of(x)), copied_taps(windows, words_of(weights)),
                      work, result);
@@ -201,7 +246,8 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   return text(dtype_name(conv.dtype, conv.precision), ", ",
               tiles_in_words(filters_plan(windows).tiles),
               in_eights(conv.C / conv.groups) ? ", by the copy engine" : ", by a warp",
-              in_eights(conv.K / conv.groups) ? ", filters in eights" : "");
+              in_eights(conv.K / conv.groups) ? ", filters in eights" : "",
+              passes_the_cache(output_bytes(conv)) ? ", past the L2 cache" : "");
 }
 
 }  // namespace

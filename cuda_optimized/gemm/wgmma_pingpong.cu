@@ -277,8 +277,8 @@ auto with_shape(const GemmProblem& gemm, const Body& body) {
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
-  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
-  return with_shape(gemm, [&]<class Shape>(Shape) {
+  if (gemm.map == TileMap::row_major) return {};     // an order of its own, without a grid
+  return with_shape(gemm, [&]<class Shape>(Shape) {  // of single tiles: pairs need no more places
     return tile_map::why_no_whole_tiles({.map = gemm.map,
                                          .tiles_m = ceil_div(gemm.M, Shape::M),
                                          .tiles_n = ceil_div(gemm.N, Shape::N)});

@@ -2,6 +2,7 @@
 /// @brief sparse_conv with producer warps: four warps gather, a warpgroup only multiplies.
 ///
 /// - Before: implicit_gemm_wgmma.cu
+/// - After: implicit_gemm_producers_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Threads that copy have nothing to multiply, and threads that multiply have nothing

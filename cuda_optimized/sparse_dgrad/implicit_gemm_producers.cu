@@ -3,6 +3,7 @@
 /// they lie.
 ///
 /// - Before: implicit_gemm_mma.cu
+/// - After: implicit_gemm_producers_sorted.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** This gradient gathers as the forward pass does: rows of dy, by the table that

@@ -125,6 +125,9 @@ std::vector<TestProblem> gemm_problems() {
                                   {130, 130, 3}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map}, m == 161 ? Size::small : Size::full);
     }
+    // Three rows of tiles, of which clusters take two at a time.
+    add("map, an odd number of tiles, rows in eights",
+        {.M = 300, .N = 200, .K = 16, .map = map.map}, Size::full);
     for (const auto& [m, n, k] : {std::array{320, 40, 3}, {40, 320, 3}, {513, 257, 2}}) {
       add("map", {.M = m, .N = n, .K = k, .map = map.map}, Size::full);
       list.back().once = m == 513;

@@ -57,6 +57,7 @@ PROBLEMS = {
     "rows_of_pairs_not_waited_for": "--shape 9,10,11 --sites 600 --cin 64 --cout 64",
     "staged_pairs_read_too_early": "--shape 20,20,20 --sites 3000",
     "stage_filled_before_it_is_read": "--shape 2100 --kernel 1 --sites 2100 --cin 40 --cout 64 --dtype fp16",
+    "keys_read_before_they_are_there": SITES + " --cin 4 --cout 5 --dtype fp16",
     # Here the result is right, whatever the order of the threads: a race is all that there is to see.
     "stage_given_back_while_it_is_read": "--shape 9,10,11 --sites 500 --cin 128 --cout 128 --dtype tf32",
 }

@@ -136,6 +136,27 @@ planted_bug(tile_handed_out_to_nobody
   REPLACE [==[if (thread_of_grid() == 0) *p.handed_out = 1;]==]
   TEACHES "a counter that begins with one leaves out a tile, which only a machine with few blocks asks for")
 
+planted_bug(keys_read_before_they_are_there
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers_sorted
+  FILE cuda_optimized/sparse_conv/sorted_masks.cuh
+  FIND [==[__syncthreads();]==]
+  REPLACE [==[]==]
+  TEACHES "keys of other warps pass through shared memory: a sort that reads old ones loses rows")
+
+planted_bug(segment_sorted_into_the_first
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers_sorted
+  FILE cuda_optimized/sparse_conv/segment_order.cuh
+  FIND [==[of.order[first + place] = first + SegmentMasks::place_of(key[j]);]==]
+  REPLACE [==[of.order[first + place] = SegmentMasks::place_of(key[j]);]==]
+  TEACHES "a place in a segment is a row only in the first one: problems need more rows than a segment has")
+
+planted_bug(rows_that_are_not_there_come_first
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers_sorted
+  FILE cuda_optimized/sparse_conv/segment_order.cuh
+  FIND [==[key[j] = SegmentMasks::kNone;]==]
+  REPLACE [==[key[j] = 0;]==]
+  TEACHES "a network sorts a power of two: what fills it up must end behind the last row")
+
 planted_bug(gathered_weights_cut_off
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
   FILE cuda_optimized/sparse_conv/warp_sums.cuh

@@ -38,6 +38,12 @@ planted_bug(weights_turned_round_that_lie_right
   REPLACE [==[p.weights[(tap * p.summed + s) * p.channels + c]]==]
   TEACHES "with one channel, or symmetric weights, a matrix is its own transpose; else it is not")
 
+planted_bug(order_in_the_room_of_the_other_rows
+  RUNG cuda_optimized/sparse_dgrad/implicit_gemm_producers_sorted
+  FIND [==[ordered_workspace_at(conv.N, context.workspace_as<std::byte>());]==]
+  REPLACE [==[ordered_workspace_at(conv.M, context.workspace_as<std::byte>());]==]
+  TEACHES "dx has a row for each input, and the order as many; outputs may be fewer")
+
 planted_bug(turned_weights_at_their_old_taps
   RUNG cuda_optimized/sparse_dgrad/implicit_gemm_cp_async
   WITH cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu

@@ -1,0 +1,303 @@
+/// @file implicit_gemm_producers_sorted.cu
+/// @brief sparse_dgrad with producer warps that need no sorted rulebook: the launch before the
+/// product sorts the rows, segment by segment.
+///
+/// - Before: implicit_gemm_producers.cu
+/// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
+///
+/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_producers_sorted.cu): segments of
+/// 2048 rows are sorted by their masks, each by a block, while other blocks put the weights in
+/// place. Here it spares more. A step of training that reads sorted tables has an order of its own
+/// for each direction of a strided layer, and the inverse rulebook is used once:
+///
+///     sorted tables   table, sort     forward     table back, sort     gradient
+///     here            table           forward     table back           gradient
+///
+/// Under subm both directions have the same table, but for the order of its taps. There, too,
+/// nobody has to keep an order from one pass to the other.
+///
+/// **Expect.** As the forward pass: for sweep-64-subm3 a sixth more time than
+/// implicit_gemm_producers, for a sort that takes longer than the product; for large-64-subm3 less
+/// time.
+/// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
+/// @expect launches 2, as before, and without a sorted rulebook
+/// @expect loads_per_output.mask_back 2 * 512 / 16384 = 0.0625, by the sort and by the product
+/// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
+/// **Costs.** 4 bytes of workspace a row, and a sort in each call. Declined: as before.
+/// **Try.** Which of a network's layers should share an order, and which should rather sort anew?
+#include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/exchanged_pieces.cuh"
+#include "cuda_optimized/sparse_conv/segment_order.cuh"
+#include "cuda_optimized/sparse_conv/stage_preparation.cuh"
+#include "cuda_optimized/sparse_conv/stage_rows.cuh"
+#include "cuda_optimized/sparse_conv/stage_taps.cuh"
+#include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
+namespace {
+
+using namespace sparse_conv;
+using namespace sparse_conv::producers;
+
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+
+/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Any
+/// one-dimensional grid.
+template <class Shape>
+__global__ void __launch_bounds__(kSortThreads)
+    prepare(Preparation<typename Shape::Number> p, SegmentOrder rows) {
+  __shared__ SegmentMasks masks;
+  using T = typename Shape::Number;
+  constexpr int kOfBlock = Shape::N * Shape::kPieces;
+  let_next_kernel_begin();
+  if (thread_of_grid() == 0) *p.handed_out = 0;
+  T numbers[Shape::kCount];
+  for (const std::int64_t i : grid_stride(p.template weight_pieces<Shape>())) {
+    const std::int64_t block = i / kOfBlock;
+    const auto of_block = static_cast<int>(i % kOfBlock);
+    const int n = of_block / Shape::kPieces;
+    const int piece = of_block % Shape::kPieces;
+    const std::int64_t above = block / p.chunks;
+    const int s0 = static_cast<int>(block - above * p.chunks) * Shape::kDepth;
+    const std::int64_t tile = above / p.taps, tap = above - tile * p.taps;
+    const int c = static_cast<int>(tile) * Shape::N + n;
+#pragma unroll
+    for (int j = 0; j < Shape::kCount; ++j) {
+      const int s = s0 + piece * Shape::kCount + j;
+      numbers[j] = T{};
+      if (s < p.summed && c < p.channels) {
+        numbers[j] = as_factor(p.weights[(tap * p.channels + c) * p.summed + s]);
+      }
+    }
+    store_piece(p.blocks,
+                block * kOfBlock + n * Shape::kPieces + (piece ^ permutation<Shape::kPieces>(n)),
+                numbers);
+  }
+  copy_rows<Shape>(p);
+  sort_segments(rows, masks);
+}
+
+/// What the producer warps do.
+template <class Shape>
+__device__ void produce(const Pass<typename Shape::Number>& pass, Ring<Shape>& ring, char* stages) {
+  Place<Shape> place;
+  int tile = static_cast<int>(blockIdx.x);
+  wait_for_kernel_before();  // weights, rows and order as prepare() leaves them, and its counter
+  std::int32_t row = own_row<Shape>(pass, tile);
+  for (int turn = 0; tile < pass.tiles; turn ^= 1) {
+    int following = 0;
+    if (producer() == 0) following = static_cast<int>(gridDim.x + atomicAdd(pass.handed_out, 1u));
+    TapWalk<Shape> walk(pass, row);
+    walk.find(ring.met[turn]);
+    if (producer() == 0) ring.following[turn] = following;
+    // Separates these stores from the loads below. The next stores to the same place come two tiles
+    // later: before them all have been here for the tile between, and so have read what they need.
+    ptx::named_barrier_sync(1, kProducers);
+    following = ring.following[turn];
+    row = own_row<Shape>(pass, following);  // on its way until the next tile begins
+    walk.begin(ring.met[turn]);
+    const int n = corner_of<Shape>(pass, tile).channel / Shape::N;
+
+    typename TapWalk<Shape>::Group now, ahead;
+    walk.fetch(ahead);
+    do {
+      now = ahead;
+      walk.fetch(ahead);
+      for (int chunk = 0; chunk < pass.chunks; ++chunk) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
+        char* const a = stages + place.stage * Shape::kStageBytes;
+        char* const b = a + Shape::kTaps * Shape::kBytesA;
+        std::uint64_t* const full = &ring.full[place.stage];
+        if (producer() == 0) {
+          const bool ends_tile = !ahead.exists && chunk + 1 == pass.chunks;
+          ring.label[place.stage] = {tile, !ends_tile               ? kNothing
+                                           : following < pass.tiles ? kTile
+                                                                    : kBlock};
+          ptx::mbarrier_arrive_expect_tx(full, Shape::kTaps * Shape::kBytesB);
+#pragma unroll
+          for (int t = 0; t < Shape::kTaps; ++t) {
+            const std::int64_t block =
+                (std::int64_t{n} * pass.conv.taps + now.tap[t]) * pass.chunks + chunk;
+            ptx::cp_async_bulk(b + t * Shape::kBytesB,
+                               pass.conv.weights + block * (Shape::N * Shape::kDepth),
+                               Shape::kBytesB, full);
+          }
+        }
+#pragma unroll
+        for (int t = 0; t < Shape::kTaps; ++t) {
+          ask_for_rows<Shape>(pass, now.index[t], chunk * Shape::kDepth, a + t * Shape::kBytesA);
+        }
+        ptx::cp_async_mbarrier_arrive_noinc(full);
+        place.advance();
+      }
+    } while (ahead.exists);
+    tile = following;
+  }
+}
+
+/// What the consumer warps do.
+/// @param pieces whether rows of the result consist of them
+template <class Shape>
+__device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& ring,
+                        const char* stages, bool pieces) {
+  using T = typename Shape::Number;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int own_row = thread / 32 * 16 + lane / 4;
+  // Only the lane of a warp that gives stages back reads their labels: so no lane can read a label
+  // after its stage has been given back.
+  const auto told_all = [lane](const int& number) {
+    int told = 0;
+    if (lane == 0) told = number;
+    return __shfl_sync(0xFFFFFFFF, told, 0);
+  };
+  Place<Shape> place;
+  for (int ends = kNothing; ends != kBlock;) {
+    // The tile's number comes with its first stage. Its rows are needed at the end.
+    ptx::mbarrier_wait(&ring.full[place.stage], place.round);
+    const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
+    std::int32_t rows[kRowTiles][2];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t at = corner.row + own_row + i * kWarpgroupRows + 8 * half;
+        rows[i][half] = at < pass.conv.rows ? pass.conv.order[at] : -1;
+      }
+    }
+    WarpgroupSums<T, Shape::N> sums[kRowTiles];
+    int last_stage = -1;
+    do {
+      ptx::mbarrier_wait(&ring.full[place.stage], place.round);
+      ptx::fence_proxy_async();  // threads have copied what wgmma will read
+      ends = told_all(ring.label[place.stage].ends);
+      const char* const a = stages + place.stage * Shape::kStageBytes;
+      const char* const b = a + Shape::kTaps * Shape::kBytesA;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int t = 0; t < Shape::kTaps; ++t) {
+        constexpr int kGroup = 8 * Shape::kTapBytes;
+        const std::uint64_t left =
+            ptx::wgmma_descriptor(a + t * Shape::kBytesA, kGroup, Shape::kTapBytes);
+        const std::uint64_t right =
+            ptx::wgmma_descriptor(b + t * Shape::kBytesB, kGroup, Shape::kTapBytes);
+#pragma unroll
+        for (int deep = 0; deep < Shape::kTapBytes; deep += kDeep) {
+#pragma unroll
+          for (int i = 0; i < kRowTiles; ++i) {
+            // Descriptors count in units of 16 bytes.
+            const int below = i * kWarpgroupRows * Shape::kTapBytes;
+            sums[i].add(left + static_cast<std::uint64_t>((below + deep) / 16),
+                        right + static_cast<std::uint64_t>(deep / 16));
+          }
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this stage's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
+      last_stage = place.stage;
+      place.advance();
+    } while (ends == kNothing);
+    ptx::wgmma_wait_group<0>();
+    if (lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
+
+    store_tile<Shape>(pass.conv, sums, rows, corner.channel, pieces);
+  }
+}
+
+/// Block kBlockThreads; grid: tiles, or fewer blocks.
+template <class Shape>
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
+    gather_and_multiply(Pass<typename Shape::Number> pass, bool pieces) {
+  __shared__ Ring<Shape> ring;
+  char* stages = dynamic_shared<char>();
+  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // weights.
+      ptx::mbarrier_init(&ring.full[i], kProducers + 1);
+      ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+  if (threadIdx.x < kConsumers) {
+    set_registers<Shape::kConsumerRegisters, Shape::kEvenly>();
+    consume(pass, ring, stages, pieces);
+  } else {
+    set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
+    produce(pass, ring, stages);
+  }
+}
+
+/// Two launches: weights as wgmma takes them, rows, if they need it, and their order; then the
+/// product.
+/// @param sources rows of conv.from
+template <class Shape>
+void launch_shape(GatheredRows<typename Shape::Number> conv, std::int64_t sources,
+                  std::int32_t* order, std::byte* workspace) {
+  const auto preparation = preparation_of<Shape>(conv, sources, workspace);
+  const std::int64_t pieces =
+      std::max(preparation.template weight_pieces<Shape>(), preparation.pieces);
+  const SegmentOrder rows = {conv.rows, conv.taps, conv.mask, order};
+  const std::int64_t blocks =
+      std::max<std::int64_t>(ceil_div<std::int64_t>(pieces, kSortThreads), rows.segments());
+  launch(prepare<Shape>, {blocks_for(blocks, 1, kMaxBlocks), kSortThreads}, preparation, rows);
+  conv.order = order;
+  const auto pass = pass_after<Shape>(preparation, conv);
+  launch_early(gather_and_multiply<Shape>,
+               {blocks_for(pass.tiles, 1, std::int64_t{multiprocessors()} * Shape::kBlocks),
+                kBlockThreads, Shape::kSharedBytes},
+               pass, result_is_pieces<Shape>(conv.channels) && begins_at_piece(conv.to));
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  return declined_by_producers(conv, conv.N, conv.Cin);
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return with_float_type(conv.dtype, [&]<class T>(T) {
+    return ordered_workspace_at(conv.N, nullptr).bytes +
+           producers_workspace_bytes<T>(conv.book.KV, conv.N, conv.M, conv.Cout, conv.Cin);
+  });
+}
+
+/// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N] with masks, dx [N][Cin].
+void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
+  const OrderedWorkspace work = ordered_workspace_at(conv.N, context.workspace_as<std::byte>());
+  with_float_type(conv.dtype, [&]<class T>(T) {
+    const GatheredRows<T> gradient = {.taps = conv.book.KV,
+                                      .rows = conv.N,
+                                      .summed = conv.Cout,
+                                      .channels = conv.Cin,
+                                      .table = arrays.nbr_back,
+                                      .mask = arrays.mask_back,
+                                      .order = nullptr,
+                                      .from = arrays.dy,
+                                      .weights = arrays.weights,
+                                      .to = arrays.dx};
+    with_shape<T>(gradient.rows, gradient.summed, gradient.channels, [&]<class Shape>(Shape) {
+      launch_shape<Shape>(gradient, conv.M, work.order, work.rest);
+    });
+  });
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return producers_in_words(conv, conv.N, conv.Cout, conv.Cin);
+}
+
+}  // namespace
+
+extern const Implementation<SparseDgradArrays> implicit_gemm_producers_sorted = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_dgrad
