@@ -23,3 +23,4 @@ CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf3
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_cluster_sums)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_pixel_shares)

@@ -2,7 +2,7 @@
 /// @brief conv2d_wgrad on Hopper in 16 bits: both factors are read across their rows.
 ///
 /// - Before: implicit_gemm_mma_tf32.cu
-/// - After: implicit_gemm_wgmma_nine_taps.cu
+/// - After: implicit_gemm_wgmma_nine_taps.cu, implicit_gemm_wgmma_pixel_shares.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** The sums run over pixels, and in NHWC neither factor lies along them: x has the

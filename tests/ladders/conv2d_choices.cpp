@@ -345,6 +345,40 @@ std::vector<ConvTestProblem> choice_problems() {
   add("clusters' sums, 30 images of 7 x 7",
       P{.N = 30, .C = 72, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one},
       "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums");
+  // Shares of the pixels: tiles of 64 filters by 64 channels to 512, 128 by 64 to 256, 256 by 64 or
+  // 128; with strides, x and y in boxes of whole rows or parts of them.
+  const auto in_shares = [&](const std::string& name, const P& problem) {
+    add("pixel shares, " + name, problem,
+        "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_pixel_shares");
+  };
+  in_shares("64 filters by 512 channels and a last piece of 8",
+            P{.N = 2, .C = 520, .H = 5, .W = 7, .K = 8, .bias = true});
+  in_shares("filters to the middle of the second piece, six stages and more",
+            P{.N = 9, .C = 136, .H = 20, .W = 21, .K = 72, .bias = true});
+  in_shares("a tile of 256 filters and one of 8, two tiles of channels",
+            P{.N = 3, .C = 136, .H = 9, .W = 11, .K = 264, .bias = true});
+  in_shares("256 filters by 64 channels, stride 2",
+            P{.N = 3, .C = 64, .H = 15, .W = 13, .K = 200, .stride = {2, 2}, .bias = true});
+  in_shares("128 filters a group, two taps down, stride 2 x 1, dilated", P{.N = 2,
+                                                                           .C = 48,
+                                                                           .H = 13,
+                                                                           .W = 9,
+                                                                           .K = 208,
+                                                                           .R = 2,
+                                                                           .S = 1,
+                                                                           .pad = {1, 0, 0, 2},
+                                                                           .stride = {2, 1},
+                                                                           .dilation = {3, 1},
+                                                                           .groups = 2,
+                                                                           .bias = true});
+  in_shares("rows of 100 windows in two boxes",
+            P{.N = 2, .C = 16, .H = 9, .W = 199, .K = 24, .stride = {2, 2}, .bias = true});
+  in_shares("boxes of four rows of 14, the last one of two",
+            P{.N = 3, .C = 72, .H = 27, .W = 28, .K = 136, .stride = {2, 2}, .bias = true});
+  in_shares("stride 2, below the last window a row that nobody reads, and padding",
+            P{.N = 2, .C = 8, .H = 8, .W = 9, .K = 8, .pad = {0, 1, 0, 0}, .stride = {2, 2}});
+  in_shares("odd channels and filters, groups",
+            P{.N = 2, .C = 130, .H = 5, .W = 7, .K = 262, .groups = 2, .bias = true});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {
     add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");

@@ -149,7 +149,7 @@ void cp_async_bulk(void* shared_to, const void* global_from, int bytes, std::uin
 
 namespace detail_of_ptx {
 
-void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* object,
                         const int* at, unsigned rank, unsigned blocks, const detail::Site& site);
 void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier, const int* at,
               unsigned rank, const detail::Site& site);
@@ -184,7 +184,7 @@ void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
 /// the bit of their rank: to the same place in the shared memory of each, where the same barrier is
 /// told of the bytes.
 template <int kRank>
-void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
+void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* object,
                         const int (&at)[kRank], unsigned blocks,
                         detail::Site site = detail::Site::current()) {
   static_assert(kRank >= 1 && kRank <= 5);

@@ -146,6 +146,28 @@ planted_bug(every_tile_adds_up_all_of_dy
   REPLACE [==[if (turn >= 0)]==]
   TEACHES "work that tiles share must be done once: tiles of other channels have the same dy")
 
+planted_bug(weights_of_no_piece
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_pixel_shares
+  FILE cuda_optimized/conv2d_wgrad/share_parts.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (piece >= pieces.count) return;]==]
+  REPLACE [==[]==]
+  TEACHES "behind an odd number of pieces comes the next filter: what is multiplied there belongs nowhere")
+
+planted_bug(warpgroups_that_are_not_there
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_pixel_shares
+  WITH core/cuda/tensor_map.cu
+  FIND [==[number * consumers + consumer]==]
+  REPLACE [==[number * kMostConsumers + consumer]==]
+  TEACHES "who writes parts and who adds them must count alike, for each shape of tiles")
+
+planted_bug(every_turn_is_ones_own
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_pixel_shares
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (has_bias && turn == column) {]==]
+  REPLACE [==[if (has_bias) {]==]
+  TEACHES "warpgroups with the same filters have the same dy: each of them adds up some of the steps")
+
 planted_bug(sums_of_the_point_minus_one
   RUNG cuda_naive/conv2d_wgrad/winograd_2x2
   WITH cuda_naive/gemm/direct_batched.cu
