@@ -184,7 +184,7 @@ void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
 /// the bit of their rank: to the same place in the shared memory of each, where the same barrier is
 /// told of the bytes.
 template <int kRank>
-void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* object,
+void tma_load_multicast(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
                         const int (&at)[kRank], unsigned blocks,
                         detail::Site site = detail::Site::current()) {
   static_assert(kRank >= 1 && kRank <= 5);
