@@ -31,7 +31,7 @@ BackboneRungs newest_backbone_rungs() {
           &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_fragments"),
           &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers_sorted"),
           &rung_named("sparse_dgrad", "cuda_optimized/sparse_dgrad/implicit_gemm_producers_sorted"),
-          &rung_named("sparse_wgrad", "cuda_optimized/sparse_wgrad/split_k_mma")};
+          &rung_named("sparse_wgrad", "cuda_optimized/sparse_wgrad/split_k_wgmma")};
 }
 
 RepeatedBlocks::~RepeatedBlocks() {
