@@ -176,11 +176,12 @@ std::vector<ConvTestProblem> choice_problems() {
   add("filters 4x5, rows in fours, arrays at 16 n + 4 bytes",
       P{.C = 2, .H = 5, .W = 12, .K = 3, .R = 4, .S = 5}, pieces);
   list.back().misalignment = 4;
-  for (const char* rung :
-       {"cpu_reference/conv2d/winograd_pieces", "cuda_optimized/conv2d/winograd_pieces"}) {
-    add("filters 4x5, stride across", P{.H = 5, .W = 9, .R = 4, .S = 5, .stride = {1, 2}}, rung);
-    add("filters 4x5, dilation across", P{.H = 5, .W = 9, .R = 4, .S = 5, .dilation = {1, 2}},
-        rung);
+  for (const bool strided : {true, false}) {
+    P across{.H = 5, .W = 9, .R = 4, .S = 5};
+    (strided ? across.stride : across.dilation) = {1, 2};
+    add(text("filters 4x5, ", strided ? "stride" : "dilation", " across"), across);
+    list.back().rungs = {"cpu_reference/conv2d/winograd_pieces",
+                         "cuda_optimized/conv2d/winograd_pieces"};
   }
   // Fourier tiles of 64 x 64, more than one, with spectra in either place; and filters that are
   // wider than the smallest tile, but not taller.
