@@ -159,8 +159,8 @@ class Pages:
                 " clock. `benchmarks/networks/voxel_backbone.cpp` calls rungs, one after the other, in memory that it"
                 " keeps from call to call, as PyTorch does. Sites, rows and gradients of each convolution are compared with the"
                 " reference, exactly, on whole numbers. spconv is called from Python, and its times have that in them, as"
-                " for all who call it; those of the last column have not. On another machine with the same GPU, a quicker"
-                " host took about half of that time for spconv's forward pass; ours differed by a fiftieth.",
+                " for all who call it; those of the last column have not. With a faster"
+                " host, spconv's forward pass took about half of that time, and ours nearly the same.",
                 "",
             ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]

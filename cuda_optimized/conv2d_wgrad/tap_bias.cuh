@@ -12,7 +12,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
 /// Sums of dy that a lane has: of eight filters.
 struct BiasSums {
-  float sums[8] = {};
+  float sums[8] = {};  ///< of neighbours
 
   /// Adds eight numbers.
   template <class T>
@@ -146,13 +146,13 @@ inline constexpr int kTapThreads = kTapConsumers + 32 * (1 + kBiasWarps);
 
 /// What there is to compute, and where it goes.
 struct TapWork {
-  TapTiles tiles;
-  Bands bands;
+  TapTiles tiles;          ///< of dw
+  Bands bands;             ///< of the pixels
   int bands_each, longer;  ///< of a block; the first `longer` blocks of a tile have one more
-  Padding pad;
-  TapParts parts;  ///< or dw and db themselves, see there
-  bool pairs;      ///< two neighbouring channels of dw can be stored at once
-  BiasBlocks bias;
+  Padding pad;             ///< of x
+  TapParts parts;          ///< or dw and db themselves, see there
+  bool pairs;              ///< two neighbouring channels of dw can be stored at once
+  BiasBlocks bias;         ///< those without a tile
   unsigned log_cluster;  ///< to base 2, of the blocks that add up their sums before they store them
 };
 

@@ -57,9 +57,10 @@ struct PairStages {
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + gemm::kAtom;
   /// What the compiler gives each thread, so that kBlocks fit.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
-  /// Registers of a producer and of a consumer, where consumers need more for their sums.
+  /// Registers of a producer, where consumers need more for their sums; 0: all have as many.
   static constexpr int kProducerRegisters = kTile == 128 ? 56 : 0,
-                       kConsumerRegisters = kTile == 128 ? 2 * kEvenly - 56 : 0;
+                       kConsumerRegisters =
+                           kTile == 128 ? 2 * kEvenly - 56 : 0;  ///< Of a consumer.
   static_assert(kStageBytes % gemm::kAtom == 0 && kFactorBytes % gemm::kAtom == 0);
   static_assert(kBlocks * (kSharedBytes + 2048) <= 227 * 1024, "shared memory of an SM");
 };
