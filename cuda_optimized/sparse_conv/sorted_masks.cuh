@@ -1,5 +1,5 @@
 /// @file sorted_masks.cuh
-/// @brief A block sorts rows by their masks; implicit_gemm_fragments_sorted.cu explains it.
+/// @brief A block sorts rows by their masks; implicit_gemm_producers_sorted.cu explains it.
 #pragma once
 
 #include "core/cuda/launch.hpp"

@@ -179,7 +179,7 @@ std::vector<ConvTestProblem> choice_problems() {
   for (const bool strided : {true, false}) {
     P across{.H = 5, .W = 9, .R = 4, .S = 5};
     (strided ? across.stride : across.dilation) = {1, 2};
-    add(text("filters 4x5, ", strided ? "stride" : "dilation", " across"), across);
+    add(text("filters 4x5, ", strided ? "stride" : "dilation", " across"), across, "conv2d");
     list.back().rungs = {"cpu_reference/conv2d/winograd_pieces",
                          "cuda_optimized/conv2d/winograd_pieces"};
   }
