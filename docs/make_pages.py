@@ -159,8 +159,7 @@ class Pages:
                 " clock. `benchmarks/networks/voxel_backbone.cpp` calls rungs, one after the other, in memory that it"
                 " keeps from call to call, as PyTorch does. Sites, rows and gradients of each convolution are compared with the"
                 " reference, exactly, on whole numbers. spconv is called from Python, and its times have that in them, as"
-                " for all who call it; those of the last column have not. With a faster"
-                " host, spconv's forward pass took about half of that time, and ours nearly the same.",
+                " for all who call it; how much that is depends on the host. Those of the last column are without.",
                 "",
             ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]

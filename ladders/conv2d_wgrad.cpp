@@ -82,10 +82,9 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                           "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
                           "blocks of a cluster add up their sums in shared memory, before any go "
                           "to memory")),
-          branch(
-              "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_pixel_shares,
-                       "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
-                       "1 x 1: an SM has a tile as wide as the layer, and a share of the pixels")),
+          branch("cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
+                 CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_pixel_shares,
+                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
+                          "1 x 1: an SM has a tile of dw, and a share of the pixels")),
       }};
 }
