@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "command/files.hpp"
 #include "command/program.hpp"
@@ -13,15 +15,43 @@
 namespace convladder::command {
 namespace {
 
-/// Steps, and indented what branches off.
+struct Line {
+  const Rung* rung;
+  std::string indent;  ///< ends in "- " for what branches off
+};
+
+/// A rung and all that comes from it, below. The last step goes on at the same depth, and so does
+/// what comes from a rung alone; whatever else comes from it branches off in between.
+void add_tree(const Ladder& ladder, const Line& line, std::vector<Line>& lines) {
+  lines.push_back(line);
+  std::vector<const Rung*> children;
+  for (const Rung& other : ladder.rungs) {
+    if (other.previous == line.rung->name) children.push_back(&other);
+  }
+  const Rung* goes_on = children.size() == 1 ? children.front() : nullptr;
+  for (const Rung* child : children) {
+    if (child->kind() == RungKind::step) goes_on = child;
+  }
+  const std::string depth(line.indent.size(), ' ');
+  for (const Rung* child : children) {
+    if (child != goes_on) add_tree(ladder, {child, depth + "- "}, lines);
+  }
+  if (goes_on != nullptr) add_tree(ladder, {goes_on, depth}, lines);
+}
+
 void print(const Ladder& ladder) {
   std::printf("%s  %s\n", styled(Style::bold, ladder.name).c_str(), ladder.summary.c_str());
-  std::size_t width = 0;
-  for (const Rung& rung : ladder.rungs) width = std::max(width, rung.name.size());
+  std::vector<Line> lines;
   for (const Rung& rung : ladder.rungs) {
-    const bool branch = rung.kind() == RungKind::branch;
-    const std::string start = (branch ? "  - " : "  ") + left(rung.name, width + (branch ? 2 : 4));
-    std::printf("%s%s\n", start.c_str(), wrapped(rung.idea, start.size(), start.size()).c_str());
+    if (rung.previous.empty()) add_tree(ladder, {&rung, "  "}, lines);
+  }
+  std::size_t width = 0;
+  for (const Line& line : lines)
+    width = std::max(width, line.indent.size() + line.rung->name.size());
+  for (const Line& line : lines) {
+    const std::string start = left(line.indent + line.rung->name, width + 2);
+    std::printf("%s%s\n", start.c_str(),
+                wrapped(line.rung->idea, start.size(), start.size()).c_str());
   }
 }
 

@@ -3,7 +3,7 @@
 
     extend_search.py HTML      the folder that Doxygen wrote, after link_terms.py; its search index is changed
 
-Doxygen's own index has each title once, under its first letter: `9 · cuda_optimized / direct_tiled` is found by `9`. Its
+Doxygen's own index has each title once, under its first letter: `Two things called swizzle` is found by `Two`. Its
 files search/all_<n>.js have what begins with the n-th character of a string in search/searchdata.js.
 """
 import html
@@ -29,13 +29,6 @@ def title_of(page):
 
 def entries(site):
     """(what is typed, what is shown, the page, what is shown beside it)."""
-    for page in sorted(site.glob("rung_*.html")):
-        found = re.search(r"(\w+) / (\w+)$", title_of(page.read_text()))  # 9 · cuda_optimized / direct_tiled
-        if not found:
-            continue  # the page of a file, rung_libraries.hpp
-        folder, name = found.groups()
-        ladder = page.stem.removeprefix(f"rung_{folder}_").removesuffix("_" + name)
-        yield name, name, page.name, f"{folder} / {ladder}"
     for anchor, term in re.findall(r'<tr id="(term_\w+)"[^>]*>\s*<td[^>]*>(.*?)</td>', (site / "glossary.html").read_text(), re.S):
         term = html.unescape(re.sub("<[^>]*>", "", term)).strip()
         yield term, term, f"glossary.html#{anchor}", "glossary"

@@ -5,7 +5,7 @@
 
 LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung, see rung_page.py;
-- pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's map and table,
+- pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's rungs as a tree,
   `<!-- ladders -->` the table of all ladders, `<!-- counted: LADDER -->` what the ladder's rungs load,
   `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- profiled: RUNG -->` what a profiler counted, `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
@@ -44,9 +44,9 @@ import waste_tables
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
 from rung_page import RungPages, page_id, short_name
+from rung_tree import class_of, tree
 
 FOLDERS = {"cpu_reference": "CPU", "cuda_naive": "CUDA", "cuda_optimized": "CUDA"}
-COLOURS = {"cpu_reference": "#9aa5b1", "cuda_naive": "#e0a34a", "cuda_optimized": "#58a86c"}
 
 
 class Pages:
@@ -186,46 +186,15 @@ class Pages:
         write(self.out / "pictures/error_growth.svg", fewer_pictures.error_growth(Picture, printed).svg())
         return ["![Errors by channels, of the definition and of four tiles](error_growth.svg)"]
 
-    def rung_table(self, ladder):
-        lines = ["| | rung | the one idea | comes from |", "|---|---|---|---|"]
-        for number, row in enumerate(self.ladders[ladder], 1):
-            previous = row.get("previous")
-            branch = row["kind"] == "branch"
-            source = self.link(previous, short_name(previous)) if previous else ""
-            if branch:
-                source = f"branches off {source}"
-            lines.append(
-                f"| {number} | \\subpage {page_id(row['rung'])} \"{row['rung'].replace('/' + ladder + '/', ' / ')}\""
-                f" | {row['idea']} | {source} |"
-            )
-        return lines
-
-    def rung_map(self, ladder):
-        """The rungs as a graph: an arrow leads from a rung to its next step, a dashed one to what branches off."""
-        lines = [
-            "\\dot",
-            f"digraph {ladder} {{",
-            '  rankdir=LR; size="8.2,8"; bgcolor="transparent"; nodesep=0.25; ranksep=0.3;',
-            '  node [shape=box style="rounded,filled" fontname="Helvetica" fontsize=11 height=0.35'
-            ' color="#00000000" fontcolor="#101418"];',
-            '  edge [color="#8a94a0" arrowsize=0.7];',
-        ]
-        for row in self.ladders[ladder]:
-            colour = COLOURS[row["rung"].split("/")[0]]
-            lines.append(
-                f'  "{row["rung"]}" [label="{short_name(row["rung"])}" fillcolor="{colour}"'
-                f' URL="\\ref {page_id(row["rung"])}" tooltip="{row["idea"]}"];'
-            )
-            if row.get("previous"):
-                style = " [style=dashed]" if row["kind"] == "branch" else ""
-                lines.append(f'  "{row["previous"]}" -> "{row["rung"]}"{style};')
-        lines += ["}", "\\enddot", ""]
-        legend = ", ".join(
-            f'<span class="swatch" style="background:{colour}"></span> {folder}'
-            for folder, colour in COLOURS.items()
-        )
-        legend += "; dashed: a branch, another way"
-        return lines + ["\\htmlonly[block]", f'<p class="legend">{legend}</p>', "\\endhtmlonly", ""]
+    def rung_tree(self, ladder):
+        """The rungs as a table, those that branch off indented."""
+        legend = " ".join(f'<span class="pill {folder}">{folder}</span>' for folder in FOLDERS)
+        lines = [f'<div class="rung-tree"><p class="legend">{legend}</p>', "", "| rung | the one idea |", "|---|---|"]
+        for row, *place in tree(self.ladders[ladder]):
+            folder = row["rung"].split("/")[0]
+            page = f'\\subpage {page_id(row["rung"])} "{short_name(row["rung"])}"'
+            lines.append(f'| <span class="{class_of(*place)}"><span class="pill {folder}">{page}</span></span> | {row["idea"]} |')
+        return [*lines, "", "</div>", ""]
 
     def ladder_table(self):
         lines = ["| ladder | rungs | CPU | CUDA, naive | CUDA, optimised |", "|---|---|---|---|---|"]
@@ -331,7 +300,7 @@ class Pages:
 
         def rungs(match):
             ladder = match.group(1)
-            return "\n".join(self.rung_map(ladder) + self.rung_table(ladder) + ["", *self.climbs(ladder)])
+            return "\n".join([*self.rung_tree(ladder), *self.climbs(ladder)])
 
         def file(match):
             return (self.root / match.group(1)).read_text().split("\n", 1)[1]

@@ -7,6 +7,7 @@ import json
 import re
 
 from rung_page import folded
+from rung_tree import class_of, tree
 
 WORDS_A_MINUTE = 150  # prose in a second language, with a look at its picture
 LINES_A_MINUTE = 10  # of code that is new
@@ -86,31 +87,15 @@ class ReadingPaths:
                 f'<span class="minutes">{self.minutes(row["rung"])} min {self.marks(row["rung"])}</span>')
 
     def map(self):
-        """All rungs: a ladder's steps one below the other, what branches off beside the step where it leaves."""
+        """All rungs, a tree a ladder."""
         lines = []
         for ladder, rows in self.pages.ladders.items():
             on = self.builds_on[ladder]
             lines += [f'<div class="ladder-map"><div class="ladder-name">\\ref ladder_{ladder} "{ladder}"'
                       + (f' <span class="minutes">builds on {", ".join(on)}</span>' if on else "") + "</div>"]
-            branches = {}
-            for row in rows:
-                if row["kind"] == "branch":
-                    branches.setdefault(self.step_below(rows, row), []).append(row)
-            for row in rows:
-                if row["kind"] == "branch":
-                    continue
-                beside = "".join(f'<div class="branch">{self.pill(branch)}</div>' for branch in branches.get(row["rung"], []))
-                lines += [f'<div class="step"><div class="main">{self.pill(row)}</div><div class="branches">{beside}</div></div>']
+            lines += [f'<div class="{class_of(*place)}">{self.pill(row)}</div>' for row, *place in tree(rows)]
             lines += ["</div>"]
         return lines
-
-    @staticmethod
-    def step_below(rows, row):
-        """The step where a branch, or the branch that it grows on, leaves."""
-        by_name = {other["rung"]: other for other in rows}
-        while row["kind"] == "branch":
-            row = by_name[row["previous"]]
-        return row["rung"]
 
     def next_pages(self, stop):
         """The end of a page on a path: what to read next. Lines of Markdown."""

@@ -45,9 +45,11 @@ class Header:
         # Paragraphs that begin with a word in bold letters; "" is what comes before the first.
         self.parts = {"": []}
         part = ""
+        neighbours = False
         for line in lines[end:]:
-            if re.match(r"- (Before|After):", line) or expect.STARTS.match(line):
-                continue  # the page has the map of its ladder, and a table of what is counted
+            neighbours = bool(re.match(r"- (Before|After):", line)) or (neighbours and line.startswith("  "))
+            if neighbours or expect.STARTS.match(line):
+                continue  # the page says itself where the rung stands, and has a table of what is counted
             if found := re.match(r"\*\*(\w[\w ]*)\.\*\*", line):
                 part = found.group(1)
                 self.parts[part] = []
@@ -173,11 +175,9 @@ class RungPages:
         def part(name):
             return self.linked(header.take(name), folder)
 
-        rungs = [other["rung"] for other in self.pages.ladders[ladder]]
-        number = 1 + rungs.index(rung)
-        lines = [f"# {number} · {rung.split('/')[0]} / {short_name(rung)} {{#{page_id(rung)}}}", ""]
+        lines = [f"# {short_name(rung)} · {rung.split('/')[0]} {{#{page_id(rung)}}}", ""]
         lines += [f"**{header.brief}**", ""]
-        lines += self.place(row, number, len(rungs))
+        lines += self.place(row)
         before_idea = part("")
         lines += [*before_idea, "", *part("The idea"), ""]
         expected, costs, exercise = part("Expect"), part("Costs"), part("Try")
@@ -197,12 +197,14 @@ class RungPages:
         lines += self.all_times(rung) + self.notebook(rung, folder) + self.guards(rung) + self.pages.paths.next_pages(rung)
         return lines
 
-    def place(self, row, number, count):
+    def place(self, row):
         """A table of where the rung stands."""
         rung, ladder = row["rung"], row["ladder"]
-        rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\", rung {number} of {count}")]
+        rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\"")]
         if row["kind"] == "branch":
-            rows += [("Branches off", self.pages.link(row["previous"])), ("Compare it with", self.pages.link(row["beside"]))]
+            rows += [("Branches off", self.pages.link(row["previous"]))]
+            if row["beside"] != row["previous"]:
+                rows += [("Compare it with", self.pages.link(row["beside"]))]
         elif row.get("previous"):
             rows += [("A step on", self.pages.link(row["previous"]))]
         after = [other["rung"] for other in self.pages.ladders[ladder] if other.get("previous") == rung]
