@@ -97,6 +97,17 @@ def check_todo(path, text):
                 problem(path, number, "still says TODO")
 
 
+def check_comments(path, text):
+    """Doxygen reads a line that begins with a number and a point as an item of a list."""
+    before = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        comment = re.match(r"\s*///<? ?(.*)", line)
+        prose = comment.group(1) if comment else ""
+        if re.match(r"\d+[.)] ", prose) and before.strip() and not before.startswith((" ", "-")) and not re.match(r"\d+[.)] ", before):
+            problem(path, number, "a line of prose begins as an item of a list does")
+        before = prose
+
+
 def check_links(path, text):
     without_code = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", without_code):
@@ -354,6 +365,7 @@ def main(arguments):
         text = path.read_text()
         check_text(path, text)
         check_todo(path, text)
+        check_comments(path, text)
         if path.suffix == ".md":
             check_links(path, text)
         if path.suffix == ".ipynb":

@@ -5,10 +5,10 @@
 /// - After: direct_double_buffered.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 bytes or
-/// 16. A float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every row
-/// begins at such an address. So the tile begins at the multiple of 4 at or before the first column
-/// that is needed:
+/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 or 16
+/// bytes. A float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every
+/// row begins at such an address. So the tile begins at the multiple of 4 at or before the first
+/// column that is needed:
 ///
 ///     column of x      -4 . . .  0 . . .  4 . . .  8 . . .
 ///     needed                  o  o o o o  o o           first column -1, after the left padding

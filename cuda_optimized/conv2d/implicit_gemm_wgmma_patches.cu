@@ -23,8 +23,8 @@
 /// warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map.
 ///
 /// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles are
-/// four turns of 132 SMs, 9 us at the peak: 13 us. B9 is 27 turns, 64 us, and 49 of DRAM: 85. B6
-/// 14. B10 brings 1.7 GB, not 2.8, but 6 % of its columns are nobody's: 310. B5 20, B7 16, B8 15.
+/// four turns of 132 SMs, 9 us at the peak: 13 us. B9 is 27 turns, 64 us, and 49 of DRAM: 85.
+/// B10 brings 1.7 GB, not 2.8, with 6 % of columns to spare: 310. B5 20, B6 14, B7 16, B8 15.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, weights of nine taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8

@@ -20,8 +20,8 @@
 /// tensor cores busy in the meantime, so that neither needs a second set of registers.
 ///
 /// **Expect.** Three times the products of wgmma_tf32_swapped: 915 us at 4096 at the tensor cores'
-/// full speed. wgmma reads 64 bytes a cycle from shared memory; loads, splitters and fragments add
-/// 50. Predicted on an H200: 1200 us at 4096, 9400 at 8192, 165 at 2048, 30 at 1024.
+/// full speed. wgmma reads 64 bytes a cycle from shared memory; loads, splitters and fragments, 50
+/// more. Predicted on an H200: 1200 us at 4096, 9400 at 8192, 165 at 2048, 30 at 1024.
 /// @expect on --m 128 --n 128 --k 64
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, as before: floats as they are
 /// @expect loads_per_output.shared 64 / 64 + 64 * 64 / 4 / (64 * 128) = 1.125, splitters load fours

@@ -51,8 +51,8 @@ __global__ void write_pairs(std::int64_t M, std::int64_t places, const std::int3
   }
 }
 
-/// Bits `first` to `first` + `bits` - 1 of each row's mask: keys [M]. mask [M][words], bits at most
-/// 32. rows [M]: in which order they are read; null for 0, 1, 2 ... Any one-dimensional grid.
+/// Bits `first` to `first` + `bits` - 1 of each row's mask: keys [M]. mask [M][words], at most 32
+/// bits. rows [M]: in which order they are read; null for 0, 1, 2 ... Any one-dimensional grid.
 __global__ void read_mask_bits(std::int64_t M, int words, const std::int32_t* mask, int first,
                                int bits, const std::int32_t* rows, std::uint32_t* keys,
                                std::int32_t* numbers) {
