@@ -3,7 +3,7 @@
 import math
 import re
 
-from benchmark_run import BOTH, HOST, of, on_gpu, saves_multiplications, time_text
+from benchmark_run import BOTH, HOST, allowed, of, on_gpu, saves_multiplications, time_text
 
 
 def convolutions(first, last):
@@ -101,11 +101,6 @@ def opponent(rows, part, clock, saving):
             others = {name.removesuffix(part) or name: us for name, us in row["limits"].items() if name.endswith(part)}
         times += [(us, name, row["layout"]) for name, us in others.items() if saving or not saves_multiplications(name)]
     return min(times, default=None)
-
-
-def allowed(dtype):
-    """The types of rungs that may stand against a library in that type: where TF32 is allowed, fp32 is too."""
-    return ("fp32", "tf32") if dtype == "tf32" else (dtype,)
 
 
 def backward_contest(run, link, problems, dtype):

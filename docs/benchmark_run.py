@@ -31,6 +31,11 @@ def saves_multiplications(name):
     return any(word in name for word in FEWER_MULTIPLICATIONS)
 
 
+def allowed(dtype):
+    """The types of rungs that may stand against a library in that type: where TF32 is allowed, fp32 is too."""
+    return ("fp32", "tf32") if dtype == "tf32" else (dtype,)
+
+
 def on_gpu(times):
     """Those that are times on the GPU's clock."""
     return {name: us for name, us in times.items() if not name.endswith(HOST)}
