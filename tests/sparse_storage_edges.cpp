@@ -240,12 +240,15 @@ void add_choices(std::vector<NamedSites>& list) {
   // Blocks of the rungs with bricks are smaller, so more of them have room.
   for (const auto& [name, book, sites] :
        {std::tuple{"many rows in bricks", line(18000), 16'600},
-        std::tuple{"many rows in bricks, 3x3x3", book_of(kSubm, 3, {{9, 32, 32}}, every_axis(3)),
-                   8'500}}) {
+        std::tuple{"many rows in bricks, 3x3x3", book_of(kSubm, 3, {{18, 32, 32}}, every_axis(3)),
+                   17'000},
+        std::tuple{"many rows in bricks, 7x7", book_of(kSubm, 2, {{100, 100}}, {{7, 7}}), 9'000}}) {
     crowd(name, book, sites);
     list.back().rungs = {"cuda_optimized/rulebook/paged_bricks",
                          "cuda_optimized/rulebook/lists_of_bricks"};
   }
+  crowd("more rows than are sorted in one launch", line(66000), 65'600);
+  list.back().rungs = {"cuda_optimized/rulebook/paged_bricks"};
   // Pages of 1024 cells are shared out among blocks that count taps: here one page, and two blocks.
   add("more blocks than pages",
       random_case(book_of(kSubm, 3, {{4, 8, 32}}, every_axis(3)), 600, dice));

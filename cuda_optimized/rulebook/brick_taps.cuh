@@ -1,5 +1,5 @@
 /// @file brick_taps.cuh
-/// @brief The neighbours of a site, looked up in bricks: at nine taps of a plane, or at any taps.
+/// @brief The neighbours of a site, looked up in bricks: at 27 taps side by side, or at any taps.
 ///
 /// paged_bricks.cu explains it. Mode subm only: the sites to look up are the outputs' sites, too.
 #pragma once
@@ -8,74 +8,115 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::bricks {
 
-inline constexpr int kTaps = runs::kPlaneTaps;  ///< That are looked up together.
-
-/// The neighbours of a site at one plane of taps of 27: all lie on one board, or on two or four
-/// where the site is at its edge. What a step loads is in flight together.
-class PlaneOfTaps {
+/// The neighbours of a site at the first kCount of 27 taps side by side. They lie in two to eight
+/// bricks: the site's own, one above it or below, and at an edge those aside along x, along y, and
+/// along both. Each is asked once, and what a step loads is in flight together.
+template <int kCount>
+class CubeOfTaps {
  public:
-  /// Finds which neighbours there are. @param first the plane's first tap
-  __device__ PlaneOfTaps(const Problem& grid, const Cell& cell, const Index& index, int first) {
-    PerAxis at = cell.at;
-    at[kZ] += first / kTaps - 1;
-    if (!cell.is_inside(grid) || at[kZ] < 0 || at[kZ] >= grid.shape[kZ]) return;
-    x_ = at[kX] % kSide, y_ = at[kY] % kSide;
-    // The window is 3 cells wide: at most one of its ends is in another brick, aside.
-    const int left = x_ == 0 && at[kX] > 0 ? -1 : 0, up = y_ == 0 && at[kY] > 0 ? -1 : 0;
-    const bool right = x_ == kSide - 1 && at[kX] / kSide < index.bricks[kX] - 1;
-    const bool down = y_ == kSide - 1 && at[kY] / kSide < index.bricks[kY] - 1;
-    const int aside_x = right ? 1 : left, aside_y = down ? index.bricks[kX] : up * index.bricks[kX];
-    const Place own = index.place_of(cell.batch, at);
+  static constexpr int kTaps = kCount;  ///< That are looked up.
+  static constexpr int kCentre = 13;    ///< The tap that leads a site to itself.
+
+  /// Finds which neighbours there are.
+  /// @param row of the site @param page of its brick, as Index::pages has it; 0: not known
+  __device__ CubeOfTaps(const Problem& grid, const Cell& cell, const Index& index, int /*first*/,
+                        std::int32_t row, std::int32_t page)
+      : own_row_(row) {
+    if (!cell.is_inside(grid)) return;
+    const Place own = index.place_of(cell.batch, cell.at);
+    x_ = static_cast<int>(own.bit) % kSide, y_ = static_cast<int>(own.bit) / kSide;
+    board_ = own.board;
+    // A window is 3 cells wide: along an axis, at most one of its ends is in another brick.
+    const auto aside = [&](int axis, int at, int last) {
+      if (at == 0 && cell.at[axis] > 0) return -1;
+      return at == last && cell.at[axis] < grid.shape[axis] - 1 ? 1 : 0;
+    };
+    const int x = aside(kX, x_, kSide - 1), y = aside(kY, y_, kSide - 1) * index.bricks[kX];
+    int z = aside(kZ, static_cast<int>(board_), kDepth - 1) * index.bricks[kY] * index.bricks[kX];
+    if (kCount <= kCentre + 1 && z > 0) z = 0;  // no tap leads down
     const std::int32_t* const pages = index.pages + own.brick;
-    std::int32_t page[4] = {};  // the site's own, the one aside along x, along y, and along both
-    page[0] = *pages;
-    if (aside_x != 0) page[1] = pages[aside_x];
-    if (aside_y != 0) page[2] = pages[aside_y];
-    if (aside_x != 0 && aside_y != 0) page[3] = pages[aside_x + aside_y];
-    std::uint64_t board[4] = {};
+    const int to[4] = {0, x, y, x + y};
+    const bool exists[4] = {true, x != 0, y != 0, x != 0 && y != 0};
+    std::int32_t near[4] = {page}, far[4] = {};  // pages: beside the site, and beyond along z
+    std::uint64_t upper[4] = {}, lower[4] = {}, beyond[4] = {};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      board_[i] = index.board_of(page[i], own.board);
-      if (page[i] != 0) board[i] = index.cells_of(board_[i]);
+      if (exists[i] && (i > 0 || page == 0)) near[i] = pages[to[i]];
+      if (exists[i] && z != 0) far[i] = pages[to[i] + z];
     }
 #pragma unroll
-    for (int line = 0; line < 3; ++line) {
-      const int from = line_at(line) * kSide;
-      const int of_line = is_aside(y_ + line - 1) ? 2 : 0;
-      const auto cells = static_cast<unsigned>((of_line ? board[2] : board[0]) >> from) & 0xff;
-      const auto beside = static_cast<unsigned>((of_line ? board[3] : board[1]) >> from) & 0xff;
-      // Ten cells: the line, and one more at either end.
-      const unsigned all = cells << 1 | (left != 0 ? beside >> (kSide - 1) : beside << (kSide + 1));
-      found_ |= (all >> x_ & 7) << line * 3;
+    for (int i = 0; i < 4; ++i) {
+      near_[i] = index.begin_of(near[i]), far_[i] = index.begin_of(far[i]);
+      if (near[i] != 0) index.cells_of_page(near[i], &upper[i], &lower[i]);
+      if (far[i] != 0) beyond[i] = index.cells_of(index.board_of(far[i], 1 - board_));
     }
+    found_ = board_ == 0 ? window(beyond) | window(upper) << 9 | window(lower) << 18
+                         : window(upper) | window(lower) << 9 | window(beyond) << 18;
+    found_ &= (1u << kCount) - 1;
   }
-  /// Bit i: whether tap i of the plane leads to a site.
+  /// Bit i: whether tap i leads to a site.
   __device__ std::uint32_t found() const { return found_; }
-  /// The row of a neighbour that was found.
-  __device__ std::int32_t row(const Index& index, int tap) const {
-    const int y = y_ + tap / 3 - 1, x = x_ + tap % 3 - 1;
-    const std::uint32_t own = is_aside(y) ? board_[2] : board_[0];
-    const std::uint32_t beside = is_aside(y) ? board_[3] : board_[1];
-    return *index.row_of(is_aside(x) ? beside : own,
-                         static_cast<unsigned>(line_at(tap / 3) * kSide + (x & (kSide - 1))));
+  /// The rows of the neighbours at kRows taps from `first` on, or -1: all loads are in flight
+  /// together, as none waits for a store.
+  template <int kRows>
+  __device__ void load_rows(const Index& index, int first, std::int32_t (&rows)[kRows]) const {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int k = first + i;
+      const int plane = k / 9, y = y_ + k / 3 % 3 - 1, x = x_ + k % 3 - 1;
+      const bool is_beyond = plane == (board_ == 0 ? 0 : 2);
+      // Numbers of pages that the compiler knows, so that they stay in registers.
+      const auto begin = [&](int brick) { return is_beyond ? far_[brick] : near_[brick]; };
+      const std::uint32_t line =
+          (plane == 1 ? board_ : 1 - board_) * kBoardCells + (y & (kSide - 1)) * kSide;
+      const std::uint32_t own = (is_aside(y) ? begin(2) : begin(0)) + line;
+      const std::uint32_t beside = (is_aside(y) ? begin(3) : begin(1)) + line;
+      const std::uint32_t at = (is_aside(x) ? beside : own) + (x & (kSide - 1));
+      rows[i] = -1;
+      if ((found_ >> k & 1) != 0) rows[i] = k == kCentre ? own_row_ : index.rows[at];
+    }
   }
 
  private:
   /// Whether a line or a column is that of another brick.
   static __device__ bool is_aside(int at) { return at < 0 || at >= kSide; }
-  /// Which line of its board a line of the window is.
-  __device__ int line_at(int line) const { return (y_ + line - 1) & (kSide - 1); }
+  /// The window of the site in a plane: bit 3 * line + i.
+  /// @param boards the one in the site's brick, and those aside along x, along y, and along both
+  __device__ std::uint32_t window(const std::uint64_t (&boards)[4]) const {
+    // Three lines in three bytes.
+    const auto lines = [this](std::uint64_t own, std::uint64_t aside) {
+      if (y_ == 0) return static_cast<std::uint32_t>(own << kSide | aside >> (7 * kSide));
+      const auto from = static_cast<std::uint32_t>(own >> ((y_ - 1) * kSide));
+      return y_ == kSide - 1 ? from | static_cast<std::uint32_t>(aside) << 2 * kSide : from;
+    };
+    const std::uint32_t own = lines(boards[0], boards[2]), beside = lines(boards[1], boards[3]);
+    std::uint32_t three;  // bits of each
+    if (x_ == 0) {
+      three = (own << 1 & 0x060606) | (beside >> 7 & 0x010101);
+    } else if (x_ == kSide - 1) {
+      three = (own >> 6 & 0x030303) | (beside << 2 & 0x040404);
+    } else {
+      three = own >> (x_ - 1) & 0x070707;
+    }
+    return (three & 07) | (three >> 5 & 070) | (three >> 10 & 0700);
+  }
 
-  int x_ = 0, y_ = 0;            ///< The site on its board.
-  std::uint32_t board_[4] = {};  ///< Numbers of boards: see above.
-  std::uint32_t found_ = 0;      ///< See found().
+  std::int32_t own_row_;     ///< Of the site.
+  int x_ = 0, y_ = 0;        ///< The site on its board,
+  unsigned board_ = 0;       ///< and which of its brick's that is.
+  std::uint32_t near_[4],    ///< Where rows begin: of the pages beside the site,
+      far_[4];               ///< and of those beyond; see window().
+  std::uint32_t found_ = 0;  ///< See found().
 };
 
-/// As PlaneOfTaps, of any kernel: kTaps taps, or as many as there are, one by one.
+/// As CubeOfTaps, of any kernel: kTaps taps, or as many as there are, one by one.
 class AnyTaps {
  public:
+  static constexpr int kTaps = 9;  ///< That are looked up together.
+
   /// Finds which neighbours there are.
-  __device__ AnyTaps(const Problem& grid, const Cell& cell, const Index& index, int first) {
+  __device__ AnyTaps(const Problem& grid, const Cell& cell, const Index& index, int first,
+                     std::int32_t /*row*/ = 0, std::int32_t /*page*/ = 0) {
     if (!cell.is_inside(grid)) return;
     for (int i = 0; i < kTaps && first + i < grid.KV; ++i) {
       row_[i] = find(grid, cell, index, first + i);
@@ -84,8 +125,12 @@ class AnyTaps {
   }
   /// Bit i: whether tap first + i leads to a site.
   __device__ std::uint32_t found() const { return found_; }
-  /// The row of a neighbour that was found.
-  __device__ std::int32_t row(const Index& /*index*/, int tap) const { return *row_[tap]; }
+  /// As CubeOfTaps::load_rows().
+  template <int kRows>
+  __device__ void load_rows(const Index& /*index*/, int first, std::int32_t (&rows)[kRows]) const {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) rows[i] = row_[first + i] != nullptr ? *row_[first + i] : -1;
+  }
 
  private:
   /// Where the row of the neighbour at tap k stands, or null.
@@ -107,18 +152,5 @@ class AnyTaps {
   const std::int32_t* row_[kTaps] = {};  ///< Where the rows of neighbours stand.
   std::uint32_t found_ = 0;              ///< See found().
 };
-
-/// Up to kTaps taps, from a multiple of kTaps on. @tparam kCube the kernel has 27 taps side by side
-template <bool kCube>
-using Neighbours = std::conditional_t<kCube, PlaneOfTaps, AnyTaps>;
-
-/// The rows of the neighbours whose bits are set, or -1: all loads are in flight together, as none
-/// waits for a store.
-template <class Taps>
-__device__ void load_rows(const Taps& taps, const Index& index, std::uint32_t found,
-                          std::int32_t (&rows)[kTaps]) {
-#pragma unroll
-  for (int i = 0; i < kTaps; ++i) rows[i] = (found >> i & 1) != 0 ? taps.row(index, i) : -1;
-}
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook::bricks

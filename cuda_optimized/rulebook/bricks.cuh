@@ -20,6 +20,9 @@ inline constexpr int kZ = 1, kY = 2, kX = 3;  ///< The last three of a cell's ax
 /// 64 MB of pages' numbers, which each call clears.
 inline constexpr std::int64_t kMaxBricks = std::int64_t{1} << 24;
 
+/// So many have 2^32 places for rows.
+inline constexpr std::int64_t kMaxSites = std::int64_t{1} << 25;
+
 /// Where a cell is: in which brick, and there.
 struct Place {
   std::uint32_t brick;  ///< The number of the brick.
@@ -55,6 +58,17 @@ struct Index {
     const uint2 halves = reinterpret_cast<const uint2*>(boards)[board];
     return std::uint64_t{halves.y} << 32 | halves.x;
   }
+  /// The cells of both boards of a page.
+  __device__ void cells_of_page(std::int32_t page, std::uint64_t* upper,
+                                std::uint64_t* lower) const {
+    const uint4 halves = reinterpret_cast<const uint4*>(boards)[page - 1];
+    *upper = std::uint64_t{halves.y} << 32 | halves.x;
+    *lower = std::uint64_t{halves.w} << 32 | halves.z;
+  }
+  /// Where the rows of a page begin in `rows`.
+  static __device__ std::uint32_t begin_of(std::int32_t page) {
+    return static_cast<std::uint32_t>(page - 1) * (kDepth * kBoardCells);
+  }
   /// Where the row of a site stands.
   __device__ std::int32_t* row_of(std::uint32_t board, unsigned bit) const {
     return &rows[std::int64_t{board} * kBoardCells + bit];
@@ -67,6 +81,12 @@ struct Index {
     return (cells_of(board) >> place.bit & 1) != 0 ? row_of(board, place.bit) : nullptr;
   }
 };
+
+/// Row `row` of coords; a cell outside of the grid, if there are fewer.
+template <bool kRowsOfFour>
+__device__ Cell cell_or_none(const Problem& grid, const std::int32_t* coords, std::int64_t row) {
+  return row < grid.sites ? runs::cell_of<kRowsOfFour>(grid, coords, row) : Cell{-1, {}};
+}
 
 /// The first step: empties the index, and copies coords [N][1 + ndim]. `thread` of `threads` does
 /// its share.
@@ -89,15 +109,19 @@ __device__ void begin(const Problem& grid, const std::int32_t* coords, const Ind
 /// The second step: enters all sites. Whole warps, a multiple of 32 threads; `bad` [1] counts rows
 /// that are outside of the grid, which are left out, and rows of a site that another row had
 /// entered before.
+/// @param first the thread's first row of coords, number `thread`
+/// @returns the page of that one's brick, as Index::pages has it
 template <bool kRowsOfFour>
-__device__ void enter(const Problem& grid, const std::int32_t* coords, const Index& index,
-                      std::int64_t thread, std::int64_t threads, std::int32_t* bad) {
+__device__ std::int32_t enter(const Problem& grid, const std::int32_t* coords, const Index& index,
+                              std::int64_t thread, std::int64_t threads, const Cell& first,
+                              std::int32_t* bad) {
   const int lane = static_cast<int>(thread % 32);
+  std::int32_t first_page = 0;
   // All lanes of a warp go round equally often.
   for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
     const std::int64_t row = warp_row + lane;
-    Cell cell{-1, {}};
-    if (row < grid.sites) cell = runs::cell_of<kRowsOfFour>(grid, coords, row);
+    Cell cell = first;
+    if (row != thread) cell = cell_or_none<kRowsOfFour>(grid, coords, row);
     const bool inside = cell.is_inside(grid);
     Place place{};
     if (inside) place = index.place_of(cell.batch, cell.at);
@@ -121,7 +145,9 @@ __device__ void enter(const Problem& grid, const std::int32_t* coords, const Ind
       }
     }
     if (repeated != 0) atomicAdd(bad, repeated);
+    if (row == thread) first_page = page;
   }
+  return first_page;
 }
 
 /// Bricks of a problem along an axis, which has one at least.
@@ -140,7 +166,8 @@ inline std::int64_t brick_count(const RulebookProblem& book) {
 /// Why the index cannot take the problem; nothing when it can.
 inline Declined declined(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm) return "mode subm only";
-  if (brick_count(book) > kMaxBricks) return "grids of at most 2^24 bricks of 2 x 8 x 8 cells only";
+  if (brick_count(book) > kMaxBricks || book.sites > kMaxSites)
+    return "grids of at most 2^24 bricks of 2 x 8 x 8 cells, and at most 2^25 sites, only";
   return {};
 }
 

@@ -7,28 +7,31 @@
 ///
 /// **The idea.** lists_of_ranks.cu sorts the sites, because mirrored_lists.cu had found sorted ones
 /// to be mirrors. But a list, each of its pairs turned round, is the opposite tap's list in any
-/// order. What is lost is that both of them are in *canonical* order, by output:
+/// order. Only, both are not in *canonical* order, by output:
 ///
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
 ///
 /// So no site is ranked or moved. Rows are looked up as they come, in the bricks of
-/// paged_bricks.cu, which ask for no order, up to the centre, and what is found is written twice:
+/// paged_bricks.cu, which ask for no order, up to the centre, and what is found is written twice.
+/// The boards' bits say how many pairs there are. So the host, which has to ask for their memory,
+/// is told before any row is fetched:
 ///
-///     clear, copy | enter | look up, count      two barriers instead of five; then sum, write
+///     clear, copy | enter | look bits up, count; fetch rows    then sum    then write
+///     the host                                  asks for memory, launches
 ///
-/// **Expect.** On an H200 a sweep takes 38 us in a scanner's order (scanned-subm3-pairs) and
-/// sorted, where lists_of_ranks.cu takes 71 and 42; in no order (shuffled-subm3-pairs) 45 us. What
-/// is left is mostly the host, which waits for the number of pairs, and the writing.
+/// **Expect.** On an H200 a sweep takes 28 us in a scanner's order (scanned-subm3-pairs) and
+/// sorted, where lists_of_ranks.cu takes 71 and 42; in no order (shuffled-subm3-pairs) 34 us. There
+/// are two barriers instead of five, and hardly a wait for the host.
 /// @expect on --shape 12,12,12 --sites 512 --form pairs
 /// @expect launches 3
-/// @expect lanes.coords.load 512 + 512 + 2 * 512 = 2048, copy, enter, two to look up
+/// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.pairs.store 3 * 3838 = 11514, of 3838 pairs
 /// **Costs.** As paged_bricks.cu, and 4 bytes for each tap up to the centre of a row. Behind it,
 /// the pairs of unsorted rows are in the order of their inputs: the same in each run, as no list
 /// depends on who took a page.
-/// **Try.** The host needs only the number of pairs, which bits tell. Count without a look at rows,
-/// and look them up when they are written. Why is that hardly faster, and slower in no order?
+/// **Try.** Fetch no rows in the first kernel, but look them up again when they are written. Why is
+/// that hardly faster, and slower in no order?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -58,25 +61,31 @@ constexpr int kTileRows = 32 * kRowsEach;     ///< Of a warp that writes, of 8 t
 /// What the host reads in the middle of the run.
 struct Count {
   unsigned long long pairs;  ///< Of all taps.
-  std::int32_t bad;          ///< Rows outside of the grid, and rows that repeat a site.
+  std::int32_t bad;          ///< Rows outside of the grid, or repeated.
 };
 
 /// What the blocks tell each other.
 struct State {
-  Count count;             ///< By the blocks that have finished.
+  Count count;             ///< By the blocks that have counted.
   std::uint32_t finished;  ///< How many those are.
 };
+
+/// Taps up to the centre: all that is looked up of 27. Those behind it are mirrors.
+template <bool kCube>
+using TapsToCentre = std::conditional_t<kCube, bricks::CubeOfTaps<14>, bricks::AnyTaps>;
 
 /// The work: tiles of rows, and for each the taps up to the centre, in groups. The taps behind it
 /// are mirrors.
 struct Tasks {
   int taps;            ///< That are looked up.
-  int groups;          ///< Of up to bricks::kTaps taps.
+  unsigned groups;     ///< Of as many taps as are looked up together.
   std::int64_t tiles;  ///< Of rows.
 
   /// Of a problem.
-  explicit Tasks(const RulebookProblem& book)
-      : taps(book.KV / 2 + 1), groups(ceil_div(taps, bricks::kTaps)),
+  Tasks(const RulebookProblem& book, bool cube)
+      : taps(book.KV / 2 + 1),
+        groups(static_cast<unsigned>(
+            ceil_div(taps, cube ? TapsToCentre<true>::kTaps : TapsToCentre<false>::kTaps))),
         tiles(ceil_div<std::int64_t>(book.sites, kTileRows)) {}
   /// Each for kTileRows threads. Fewer than 2^31, or `inputs` would fit nowhere.
   HOST_DEVICE std::int64_t count() const { return tiles * groups; }
@@ -84,65 +93,22 @@ struct Tasks {
   HOST_DEVICE bool is_mirrored(int k) const { return k < taps - 1; }
 };
 
-/// Looks all taps up, and counts: what index_and_count() does once all sites are entered.
-/// @returns pairs that this thread has counted
-template <bool kCube>
-__device__ unsigned long long look_up_and_count(const runs::Problem& grid,
-                                                const std::int32_t* coords,
-                                                const bricks::Index& index, const Tasks& tasks,
-                                                std::int32_t* inputs, std::int32_t* counts) {
-  constexpr int kTiles = kCountThreads / kTileRows, kWarps = kTileRows / 32;
-  __shared__ int hits_of_warp[kTiles][kWarps][bricks::kTaps];
-  const int of_block = static_cast<int>(threadIdx.x) / kTileRows;
-  const int thread = static_cast<int>(threadIdx.x) % kTileRows;
-  unsigned long long pairs = 0;
-  for (std::int64_t begin = std::int64_t{blockIdx.x} * kTiles; begin < tasks.count();
-       begin += std::int64_t{gridDim.x} * kTiles) {
-    const auto task = static_cast<unsigned>(begin + of_block);
-    const std::int64_t tile = task / static_cast<unsigned>(tasks.groups);
-    const int first = static_cast<int>(task - tile * tasks.groups) * bricks::kTaps;
-    const int end = first + bricks::kTaps < tasks.taps ? first + bricks::kTaps : tasks.taps;
-    const std::int64_t row = tile * kTileRows + thread;
-    runs::Cell cell{-1, {}};
-    if (row < grid.sites) cell = runs::cell_of<kCube>(grid, coords, row);
-    const bricks::Neighbours<kCube> neighbours(grid, cell, index, first);
-    const std::uint32_t found = neighbours.found() & ((1u << (end - first)) - 1);
-#pragma unroll
-    for (int i = 0; i < bricks::kTaps; ++i) {
-      const int hits = __popc(__ballot_sync(runs::kWholeWarp, (found >> i & 1) != 0));
-      if (thread % 32 == i) hits_of_warp[of_block][thread / 32][i] = hits;
-    }
-    std::int32_t rows[bricks::kTaps];
-    bricks::load_rows(neighbours, index, found, rows);
-#pragma unroll
-    for (int i = 0; i < bricks::kTaps; ++i) {
-      if (first + i < end && row < grid.sites)
-        inputs[std::int64_t{first + i} * grid.sites + row] = rows[i];
-    }
-    __syncthreads();  // all warps have counted before one of the tile's adds up
-    if (const int k = first + thread; k < end && tile < tasks.tiles) {
-      int hits = 0;
-#pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) hits += hits_of_warp[of_block][warp][thread];
-      counts[k * tasks.tiles + tile] = hits;
-      pairs += static_cast<unsigned>(tasks.is_mirrored(k) ? 2 * hits : hits);
-    }
-    __syncthreads();  // they are added up before the next task's counts overwrite them
-  }
-  return pairs;
-}
-
 /// Empties the index, copies coords [N][1 + ndim], enters all sites, looks the taps up and counts.
 /// inputs [taps][N]: where a tap leads each row, or -1. counts [taps][tiles]: how many of a tile
-/// are not -1. A cooperative, one-dimensional grid of kCountThreads.
+/// are not -1. A cooperative, one-dimensional grid of kCountThreads, of no more blocks than there
+/// is work for.
 template <bool kCube>
-__global__ void __launch_bounds__(kCountThreads, 2)
+__global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
     index_and_count(runs::Problem grid, const std::int32_t* coords, bricks::Index index,
                     Tasks tasks, State* state, std::int32_t* inputs, std::int32_t* counts,
-                    std::int32_t* out_coords, Letter<Count>* count) {
+                    std::int32_t* out_coords, Letter<Count>* letter) {
+  using Taps = TapsToCentre<kCube>;
+  constexpr int kTiles = kCountThreads / kTileRows, kWarps = kTileRows / 32;
+  __shared__ int hits_of_warp[kTiles][kWarps][Taps::kTaps];
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
   const std::int64_t thread = thread_of_grid<kCountThreads>();
   const std::int64_t threads = threads_of_grid<kCountThreads>();
+  runs::Cell cell = bricks::cell_or_none<kCube>(grid, coords, thread);  // of the first row
 
   bricks::begin<kCube>(grid, coords, index, thread, threads, out_coords);
   if (thread == 0) {
@@ -151,18 +117,56 @@ __global__ void __launch_bounds__(kCountThreads, 2)
   }
   all_blocks.sync();  // the index is empty before sites enter
 
-  bricks::enter<kCube>(grid, coords, index, thread, threads, &state->count.bad);
+  std::int32_t page =
+      bricks::enter<kCube>(grid, coords, index, thread, threads, cell, &state->count.bad);
   all_blocks.sync();  // all sites are in the index before any is looked up
 
-  const unsigned long long pairs =
-      look_up_and_count<kCube>(grid, coords, index, tasks, inputs, counts);
-  pair_lists::add_up(pairs, &state->count.pairs);
+  const int of_block = static_cast<int>(threadIdx.x) / kTileRows;
+  const int of_tile = static_cast<int>(threadIdx.x) % kTileRows;
+  const auto count = static_cast<unsigned>(tasks.count());
+  const unsigned groups = kCube ? 1 : tasks.groups;
+  const int last = kCube ? Taps::kTaps : tasks.taps;  // one more than the last tap
+  auto held = static_cast<std::int32_t>(thread);      // the row that `cell` and `page` are of
+  unsigned long long pairs = 0;
+  for (unsigned begin = blockIdx.x * kTiles; begin < count;) {
+    const unsigned task = begin + of_block, tile = task / groups;
+    const int first = static_cast<int>(task - tile * groups) * Taps::kTaps;
+    const int end = first + Taps::kTaps < last ? first + Taps::kTaps : last;
+    const auto row = static_cast<std::int32_t>(tile * kTileRows) + of_tile;  // below 2^26
+    if (row != held) {
+      cell = bricks::cell_or_none<kCube>(grid, coords, row);
+      page = 0;
+      held = row;
+    }
+    const Taps taps(grid, cell, index, first, row, page);
+#pragma unroll
+    for (int i = 0; i < Taps::kTaps; ++i) {
+      const bool hit = (taps.found() >> i & 1) != 0 && first + i < end;
+      const int hits = __popc(__ballot_sync(runs::kWholeWarp, hit));
+      if (of_tile % 32 == i) hits_of_warp[of_block][of_tile / 32][i] = hits;
+    }
+    __syncthreads();  // all warps have counted before one of the tile's adds up
+    if (const int k = first + of_tile; k < end && tile < tasks.tiles) {
+      int hits = 0;
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) hits += hits_of_warp[of_block][warp][of_tile];
+      counts[k * tasks.tiles + tile] = hits;
+      pairs += static_cast<unsigned>(tasks.is_mirrored(k) ? 2 * hits : hits);
+    }
+    begin += gridDim.x * kTiles;
+    // The host needs the number alone: it gets it while the rows are fetched.
+    if (begin >= count && pair_lists::adds_up_last(pairs, &state->count.pairs, &state->finished))
+      letter->send({__ldcg(&state->count.pairs), __ldcg(&state->count.bad)});
 
-  if (threadIdx.x != 0) return;
-  __threadfence();  // the block's pairs are counted before it says that it has finished
-  if (atomicAdd(&state->finished, 1u) != gridDim.x - 1) return;
-  __threadfence();  // the sum is not read before the last block has finished
-  count->send({__ldcg(&state->count.pairs), __ldcg(&state->count.bad)});
+    std::int32_t rows[Taps::kTaps];
+    taps.load_rows(index, 0, rows);
+#pragma unroll
+    for (int i = 0; i < Taps::kTaps; ++i) {
+      if (first + i < end && row < grid.sites)
+        inputs[std::int64_t{first + i} * grid.sites + row] = rows[i];
+    }
+    __syncthreads();  // they are added up before the next task's counts overwrite them
+  }
 }
 
 /// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the places of
@@ -178,43 +182,39 @@ __global__ void __launch_bounds__(kSumThreads)
 /// @param inputs of index_and_count()
 /// @param places [taps][tiles]: where they begin in the list of the tap
 __global__ void __launch_bounds__(kWriteThreads)
-    write_lists(Tasks tasks, int KV, std::int64_t N, std::int64_t P,
-                const std::int32_t* __restrict__ inputs, const std::int32_t* __restrict__ places,
-                const std::int32_t* __restrict__ totals, std::int32_t* __restrict__ pairs) {
+    write_lists(Tasks tasks, int KV, int N, std::int64_t P, const std::int32_t* __restrict__ inputs,
+                const std::int32_t* __restrict__ places, const std::int32_t* __restrict__ totals,
+                std::int32_t* __restrict__ pairs) {
   __shared__ InOut staged_by_warp[kWriteThreads / 32][kTileRows];
   InOut* const staged = staged_by_warp[threadIdx.x / 32];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const unsigned lane = threadIdx.x % 32;
   const std::int64_t thread = thread_of_grid<kWriteThreads>();
   const std::int64_t threads = threads_of_grid<kWriteThreads>();
-  wait_for_kernel_before();  // places and totals
+  wait_for_kernel_before();  // inputs, places and totals
   for (std::int64_t task = thread / 32; task < tasks.tiles * tasks.taps; task += threads / 32) {
     // Fewer than 2^31, as `inputs` has 256 numbers for each: divided in 32 bits.
     const int k =
         static_cast<int>(static_cast<unsigned>(task) / static_cast<unsigned>(tasks.tiles));
-    const std::int64_t tile = task - k * tasks.tiles;
+    const auto tile = static_cast<unsigned>(task - k * tasks.tiles);
+    const unsigned row = tile * kTileRows + lane;  // and every 32nd from there on
+    const std::int32_t* const from = inputs + std::int64_t{k} * N + row;
     std::int32_t in[kRowsEach];
 #pragma unroll
-    for (int i = 0; i < kRowsEach; ++i) {
-      const std::int64_t row = tile * kTileRows + 32 * i + lane;
-      in[i] = row < N ? inputs[k * N + row] : -1;
-    }
+    for (int i = 0; i < kRowsEach; ++i)
+      in[i] = row + 32 * i < static_cast<unsigned>(N) ? from[32 * i] : -1;
     const std::int32_t place = places[task], total = totals[k];
     const std::int64_t list = pair_lists::begin_of_list(totals, k);
     int count = 0;
 #pragma unroll
-    for (int i = 0; i < kRowsEach; ++i) {
-      const std::int32_t row = static_cast<std::int32_t>(tile * kTileRows) + 32 * i + lane;
-      count = pair_lists::stage(in[i] >= 0, {in[i], row}, staged, count);
-    }
+    for (int i = 0; i < kRowsEach; ++i)
+      count = pair_lists::stage(in[i] >= 0, {in[i], static_cast<std::int32_t>(row + 32 * i)},
+                                staged, count);
     __syncwarp();  // all pairs are there before other lanes write them
     std::int32_t* const own = pairs + (list + place) * kPairColumns;
     // The opposite list ends where those of the taps before this one, mirrored, begin.
     std::int32_t* const mirrored = pairs + (P - (list + total) + place) * kPairColumns;
     const int opposite = tasks.is_mirrored(k) ? KV - 1 - k : -1;
-    pair_lists::visit_words(staged, count, [&](int word, int column, const InOut& pair) {
-      own[word] = column == 0 ? k : column == 1 ? pair.in : pair.out;
-      if (opposite >= 0) mirrored[word] = column == 0 ? opposite : column == 1 ? pair.out : pair.in;
-    });
+    pair_lists::write_both(staged, count, k, own, opposite, mirrored);
     __syncwarp();  // all have been written before those of the next task overwrite them
   }
 }
@@ -238,7 +238,7 @@ struct Workspace {
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);
-  const Tasks tasks(book);
+  const Tasks tasks(book, false);
   work.state = cutter.take<State>(1);
   work.index = bricks::cut_index(book, &cutter);
   work.inputs = cutter.take<std::int32_t>(std::int64_t{tasks.taps} * book.sites);
@@ -257,7 +257,7 @@ void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::i
                  const RulebookArrays& arrays, const Context& context) {
   static const int most_blocks = resident_blocks(index_and_count<kCube>, kCountThreads);
   const Workspace work = workspace_at(book, context.workspace_as<std::byte>());
-  const Tasks tasks(book);
+  const Tasks tasks(book, kCube);
 
   HostMessage<Count> message;
   launch_cooperatively(
@@ -276,7 +276,7 @@ void run_kernels(const RulebookProblem& book, const std::int32_t* coords, std::i
   launch_early(
       write_lists,
       {blocks_for(tasks.tiles * tasks.taps, kWriteThreads / 32, kMaxBlocks), kWriteThreads}, tasks,
-      book.KV, std::int64_t{book.sites}, P, work.inputs, work.counts, work.totals, pairs);
+      book.KV, book.sites, P, work.inputs, work.counts, work.totals, pairs);
 }
 
 /// coords [N][1 + ndim] to out_coords [N][1 + ndim] and pairs [P][3].
@@ -294,9 +294,9 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
 
 std::string choice_in_words(const RulebookProblem& book) {
   if (book.sites == 0) return "no sites";
-  const Tasks tasks(book);
-  return text(runs::kernel_in_words(book), ", ", how_many(tasks.tiles, "tile"),
-              tasks.tiles > kSumThreads ? " summed in several rounds" : "");
+  const std::int64_t tiles = Tasks(book, false).tiles;
+  return text(runs::kernel_in_words(book), ", ", how_many(tiles, "tile"),
+              tiles > kSumThreads ? " summed in several rounds" : "");
 }
 
 }  // namespace

@@ -136,12 +136,8 @@ __global__ void __launch_bounds__(kCountThreads)
 
   const unsigned long long pairs = look_up_and_count<kCube>(
       grid, sorted ? coords : ranks.coords, index, taps, tiles, tile_counts, inputs, counts);
-  pair_lists::add_up(pairs, &state->count.pairs);
-  if (threadIdx.x != 0) return;
-  __threadfence();  // the block's pairs are counted before it says that it has finished
-  if (atomicAdd(&state->finished, 1u) != gridDim.x - 1) return;
-  __threadfence();  // the sum is not read before the last block has finished
-  count->send({__ldcg(&state->count.pairs), __ldcg(&state->count.bad), sorted ? 1 : 0});
+  if (pair_lists::adds_up_last(pairs, &state->count.pairs, &state->finished))
+    count->send({__ldcg(&state->count.pairs), __ldcg(&state->count.bad), sorted ? 1 : 0});
 }
 
 /// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the places of
@@ -191,10 +187,7 @@ __global__ void __launch_bounds__(kWriteThreads)
     // The opposite list ends where those of the taps before this one, mirrored, begin.
     std::int32_t* const mirrored = pairs + (P - (list + total) + place) * kPairColumns;
     const int opposite = taps.is_mirrored(k) ? KV - 1 - k : -1;
-    pair_lists::visit_words(staged, count, [&](int word, int column, const InOut& pair) {
-      own[word] = column == 0 ? k : column == 1 ? pair.in : pair.out;
-      if (opposite >= 0) mirrored[word] = column == 0 ? opposite : column == 1 ? pair.out : pair.in;
-    });
+    pair_lists::write_both(staged, count, k, own, opposite, mirrored);
     __syncwarp();  // all have been written before those of the next task overwrite them
   }
 }

@@ -16,21 +16,21 @@
 ///     page 0    boards of the fifth brick, and 2 x 64 rows; only those of sites are written
 ///     page 3    those of the second, whose first site was that of row 3
 ///
-/// There is a page for each row of coords, and a row takes its own: nobody gives pages out, and
-/// their boards are cleared before. That is 8.4 MB for a sweep, where words for runs of 32 cells
-/// are 25.6. And nine taps of a plane lie on one board, or on two or four at its edge.
+/// There is a page for each row of coords, and a row takes its own; their boards are cleared. That
+/// is 8.4 MB for a sweep, where words for runs of 32 cells are 25.6. And the 27 taps of a site lie
+/// in three bricks on average: one thread asks each of them once, but its own, whose page it knows.
 ///
 ///     clear, copy | take pages, set bits, list rows | look up          barriers: |
 ///
-/// **Expect.** On an H200 a sweep in a scanner's order (scanned-subm3-table) takes 18 us, and no
-/// more than sorted; in no order (shuffled-subm3-table) 22 us. Two barriers instead of four spare
+/// **Expect.** On an H200 a sweep in a scanner's order (scanned-subm3-table) takes 16 us, and no
+/// more than sorted; in no order (shuffled-subm3-table) 23 us. Two barriers instead of four spare
 /// 6 us, the smaller index 5 us, and nine rows, loaded before any is stored, wait only once.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
-/// @expect lanes.coords.load 512 + 512 + 3 * 512 = 2560, copy, enter, three to look up
+/// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.nbr.store 27 * 512 = 13824
 /// **Costs.** 528 bytes a site, of which most are never touched; 4 bytes for 128 cells. Sorted rows
-/// are not counted, but looked up like others. Declined: modes but subm, more than 2^24 bricks.
+/// are not counted, but looked up. Declined: modes but subm; over 2^24 bricks, or 2^25 sites.
 /// **Try.** Make a brick four boards deep. What is cleared then, and how far apart do rows lie?
 #include <cooperative_groups.h>
 
@@ -47,9 +47,9 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
-constexpr int kThreads = 384;                    ///< More, in fewer blocks, are less evenly busy.
-constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
-constexpr int kBlocks = 4;  ///< Of a multiprocessor, where three threads share a row.
+constexpr int kAtOnce = 9;     ///< Rows of neighbours that are loaded before one is stored.
+constexpr int kThreads = 480;  ///< Of a block,
+constexpr int kBlocks = 2;     ///< of which a multiprocessor should hold so many.
 
 /// What the blocks tell each other and the host.
 struct State {
@@ -68,32 +68,30 @@ std::int32_t* ever_bad() {
   return word;
 }
 
-/// nbr [KV][N] and mask [N][mask_words(KV)]: three threads a row.
-__device__ void find_planes(const runs::Problem& grid, const std::int32_t* coords,
-                            const bricks::Index& index, std::int32_t* nbr, std::int32_t* mask) {
-  __shared__ std::uint32_t mask_bits[runs::kPlanes][kRows];
-  const int row_of_tile = static_cast<int>(threadIdx.x) % kRows;
-  const int plane = static_cast<int>(threadIdx.x) / kRows, tap = plane * bricks::kTaps;
-  const auto sites = static_cast<unsigned>(grid.sites);
-  for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
-    const unsigned row = first + static_cast<unsigned>(row_of_tile);
-    if (row < sites) {
-      const bricks::PlaneOfTaps taps(grid, runs::cell_of<true>(grid, coords, row), index, tap);
-      mask_bits[plane][row_of_tile] = taps.found() << tap;
-      std::int32_t rows[bricks::kTaps];
-      bricks::load_rows(taps, index, taps.found(), rows);
-#pragma unroll
-      for (int i = 0; i < bricks::kTaps; ++i) nbr[std::int64_t{tap + i} * sites + row] = rows[i];
+/// nbr [27][N] and mask [N]: `thread` of `threads` does its share.
+/// @param cell the thread's first row of coords @param page of that one's brick
+__device__ void find_cube(const runs::Problem& grid, const std::int32_t* coords,
+                          const bricks::Index& index, std::int64_t thread, std::int64_t threads,
+                          runs::Cell cell, std::int32_t page, std::int32_t* nbr,
+                          std::int32_t* mask) {
+  for (std::int64_t row = thread; row < grid.sites; row += threads) {
+    if (row != thread) {
+      cell = runs::cell_of<true>(grid, coords, row);
+      page = 0;
     }
-    __syncthreads();  // the bits of all planes are there before one thread a row joins them
-    if (plane == 0 && row < sites)
-      mask[row] = static_cast<std::int32_t>(mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] |
-                                            mask_bits[2][row_of_tile]);
-    __syncthreads();  // they are joined before the next tile's bits overwrite them
+    const bricks::CubeOfTaps<27> taps(grid, cell, index, 0, static_cast<std::int32_t>(row), page);
+#pragma unroll
+    for (int first = 0; first < 27; first += kAtOnce) {
+      std::int32_t rows[kAtOnce];
+      taps.load_rows(index, first, rows);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) nbr[std::int64_t{first + i} * grid.sites + row] = rows[i];
+    }
+    mask[row] = static_cast<std::int32_t>(taps.found());
   }
 }
 
-/// The same for any taps: a thread a row.
+/// nbr [KV][N] and mask [N][mask_words(KV)], of any taps.
 __device__ void find_taps(const runs::Problem& grid, const std::int32_t* coords,
                           const bricks::Index& index, std::int32_t* nbr, std::int32_t* mask) {
   const int words = mask_words(grid.KV);
@@ -101,11 +99,11 @@ __device__ void find_taps(const runs::Problem& grid, const std::int32_t* coords,
     const runs::Cell cell = runs::cell_of<false>(grid, coords, row);
     std::uint64_t bits = 0;  // of taps from 32 * word on
     int word = 0;
-    for (int first = 0; first < grid.KV; first += bricks::kTaps) {
+    for (int first = 0; first < grid.KV; first += bricks::AnyTaps::kTaps) {
       const bricks::AnyTaps taps(grid, cell, index, first);
-      std::int32_t rows[bricks::kTaps];
-      bricks::load_rows(taps, index, taps.found(), rows);
-      const int end = first + bricks::kTaps;
+      std::int32_t rows[bricks::AnyTaps::kTaps];
+      taps.load_rows(index, 0, rows);
+      const int end = first + bricks::AnyTaps::kTaps;
       for (int k = first; k < end && k < grid.KV; ++k)
         nbr[std::int64_t{k} * grid.sites + row] = rows[k - first];
       bits |= std::uint64_t{taps.found()} << (first - 32 * word);
@@ -123,17 +121,20 @@ __global__ void __launch_bounds__(kThreads, kCube ? kBlocks : 1)
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
   const std::int64_t thread = thread_of_grid<kThreads>();
   const std::int64_t threads = threads_of_grid<kThreads>();
+  // Of the thread's first row; most sweeps have no second one.
+  const runs::Cell cell = bricks::cell_or_none<kCube>(grid, coords, thread);
 
   bricks::begin<kCube>(grid, coords, index, thread, threads, out_coords);
   if (thread == 0) state->bad = 0;
   all_blocks.sync();  // the index is empty before sites enter
 
-  bricks::enter<kCube>(grid, coords, index, thread, threads, &state->bad);
+  const std::int32_t page =
+      bricks::enter<kCube>(grid, coords, index, thread, threads, cell, &state->bad);
   all_blocks.sync();  // all sites are in the index before any is looked up
 
   if (thread == 0 && state->bad != 0) *ever_bad = 1;
   if constexpr (kCube) {
-    find_planes(grid, coords, index, nbr, mask);
+    find_cube(grid, coords, index, thread, threads, cell, page, nbr, mask);
   } else {
     find_taps(grid, coords, index, nbr, mask);
   }
@@ -166,7 +167,7 @@ template <bool kCube>
 void launch_steps(const RulebookProblem& book, const std::int32_t* coords, const Workspace& work,
                   std::int32_t* out_coords, std::int32_t* nbr, std::int32_t* mask) {
   static const int most_blocks = resident_blocks(build<kCube>, kThreads);
-  const unsigned blocks = blocks_for(book.sites, kCube ? kRows : kThreads, most_blocks);
+  const unsigned blocks = blocks_for(book.sites, kThreads, most_blocks);
   launch_cooperatively(build<kCube>, {blocks, kThreads}, runs::Problem(book), coords, work.index,
                        work.state, out_coords, nbr, mask, ever_bad());
 }

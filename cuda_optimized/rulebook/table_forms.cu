@@ -6,6 +6,7 @@
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
+#include "cuda_optimized/rulebook/mask_order.cuh"
 #include "cuda_optimized/rulebook/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -82,26 +83,51 @@ void create_pairs(const RulebookProblem& book, std::int64_t M, const std::int32_
   launch(write_pairs, {blocks, kThreads}, M, places, nbr, offsets.data(), pairs);
 }
 
-/// Creates `order` [parts][M] from the masks: for each part of the taps a stable radix sort, 32
-/// bits at a time, the lowest first.
+/// Sorts rows by up to 32 bits of their masks, equal ones as they were.
+/// @param before [M]: how they were; null for 0, 1, 2 ... @param order [M], out; may be `before`
+void sort_rows(std::int64_t M, int words, const std::int32_t* mask, int first, int bits,
+               const std::int32_t* before, std::int32_t* order) {
+  static const int most_blocks = resident_blocks(mask_order::sort_rows, mask_order::kThreads);
+  const unsigned blocks = blocks_for(M, mask_order::kThreads, most_blocks);
+  if (M <= std::int64_t{most_blocks} * mask_order::kThreads * mask_order::kMostEach) {
+    const DeviceArray<mask_order::Entry> entries(2 * M);
+    const DeviceArray<std::uint32_t> counts(2 * blocks * mask_order::kDigits);
+    const mask_order::Sort sort = {.rows = static_cast<int>(M),
+                                   .words = words,
+                                   .mask = mask,
+                                   .first = first,
+                                   .bits = bits,
+                                   .before = before,
+                                   .even = entries.data(),
+                                   .odd = entries.data() + M,
+                                   .counts = counts.data(),
+                                   .order = order};
+    launch_cooperatively(mask_order::sort_rows, {blocks, mask_order::kThreads}, sort);
+    return;
+  }
+  const DeviceArray<std::uint32_t> keys(M), sorted_keys(M);
+  const DeviceArray<std::int32_t> rows(M);
+  launch(read_mask_bits, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, M, words, mask, first,
+         bits, before, keys.data(), rows.data());
+  sort_pairs(keys.data(), rows.data(), sorted_keys.data(), order, M, std::max(bits, 1));
+}
+
+/// Creates `order` [parts][M] from the masks: for each part of the taps a stable sort, 32 bits at a
+/// time, the lowest first.
 void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_t* mask,
                   const RulebookArrays& arrays) {
   const int parts = orders_of(book.form);
   auto* order = arrays.create("order", {parts, M});
-  const DeviceArray<std::uint32_t> keys(M), sorted_keys(M);
-  const DeviceArray<std::int32_t> rows(M);
-  const unsigned blocks = blocks_for(M, kThreads, kMaxBlocks);
+  if (M == 0) return;
   for (int part = 0; part < parts; ++part) {
     std::int32_t* const sorted = order + part * M;
     const int end = first_tap(book.KV, parts, part + 1);
     const std::int32_t* before = nullptr;
     for (int first = first_tap(book.KV, parts, part); first < end || before == nullptr;
          first += 32) {
-      // A part without taps (KV = 1) has keys without bits: all rows are equal.
+      // A part without taps (KV = 1) has no bits: all rows are equal.
       const int bits = std::clamp(end - first, 0, 32);
-      launch(read_mask_bits, {blocks, kThreads}, M, mask_words(book.KV), mask,
-             bits == 0 ? 0 : first, bits, before, keys.data(), rows.data());
-      sort_pairs(keys.data(), rows.data(), sorted_keys.data(), sorted, M, std::max(bits, 1));
+      sort_rows(M, mask_words(book.KV), mask, bits == 0 ? 0 : first, bits, before, sorted);
       before = sorted;
     }
   }

@@ -40,7 +40,7 @@ __device__ inline void sort_segments(const SegmentOrder& of, SegmentMasks& masks
         key[j] = SegmentMasks::key_of(static_cast<unsigned>(bits), of.taps, place);
       }
     }
-    masks.template sort<1>(key);
+    masks.sort(key);
 #pragma unroll
     for (int j = 0; j < kSortedOfThread; ++j) {
       const int place = thread + j * kSortThreads;

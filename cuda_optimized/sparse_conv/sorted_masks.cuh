@@ -20,21 +20,18 @@ struct SortedMasks {
     const unsigned high = mask << max(32 - taps, 0) >> 1;  // so that it is less than kNone
     return high / kRows * kRows + static_cast<unsigned>(place);
   }
-  /// Where the row of a key stood; -1 of no row.
-  __device__ static int place_of(unsigned key) {
-    return key == kNone ? -1 : static_cast<int>(key % kRows);
-  }
+  /// Where the row of a key stood.
+  __device__ static int place_of(unsigned key) { return static_cast<int>(key % kRows); }
 
   /// Sorts the keys of all threads, in the network of Batcher, "Sorting networks and their
-  /// applications", 1968, as groups of kGroup places: each has what belongs there, in any order.
-  template <int kGroup>
+  /// applications", 1968.
   __device__ void sort(unsigned (&key)[kKeys]) {
     const int thread = static_cast<int>(threadIdx.x);
     int turn = 0;
 #pragma unroll
     for (int size = 2; size <= kKeys * kThreads; size *= 2) {
 #pragma unroll
-      for (int apart = size / 2; apart >= (size == kKeys * kThreads ? kGroup : 1); apart /= 2) {
+      for (int apart = size / 2; apart >= 1; apart /= 2) {
         const bool between_warps = apart >= 32 && apart < kThreads;
         unsigned other[kKeys];
         if (between_warps) {

@@ -353,9 +353,16 @@ planted_bug(fourth_brick_of_a_window_forgotten
   RUNG cuda_optimized/rulebook/paged_bricks
   FILE cuda_optimized/rulebook/brick_taps.cuh
   WITH ${algorithms}
-  FIND [==[page[3] = pages[aside_x + aside_y];]==]
-  REPLACE [==[{}]==]
+  FIND [==[{true, x != 0, y != 0, x != 0 && y != 0};]==]
+  REPLACE [==[{true, x != 0, y != 0, false};]==]
   TEACHES "a window at a corner meets four bricks of its plane, and the fourth only by one cell")
+
+planted_bug(page_of_the_first_row_for_all
+  RUNG cuda_optimized/rulebook/paged_bricks
+  WITH ${algorithms}
+  FIND [==[page = 0;]==]
+  REPLACE [==[]==]
+  TEACHES "what stays in a register is of the thread's first row: only many rows have a second one")
 
 planted_bug(bits_of_lanes_joined_across_boards
   RUNG cuda_optimized/rulebook/paged_bricks
@@ -364,6 +371,21 @@ planted_bug(bits_of_lanes_joined_across_boards
   FIND [==[(place.brick * kDepth + place.board) * 2 + place.bit / 32]==]
   REPLACE [==[place.brick * kDepth + place.board]==]
   TEACHES "lanes enter together what is in one word; a board has two")
+
+planted_bug(equal_digits_in_another_order
+  RUNG cuda_optimized/rulebook/paged_bricks
+  FILE cuda_optimized/rulebook/mask_order.cuh
+  WITH ${algorithms}
+  FIND [==[before = lanes & ((1u << lane) - 1);]==]
+  REPLACE [==[before = lanes & ~1u << lane;]==]
+  TEACHES "a sort digit by digit is right only if each pass leaves equal digits in the order in which it met them")
+
+planted_bug(held_row_not_named
+  RUNG cuda_optimized/rulebook/lists_of_bricks
+  WITH ${algorithms}
+  FIND [==[held = row;]==]
+  REPLACE [==[]==]
+  TEACHES "who keeps what a task has loaded must know of which row: three groups of taps, in two rounds, come back to the first one's number")
 
 planted_bug(centre_counted_twice
   RUNG cuda_optimized/rulebook/lists_of_bricks

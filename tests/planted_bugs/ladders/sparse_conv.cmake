@@ -113,12 +113,14 @@ planted_bug(weights_stored_unpermuted
 
 planted_bug(arrival_before_the_copies
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FILE cuda_optimized/sparse_conv/stage_product.cuh
   FIND [==[ptx::cp_async_mbarrier_arrive_noinc(full);]==]
   REPLACE [==[ptx::mbarrier_arrive(full);]==]
   TEACHES "a thread that has asked for copies has not got them: they must arrive, not it")
 
 planted_bug(stage_given_back_while_it_is_read
   RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  FILE cuda_optimized/sparse_conv/stage_product.cuh
   FIND [==[ptx::wgmma_wait_group<1>();]==]
   REPLACE [==[ptx::wgmma_wait_group<2>();]==]
   TEACHES "products that have been issued are not done: the stage before is still being read")
