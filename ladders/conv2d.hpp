@@ -56,6 +56,7 @@ CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_filters_as_r
 CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_patches)
 CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_two_blocks)
 CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_block_pairs)
+CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_full_tiles)
 CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_all_filters)
 CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, implicit_gemm_wgmma_patches_tf32)
 CUDA_RUNG(Conv2dArrays, cuda_optimized, conv2d, direct_mma_tf32)

@@ -86,8 +86,16 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                   "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
                   "the two blocks are a cluster: halves of sums go straight into shared memory")),
           branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                          "no column is nobody's, and both warpgroups share a patch")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters,
                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
                           "one tap: all weights stay, and a tile is any pixels of all images")),
+          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_zeros,
+                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                          "one tap and a stride: idle warps write the zeros between the pixels")),
       }};
 }

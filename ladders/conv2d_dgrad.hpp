@@ -23,4 +23,6 @@ CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_1
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_two_blocks)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters)
+CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_zeros)

@@ -1,25 +1,72 @@
 /// @file cache_hints.hpp
-/// @brief What a kernel may tell the L2 cache about what it stores.
+/// @brief What a kernel may tell the L2 cache about what it reads and stores.
 ///
-/// The functions in namespace ptx are named after their instructions, as those of ptx.hpp.
+/// The functions in namespace ptx are named after their instructions, as those of ptx.hpp. All are
+/// hints, and change no result; cuda_on_cpu has no cache.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
 
 namespace convladder::BACKEND::ptx {
 
-/// tma_store() with `.L2::cache_hint` (sm_90), whose policy is `createpolicy.fractional` with
-/// `evict_first`: where the cache needs room, these lines leave it before others. It is a hint, and
-/// changes no result; cuda_on_cpu has no cache.
+/// `createpolicy.fractional` (sm_80) for all of what is accessed under it: with `evict_first`,
+/// lines that leave the cache before others where it needs room; else with `evict_normal`.
+__device__ inline std::uint64_t createpolicy(bool evict_first) {
+  std::uint64_t policy = 0;
+#ifdef __CUDACC__
+  if (evict_first) {
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  } else {
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  }
+#else
+  static_cast<void>(evict_first);
+#endif
+  return policy;
+}
+
+/// `st.global` of four floats with `.L2::cache_hint` (sm_80). @param to a multiple of 16 bytes
+__device__ inline void st_cache_hint(float* to, const float4& four, std::uint64_t policy) {
+#ifndef __CUDACC__
+  static_cast<void>(policy);
+  *reinterpret_cast<float4*>(to) = four;
+#else
+  asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to), "f"(four.x),
+               "f"(four.y), "f"(four.z), "f"(four.w), "l"(policy)
+               : "memory");
+#endif
+}
+
+/// tma_load() with `.L2::cache_hint` (sm_90).
 template <int kRank>
-__device__ inline void tma_store_evict_first(const CUtensorMap* map, const void* shared_from,
-                                             const int (&at)[kRank]) {
+__device__ inline void tma_load_cache_hint(void* shared_to, const CUtensorMap* map,
+                                           std::uint64_t* barrier, const int (&at)[kRank],
+                                           std::uint64_t policy) {
   static_assert(kRank == 4, "not needed so far");
 #ifndef __CUDACC__
+  static_cast<void>(policy);
+  tma_load<kRank>(shared_to, map, barrier, at);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared_address(shared_to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+      "l"(policy)
+      : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// tma_store() with `.L2::cache_hint` (sm_90).
+template <int kRank>
+__device__ inline void tma_store_cache_hint(const CUtensorMap* map, const void* shared_from,
+                                            const int (&at)[kRank], std::uint64_t policy) {
+  static_assert(kRank == 4, "not needed so far");
+#ifndef __CUDACC__
+  static_cast<void>(policy);
   tma_store<kRank>(map, shared_from, at);
 #elif __CUDA_ARCH__ >= 900
-  std::uint64_t policy = 0;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint"
       " [%0, {%2, %3, %4, %5}], [%1], %6;" ::"l"(map),

@@ -24,7 +24,7 @@ struct CopiedFours {
   CUtensorMap weights;                       ///< [K / 32][f][l][group_c]
 
   /// Starts the copies of a chunk to a slot; `full` completes once all bytes are there.
-  __device__ void load(const PatchFilters& filters, int, int chunk, char* slot,
+  __device__ void load(const PatchFilters& filters, const Tap&, int chunk, char* slot,
                        std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, 2 * kTapBytes);
     for (int block = 0; block < 2; ++block) {
@@ -51,7 +51,7 @@ struct GatheredFours {
   int group_c;                              ///< channels of a group
 
   /// Copies a chunk; then one lane arrives at `full`. Called by a whole warp.
-  __device__ void load(const PatchFilters& filters, int, int chunk, char* slot,
+  __device__ void load(const PatchFilters& filters, const Tap&, int chunk, char* slot,
                        std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, first = chunk * kTensorMapRow + lane;
     for (int j = 0; j < 2 * kPatchFilters; ++j) {

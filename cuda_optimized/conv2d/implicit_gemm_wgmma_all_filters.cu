@@ -31,15 +31,15 @@
 /// and some of the next. Images in strips or rows where there is a stride, or padding.
 /// **Try.** Which layers of a network have one tap, and weights that fit?
 #include "core/conv2d_problem.hpp"
-#include "core/cuda/cache_hints.hpp"
-#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/filter_stages.cuh"
 #include "cuda_optimized/conv2d/filters_plan.cuh"
 #include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/passing_arrays.cuh"
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_result.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
@@ -50,43 +50,6 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
-/// Bytes of an output that the next layer may find in the L2 cache: half of an H200's.
-constexpr std::int64_t kStayBytes = 25'000'000;
-
-/// Whether an output of so many bytes is too large for the L2 cache. On a machine that tests made
-/// small, a smaller one is.
-bool passes_the_cache(std::int64_t bytes) { return bytes > enough_blocks(kStayBytes); }
-
-/// An output that may leave the L2 cache before what is still to be read.
-template <class T>
-struct PassingResult : PatchResult<T> {
-  bool passes;  ///< passes_the_cache()
-
-  /// As PatchResult::store(), but for the hint.
-  template <int kColumns>
-  __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
-                        int consumer, const float (&sums)[kColumns / 2], T* draft) const {
-    const int thread = static_cast<int>(threadIdx.x) % 128;
-    if (thread == 0) ptx::cp_async_bulk_wait_group_read<0>();
-    // All have stored what the draft held, or the copy engine has: it may be overwritten.
-    ptx::named_barrier_sync(1 + consumer, 128);
-    this->template round<kColumns>(filters, sums, draft);
-    ptx::fence_proxy_async();                    // ordinary stores, which the copy engine will read
-    ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
-    if (!this->by_engine) {
-      this->store_columns(tiles, tile, filters, 0, kColumns, draft);
-    } else if (thread == 0) {
-      const int at[4] = {filters.first, tile.q, tile.n, tile.p};
-      if (passes) {
-        ptx::tma_store_evict_first<4>(&this->boxes, draft, at);
-      } else {
-        ptx::tma_store<4>(&this->boxes, draft, at);
-      }
-      ptx::cp_async_bulk_commit_group();
-    }
-  }
-};
-
 /// Sums over windows of one tap: one warp, the producer, brings patches, and weights once; the
 /// others, two warpgroups of consumers, take turns at the tiles of filters. Patches: CopiedPatches
 /// or GatheredPatches, Taps likewise.
@@ -96,97 +59,37 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     windows_of_all_filters(const __grid_constant__ Patches patches,
                            const __grid_constant__ Taps taps,
                            const __grid_constant__ PatchWork work,
-                           const __grid_constant__ PassingResult<T> result) {
-  // full: a patch, or all weights, have arrived; empty: all warps of both consumers have read it.
-  __shared__ std::uint64_t full_patch[kMaxTilePatches], empty_patch[kMaxTilePatches], full_taps;
-  const PatchPlan& plan = work.plan;
-  const PatchTiles& tiles = plan.tiles;
-  char* tap_slots = dynamic_shared<char>();
-  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
-  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
-  char* const drafts = patch_slots + plan.patches * plan.patch_bytes;
+                           const __grid_constant__ PatchResult<T> result) {
+  __shared__ FilterBarriers barriers;
+  FilterStages stages(work, barriers);
+  stages.prepare();
 
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  if (thread == 0) {
-    for (int i = 0; i < plan.patches; ++i) {
-      ptx::mbarrier_init(&full_patch[i], 1);
-      ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 32);
-    }
-    ptx::mbarrier_init(&full_taps, plan.tap_slots);
-    ptx::fence_mbarrier_init();
-  }
-  __syncthreads();  // separates the initialisation from all use of the barriers
-
-  const Windows& windows = work.windows;
-  const int chunks = windows.chunks();
-  const auto groups = static_cast<unsigned>(windows.groups);
-  // Of a group. All items of a block, tiles of pixels, are of the same group: its weights stay.
-  const unsigned filter_tiles = work.filter_tiles / groups, items = work.items / filter_tiles;
-  const unsigned group = blockIdx.x % groups, first_tile = group * filter_tiles;
-  Ring patch{plan.patches};
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
-  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (consumer == gemm::kConsumers) {
-    if (lane != 0 && !Taps::kWholeWarp) return;
+    if (threadIdx.x % 32 != 0 && !Taps::kWholeWarp) return;
     bool is_first = true;
-    for (unsigned item = blockIdx.x; item < items; item += gridDim.x, is_first = false) {
-      const PatchTile tile = tile_at(tiles, item / groups);
-      for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-        // Until the consumers have read what the slot held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
-        patches.load({.group = static_cast<int>(group),
-                      .chunk = chunk,
-                      .w = tile.q + work.first.w,
-                      .h = tile.p + work.first.h,
-                      .n = tile.n},
-                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
-        for (unsigned i = 0; is_first && i < filter_tiles; ++i) {
-          taps.load(filters_at(windows, first_tile + i), 0, chunk,
-                    tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes, &full_taps);
-        }
-      }
-    }
+    for (unsigned item = blockIdx.x; item < stages.items(); item += gridDim.x, is_first = false)
+      stages.bring(patches, taps, stages.tile_of(item), is_first);
     return;
   }
 
-  T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
-  ptx::mbarrier_wait(&full_taps, 0);
+  T* const draft = reinterpret_cast<T*>(stages.drafts + consumer * work.plan.draft_bytes);
+  ptx::mbarrier_wait(&barriers.full_taps, 0);
   unsigned turn = 0;  // tiles of filters that came before, modulo 2
-  for (unsigned item = blockIdx.x; item < items; item += gridDim.x, patch.skip(chunks)) {
-    const PatchTile tile = tile_at(tiles, item / groups);
+  for (unsigned item = blockIdx.x; item < stages.items(); item += gridDim.x, stages.step()) {
+    const PatchTile tile = stages.tile_of(item);
     unsigned i = (turn + static_cast<unsigned>(consumer)) % kConsumers;
-    turn = (turn + filter_tiles) % kConsumers;
-    const auto release = [&] {
-      Ring at = patch;
-      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
-        // An arrival must not come before those for what the slot held before.
-        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
-        __syncwarp();  // else a lane might still wait for a phase that is long over
-        if (lane == 0) ptx::mbarrier_arrive(&empty_patch[at.slot]);
-      }
-    };
-    if (i >= filter_tiles) release();
-    for (; i < filter_tiles; i += kConsumers) {
+    turn = (turn + stages.tiles) % kConsumers;
+    if (i >= stages.tiles) stages.release();
+    for (; i < stages.tiles; i += kConsumers) {
       float sums[kColumns / 2];
 #pragma unroll
       for (float& sum : sums) sum = 0.0f;
-      Ring at = patch;
-      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
-        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
-        const std::uint64_t columns = ptx::wgmma_descriptor(
-            patch_slots + at.slot * plan.patch_bytes, tiles.group * kPixelBytes);
-        const std::uint64_t rows =
-            ptx::wgmma_descriptor(tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes);
-        ptx::wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < kHalfStep; k += 16)  // descriptors count in units of 16 bytes
-          wgmma_along_k<kColumns, T>(sums, rows + k / 8, columns + k / 8);
-        ptx::wgmma_commit_group();
-      }
-      ptx::wgmma_wait_group<0>();
-      if (i + kConsumers >= filter_tiles) release();
-      result.template store<kColumns>(tiles, tile, filters_at(windows, first_tile + i), consumer,
-                                      sums, draft);
+      stages.multiply<T, Taps>(i, sums);
+      if (i + kConsumers >= stages.tiles) stages.release();
+      result.template store<kColumns>(work.plan.tiles, tile, stages.filters_of(i), consumer, sums,
+                                      draft);
     }
   }
   result.finish();
@@ -212,7 +115,7 @@ Declined supports(const Conv2dProblem& conv) {
 
 template <class T, class Patches, class Taps>
 void launch_product(const Patches& patches, const Taps& taps, const PatchWork& work,
-                    const PassingResult<T>& result) {
+                    const PatchResult<T>& result) {
   with_filters_columns(work.plan.tiles.columns, [&]<int kColumns>(Columns<kColumns>) {
     launch(windows_of_all_filters<T, kColumns, Patches, Taps>,
            {dim3(filters_blocks(work)), dim3(gemm::kWgmmaThreads), work.plan.shared_bytes()},
@@ -228,14 +131,14 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
     const int group_c = conv.C / conv.groups;
     const PatchWork work(windows, filters_plan(windows));
     const PatchTiles& tiles = work.plan.tiles;
-    const PassingResult<T> result = {patch_result<T>(windows, tiles, arrays.bias, arrays.y),
-                                     passes_the_cache(output_bytes(conv))};
+    const PatchResult<T> result = patch_result<T>(windows, tiles, arrays.bias, arrays.y,
+                                                  passes_the_cache(output_bytes(conv)));
     if (in_eights(group_c) && work.has_pixels() && gemm::begin_at_16_bytes(x, weights)) {
       launch_product(copied_patches(work, words_of(x)), copied_taps(windows, words_of(weights)),
                      work, result);
     } else {
-      launch_product(gathered_patches(work, x, group_c), GatheredTaps<T>{weights, 1, group_c}, work,
-                     result);
+      launch_product(gathered_patches(work, x, group_c), GatheredTaps<T>{weights, 1, 1, group_c},
+                     work, result);
     }
   });
 }

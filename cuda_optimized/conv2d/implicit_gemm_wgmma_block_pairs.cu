@@ -39,6 +39,7 @@
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_result.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/patch_stages.cuh"
 #include "cuda_optimized/conv2d/pixel_patch.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
@@ -55,114 +56,43 @@ __global__ void __launch_bounds__(kPairThreads, 1)
     windows_in_patches(const __grid_constant__ Patches patches, const __grid_constant__ Taps taps,
                        const __grid_constant__ PatchWork work,
                        const __grid_constant__ PatchResult<T> result) {
-  // full: patch or tap has arrived; empty: all four warps have read it.
-  __shared__ std::uint64_t full_patch[kMaxPatches], empty_patch[kMaxPatches];
-  __shared__ std::uint64_t full_tap[kMaxTapSlots], empty_tap[kMaxTapSlots];
+  __shared__ PatchBarriers barriers;
   __shared__ std::uint64_t sums_came;  // from the other block
-  const PatchPlan& plan = work.plan;
-  const PatchTiles& tiles = plan.tiles;
-  char* tap_slots = dynamic_shared<char>();
-  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
-  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
-  const PairExchange exchange = {
-      reinterpret_cast<float4*>(patch_slots + plan.patches * plan.patch_bytes), &sums_came};
-
+  PatchStages<> stages(work, barriers);
+  const PairExchange exchange = {reinterpret_cast<float4*>(stages.behind), &sums_came};
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
-    for (int i = 0; i < plan.patches; ++i) {
-      ptx::mbarrier_init(&full_patch[i], 1);
-      ptx::mbarrier_init(&empty_patch[i], 4);
-    }
-    for (int i = 0; i < plan.tap_slots; ++i) {
-      ptx::mbarrier_init(&full_tap[i], 1);
-      ptx::mbarrier_init(&empty_tap[i], 4);
-    }
     ptx::mbarrier_init(&sums_came, 1);
     ptx::fence_mbarrier_init();
     ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);
   }
-  // Behind the box, where the last taps of a tile of rows end: zeros, which no box overwrites.
-  const int behind = (plan.patch_bytes - tiles.bytes()) / 16;
-  for (int i = thread; i < plan.patches * behind; i += kPairThreads) {
-    char* const patch = patch_slots + i / behind * plan.patch_bytes;
-    *reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};
-  }
-  ptx::fence_proxy_async();               // ordinary stores, which wgmma will read
-  __syncthreads();                        // separates both from all that follows in this block
+  stages.prepare<kPairThreads>();
   ptx::barrier_cluster_arrive_relaxed();  // the other one will wait before it sends
 
-  const Windows& windows = work.windows;
-  const int taps_each = windows.R * windows.S;
+  const PatchTiles& tiles = work.plan.tiles;
   const unsigned item = blockIdx.x / 2;
   const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
-  const PatchFilters filters = filters_at(windows, item % work.filter_tiles);
+  const PatchFilters filters = filters_at(work.windows, item % work.filter_tiles);
   // Of two blocks, the first one takes the first chunks.
-  const int half = static_cast<int>(blockIdx.x % 2), chunks = windows.chunks();
+  const int half = static_cast<int>(blockIdx.x % 2), chunks = work.windows.chunks();
   const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;
-  Ring patch{plan.patches}, tap{plan.tap_slots};
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const bool is_producer = __shfl_sync(~0u, thread / kSumThreads, 0) != 0;
+  if (is_producer) {
+    if (lane == 0 || Taps::kWholeWarp) stages.bring(patches, taps, tile, filters, first, last);
+    return;
+  }
   float sums[kSharedColumns / 2];
 #pragma unroll
   for (float& sum : sums) sum = 0.0f;
-  if (is_producer) {
-    if (lane == 0 || Taps::kWholeWarp) {
-      for (int chunk = first; chunk < last; ++chunk, patch.step()) {
-        // Until what the slot held a round ago has been read; at once in round 0.
-        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
-        patches.load({.group = filters.group,
-                      .chunk = chunk,
-                      .w = tile.q + work.first.w,
-                      .h = tile.p + work.first.h,
-                      .n = tile.n},
-                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
-        for (int i = 0; i < taps_each; ++i, tap.step()) {
-          ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
-          taps.load(filters, i, chunk, tap_slots + tap.slot * kTapBytes, &full_tap[tap.slot]);
-        }
-      }
-    }
-  } else {
-    int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
-    const auto release = [&] {
-      if (lane != 0) return;
-      if (read_patch >= 0) ptx::mbarrier_arrive(&empty_patch[read_patch]);
-      if (read_tap >= 0) ptx::mbarrier_arrive(&empty_tap[read_tap]);
-    };
-    for (int chunk = first; chunk < last; ++chunk, patch.step()) {
-      ptx::mbarrier_wait(&full_patch[patch.slot], patch.round);
-      const std::uint64_t first_columns = ptx::wgmma_descriptor(
-          patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
-      for (int r = 0; r < windows.R; ++r) {
-        for (int s = 0; s < windows.S; ++s, tap.step()) {
-          ptx::mbarrier_wait(&full_tap[tap.slot], tap.round);
-          const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * kTapBytes);
-          // Descriptors count in units of 16 bytes.
-          const std::uint64_t columns =
-              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
-                                                         s * windows.dilation.w) *
-                                  (kPixelBytes / 16);
-          ptx::wgmma_fence();
-#pragma unroll
-          for (int k = 0; k < kHalfStep; k += 16)
-            wgmma_along_k<kSharedColumns, T>(sums, rows + k / 8, columns + k / 8);
-          ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
-          release();
-          read_tap = tap.slot;
-          read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;
-        }
-      }
-    }
-    ptx::wgmma_wait_group<0>();
-  }
-  if (is_producer) return;
+  stages.template multiply<T, Taps>(tiles, sums, first, last);
+  ptx::wgmma_wait_group<0>();   // nobody waits for the last slots
   ptx::barrier_cluster_wait();  // separates the other block's barrier's initialisation from its use
   half == 0 ? exchange.send<0>(sums) : exchange.send<1>(sums);
   float whole[kHalfTileColumns / 2];
   half == 0 ? exchange.add<0>(sums, whole) : exchange.add<1>(sums, whole);
   ptx::named_barrier_sync(1, kSumThreads);  // separates all products from the draft in their place
-  T* const draft = reinterpret_cast<T*>(patch_slots);
+  T* const draft = reinterpret_cast<T*>(stages.patch_slots);
   result.template round<kHalfTileColumns>(filters, whole, draft);
   ptx::named_barrier_sync(1, kSumThreads);  // separates these stores from all reads
   result.store_columns(tiles, tile, filters, half * kHalfTileColumns, kHalfTileColumns, draft);
@@ -205,7 +135,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
                      work, result);
     } else {
       launch_product(gathered_patches(work, x, group_c),
-                     GatheredTaps<T>{weights, conv.R * conv.S, group_c}, work, result);
+                     GatheredTaps<T>{weights, conv.R, conv.S, group_c}, work, result);
     }
   });
 }

@@ -2,8 +2,8 @@
 /// @brief conv2d on Hopper in 16 bits: a patch of pixels is brought once, for all taps.
 ///
 /// - Before: implicit_gemm_wgmma_filters_as_rows.cu
-/// - After: implicit_gemm_wgmma_two_blocks.cu, implicit_gemm_wgmma_all_filters.cu,
-///   implicit_gemm_wgmma_patches_tf32.cu
+/// - After: implicit_gemm_wgmma_two_blocks.cu, implicit_gemm_wgmma_full_tiles.cu,
+///   implicit_gemm_wgmma_all_filters.cu, implicit_gemm_wgmma_patches_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** An implicit product brings each pixel once for every tap. What limits it is the L2
@@ -17,10 +17,10 @@
 ///
 /// The columns of `wgmma` are pixels, in groups of 8 as far apart as its descriptor says: a row of
 /// the patch. The permutation against bank conflicts follows the bits of the address, so that a
-/// tile may begin at any pixel. Tiles are strips, whole rows or whole images (pixel_patch.cuh). A
-/// tap's weights have a ring of their own; if all of 64 filters fit, they stay from tile to tile.
-/// Sums are rounded, transposed by `stmatrix`, and stored by the copy engine, while the other
-/// warpgroup multiplies. Strides of 1 x 1 filters are a matter of its map.
+/// tile may begin at any pixel. Tiles are strips, whole rows or whole images (pixel_patch.cuh); the
+/// loops over a tile are in patch_stages.cuh. A tap's weights have a ring of their own; if all of
+/// 64 filters fit, they stay from tile to tile. Sums are rounded, transposed by `stmatrix`, and
+/// stored by the copy engine, while the other warpgroup multiplies. Its map has the strides.
 ///
 /// **Expect.** B4, tiles of 8 x 28 pixels: 38 KB in 4032 cycles, 10 bytes a cycle. 448 tiles are
 /// four turns of 132 SMs, 9 us at the peak: 13 us. B9 is 27 turns, 64 us, and 49 of DRAM: 85.
@@ -42,6 +42,7 @@
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_result.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/patch_stages.cuh"
 #include "cuda_optimized/conv2d/pixel_patch.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
@@ -56,76 +57,39 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     windows_in_patches(const __grid_constant__ Patches patches, const __grid_constant__ Taps taps,
                        const __grid_constant__ PatchWork work,
                        const __grid_constant__ PatchResult<T> result) {
-  // full: patch or tap has arrived; empty: all four warps of its consumer have read it;
   // multiplied: a consumer's tile, so that the next patches are the other's.
-  __shared__ std::uint64_t full_patch[kMaxPatches], empty_patch[kMaxPatches];
-  __shared__ std::uint64_t full_tap[kMaxTapSlots], empty_tap[kMaxTapSlots];
+  __shared__ PatchBarriers barriers;
   __shared__ std::uint64_t multiplied[gemm::kConsumers];
-  const PatchPlan& plan = work.plan;
-  const PatchTiles& tiles = plan.tiles;
-  char* tap_slots = dynamic_shared<char>();
-  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
-  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
-  char* const drafts = patch_slots + plan.patches * plan.patch_bytes;
-
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
-    for (int i = 0; i < plan.patches; ++i) {
-      ptx::mbarrier_init(&full_patch[i], 1);
-      ptx::mbarrier_init(&empty_patch[i], 4);
-    }
-    for (int i = 0; i < plan.tap_slots; ++i) {
-      ptx::mbarrier_init(&full_tap[i], 1);
-      ptx::mbarrier_init(&empty_tap[i], 4);
-    }
     for (std::uint64_t& barrier : multiplied) ptx::mbarrier_init(&barrier, 4);
-    ptx::fence_mbarrier_init();
   }
-  // Behind the box, where the last taps of a tile of rows end: zeros, which no box overwrites.
-  const int behind = (plan.patch_bytes - tiles.bytes()) / 16;
-  for (int i = thread; i < plan.patches * behind; i += gemm::kWgmmaThreads) {
-    char* const patch = patch_slots + i / behind * plan.patch_bytes;
-    *reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};
-  }
-  ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-  __syncthreads();           // separates both from all that follows
+  PatchStages<> stages(work, barriers);
+  stages.prepare<gemm::kWgmmaThreads>();
 
-  const Windows& windows = work.windows;
-  const int chunks = windows.chunks(), taps_each = windows.R * windows.S;
-  Ring patch{plan.patches}, tap{plan.tap_slots};
+  const PatchPlan& plan = work.plan;
+  const int chunks = work.windows.chunks();
+  const auto tile_of = [&](unsigned item) { return tile_at(plan.tiles, item / work.filter_tiles); };
+  const auto filters_of = [&](unsigned item) {
+    return filters_at(work.windows, item % work.filter_tiles);
+  };
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;
     bool is_first = true;
     for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, is_first = false) {
-      const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
-      const PatchFilters filters = filters_at(windows, item % work.filter_tiles);
-      for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-        // Until the consumer has read what the slot held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
-        patches.load({.group = filters.group,
-                      .chunk = chunk,
-                      .w = tile.q + work.first.w,
-                      .h = tile.p + work.first.h,
-                      .n = tile.n},
-                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
-        if (plan.stay && !is_first) continue;
-        for (int i = 0; i < taps_each; ++i, tap.step()) {
-          ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
-          taps.load(filters, i, chunk, tap_slots + tap.slot * kTapBytes, &full_tap[tap.slot]);
-        }
-      }
+      stages.bring(patches, taps, tile_of(item), filters_of(item), 0, chunks,
+                   is_first || !plan.stay);
     }
     return;
   }
 
-  T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
+  T* const draft = reinterpret_cast<T*>(stages.behind + consumer * plan.draft_bytes);
   int turn = 0;  // tiles of this block that came before
   for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
     if (turn % gemm::kConsumers != consumer) {
-      patch.skip(chunks);
-      if (!plan.stay) tap.skip(chunks * taps_each);
+      stages.skip();
       continue;
     }
     float sums[kColumns / 2];
@@ -133,43 +97,10 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     for (float& sum : sums) sum = 0.0f;
     // Without it, a patch of the tile before, two rounds earlier, would look like this one's.
     if (turn > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (turn - 1) / 2 & 1);
-    int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
-    const auto release = [&] {
-      if (lane != 0) return;
-      if (read_patch >= 0) ptx::mbarrier_arrive(&empty_patch[read_patch]);
-      if (read_tap >= 0) ptx::mbarrier_arrive(&empty_tap[read_tap]);
-    };
-    for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-      ptx::mbarrier_wait(&full_patch[patch.slot], patch.round);
-      const std::uint64_t first_columns = ptx::wgmma_descriptor(
-          patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
-      for (int r = 0; r < windows.R; ++r) {
-        for (int s = 0; s < windows.S; ++s, tap.step()) {
-          // Weights that stay have come in round 0.
-          ptx::mbarrier_wait(&full_tap[tap.slot], plan.stay ? 0 : tap.round);
-          const std::uint64_t rows = ptx::wgmma_descriptor(tap_slots + tap.slot * kTapBytes);
-          // Descriptors count in units of 16 bytes.
-          const std::uint64_t columns =
-              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
-                                                         s * windows.dilation.w) *
-                                  (kPixelBytes / 16);
-          ptx::wgmma_fence();
-#pragma unroll
-          for (int k = 0; k < kHalfStep; k += 16)
-            wgmma_along_k<kColumns, T>(sums, rows + k / 8, columns + k / 8);
-          ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
-          release();
-          read_tap = plan.stay ? -1 : tap.slot;
-          read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;
-        }
-      }
-    }
+    stages.template multiply<T, Taps>(plan.tiles, sums, 0, chunks);
     if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
-    ptx::wgmma_wait_group<0>();
-    release();
-    result.template store<kColumns>(tiles, tile_at(tiles, item / work.filter_tiles),
-                                    filters_at(windows, item % work.filter_tiles), consumer, sums,
+    stages.finish();
+    result.template store<kColumns>(plan.tiles, tile_of(item), filters_of(item), consumer, sums,
                                     draft);
   }
   result.finish();
@@ -215,7 +146,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
                      work, result);
     } else {
       launch_product(gathered_patches(work, x, group_c),
-                     GatheredTaps<T>{weights, conv.R * conv.S, group_c}, work, result);
+                     GatheredTaps<T>{weights, conv.R, conv.S, group_c}, work, result);
     }
   });
 }

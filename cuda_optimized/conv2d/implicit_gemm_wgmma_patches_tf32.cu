@@ -108,10 +108,12 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
                       .n = tile.n},
                      patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
         if (plan.stay && !is_first) continue;
-        for (int i = 0; i < taps_each; ++i, tap.step()) {
-          ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
-          taps.load(filters, i, chunk, tap_slots + tap.slot * plan.tap_bytes(),
-                    &full_tap[tap.slot]);
+        for (int r = 0; r < windows.R; ++r) {
+          for (int s = 0; s < windows.S; ++s, tap.step()) {
+            ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
+            taps.load(filters, {r, s}, chunk, tap_slots + tap.slot * plan.tap_bytes(),
+                      &full_tap[tap.slot]);
+          }
         }
       }
     }
@@ -242,7 +244,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
     launch_tall(gathered_patches(work, x, group_c), GatheredFours{weights, group_c});
   } else {
     launch_usual(gathered_patches(work, x, group_c),
-                 GatheredTaps<float>{weights, conv.R * conv.S, group_c});
+                 GatheredTaps<float>{weights, conv.R, conv.S, group_c});
   }
 }
 

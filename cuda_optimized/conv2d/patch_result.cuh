@@ -3,6 +3,7 @@
 /// engine or by the threads.
 #pragma once
 
+#include "core/cuda/cache_hints.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/half.hpp"
@@ -11,16 +12,20 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// The output [N][P][Q][K], where the sums go.
+/// The output [N][H][W][K], where the sums go: to all of its pixels, or to those of a class.
 template <class T>
 struct PatchResult {
   CUtensorMap boxes;      ///< of the output, if the copy engine stores it
   T* out;                 ///< the output
   const float* bias;      ///< [K], or null
   Activation activation;  ///< of the sums with their bias
-  int N, P, Q, K;         ///< of the output
+  int N, P, Q, K;         ///< of the sums
+  int H, W;               ///< of the output
+  Step out_first,         ///< where the pixel (0, 0) of the sums lies in the output
+      out_stride;         ///< pixels of the output from one of the sums to the next
   bool by_engine;         ///< else by the threads
   bool vectors;           ///< which store eight filters at once
+  bool passes;            ///< the output may leave the L2 cache before others
 
   /// Rounds a warpgroup's sums [filter][column] to `draft` [column][filter], swizzled, and stores
   /// them from there. The copy engine may not have read the draft yet when this returns.
@@ -37,7 +42,8 @@ struct PatchResult {
     if (!by_engine) {
       store_columns(tiles, tile, filters, 0, kColumns, draft);
     } else if (thread == 0) {
-      ptx::tma_store<4>(&boxes, draft, {filters.first, tile.q, tile.n, tile.p});
+      ptx::tma_store_cache_hint<4>(&boxes, draft, {filters.first, tile.q, tile.n, tile.p},
+                                   ptx::createpolicy(passes));
       ptx::cp_async_bulk_commit_group();
     }
   }
@@ -88,7 +94,8 @@ struct PatchResult {
       if (column >= tiles.width || row >= tiles.rows || p >= P || q >= Q) continue;
       if (image >= N - tile.n || eight >= filters.count) continue;
       const T* const from = draft + gemm::swizzled_half(i, eight);
-      T* const there = out + Index4{P, Q, K}(tile.n + image, p, q, filters.first + eight);
+      T* const there = out + Index4{H, W, K}(tile.n + image, p * out_stride.h + out_first.h,
+                                             q * out_stride.w + out_first.w, filters.first + eight);
       if (vectors) {
         *reinterpret_cast<uint4*>(there) = *reinterpret_cast<const uint4*>(from);
       } else {
@@ -102,19 +109,20 @@ struct PatchResult {
   }
 };
 
-/// Of an output that may begin anywhere.
+/// Of an output that may begin anywhere. @param passes see PatchResult
 template <class T>
 PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, const float* bias,
-                            T* out) {
-  const std::int64_t K = windows.K, P = windows.P, Q = windows.Q;
+                            T* out, bool passes = false) {
+  const std::int64_t K = windows.K, row = windows.out_W * K;
+  const Step &first = windows.out_first, &stride = windows.out_stride;
   const bool vectors = in_eights(windows.group_k()) && gemm::begin_at_16_bytes(out, out);
   // A box ends at the array's end, not at a group's.
   const bool by_engine = vectors && (windows.groups == 1 || windows.group_k() % kPatchFilters == 0);
   const TiledMap boxes = {.rank = 4,
-                          .extents = {K, Q, windows.N, P},
-                          .strides = {1, K, P * Q * K, Q * K},
+                          .extents = {K, windows.Q, windows.N, windows.P},
+                          .strides = {1, stride.w * K, windows.out_H * row, stride.h * row},
                           .box = {kPatchFilters, tiles.row_columns(), tiles.images, tiles.rows}};
-  return {.boxes = by_engine ? tensor_map(boxes, out) : CUtensorMap{},
+  return {.boxes = by_engine ? tensor_map(boxes, out + first.h * row + first.w * K) : CUtensorMap{},
           .out = out,
           .bias = bias,
           .activation = windows.activation,
@@ -122,8 +130,13 @@ PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, con
           .P = windows.P,
           .Q = windows.Q,
           .K = windows.K,
+          .H = windows.out_H,
+          .W = windows.out_W,
+          .out_first = first,
+          .out_stride = stride,
           .by_engine = by_engine,
-          .vectors = vectors};
+          .vectors = vectors,
+          .passes = passes};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

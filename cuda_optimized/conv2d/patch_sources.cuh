@@ -116,16 +116,32 @@ GatheredPatches<T> gathered_patches(const PatchWork& work, const T* source, int 
           .row = tiles.row};
 }
 
+/// Products with weights whose slots hold [64 filters][64 channels].
+struct WeightsAlong {
+  /// Adds the products of a tap's weights and the columns that a descriptor names to the sums.
+  template <int kColumns, class T>
+  __device__ static void multiply(float (&sums)[kColumns / 2], const char* weights,
+                                  std::uint64_t columns) {
+    const std::uint64_t rows = ptx::wgmma_descriptor(weights);
+#pragma unroll
+    for (int k = 0; k < kHalfStep; k += 16)  // descriptors count in units of 16 bytes
+      wgmma_along_k<kColumns, T>(sums, rows + k / 8, columns + k / 8);
+  }
+};
+
 /// Weights [K][R*S][group_c] by the copy engine: 64 filters of a tap, by 32 words of channels.
 struct CopiedTaps {
+  using Product = WeightsAlong;              ///< how they are multiplied
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap weights;                       ///< of words, or of floats
+  int S;                                     ///< taps in a row
 
   /// Starts the copy of a tap's chunk to a slot; `full` completes once all bytes are there.
-  __device__ void load(const PatchFilters& filters, int tap, int chunk, char* slot,
+  __device__ void load(const PatchFilters& filters, const Tap& tap, int chunk, char* slot,
                        std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, kTapBytes);
-    ptx::tma_load<3>(slot, &weights, full, {chunk * kTensorMapRow, tap, filters.first});
+    ptx::tma_load<3>(slot, &weights, full,
+                     {chunk * kTensorMapRow, tap.r * S + tap.s, filters.first});
   }
 };
 
@@ -137,24 +153,26 @@ CopiedTaps copied_taps(const Windows& windows, const Word* weights) {
                                          .extents = {words, taps, windows.K},
                                          .strides = {1, words, taps * words},
                                          .box = {kTensorMapRow, 1, kPatchFilters}},
-                                weights)};
+                                weights),
+          .S = windows.S};
 }
 
 /// The same by a warp.
 template <class T>
 struct GatheredTaps {
+  using Product = WeightsAlong;             ///< how they are multiplied
   static constexpr bool kWholeWarp = true;  ///< each lane brings one of a filter's words
-  const T* weights;                         ///< [K][taps][group_c]
-  int taps,                                 ///< of a filter
+  const T* weights;                         ///< [K][R][S][group_c]
+  int R, S,                                 ///< taps of a filter, down and across
       group_c;                              ///< channels of a group
 
   /// Copies a tap's chunk; then one lane arrives at `full`. Called by a whole warp.
-  __device__ void load(const PatchFilters& filters, int tap, int chunk, char* slot,
+  __device__ void load(const PatchFilters& filters, const Tap& tap, int chunk, char* slot,
                        std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int first = (chunk * kTensorMapRow + lane) * kWordChannels<T>;
     for (int j = 0; j < kPatchFilters; ++j) {
-      const std::int64_t row = (filters.first + std::int64_t{j}) * taps + tap;
+      const std::int64_t row = ((filters.first + std::int64_t{j}) * R + tap.r) * S + tap.s;
       reinterpret_cast<std::uint32_t*>(slot)[gemm::swizzled(j, lane)] =
           j < filters.count ? word_at(weights, row * group_c + first, group_c - first) : 0;
     }

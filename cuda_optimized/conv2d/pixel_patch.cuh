@@ -75,6 +75,19 @@ struct PatchFilters {
       group;  ///< the group
 };
 
+/// A tap of the windows.
+struct Tap {
+  int r,  ///< its row
+      s;  ///< its column
+};
+
+/// Of a tile's filters, those from one block of kPatchFilters on; perhaps none.
+HOST_DEVICE inline PatchFilters block_of(const PatchFilters& filters, int block) {
+  return {.first = filters.first + block * kPatchFilters,
+          .count = filters.count - block * kPatchFilters,
+          .group = filters.group};
+}
+
 /// Tiles of the filters of all groups. @param blocks of filters in a tile
 inline int filter_tiles_of(const Windows& windows, int blocks) {
   return windows.groups * ceil_div(windows.group_k(), kPatchFilters * blocks);

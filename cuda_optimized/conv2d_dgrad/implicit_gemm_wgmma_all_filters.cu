@@ -13,7 +13,8 @@
 ///     the rung before    28 x 8 pixels of an image     448 tiles    4 turns of 132 SMs, 3.39 full
 ///     here               128 pixels                    784          6 turns,            5.94 full
 ///
-/// So the longest turn has 768 columns, and not 896.
+/// So the longest turn has 768 columns, and not 896. A dy that is too large for the L2 cache is
+/// read with a hint that it may leave it first: each pixel is needed once, and dx may stay.
 ///
 /// **Expect.** B5 a seventh less than by the rung before, 18 us.
 /// @expect on --n 1 --c 128 --h 16 --w 16 --k 64 --r 1 --s 1 --layout nhwc --dtype bf16
@@ -28,8 +29,10 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
+#include "cuda_optimized/conv2d/filter_stages.cuh"
 #include "cuda_optimized/conv2d/filters_plan.cuh"
 #include "cuda_optimized/conv2d/half_windows.cuh"
+#include "cuda_optimized/conv2d/passing_arrays.cuh"
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_result.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
@@ -43,25 +46,12 @@ namespace {
 
 constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
 
-using conv2d::kHalfStep;
-using conv2d::kMaxTilePatches;
-using conv2d::kPixelBytes;
-using conv2d::kTapBytes;
-using conv2d::PatchPlan;
+using conv2d::FilterBarriers;
+using conv2d::FilterStages;
 using conv2d::PatchResult;
 using conv2d::PatchTile;
 using conv2d::PatchTiles;
 using conv2d::PatchWork;
-
-/// `wgmma` m64nNk16 of this type, with a column-major a.
-template <int kN, class T>
-__device__ void wgmma_down_a(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, false, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, false, true>(d, a, b, true);
-  }
-}
 
 /// Sums over windows of one tap: one warp, the producer, brings patches, and weights once; the
 /// others, two warpgroups of consumers, take turns at the tiles of filters. Patches: CopiedPatches
@@ -73,99 +63,43 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
                            const __grid_constant__ Taps taps,
                            const __grid_constant__ PatchWork work,
                            const __grid_constant__ PatchResult<T> result) {
-  // full: a patch, or all weights, have arrived; empty: all warps of both consumers have read it.
-  __shared__ std::uint64_t full_patch[kMaxTilePatches], empty_patch[kMaxTilePatches], full_taps;
-  const PatchPlan& plan = work.plan;
-  const PatchTiles& tiles = plan.tiles;
-  char* tap_slots = dynamic_shared<char>();
-  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
-  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
-  char* const drafts = patch_slots + plan.patches * plan.patch_bytes;
+  __shared__ FilterBarriers barriers;
+  FilterStages stages(work, barriers);
+  stages.prepare();
 
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  if (thread == 0) {
-    for (int i = 0; i < plan.patches; ++i) {
-      ptx::mbarrier_init(&full_patch[i], 1);
-      ptx::mbarrier_init(&empty_patch[i], gemm::kConsumerThreads / 32);
-    }
-    ptx::mbarrier_init(&full_taps, plan.tap_slots);
-    ptx::fence_mbarrier_init();
-  }
-  __syncthreads();  // separates the initialisation from all use of the barriers
-
-  const Windows& windows = work.windows;
-  const int chunks = windows.chunks();
-  const auto groups = static_cast<unsigned>(windows.groups);
-  // Of a group. All items of a block, tiles of pixels, are of the same group: its weights stay.
-  const unsigned filter_tiles = work.filter_tiles / groups, items = work.items / filter_tiles;
-  const unsigned group = blockIdx.x % groups, first_tile = group * filter_tiles;
-  conv2d::Ring patch{plan.patches};
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
-  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (consumer == gemm::kConsumers) {
-    if (lane != 0 && !Taps::kWholeWarp) return;
+    if (threadIdx.x % 32 != 0 && !Taps::kWholeWarp) return;
     bool is_first = true;
-    for (unsigned item = blockIdx.x; item < items; item += gridDim.x, is_first = false) {
-      const PatchTile tile = conv2d::tile_at(tiles, item / groups);
-      for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-        // Until the consumers have read what the slot held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
-        patches.load({.group = static_cast<int>(group),
-                      .chunk = chunk,
-                      .w = tile.q + work.first.w,
-                      .h = tile.p + work.first.h,
-                      .n = tile.n},
-                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
-        for (unsigned i = 0; is_first && i < filter_tiles; ++i) {
-          taps.load(conv2d::filters_at(windows, first_tile + i), 0, chunk,
-                    tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes, &full_taps);
-        }
-      }
-    }
+    for (unsigned item = blockIdx.x; item < stages.items(); item += gridDim.x, is_first = false)
+      stages.bring(patches, taps, stages.tile_of(item), is_first);
     return;
   }
 
-  T* const draft = reinterpret_cast<T*>(drafts + consumer * plan.draft_bytes);
-  ptx::mbarrier_wait(&full_taps, 0);
+  T* const draft = reinterpret_cast<T*>(stages.drafts + consumer * work.plan.draft_bytes);
+  ptx::mbarrier_wait(&barriers.full_taps, 0);
   unsigned turn = 0;  // tiles of filters that came before, modulo 2
-  for (unsigned item = blockIdx.x; item < items; item += gridDim.x, patch.skip(chunks)) {
-    const PatchTile tile = conv2d::tile_at(tiles, item / groups);
+  for (unsigned item = blockIdx.x; item < stages.items(); item += gridDim.x, stages.step()) {
+    const PatchTile tile = stages.tile_of(item);
     unsigned i = (turn + static_cast<unsigned>(consumer)) % kConsumers;
-    turn = (turn + filter_tiles) % kConsumers;
-    const auto release = [&] {
-      conv2d::Ring at = patch;
-      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
-        // An arrival must not come before those for what the slot held before.
-        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
-        __syncwarp();  // else a lane might still wait for a phase that is long over
-        if (lane == 0) ptx::mbarrier_arrive(&empty_patch[at.slot]);
-      }
-    };
-    if (i >= filter_tiles) release();
-    for (; i < filter_tiles; i += kConsumers) {
+    turn = (turn + stages.tiles) % kConsumers;
+    if (i >= stages.tiles) stages.release();
+    for (; i < stages.tiles; i += kConsumers) {
       float sums[kColumns / 2];
 #pragma unroll
       for (float& sum : sums) sum = 0.0f;
-      conv2d::Ring at = patch;
-      for (int chunk = 0; chunk < chunks; ++chunk, at.step()) {
-        ptx::mbarrier_wait(&full_patch[at.slot], at.round);
-        const std::uint64_t columns = ptx::wgmma_descriptor(
-            patch_slots + at.slot * plan.patch_bytes, tiles.group * kPixelBytes);
-        const std::uint64_t rows = ptx::wgmma_row_major_descriptor(
-            tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes, 0);
-        ptx::wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < kHalfStep; k += 16)  // descriptors count in units of 16 bytes
-          wgmma_down_a<kColumns, T>(sums, rows + k * kPixelBytes / 16, columns + k / 8);
-        ptx::wgmma_commit_group();
-      }
-      ptx::wgmma_wait_group<0>();
-      if (i + kConsumers >= filter_tiles) release();
-      result.template store<kColumns>(tiles, tile, conv2d::filters_at(windows, first_tile + i),
-                                      consumer, sums, draft);
+      stages.multiply<T, Taps>(i, sums);
+      if (i + kConsumers >= stages.tiles) stages.release();
+      result.template store<kColumns>(work.plan.tiles, tile, stages.filters_of(i), consumer, sums,
+                                      draft);
     }
   }
   result.finish();
+}
+
+std::int64_t dy_bytes(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.K * conv.P * conv.Q * 2;
 }
 
 /// The forward pass over dy.
@@ -206,13 +140,13 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
     const auto result = conv2d::patch_result<T>(windows, tiles, nullptr, arrays.dx);
     if (conv2d::in_eights(group_k) && conv2d::in_eights(group_c) &&
         gemm::begin_at_16_bytes(dy, weights)) {
-      launch_product(conv2d::copied_patches(work, conv2d::words_of(dy)),
+      launch_product(conv2d::PassingPatches{conv2d::copied_patches(work, conv2d::words_of(dy)),
+                                            conv2d::passes_the_cache(dy_bytes(conv))},
                      copied_class_taps(conv, part, weights), work, result);
     } else {
-      launch_product(
-          conv2d::gathered_patches(work, dy, group_k),
-          GatheredClassTaps<T>{weights, part.taps, windows.S, conv.R * conv.S, group_k, group_c},
-          work, result);
+      launch_product(conv2d::gathered_patches(work, dy, group_k),
+                     GatheredClassTaps<T>{weights, part.taps, conv.R * conv.S, group_k, group_c},
+                     work, result);
     }
   });
 }
@@ -225,7 +159,8 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   return text(dtype_name(conv.dtype, conv.precision), ", ",
               conv2d::tiles_in_words(conv2d::filters_plan(windows).tiles),
               k_in_eights && c_in_eights ? ", by the copy engine" : ", by a warp",
-              c_in_eights ? ", channels in eights" : "");
+              c_in_eights ? ", channels in eights" : "",
+              conv2d::passes_the_cache(dy_bytes(conv)) ? ", past the L2 cache" : "");
 }
 
 }  // namespace

@@ -12,9 +12,8 @@
 ///     block 0   dy's channels 0 to 255      columns   0 ... 111  +  what block 1 sends  ->  dx
 ///     block 1   dy's channels 256 to 511    columns 112 ... 223  +  what block 0 sends  ->  dx
 ///
-/// Here it pays twice. Weights are the transposed first factor, and `wgmma` reads these more slowly
-/// from shared memory than rows. They are read for each instruction anew: with 224 columns in place
-/// of 128, for more products.
+/// Weights are the transposed first factor, as in the rung before. That `wgmma` reads them across
+/// costs nothing here, either: shared memory has time while it multiplies 224 columns.
 ///
 /// **Expect.** The forward pass's time, for the same products: B7 17 us.
 /// @expect on --n 4 --c 64 --h 7 --w 7 --k 128 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
@@ -37,6 +36,7 @@
 #include "cuda_optimized/conv2d/patch_plan.cuh"
 #include "cuda_optimized/conv2d/patch_result.cuh"
 #include "cuda_optimized/conv2d/patch_sources.cuh"
+#include "cuda_optimized/conv2d/patch_stages.cuh"
 #include "cuda_optimized/conv2d/pixel_patch.cuh"
 #include "cuda_optimized/conv2d/shared_sums.cuh"
 #include "cuda_optimized/conv2d_dgrad/half_classes.cuh"
@@ -48,30 +48,17 @@ namespace {
 
 constexpr int kPairThreads = conv2d::kSumThreads + 32;  ///< Of a block; one warp is the producer.
 
-using conv2d::kHalfStep;
 using conv2d::kHalfTileColumns;
-using conv2d::kMaxPatches;
-using conv2d::kMaxTapSlots;
 using conv2d::kPixelBytes;
 using conv2d::kSharedColumns;
 using conv2d::kSumThreads;
-using conv2d::kTapBytes;
-using conv2d::PatchPlan;
+using conv2d::PatchBarriers;
 using conv2d::PatchResult;
+using conv2d::PatchStages;
 using conv2d::PatchTile;
 using conv2d::PatchTiles;
 using conv2d::PatchWork;
 using conv2d::SumExchange;
-
-/// `wgmma` m64nNk16 of this type, with a column-major a.
-template <int kN, class T>
-__device__ void wgmma_down_a(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, false, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, false, true>(d, a, b, true);
-  }
-}
 
 /// Sums over windows: a warpgroup multiplies, and one warp, the producer, brings patches and taps.
 /// Patches: CopiedPatches or GatheredPatches, Taps likewise.
@@ -81,108 +68,35 @@ __global__ void __launch_bounds__(kPairThreads, 1)
     windows_in_patches(const __grid_constant__ Patches patches, const __grid_constant__ Taps taps,
                        const __grid_constant__ PatchWork work,
                        const __grid_constant__ PatchResult<T> result, SumExchange exchange) {
-  // full: patch or tap has arrived; empty: all four warps have read it.
-  __shared__ std::uint64_t full_patch[kMaxPatches], empty_patch[kMaxPatches];
-  __shared__ std::uint64_t full_tap[kMaxTapSlots], empty_tap[kMaxTapSlots];
-  const PatchPlan& plan = work.plan;
-  const PatchTiles& tiles = plan.tiles;
-  char* tap_slots = dynamic_shared<char>();
-  tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
-  char* const patch_slots = tap_slots + plan.tap_slots * kTapBytes;
-
+  __shared__ PatchBarriers barriers;
+  PatchStages<> stages(work, barriers);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  if (thread == 0) {
-    for (int i = 0; i < plan.patches; ++i) {
-      ptx::mbarrier_init(&full_patch[i], 1);
-      ptx::mbarrier_init(&empty_patch[i], 4);
-    }
-    for (int i = 0; i < plan.tap_slots; ++i) {
-      ptx::mbarrier_init(&full_tap[i], 1);
-      ptx::mbarrier_init(&empty_tap[i], 4);
-    }
-    ptx::fence_mbarrier_init();
-  }
-  // Behind the box, where the last taps of a tile of rows end: zeros, which no box overwrites.
-  const int behind = (plan.patch_bytes - tiles.bytes()) / 16;
-  for (int i = thread; i < plan.patches * behind; i += kPairThreads) {
-    char* const patch = patch_slots + i / behind * plan.patch_bytes;
-    *reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};
-  }
-  ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-  __syncthreads();           // separates both from all that follows
+  stages.prepare<kPairThreads>();
 
-  const Windows& windows = work.windows;
-  const int taps_each = windows.R * windows.S;
+  const PatchTiles& tiles = work.plan.tiles;
   const unsigned item = blockIdx.x / 2;
   const PatchTile tile = conv2d::tile_at(tiles, item / work.filter_tiles);
-  const PatchFilters filters = conv2d::filters_at(windows, item % work.filter_tiles);
+  const PatchFilters filters = conv2d::filters_at(work.windows, item % work.filter_tiles);
   // Of two blocks, the first one takes the first chunks.
-  const int half = static_cast<int>(blockIdx.x % 2), chunks = windows.chunks();
+  const int half = static_cast<int>(blockIdx.x % 2), chunks = work.windows.chunks();
   const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;
-  conv2d::Ring patch{plan.patches}, tap{plan.tap_slots};
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const bool is_producer = __shfl_sync(~0u, thread / kSumThreads, 0) != 0;
   float sums[kSharedColumns / 2];
-#pragma unroll
-  for (float& sum : sums) sum = 0.0f;
   if (is_producer) {
-    if (lane == 0 || Taps::kWholeWarp) {
-      for (int chunk = first; chunk < last; ++chunk, patch.step()) {
-        // Until what the slot held a round ago has been read; at once in round 0.
-        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.round ^ 1);
-        patches.load({.group = filters.group,
-                      .chunk = chunk,
-                      .w = tile.q + work.first.w,
-                      .h = tile.p + work.first.h,
-                      .n = tile.n},
-                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
-        for (int i = 0; i < taps_each; ++i, tap.step()) {
-          ptx::mbarrier_wait(&empty_tap[tap.slot], tap.round ^ 1);
-          taps.load(filters, i, chunk, tap_slots + tap.slot * kTapBytes, &full_tap[tap.slot]);
-        }
-      }
-    }
+    if (lane == 0 || Taps::kWholeWarp) stages.bring(patches, taps, tile, filters, first, last);
   } else {
-    int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
-    const auto release = [&] {
-      if (lane != 0) return;
-      if (read_patch >= 0) ptx::mbarrier_arrive(&empty_patch[read_patch]);
-      if (read_tap >= 0) ptx::mbarrier_arrive(&empty_tap[read_tap]);
-    };
-    for (int chunk = first; chunk < last; ++chunk, patch.step()) {
-      ptx::mbarrier_wait(&full_patch[patch.slot], patch.round);
-      const std::uint64_t first_columns = ptx::wgmma_descriptor(
-          patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
-      for (int r = 0; r < windows.R; ++r) {
-        for (int s = 0; s < windows.S; ++s, tap.step()) {
-          ptx::mbarrier_wait(&full_tap[tap.slot], tap.round);
-          const std::uint64_t rows =
-              ptx::wgmma_row_major_descriptor(tap_slots + tap.slot * kTapBytes, 0);
-          // Descriptors count in units of 16 bytes.
-          const std::uint64_t columns =
-              first_columns + static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
-                                                         s * windows.dilation.w) *
-                                  (kPixelBytes / 16);
-          ptx::wgmma_fence();
 #pragma unroll
-          for (int k = 0; k < kHalfStep; k += 16)
-            wgmma_down_a<kSharedColumns, T>(sums, rows + k * kPixelBytes / 16, columns + k / 8);
-          ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
-          release();
-          read_tap = tap.slot;
-          read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;
-        }
-      }
-    }
-    ptx::wgmma_wait_group<0>();
+    for (float& sum : sums) sum = 0.0f;
+    stages.template multiply<T, Taps>(tiles, sums, first, last);
+    ptx::wgmma_wait_group<0>();  // nobody waits for the last slots
     half == 0 ? exchange.send<0>(sums) : exchange.send<1>(sums);
   }
   cooperative_groups::this_grid().sync();  // separates what is sent from what is read
   if (is_producer) return;
   float whole[kHalfTileColumns / 2];
   half == 0 ? exchange.add<0>(sums, whole) : exchange.add<1>(sums, whole);
-  T* const draft = reinterpret_cast<T*>(patch_slots);
+  T* const draft = reinterpret_cast<T*>(stages.patch_slots);
   result.template round<kHalfTileColumns>(filters, whole, draft);
   ptx::named_barrier_sync(1, kSumThreads);  // separates these stores from all reads
   result.store_columns(tiles, tile, filters, half * kHalfTileColumns, kHalfTileColumns, draft);
@@ -227,10 +141,9 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
       launch_product(conv2d::copied_patches(work, conv2d::words_of(dy)),
                      copied_class_taps(conv, part, weights), work, result, exchange);
     } else {
-      launch_product(
-          conv2d::gathered_patches(work, dy, group_k),
-          GatheredClassTaps<T>{weights, part.taps, windows.S, conv.R * conv.S, group_k, group_c},
-          work, result, exchange);
+      launch_product(conv2d::gathered_patches(work, dy, group_k),
+                     GatheredClassTaps<T>{weights, part.taps, conv.R * conv.S, group_k, group_c},
+                     work, result, exchange);
     }
   });
 }

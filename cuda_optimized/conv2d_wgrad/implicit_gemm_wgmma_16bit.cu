@@ -44,6 +44,7 @@
 #include "cuda_optimized/conv2d_wgrad/half_plan.cuh"
 #include "cuda_optimized/conv2d_wgrad/sum_pixels.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_across.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
@@ -51,16 +52,6 @@ namespace {
 
 using gemm::WgmmaItem;
 using gemm::WgmmaWork;
-
-/// `wgmma` m64nNk16 of this type, with rows of both factors across k.
-template <int kN, class T>
-__device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true, true>(d, a, b, true);
-  }
-}
 
 /// dw [K][R][S][C/groups], or parts of it one after the other, where the sums go.
 template <class Shape>
@@ -156,7 +147,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
         // Descriptors count in units of 16 bytes: from pixel to pixel of both.
-        wgmma_across<Shape::N, T>(sums, a_at + k * kHalfColumns / 8, b_at + k * kHalfColumns / 8);
+        gemm::wgmma_across<Shape::N, T>(sums, a_at + k * kHalfColumns / 8,
+                                        b_at + k * kHalfColumns / 8);
       }
       ptx::wgmma_commit_group();
       // All but this step's products are done: the stage before may be overwritten.

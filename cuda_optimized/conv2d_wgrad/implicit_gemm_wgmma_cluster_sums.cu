@@ -46,6 +46,7 @@
 #include "cuda_optimized/conv2d_wgrad/tap_clusters.cuh"
 #include "cuda_optimized/conv2d_wgrad/tap_exchange.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_across.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -53,16 +54,6 @@ namespace {
 /// Of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
 constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
 constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
-
-/// `wgmma` m64nNk16 of this type, with rows of both factors across k.
-template <int kN, class T>
-__device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true, true>(d, a, b, true);
-  }
-}
 
 /// The descriptor of what begins 16 * `units` bytes further.
 __device__ std::uint64_t further(std::uint64_t descriptor, int units) {
@@ -172,7 +163,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       int dy = begin_of_stage + line * bands.columns * kPixelDy;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        wgmma_across<kColumns, T>(sums, further(dy_at, dy), further(x_at, x));
+        gemm::wgmma_across<kColumns, T>(sums, further(dy_at, dy), further(x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;

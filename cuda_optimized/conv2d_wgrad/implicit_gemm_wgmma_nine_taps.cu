@@ -42,6 +42,7 @@
 #include "cuda_optimized/conv2d_wgrad/tap_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/tap_plan.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_across.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -52,16 +53,6 @@ constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that load
 constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
 constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
-
-/// `wgmma` m64nNk16 of this type, with rows of both factors across k.
-template <int kN, class T>
-__device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true, true>(d, a, b, true);
-  }
-}
 
 /// The descriptor of what begins 16 * `units` bytes further.
 __device__ std::uint64_t further(std::uint64_t descriptor, int units) {
@@ -189,10 +180,10 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     ptx::mbarrier_wait(&full[stage], round);
     ptx::wgmma_fence();
     for_each_step(
-        [&](std::uint64_t dy, std::uint64_t x) { wgmma_across<kColumns, T>(sums, dy, x); });
+        [&](std::uint64_t dy, std::uint64_t x) { gemm::wgmma_across<kColumns, T>(sums, dy, x); });
     if (adds_bias) {
       for_each_step([&](std::uint64_t dy, std::uint64_t) {
-        wgmma_across<kBiasColumns, T>(bias, dy, ones_at);
+        gemm::wgmma_across<kBiasColumns, T>(bias, dy, ones_at);
       });
     }
     // All but this band's last products are done: the stage before may be overwritten.

@@ -41,6 +41,7 @@
 #include "cuda_optimized/conv2d_wgrad/share_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/share_pieces.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_across.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -49,16 +50,6 @@ constexpr int kMostThreads = 128 * (kMostConsumers + 1);  ///< A warpgroup loads
 /// Of a thread, where all have 96 at the start: 4 * 112 + 32 = 5 * 96.
 constexpr int kRegistersToMultiply = 112, kRegistersToLoad = 32;
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
-
-/// `wgmma` m64nNk16 of this type, with rows of both factors across k.
-template <int kN, class T>
-__device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true, true>(d, a, b, true);
-  }
-}
 
 /// One share of a tile a block: one warp, the producer, brings steps of x and dy from `source`;
 /// the other warpgroups multiply. Source: CopiedPieces or FetchedPieces.
@@ -150,13 +141,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += kShareDepth) {
-      wgmma_across<kColumns, T>(sums, dy_at + at + k * kHalfColumns / 8,
-                                x_at + at + k * kHalfColumns / 8);
+      gemm::wgmma_across<kColumns, T>(sums, dy_at + at + k * kHalfColumns / 8,
+                                      x_at + at + k * kHalfColumns / 8);
     }
     if (has_bias && turn == column) {
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += kShareDepth)
-        wgmma_across<kBiasColumns, T>(bias, dy_at + at + k * kHalfColumns / 8, ones_at);
+        gemm::wgmma_across<kBiasColumns, T>(bias, dy_at + at + k * kHalfColumns / 8, ones_at);
     }
     if (++turn == shape.across) turn = 0;
     ptx::wgmma_commit_group();

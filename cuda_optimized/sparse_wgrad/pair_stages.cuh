@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/rulebook_problem.hpp"
+#include "cuda_optimized/gemm/wgmma_across.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/permuted_pieces.cuh"
 #include "cuda_optimized/sparse_conv/stage_ring.cuh"
@@ -16,16 +17,6 @@ using sparse_conv::producers::kBlockThreads;
 using sparse_conv::producers::kConsumers;
 using sparse_conv::producers::kProducers;
 using sparse_conv::producers::producer;
-
-/// `wgmma` m64nNk16 of this type, with rows of both factors across k.
-template <int kN, class T>
-__device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true, true>(d, a, b, true);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true, true>(d, a, b, true);
-  }
-}
 
 /// What a stage is, and how many there are.
 struct PairStageSizes {

@@ -118,7 +118,7 @@ __device__ void consume(int steps, Ring<S>& ring, const char* stages,
 #pragma unroll
       for (int m = 0; m < S::kRowTiles; ++m) {
         // Descriptors count in units of 16 bytes.
-        wgmma_across<S::kTile, T>(
+        gemm::wgmma_across<S::kTile, T>(
             sums[m].of,
             left + static_cast<std::uint64_t>((m * S::kPieceBytes + i * S::kRowBytes) / 16),
             right + static_cast<std::uint64_t>(i * S::kRowBytes / 16));

@@ -323,6 +323,32 @@ std::vector<ConvTestProblem> choice_problems() {
   list.back().misalignment = 4;
   in_two_blocks("stride 2, and no pixel but those between",
                 P{.C = 72, .H = 1, .W = 1, .K = 72, .pad = one, .stride = {2, 2}});
+  // Strips of 8 columns, and what is left of two images.
+  const auto in_full_tiles = [&](const std::string& name, const P& problem) {
+    add("full tiles, " + name, problem);
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_full_tiles",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_full_tiles"};
+  };
+  in_full_tiles(
+      "three images, two tiles down, filters to the middle of a block",
+      P{.N = 3, .C = 72, .H = 29, .W = 12, .K = 136, .R = 3, .S = 3, .pad = one, .bias = true});
+  in_full_tiles("narrow strips alone",
+                P{.N = 2, .C = 72, .H = 3, .W = 5, .K = 72, .R = 2, .S = 3, .pad = {1, 0, 0, 1}});
+  list.back().size = Size::small;
+  in_full_tiles("wide strips alone", P{.C = 72, .H = 3, .W = 17, .K = 72, .R = 1, .S = 2});
+  in_full_tiles(
+      "a group's last tile has one block",
+      P{.C = 384, .H = 2, .W = 3, .K = 384, .R = 1, .S = 2, .pad = pad_all(1), .groups = 2});
+  in_full_tiles(
+      "channels not in eights, dilation",
+      P{.C = 70, .H = 5, .W = 10, .K = 66, .R = 2, .S = 2, .pad = one, .dilation = {2, 1}});
+  in_full_tiles("arrays at 16 n + 4 bytes", P{.C = 72, .H = 3, .W = 11, .K = 72, .S = 2});
+  list.back().misalignment = 4;
+  in_full_tiles("five columns are left", P{.C = 72, .H = 1, .W = 13, .K = 72});
+  in_full_tiles("taps 40 pixels apart",
+                P{.C = 72, .H = 82, .W = 82, .K = 72, .R = 3, .S = 3, .dilation = {40, 40}});
+  in_full_tiles("stride 2, and no pixel but those between",
+                P{.C = 72, .H = 1, .W = 1, .K = 72, .pad = one, .stride = {2, 2}});
   // Weights of all filters stay: pixels of all images in tiles of 128, and of 192.
   const auto of_all_filters = [&](const std::string& name, const P& problem) {
     add("all filters, " + name, problem);
@@ -342,6 +368,36 @@ std::vector<ConvTestProblem> choice_problems() {
   of_all_filters("stride 2, and no pixel but those between",
                  P{.C = 8, .H = 1, .W = 1, .K = 8, .pad = one, .stride = {2, 2}});
   of_all_filters("weights that do not fit", P{.C = 456, .H = 3, .W = 4, .K = 456});
+  // One class of dx's pixels has taps, and the others are zero.
+  const auto with_zeros = [&](const std::string& name, const P& problem) {
+    add("zeros between, " + name, problem, "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_zeros");
+  };
+  with_zeros("two images, two tiles of channels",
+             P{.N = 2, .C = 72, .H = 6, .W = 17, .K = 136, .stride = {2, 2}});
+  with_zeros("a row and a column more of zeros",
+             P{.N = 2, .C = 8, .H = 5, .W = 7, .K = 8, .pad = one, .stride = {2, 2}});
+  with_zeros("64 channels a group, stride 3",
+             P{.C = 128, .H = 4, .W = 9, .K = 16, .stride = {3, 3}, .groups = 2});
+  with_zeros("channels not in eights", P{.C = 12, .H = 3, .W = 9, .K = 12, .stride = {1, 2}});
+  with_zeros("dx alone at 16 n + 4 bytes",
+             P{.N = 3, .C = 8, .H = 4, .W = 3, .K = 8, .stride = {2, 1}});
+  list.back().offsets = {{"dx", 4}};
+  with_zeros("filters 3x3 that reach one class", P{.N = 2,
+                                                   .C = 8,
+                                                   .H = 8,
+                                                   .W = 9,
+                                                   .K = 72,
+                                                   .R = 3,
+                                                   .S = 3,
+                                                   .pad = pad_all(2),
+                                                   .stride = {2, 2},
+                                                   .dilation = {2, 2}});
+  with_zeros("several classes have taps",
+             P{.C = 8, .H = 7, .W = 7, .K = 8, .R = 3, .S = 3, .stride = {2, 2}});
+  with_zeros("no pixel that a tap reaches",
+             P{.C = 8, .H = 1, .W = 3, .K = 8, .pad = one, .stride = {2, 2}});
+  with_zeros("stride 4", P{.C = 8, .H = 5, .W = 5, .K = 8, .stride = {4, 4}});
+  with_zeros("empty batch", P{.N = 0, .C = 8, .H = 3, .W = 9, .K = 8, .stride = {2, 2}});
   // Of dw: clusters of two, with tiles of 64 channels.
   add("clusters' sums, 30 images of 7 x 7",
       P{.N = 30, .C = 72, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one},

@@ -30,7 +30,8 @@ DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
          "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --pad 1 --dtype bf16",
          "--n 1 --c 2 --h 8 --w 9 --k 2 --r 4 --s 4",
          "--n 1 --c 72 --h 2 --w 2 --k 8 --r 1 --s 1 --layout nhwc --dtype bf16",
-         "--n 1 --c 8 --h 2 --w 2 --k 72 --r 1 --s 1 --layout nhwc --dtype bf16"]
+         "--n 1 --c 8 --h 2 --w 2 --k 72 --r 1 --s 1 --layout nhwc --dtype bf16",
+         "--n 1 --c 8 --h 3 --w 4 --k 8 --r 1 --s 1 --stride 2 --layout nhwc --dtype bf16"]
 SPARSE = ["--shape 5,6,7 --sites 20 --cin 4 --cout 5", "--shape 5,6,7 --sites 20 --cin 32 --cout 32",
           "--shape 5,6,7 --sites 20 --cin 16 --cout 16 --dtype fp16",
           "--shape 5,6,7 --sites 20 --cin 32 --cout 32 --dtype tf32"]

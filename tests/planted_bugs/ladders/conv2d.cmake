@@ -469,8 +469,9 @@ planted_bug(turns_without_a_word
 
 planted_bug(patch_given_back_before_its_last_tap
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_patches
+  FILE cuda_optimized/conv2d/patch_stages.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;]==]
+  FIND [==[read_patch = r == windows.R - 1 && s == columns - 1 ? patch.slot : -1;]==]
   REPLACE [==[read_patch = r == windows.R - 1 && s == 0 ? patch.slot : -1;]==]
   TEACHES "a patch serves all taps: who gives it back after a row's first one shares it with the next patch")
 
@@ -513,11 +514,27 @@ planted_bug(sums_into_own_shared_memory
   REPLACE [==[const unsigned to = ptx::mapa(came + threadIdx.x, kKept);]==]
   TEACHES "an address of shared memory is the block's own until `mapa` says whose")
 
+planted_bug(columns_of_taps_from_one_patch
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_full_tiles
+  FILE cuda_optimized/conv2d/patch_stages.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[.w = tile.q + work.first.w + part * windows.dilation.w,]==]
+  REPLACE [==[.w = tile.q + work.first.w + 0 * windows.dilation.w,]==]
+  TEACHES "where two images' columns lie side by side, the next tap across is no address: it needs a patch of its own")
+
+planted_bug(both_warpgroups_the_first_filters
+  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_full_tiles
+  WITH core/cuda/tensor_map.cu
+  FIND [==[block_of(filters_of(item), consumer);]==]
+  REPLACE [==[block_of(filters_of(item), 0);]==]
+  TEACHES "who shares pixels has filters of its own, and stores those")
+
 planted_bug(weights_of_the_first_filters
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters
+  FILE cuda_optimized/conv2d/filter_stages.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[ptx::wgmma_descriptor(tap_slots + (static_cast<int>(i) * chunks + chunk) * kTapBytes);]==]
-  REPLACE [==[ptx::wgmma_descriptor(tap_slots + (static_cast<int>(i) * 0 + chunk) * kTapBytes);]==]
+  FIND [==[(sums, weights_at(i, chunk), columns);]==]
+  REPLACE [==[(sums, weights_at(0, chunk), columns);]==]
   TEACHES "tiles of filters share the pixels, and each has weights of its own")
 
 planted_bug(nothing_behind_the_box

@@ -114,10 +114,35 @@ planted_bug(filter_of_the_forward_pass
 
 planted_bug(weights_of_a_filter_down_the_rows
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches
+  FILE cuda_optimized/conv2d_dgrad/patch_taps.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[rows + k * kPixelBytes / 16, columns + k / 8);]==]
+  FIND [==[rows + k * conv2d::kPixelBytes / 16, columns + k / 8);]==]
   REPLACE [==[rows + k / 8, columns + k / 8);]==]
   TEACHES "in a column-major factor the next 16 steps of a sum are 16 rows further, not 32 bytes")
+
+planted_bug(no_zeros_before_the_first_pixel
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_zeros
+  FILE cuda_optimized/conv2d_dgrad/zeros_between.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[for (int w = dx.out_first.w - dx.out_stride.w + 1; w < dx.W;]==]
+  REPLACE [==[for (int w = dx.out_first.w + 1; w < dx.W;]==]
+  TEACHES "zeros lie between two pixels that a tap reaches, and also before the first of them")
+
+planted_bug(class_begins_at_the_corner
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_zeros
+  FILE cuda_optimized/conv2d/patch_result.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[tensor_map(boxes, out + first.h * row + first.w * K)]==]
+  REPLACE [==[tensor_map(boxes, out + first.h * row + 0 * K)]==]
+  TEACHES "each class of pixels is an array of its own, and begins where its first pixel lies")
+
+planted_bug(slots_given_back_by_the_first_reader
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_full_tiles
+  FILE cuda_optimized/conv2d/patch_stages.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_init(&barriers.empty_tap[i], 4 * kBlocks);]==]
+  REPLACE [==[ptx::mbarrier_init(&barriers.empty_tap[i], 4);]==]
+  TEACHES "what two warpgroups read is empty when both have read it")
 
 planted_bug(half_of_the_bytes_expected
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_block_pairs
