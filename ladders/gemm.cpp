@@ -59,6 +59,12 @@ convladder::Ladder convladder::gemm_ladder() {
           CUDA_ROW(cuda_optimized, gemm, wgmma_low_tiles, "cuda_optimized/gemm/wgmma_epilogue",
                    "small products: tiles of 64 rows for one consumer, and nothing slow before the "
                    "first load"),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_late_store, "cuda_optimized/gemm/wgmma_low_tiles",
+                   "a tile waits, rounded, in half of the registers: it is stored during the next "
+                   "one's first steps"),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_early_launch, "cuda_optimized/gemm/wgmma_late_store",
+                   "a product begins while the kernel before it ends: its launch lies beside that "
+                   "one's last round"),
           branch("cuda_optimized/gemm/wgmma_low_tiles",
                  CUDA_ROW(cuda_optimized, gemm, wgmma_last_round,
                           "cuda_optimized/gemm/wgmma_low_tiles",
@@ -79,5 +85,7 @@ convladder::Ladder convladder::gemm_ladder() {
                           "stage")),
           CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_registers, "cuda_optimized/gemm/wgmma_fp8",
                    "taller tiles: two blocks of rows share the sums of a stage, in turns"),
+          CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_three, "cuda_optimized/gemm/wgmma_fp8_registers",
+                   "three consumers: while one adds, the products of two run"),
       }};
 }

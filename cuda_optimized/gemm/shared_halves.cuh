@@ -5,6 +5,9 @@
 
 #include "core/cuda/cluster.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/cuda/tensor_map.hpp"
+#include "core/gemm_problem.hpp"
+#include "cuda_optimized/gemm/boxed_result.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
 
@@ -38,5 +41,20 @@ template <class Shape, class T>
 struct LoneHalves : GatheredHalves<Shape, T> {
   static constexpr int kCluster = 1;  ///< Blocks of a cluster.
 };
+
+/// Calls body(source, result) for a problem's arrays: by the copy engine for clusters, or, where
+/// that cannot take one of them, by a warp and the consumers of lone blocks.
+template <class Shape, class T, class Body>
+void with_shared_halves(const GemmProblem& gemm, const T* a, const T* b, T* c, const Body& body) {
+  if (!copy_engine_takes(gemm, a, b, c)) {
+    body(LoneHalves<Shape, T>{{a, b, gemm}}, plain_result<Shape>(gemm, c));
+    return;
+  }
+  using Source = SharedHalves<Shape>;
+  const Source source = {
+      {tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
+       tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, Source::kPart}}, b)}};
+  body(source, boxed_result<Shape>(gemm, c));
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

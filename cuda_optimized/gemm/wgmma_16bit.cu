@@ -34,13 +34,12 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "core/text.hpp"
 #include "cuda_optimized/gemm/halves.cuh"
 #include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
 #include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_products.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -178,46 +177,25 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Sh
          source, work, places, result);
 }
 
-/// The work of a product with this shape.
-template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm) {
-  return {.tiles_m = ceil_div(gemm.M, Shape::M),
-          .tiles_n = ceil_div(gemm.N, Shape::N),
-          .splits = 1,
-          .steps = ceil_div(gemm.K, kHalfStep),
-          .map = gemm.map};
-}
-
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
 /// multiprocessors.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
-  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
-  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
-  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
-  return body(Narrow{});
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
 }
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
-  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return tile_map::why_no_whole_tiles({.map = gemm.map,
-                                         .tiles_m = ceil_div(gemm.M, Shape::M),
-                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
-  });
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
-
-/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
-bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
 
 template <class Shape, class T>
 void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
   const T *a = arrays.a, *b = arrays.b;
   T* c = arrays.c;
-  const WgmmaWork work = work_of<Shape>(gemm);
+  const WgmmaWork work = work_of<Shape>(gemm, kHalfStep);
   const RowMajor<Shape, T> result = {
       c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm)};
   if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b)) {
@@ -237,11 +215,7 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
-                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
-                columns_in_pairs(gemm) ? ", columns in pairs" : "");
-  });
+  return with_shape(gemm, [&]<class Shape>(Shape) { return in_words<Shape>(gemm); });
 }
 
 }  // namespace

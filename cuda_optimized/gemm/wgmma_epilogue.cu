@@ -33,13 +33,13 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "core/text.hpp"
 #include "cuda_optimized/gemm/boxed_result.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/wgmma_epilogue.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
-#include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_products.cuh"
+#include "cuda_optimized/gemm/wgmma_registers.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -48,68 +48,10 @@ using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for m
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
 using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
 
-/// Of a block: the consumers, and a warpgroup of which one warp loads.
-constexpr int kThreads = kConsumerThreads + 128;
-/// Registers a thread: what all begin with, 65536 / kThreads in eights, and what they change to.
-constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
-static_assert(kRegistersToLoad + kConsumers * kRegistersToMultiply <=
-              (1 + kConsumers) * kRegisters);
-
-/// A factor of wgmma, of which parts are read. All lie in the same 256 KB, so that their
-/// descriptors differ in the low word alone: no carry, and half of the registers.
-struct Factor {
-  std::uint32_t low, high;  ///< the descriptor of its beginning
-
-  /// By its descriptor.
-  __device__ explicit Factor(std::uint64_t all)
-      : low(static_cast<std::uint32_t>(all)), high(static_cast<std::uint32_t>(all >> 32)) {}
-  /// Describes the part that begins so many bytes further.
-  __device__ std::uint64_t at(int bytes) const {
-    return std::uint64_t{high} << 32 | (low + static_cast<std::uint32_t>(bytes / 16));
-  }
-};
-
-/// What becomes of sums before they are rounded and stored.
-template <class Shape>
-struct Epilogue {
-  const float* bias;      ///< [N], or null
-  std::int64_t N;         ///< columns of c
-  Activation activation;  ///< of sums with their bias
-
-  /// Brings the bias of a tile's columns: lane l of each warp has those of columns 32 i + l.
-  __device__ void load(const WgmmaItem& item, float (&of_lane)[Shape::N / 32]) const {
-#pragma unroll
-    for (int i = 0; i < Shape::N / 32; ++i) {
-      const std::int64_t n =
-          std::int64_t{item.n} * Shape::N + 32 * i + static_cast<int>(threadIdx.x) % 32;
-      of_lane[i] = bias != nullptr && n < N ? bias[n] : 0.0f;
-    }
-  }
-  /// Finishes a consumer's sums of a tile. Whole warps call it.
-  __device__ void finish(const float (&of_lane)[Shape::N / 32],
-                         float (&sums)[Shape::kRowTiles][Shape::N / 2]) const {
-    const int pair = static_cast<int>(threadIdx.x) % 4 * 2;  // of 8 columns, a lane's own two
-#pragma unroll
-    for (int j = 0; j < Shape::N / 8; ++j) {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float bias_n = __shfl_sync(~0u, of_lane[j / 4], j % 4 * 8 + pair + e);
-#pragma unroll
-        for (int i = 0; i < Shape::kRowTiles; ++i) {
-          float& above = sums[i][4 * j + e];
-          float& below = sums[i][4 * j + 2 + e];  // 8 rows further down
-          above = activated(activation, above + bias_n);
-          below = activated(activation, below + bias_n);
-        }
-      }
-    }
-  }
-};
-
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
-/// kThreads.
+/// kBlockThreads.
 template <class Shape, class T, class Source, class Result>
-__global__ void __launch_bounds__(kThreads, Shape::kBlocks)
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     gemm_wgmma_epilogue(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
                         Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
   // full: the stage has arrived; empty: all eight consumer warps have read it.
@@ -212,77 +154,38 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
   const WgmmaPlaces places(work);
   launch(gemm_wgmma_epilogue<Shape, T, Source, Result>,
-         {dim3(blocks_for(places.count, 1, resident)), dim3(kThreads),
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
           Shape::kSharedBytes + kDraftBytes},
          source, work, places, epilogue, result);
-}
-
-/// The work of a product with this shape.
-template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm) {
-  return {.tiles_m = ceil_div(gemm.M, Shape::M),
-          .tiles_n = ceil_div(gemm.N, Shape::N),
-          .splits = 1,
-          .steps = ceil_div(gemm.K, kHalfStep),
-          .map = gemm.map};
 }
 
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
 /// multiprocessors.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
-  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
-  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
-  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
-  return body(Narrow{});
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
 }
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
-  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return tile_map::why_no_whole_tiles({.map = gemm.map,
-                                         .tiles_m = ceil_div(gemm.M, Shape::M),
-                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
-  });
-}
-
-/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
-bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
-
-template <class Shape, class T>
-void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
-  const T *a = arrays.a, *b = arrays.b;
-  T* c = arrays.c;
-  const WgmmaWork work = work_of<Shape>(gemm);
-  const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
-  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b) || !begin_at_16_bytes(c, c)) {
-    const bool pairs = reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm);
-    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work, epilogue,
-                           PlainResult<Shape, T>{{c, gemm.M, gemm.N, pairs}});
-    return;
-  }
-  const TiledHalves<Shape> source = {
-      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
-      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
-  const BoxedResult<Shape, T> result = {
-      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {64, 64}}, c)};
-  launch_wgmma<Shape, T>(source, work, epilogue, result);
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   with_half_type(gemm.dtype, [&]<class T>(T) {
-    with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
+    with_shape(gemm, [&]<class Shape>(Shape) {
+      const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
+      with_halves<Shape, Shape, T>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep), epilogue, result);
+          });
+    });
   });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
-                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
-                columns_in_pairs(gemm) ? ", columns in pairs" : "");
-  });
+  return with_shape(gemm, [&]<class Shape>(Shape) { return in_words<Shape>(gemm); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 /// @brief gemm on Hopper in 8 bits: taller tiles, for blocks of rows share the sums of a stage.
 ///
 /// - Before: wgmma_fp8.cu
+/// - After: wgmma_fp8_three.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** Tiles of 128 x 128 ask more of the L2 cache than it gives, and taller ones have
@@ -30,16 +31,13 @@
 /// changes of the bytes that are loaded, and of those that wgmma reads in shared memory?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
-#include "core/cuda/workspace_cutter.hpp"
-#include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "core/text.hpp"
-#include "cuda_optimized/gemm/plain_sums.cuh"
-#include "cuda_optimized/gemm/repack_bytes.cuh"
+#include "cuda_optimized/gemm/byte_products.cuh"
 #include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_products.cuh"
+#include "cuda_optimized/gemm/wgmma_registers.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -48,18 +46,9 @@ using Narrow = WgmmaShape<128, 64, 8, 1>;   ///< For small products: tiles for m
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
 using Large = WgmmaShape<256, 128, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
 
-constexpr int kBytesStep = 4 * kWgmmaStep;  ///< Of k in a stage: rows of 128 bytes.
-
-/// Of a block: the consumers, and a warpgroup of which one thread loads.
-constexpr int kThreads = kConsumerThreads + 128;
-/// Registers a thread: what all begin with, 65536 / kThreads in eights, and what they change to.
-constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
-static_assert(kRegistersToLoad + kConsumers * kRegistersToMultiply <=
-              (1 + kConsumers) * kRegisters);
-
-/// Grid: <= places.count; block kThreads. @param scale of the sums
+/// Grid: <= places.count; block kBlockThreads. @param scale of the sums
 template <class Shape>
-__global__ void __launch_bounds__(kThreads, Shape::kBlocks)
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     gemm_wgmma_fp8_registers(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
                              WgmmaPlaces places, float scale, RowMajor<Shape> result) {
   // full: the stage has arrived; empty: all eight consumer warps have read it.
@@ -107,7 +96,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
-  const int consumer = __shfl_sync(~0u, thread / 128, 0), warp = thread % 128 / 32;
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
   constexpr int kRows = Shape::M / kConsumers;  // of a consumer
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
@@ -145,139 +134,58 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
       }
     }
 
-    const auto place = result.place(item);
 #pragma unroll
     for (int i = 0; i < Shape::kRowTiles; ++i) {
 #pragma unroll
       for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] *= scale;
-      const std::int64_t row = item.m * Shape::M + consumer * kRows + i * 64 + warp * 16 + lane / 4;
-      float* const rows[2] = {result.row(place, row), result.row(place, row + 8)};
-      // Two loops: one without a test for tiles that lie in c as a whole, as most do.
-      if (result.whole(place, item)) {
-#pragma unroll
-        for (int j = 0; j < Shape::N / 8; ++j) {
-          const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
-          result.store_whole(pair, rows[0], sums[i][4 * j], sums[i][4 * j + 1]);
-          result.store_whole(pair, rows[1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
-        }
-      } else {
-#pragma unroll
-        for (int j = 0; j < Shape::N / 8; ++j) {
-          const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
-          result.store(pair, rows[0], sums[i][4 * j], sums[i][4 * j + 1]);
-          result.store(pair, rows[1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
-        }
-      }
+      store_rows(result, item, item.m * Shape::M + consumer * kRows + i * 64, sums[i]);
     }
   }
 }
 
-/// Rows of what the copy engine reads begin at multiples of 16 bytes.
-std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 16) * std::int64_t{16}; }
-
-/// The work of a product with this shape.
+/// The work of a product with this shape, walked down 1024 columns.
 template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm) {
-  return {.tiles_m = ceil_div(gemm.M, Shape::M),
-          .tiles_n = ceil_div(gemm.N, Shape::N),
-          .splits = 1,
-          .steps = ceil_div(gemm.K, kBytesStep),
-          .map = gemm.map,
-          .group = 1024 / Shape::N};
+WgmmaWork work_of_bytes(const GemmProblem& gemm) {
+  WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
+  work.group = 1024 / Shape::N;
+  return work;
 }
 
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
 /// multiprocessors.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
-  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
-  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
-  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
-  return body(Narrow{});
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
 }
 
 Declined supports(const GemmProblem& gemm) {
-  if (gemm.dtype != DType::f8) {
-    return text("multiplies numbers of 8 bits, and the problem asks for ", dtype_name(gemm));
-  }
-  if (const Declined why = why_no_plain_sums(gemm)) return why;
-  if (const Declined why = why_no_wgmma()) return why;
-  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return tile_map::why_no_whole_tiles({.map = gemm.map,
-                                         .tiles_m = ceil_div(gemm.M, Shape::M),
-                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
-  });
+  if (const Declined why = why_no_bytes(gemm)) return why;
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// Copies with rows of pitch_of() bytes, in words: see TiledSource.
-struct Copies {
-  std::uint32_t *a, *b;  ///< [M], [N] rows.
-};
-
-/// The copies, with the bytes that they take.
-Copies copies_in(WorkspaceCutter& cutter, const GemmProblem& gemm) {
-  const std::int64_t words = pitch_of(gemm) / 4;
-  auto* const b = cutter.take<std::uint32_t>(gemm.N * words);
-  return {cutter.take<std::uint32_t>(gemm.M * words), b};
-}
-
-std::size_t workspace_bytes(const GemmProblem& gemm) {
-  WorkspaceCutter cutter(nullptr);
-  copies_in(cutter, gemm);
-  return cutter.bytes();
-}
-
-/// Whether all rows of a begin at multiples of 16 bytes, and those of c at multiples of 8, if the
-/// first ones do.
-bool rows_of_a_fit(const GemmProblem& gemm) { return gemm.K % 16 == 0; }
-bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
-
-template <class Shape>
-void run_with(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
-  const Float8 *a = arrays.a, *b = arrays.b;
-  float* c = arrays.c;
-  const std::int64_t M = gemm.M, N = gemm.N, pitch = pitch_of(gemm), words = pitch / 4;
-  WorkspaceCutter cutter(context.workspace_as<std::byte>());
-  const Copies copies = copies_in(cutter, gemm);
-  launch_repack({gemm.N, gemm.K, 1, N, pitch}, b, copies.b);
-  const std::uint32_t* words_of_a = copies.a;
-  if (rows_of_a_fit(gemm) && reinterpret_cast<std::uintptr_t>(a) % 16 == 0) {
-    words_of_a = reinterpret_cast<const std::uint32_t*>(a);
-  } else {
-    launch_repack({gemm.M, gemm.K, gemm.K, 1, pitch}, a, copies.a);
-  }
-  const TiledSource<Shape> source = {
-      tensor_map(TiledMap{2, {words, M}, {1, words}, {kWgmmaStep, Shape::M}}, words_of_a),
-      tensor_map(TiledMap{2, {words, N}, {1, words}, {kWgmmaStep, Shape::N}}, copies.b)};
-  const RowMajor<Shape> result = {
-      c, M, N, reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && columns_in_pairs(gemm)};
-  const WgmmaWork work = work_of<Shape>(gemm);
-  const WgmmaPlaces places(work);
-  // As many blocks as run at the same time, if there is so much work: each takes one item after the
-  // other.
-  launch(gemm_wgmma_fp8_registers<Shape>,
-         {dim3(blocks_for(places.count, 1, std::int64_t{multiprocessors()} * Shape::kBlocks)),
-          dim3(kThreads), Shape::kSharedBytes},
-         source, work, places, gemm.scale(), result);
-}
-
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
-  with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape>(gemm, arrays, context); });
+  with_shape(gemm, [&]<class Shape>(Shape) {
+    const TiledSource<Shape> source = tiled_bytes<Shape>(gemm, arrays, context);
+    const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+    const WgmmaWork work = work_of_bytes<Shape>(gemm);
+    const WgmmaPlaces places(work);
+    launch(gemm_wgmma_fp8_registers<Shape>,
+           {dim3(blocks_for(places.count, 1, resident)), dim3(kBlockThreads), Shape::kSharedBytes},
+           source, work, places, gemm.scale(), rows_of_c<Shape>(gemm, arrays.c));
+  });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return text(Shape::M, " x ", Shape::N, rows_of_a_fit(gemm) ? "" : ", a copied",
-                columns_in_pairs(gemm) ? ", columns in pairs" : "");
-  });
+  return with_shape(gemm, [&]<class Shape>(Shape) { return bytes_in_words<Shape>(gemm); });
 }
 
 }  // namespace
 
 extern const Implementation<GemmArrays> wgmma_fp8_registers = {
     .supports = supports,
-    .workspace_bytes = workspace_bytes,
+    .workspace_bytes = bytes_of_copies,
     .run = run,
     .choice = choice_in_words,
 };

@@ -36,7 +36,6 @@
 #include <algorithm>
 
 #include "core/cuda/cooperative.hpp"
-#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
@@ -45,7 +44,8 @@
 #include "cuda_optimized/gemm/halves.cuh"
 #include "cuda_optimized/gemm/wgmma_epilogue.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
-#include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_products.cuh"
+#include "cuda_optimized/gemm/wgmma_registers.cuh"
 #include "cuda_optimized/gemm/wgmma_rounds.cuh"
 #include "cuda_optimized/gemm/wgmma_shapes.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
@@ -58,22 +58,6 @@ using Low = LowShape<128, 7>;      ///< For small products: tiles for more of th
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Wide = TallShape<192, 4>;    ///< Where its last round is fuller.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
-
-constexpr int kRegistersToLoad = 40;  ///< Of a thread of the last warpgroup.
-
-/// A factor of wgmma, of which parts are read. All lie in the same 256 KB, so that their
-/// descriptors differ in the low word alone: no carry, and half of the registers.
-struct Factor {
-  std::uint32_t low, high;  ///< the descriptor of its beginning
-
-  /// By its descriptor.
-  __device__ explicit Factor(std::uint64_t all)
-      : low(static_cast<std::uint32_t>(all)), high(static_cast<std::uint32_t>(all >> 32)) {}
-  /// Describes the part that begins so many bytes further.
-  __device__ std::uint64_t at(int bytes) const {
-    return std::uint64_t{high} << 32 | (low + static_cast<std::uint32_t>(bytes / 16));
-  }
-};
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: rounds.blocks, launched
 /// cooperatively if tiles are cut; block kThreads<Shape>. @tparam kCut tiles are cut
@@ -262,47 +246,24 @@ std::size_t workspace_bytes(const GemmProblem& gemm) {
   });
 }
 
-/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
-bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
-
-template <class Shape, class T>
-void run_with(const GemmProblem& gemm, const GemmArrays& arrays, const WgmmaRounds& rounds,
-              float4* workspace) {
-  using Piece = PieceOf<Shape>;
-  const T *a = arrays.a, *b = arrays.b;
-  T* c = arrays.c;
-  const Epilogue<Piece> epilogue = {arrays.bias, gemm.N, gemm.activation};
-  const SentSums<Shape> sent = {workspace};
-  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b) || !begin_at_16_bytes(c, c)) {
-    const bool pairs = reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm);
-    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, rounds, sent, epilogue,
-                           PlainResult<Piece, T>{{c, gemm.M, gemm.N, pairs}});
-    return;
-  }
-  const TiledHalves<Shape> source = {
-      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
-      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
-  const BoxedResult<Piece, T> result = {
-      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {64, 64}}, c)};
-  launch_wgmma<Shape, T>(source, rounds, sent, epilogue, result);
-}
-
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   with_half_type(gemm.dtype, [&]<class T>(T) {
     with_plan(gemm, [&]<class Shape>(Shape, const WgmmaRounds& rounds) {
-      run_with<Shape, T>(gemm, arrays, rounds, context.workspace_as<float4>());
+      const Epilogue<PieceOf<Shape>> epilogue = {arrays.bias, gemm.N, gemm.activation};
+      const SentSums<Shape> sent = {context.workspace_as<float4>()};
+      with_halves<Shape, PieceOf<Shape>, T>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, rounds, sent, epilogue, result);
+          });
     });
   });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
   return with_plan(gemm, [&]<class Shape>(Shape, const WgmmaRounds& rounds) {
-    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
-                rounds.parts == 1   ? ""
-                : rounds.whole == 0 ? ", in parts"
-                                    : ", the last ones in parts",
-                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
-                columns_in_pairs(gemm) ? ", columns in pairs" : "");
+    return in_words<Shape>(gemm, rounds.parts == 1   ? ""
+                                 : rounds.whole == 0 ? ", in parts"
+                                                     : ", the last ones in parts");
   });
 }
 

@@ -2,7 +2,7 @@
 /// @brief gemm on Hopper in 16 bits: small products, in tiles of 64 rows for one consumer.
 ///
 /// - Before: wgmma_epilogue.cu
-/// - After: wgmma_last_round.cu
+/// - After: wgmma_late_store.cu, wgmma_last_round.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A product of 1024 has 16 steps, and as much time as these take passes before the
@@ -35,15 +35,14 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "core/text.hpp"
 #include "cuda_optimized/gemm/boxed_result.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
 #include "cuda_optimized/gemm/wgmma_epilogue.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
-#include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_products.cuh"
+#include "cuda_optimized/gemm/wgmma_registers.cuh"
 #include "cuda_optimized/gemm/wgmma_shapes.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -52,35 +51,6 @@ using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
 using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
-
-constexpr int kRegistersToLoad = 40;  ///< Of a thread of the last warpgroup.
-
-/// A factor of wgmma, of which parts are read. All lie in the same 256 KB, so that their
-/// descriptors differ in the low word alone: no carry, and half of the registers.
-struct Factor {
-  std::uint32_t low, high;  ///< the descriptor of its beginning
-
-  /// By its descriptor.
-  __device__ explicit Factor(std::uint64_t all)
-      : low(static_cast<std::uint32_t>(all)), high(static_cast<std::uint32_t>(all >> 32)) {}
-  /// Describes the part that begins so many bytes further.
-  __device__ std::uint64_t at(int bytes) const {
-    return std::uint64_t{high} << 32 | (low + static_cast<std::uint32_t>(bytes / 16));
-  }
-};
-
-/// item_at() of whole tiles, in 32 bits.
-__device__ inline bool whole_item_at(const WgmmaWork& work, const WgmmaPlaces& places,
-                                     unsigned index, WgmmaItem* item) {
-  if (work.map != TileMap::row_major) return item_at(work, places, index, item);
-  const auto tiles_m = static_cast<unsigned>(work.tiles_m);
-  const unsigned group = index / (tiles_m * kColumnGroup);
-  const unsigned n0 = group * kColumnGroup;
-  const unsigned columns = min(unsigned{kColumnGroup}, work.tiles_n - n0);
-  const unsigned inside = index - n0 * tiles_m;
-  *item = {inside / columns, static_cast<int>(n0 + inside % columns), 0, 0, work.steps};
-  return true;
-}
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
 /// kThreads<Shape>.
@@ -194,73 +164,34 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
          source, work, places, epilogue, result);
 }
 
-/// The work of a product with this shape.
-template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm) {
-  return {.tiles_m = ceil_div(gemm.M, Shape::M),
-          .tiles_n = ceil_div(gemm.N, Shape::N),
-          .splits = 1,
-          .steps = ceil_div(gemm.K, kHalfStep),
-          .map = gemm.map};
-}
-
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
 /// multiprocessors.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
-  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
-  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
-  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
-  if (gemm.N <= Narrow::N) return body(Narrow{});
-  return body(Low{});
+  if (gemm.N <= Narrow::N) return with_shape_of<Large, Medium, Narrow>(gemm, body);
+  return with_shape_of<Large, Medium, Low>(gemm, body);
 }
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
-  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return tile_map::why_no_whole_tiles({.map = gemm.map,
-                                         .tiles_m = ceil_div(gemm.M, Shape::M),
-                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
-  });
-}
-
-/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
-bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
-
-template <class Shape, class T>
-void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
-  const T *a = arrays.a, *b = arrays.b;
-  T* c = arrays.c;
-  const WgmmaWork work = work_of<Shape>(gemm);
-  const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
-  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b) || !begin_at_16_bytes(c, c)) {
-    const bool pairs = reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm);
-    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work, epilogue,
-                           PlainResult<Shape, T>{{c, gemm.M, gemm.N, pairs}});
-    return;
-  }
-  const TiledHalves<Shape> source = {
-      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
-      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
-  const BoxedResult<Shape, T> result = {
-      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {64, 64}}, c)};
-  launch_wgmma<Shape, T>(source, work, epilogue, result);
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   with_half_type(gemm.dtype, [&]<class T>(T) {
-    with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
+    with_shape(gemm, [&]<class Shape>(Shape) {
+      const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
+      with_halves<Shape, Shape, T>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep), epilogue, result);
+          });
+    });
   });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
-                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
-                columns_in_pairs(gemm) ? ", columns in pairs" : "");
-  });
+  return with_shape(gemm, [&]<class Shape>(Shape) { return in_words<Shape>(gemm); });
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <cooperative_groups.h>
 
 #include <algorithm>
-#include <type_traits>
-#include <utility>
 
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
@@ -123,15 +121,6 @@ struct SentSums {
     return sums + std::int64_t{block} * kOfBlock + piece * kOfPiece + threadIdx.x;
   }
 };
-
-/// Calls body(piece) for each piece of a tile, with a number that the compiler knows: what is
-/// indexed by it stays in registers.
-template <int kPieces, class Body>
-__device__ void for_each_piece(const Body& body) {
-  [&]<int... kPiece>(std::integer_sequence<int, kPiece...>) {
-    (body(std::integral_constant<int, kPiece>()), ...);
-  }(std::make_integer_sequence<int, kPieces>());
-}
 
 /// All threads of a cooperative grid meet; what they did before is visible to all. Threads of
 /// different roles call it at different places.

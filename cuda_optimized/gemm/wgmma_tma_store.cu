@@ -36,13 +36,12 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "core/text.hpp"
+#include "cuda_optimized/gemm/boxed_result.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
 #include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
-#include "cuda_optimized/gemm/wgmma_matrices.cuh"
+#include "cuda_optimized/gemm/wgmma_products.cuh"
 #include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -50,53 +49,6 @@ namespace {
 using Narrow = WgmmaShape<128, 64, 3, 2>;   ///< Two blocks an SM, for small products.
 using Medium = WgmmaShape<128, 128, 2, 2>;  ///< Likewise.
 using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
-
-/// Bytes of the boxes in which sums leave: two a consumer, in turns.
-constexpr int kBoxBytes = 64 * 64 * 2, kDraftBytes = kConsumers * 2 * kBoxBytes;
-
-/// c [M][N] by the copy engine.
-template <class Shape, class T>
-struct BoxedResult {
-  CUtensorMap c;  ///< in boxes of 64 x 64
-
-  /// Stores a consumer's sums of a tile. 128 threads call it. @param box which of the two is next
-  __device__ void store(const WgmmaItem& item, int consumer,
-                        const float (&sums)[Shape::kRowTiles][Shape::N / 2], char* drafts,
-                        int& box) const {
-    const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-    const int row = thread / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int i = 0; i < Shape::kRowTiles; ++i) {
-#pragma unroll
-      for (int piece = 0; piece < Shape::N / 64; ++piece) {
-        char* const draft = drafts + (2 * consumer + box) * kBoxBytes;
-        if (thread == 0) ptx::cp_async_bulk_wait_group_read<1>();
-        // The copy engine has read what the box held: all may overwrite it.
-        ptx::named_barrier_sync(1 + consumer, 128);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) {
-          const int column = 8 * j + lane % 4 * 2, first = 4 * (8 * piece + j);
-          T* const to = reinterpret_cast<T*>(draft);
-          store_two(to + swizzled_half(row, column), sums[i][first], sums[i][first + 1]);
-          store_two(to + swizzled_half(row + 8, column), sums[i][first + 2], sums[i][first + 3]);
-        }
-        ptx::fence_proxy_async();  // ordinary stores, which the copy engine will read
-        ptx::named_barrier_sync(1 + consumer, 128);  // separates all stores from the copy
-        if (thread == 0) {
-          const int m =
-              static_cast<int>(item.m) * Shape::M + (consumer * Shape::kRowTiles + i) * 64;
-          ptx::tma_store<2>(&c, draft, {item.n * Shape::N + piece * 64, m});
-          ptx::cp_async_bulk_commit_group();
-        }
-        box ^= 1;
-      }
-    }
-  }
-  /// Before the block ends, and its shared memory with it.
-  __device__ void finish() const {
-    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
-  }
-};
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
 /// kWgmmaThreads.
@@ -203,72 +155,33 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& res
          source, work, places, result);
 }
 
-/// The work of a product with this shape.
-template <class Shape>
-WgmmaWork work_of(const GemmProblem& gemm) {
-  return {.tiles_m = ceil_div(gemm.M, Shape::M),
-          .tiles_n = ceil_div(gemm.N, Shape::N),
-          .splits = 1,
-          .steps = ceil_div(gemm.K, kHalfStep),
-          .map = gemm.map};
-}
-
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
 /// multiprocessors.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
-  const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);
-  if (work_of<Large>(gemm).items() >= enough) return body(Large{});
-  if (work_of<Medium>(gemm).items() >= enough) return body(Medium{});
-  return body(Narrow{});
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
 }
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_plain_sums(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
-  if (gemm.map == TileMap::row_major) return {};  // an order of its own, without a grid
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return tile_map::why_no_whole_tiles({.map = gemm.map,
-                                         .tiles_m = ceil_div(gemm.M, Shape::M),
-                                         .tiles_n = ceil_div(gemm.N, Shape::N)});
-  });
-}
-
-/// Whether pairs of c begin at multiples of 4 bytes, if its first row does.
-bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
-
-template <class Shape, class T>
-void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
-  const T *a = arrays.a, *b = arrays.b;
-  T* c = arrays.c;
-  const WgmmaWork work = work_of<Shape>(gemm);
-  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b) || !begin_at_16_bytes(c, c)) {
-    const bool pairs = reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm);
-    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work,
-                           PlainResult<Shape, T>{{c, gemm.M, gemm.N, pairs}});
-    return;
-  }
-  const TiledHalves<Shape> source = {
-      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
-      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
-  const BoxedResult<Shape, T> result = {
-      tensor_map(TiledMap{2, {gemm.N, gemm.M}, {1, gemm.N}, {64, 64}}, c)};
-  launch_wgmma<Shape, T>(source, work, result);
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   with_half_type(gemm.dtype, [&]<class T>(T) {
-    with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
+    with_shape(gemm, [&]<class Shape>(Shape) {
+      with_halves<Shape, Shape, T>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep), result);
+          });
+    });
   });
 }
 
 std::string choice_in_words(const GemmProblem& gemm) {
-  return with_shape(gemm, [&]<class Shape>(Shape) {
-    return text(dtype_name(gemm.dtype, gemm.precision), ", ", Shape::M, " x ", Shape::N,
-                rows_in_eights(gemm) ? ", by the copy engine" : ", by a warp",
-                columns_in_pairs(gemm) ? ", columns in pairs" : "");
-  });
+  return with_shape(gemm, [&]<class Shape>(Shape) { return in_words<Shape>(gemm); });
 }
 
 }  // namespace

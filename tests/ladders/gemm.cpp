@@ -115,6 +115,15 @@ std::vector<TestProblem> gemm_problems() {
     for (const ArraySpec& spec : gemm_signature(product).inputs)
       list.back().given.emplace(spec.name, up_to_eight(spec));
   }
+  // By the copy engine also in c, rows of floats of 16 bytes; b in words, and in fours of them. The
+  // last has nine tiles of 192 x 128, more than the emulator has multiprocessors.
+  for (const auto& [m, n, k] : {std::array{70, 36, 150}, {70, 144, 150}, {1540, 48, 400}}) {
+    const GemmProblem product{
+        .M = m, .N = n, .K = k, .dtype = DType::f8, .scale_a = 0.75f, .scale_b = 0.1f};
+    add("8 bits, rows of c in fours", product, m > 1000 ? Size::full : Size::small);
+    for (const ArraySpec& spec : gemm_signature(product).inputs)
+      list.back().given.emplace(spec.name, up_to_eight(spec));
+  }
   for (const TileMapName& map : kTileMaps) {
     // K is short: the order of the tiles is what counts.
     for (const auto& [m, n, k] : {std::array{1, 1, 1},
@@ -142,6 +151,11 @@ std::vector<TestProblem> gemm_problems() {
   // More pairs of tiles of 128 rows than the emulator has pairs of multiprocessors, and more steps
   // of 64 than rings have stages.
   add("more steps than stages, rows in eights", {.M = 1160, .N = 8, .K = 520}, Size::full);
+  list.back().once = true;
+  // Eleven tiles of 128 x 64: those of the last round are cut in two, and two of the emulator's
+  // eight multiprocessors have no part of them.
+  add("a last round for some, rows in eights",
+      {.M = 1400, .N = 40, .K = 136, .map = TileMap::split_k}, Size::full);
   list.back().once = true;
   // With few blocks, a few tiles of 128 x 128 are enough: of these the last has one row and column.
   for (const TileMap map : {TileMap::row_major, TileMap::split_k, TileMap::stream_k})

@@ -145,6 +145,7 @@ planted_bug(steps_along_a_row_of_b
 
 planted_bug(box_overwritten_while_it_is_read
   RUNG cuda_optimized/gemm/wgmma_tma_store
+  FILE cuda_optimized/gemm/boxed_result.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[ptx::cp_async_bulk_wait_group_read<1>();]==]
   REPLACE [==[ptx::cp_async_bulk_wait_group_read<2>();]==]
@@ -152,6 +153,7 @@ planted_bug(box_overwritten_while_it_is_read
 
 planted_bug(descriptor_without_its_high_word
   RUNG cuda_optimized/gemm/wgmma_registers
+  FILE cuda_optimized/gemm/wgmma_registers.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[return std::uint64_t{high} << 32 | (low]==]
   REPLACE [==[return (low]==]
@@ -159,6 +161,7 @@ planted_bug(descriptor_without_its_high_word
 
 planted_bug(bias_of_the_first_tile
   RUNG cuda_optimized/gemm/wgmma_epilogue
+  FILE cuda_optimized/gemm/wgmma_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[std::int64_t{item.n} * Shape::N + 32 * i +]==]
   REPLACE [==[32 * i +]==]
@@ -166,6 +169,7 @@ planted_bug(bias_of_the_first_tile
 
 planted_bug(relu_of_a_sum_without_its_bias
   RUNG cuda_optimized/gemm/wgmma_epilogue
+  FILE cuda_optimized/gemm/wgmma_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[above = activated(activation, above + bias_n);]==]
   REPLACE [==[above = activated(activation, above) + bias_n;]==]
@@ -173,6 +177,7 @@ planted_bug(relu_of_a_sum_without_its_bias
 
 planted_bug(bias_of_the_neighbour
   RUNG cuda_optimized/gemm/wgmma_epilogue
+  FILE cuda_optimized/gemm/wgmma_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[j % 4 * 8 + pair + e]==]
   REPLACE [==[j % 4 * 8 + pair]==]
@@ -232,6 +237,20 @@ planted_bug(stage_given_back_by_its_first_block
   REPLACE [==[if (i == 0 && lane == 0)]==]
   TEACHES "b's tile is read once for each block of rows: the copy engine must wait for the last of them")
 
+planted_bug(third_consumer_forgotten
+  RUNG cuda_optimized/gemm/wgmma_fp8_three
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_init(&empty[i], kMultiplyThreads / 32);]==]
+  REPLACE [==[ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);]==]
+  TEACHES "a stage is empty when all who multiply have read it, of whom there are three now")
+
+planted_bug(floats_stored_in_the_next_box
+  RUNG cuda_optimized/gemm/wgmma_fp8_three
+  WITH core/cuda/tensor_map.cu
+  FIND [==[first = 4 * (4 * piece + j);]==]
+  REPLACE [==[first = 4 * (8 * piece + j) % (Shape::N / 2);]==]
+  TEACHES "a box of 128 bytes a row holds 32 floats, where it held 64 numbers of 16 bits")
+
 planted_bug(multiplied_before_it_is_split
   RUNG cuda_optimized/gemm/wgmma_3xtf32
   WITH core/cuda/tensor_map.cu
@@ -290,6 +309,7 @@ planted_bug(tile_stored_one_further_down
 
 planted_bug(last_super_column_as_wide_as_all
   RUNG cuda_optimized/gemm/wgmma_low_tiles
+  FILE cuda_optimized/gemm/wgmma_shapes.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[min(unsigned{kColumnGroup}, work.tiles_n - n0)]==]
   REPLACE [==[unsigned{kColumnGroup}]==]
@@ -302,6 +322,20 @@ planted_bug(bias_alone_is_no_epilogue
   FIND [==[return bias != nullptr || activation != Activation::none;]==]
   REPLACE [==[return activation != Activation::none;]==]
   TEACHES "a bias can be asked for without ReLU")
+
+planted_bug(tile_added_to_the_one_before
+  RUNG cuda_optimized/gemm/wgmma_late_store
+  WITH core/cuda/tensor_map.cu
+  FIND [==[add || k > 0);]==]
+  REPLACE [==[add || k >= 0);]==]
+  TEACHES "sums that nobody sets to zero begin with what is in their registers: the tile before")
+
+planted_bug(rounded_over_what_waits
+  RUNG cuda_optimized/gemm/wgmma_late_store
+  WITH core/cuda/tensor_map.cu
+  FIND [==[if (waiting) store(piece);]==]
+  REPLACE [==[if (waiting && more) store(piece);]==]
+  TEACHES "a tile may have fewer steps than the one before has pieces: what still waits must be stored before it")
 
 planted_bug(each_block_stores_every_piece
   RUNG cuda_optimized/gemm/wgmma_last_round
