@@ -100,6 +100,11 @@ convladder::Ladder convladder::conv2d_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d, depthwise_nhwc, "cuda_optimized/conv2d/depthwise",
                           "one channel a filter, NHWC: four channels a vector, neighbours of two "
                           "rows a thread")),
+          branch("cuda_optimized/conv2d/depthwise_nhwc",
+                 CUDA_ROW(cuda_optimized, conv2d, depthwise_nhwc_tiles,
+                          "cuda_optimized/conv2d/depthwise_nhwc",
+                          "one channel a filter, NHWC: a tile of pixels is copied to shared memory "
+                          "at once")),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, im2col_gemm, "cpu_reference/conv2d/im2col_gemm",
                           "a kernel for the columns and one for the product, image after image")),

@@ -32,6 +32,12 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                   cuda_optimized, conv2d_dgrad, depthwise_nhwc,
                   "cuda_optimized/conv2d_dgrad/depthwise",
                   "one channel a filter, NHWC: the forward kernel, with the filter turned round")),
+          branch(
+              "cuda_optimized/conv2d_dgrad/depthwise_nhwc",
+              CUDA_ROW(
+                  cuda_optimized, conv2d_dgrad, depthwise_nhwc_tiles,
+                  "cuda_optimized/conv2d_dgrad/depthwise_nhwc",
+                  "one channel a filter, NHWC: a tile of dy is copied to shared memory at once")),
           branch("cuda_optimized/conv2d_dgrad/gemm_col2im",
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
                           "cuda_optimized/conv2d_dgrad/gemm_col2im",

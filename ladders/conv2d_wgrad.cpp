@@ -44,6 +44,11 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                  CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise_nhwc,
                           "cuda_optimized/conv2d_wgrad/depthwise",
                           "one channel a filter, NHWC: four channels a thread, sums in registers")),
+          branch("cuda_optimized/conv2d_wgrad/depthwise_nhwc",
+                 CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise_nhwc_tiles,
+                          "cuda_optimized/conv2d_wgrad/depthwise_nhwc",
+                          "one channel a filter, NHWC: a tile of x in shared memory and dy in "
+                          "registers, asked for at once")),
           branch(
               "cuda_optimized/conv2d_wgrad/im2col_gemm",
               CUDA_ROW(

@@ -2,6 +2,7 @@
 /// @brief conv2d, depthwise, in NHWC: four channels a thread, as one vector.
 ///
 /// - Before: depthwise.cu
+/// - After: depthwise_nhwc_tiles.cu
 /// - The rows of vectors: channel_rows.cuh
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///

@@ -2,6 +2,7 @@
 /// @brief conv2d_dgrad, depthwise, in NHWC: the forward kernel, with the filter turned round.
 ///
 /// - Before: depthwise.cu
+/// - After: depthwise_nhwc_tiles.cu
 /// - The rows of vectors: cuda_optimized/conv2d/channel_rows.cuh
 /// - The forward pass: cuda_optimized/conv2d/depthwise_nhwc.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp

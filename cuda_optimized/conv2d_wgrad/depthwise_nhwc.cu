@@ -2,6 +2,7 @@
 /// @brief conv2d_wgrad, depthwise, in NHWC: four channels a thread, all their sums in registers.
 ///
 /// - Before: depthwise.cu
+/// - After: depthwise_nhwc_tiles.cu
 /// - The rows of vectors: cuda_optimized/conv2d/channel_rows.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
@@ -16,8 +17,7 @@
 ///                r = 1:  s = 0, 1, 2        x  p+1   [ . . . . . . . . . ]
 ///
 /// Segments are dealt out to the blocks of a channel tile, and in a block to its rows of threads.
-/// The rows' sums meet in shared memory, the blocks' in the workspace, and are added up in an order
-/// that does not change.
+/// The rows' sums meet in shared memory, the blocks' in the workspace, added up in a fixed order.
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 896 segments for each of 4 tiles of channels; 34 vectors
 /// loaded for 63 x 4 products and 7 x 4 sums of db. 136 clocks of requests a segment are 2 us on

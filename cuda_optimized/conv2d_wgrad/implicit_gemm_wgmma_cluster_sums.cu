@@ -19,10 +19,10 @@
 /// the stages, or, where one part is all, blocks for which there is no tile do so from memory.
 ///
 /// **Expect.** 17 bytes a cycle go from an SM to another, as many as to the L2 cache: an exchange
-/// takes what it saves of stores. What it saves is the second kernel, and half of the sums in a
-/// block's registers may be another block's: B7 has tiles of 64 channels, whose products leave
-/// shared memory room, in two parts, and takes 20.5 us on an H200 in place of 22.4. B9 88 in place
-/// of 95, without products with ones. B4, B6 and B10 as before.
+/// takes what it saves of stores. What it saves is the second kernel; half of the sums in a block's
+/// registers may be another's, as B10's are. B9 takes 88 us on an H200 in place of 95, without
+/// products with ones. B7's images follow one another in a row (tap_bands.cuh): a band has 14 steps
+/// in place of 4, and 19.5 us are expected in place of 22.4. B4 and B6 as before.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect blocks 8, two clusters of two for two tiles of 32 channels, and four blocks for db
 /// @expect requests.shared.async 4 * 2 + 4 * 12 * 6 = 296, boxes, and half of the sums
@@ -63,9 +63,9 @@ __device__ std::uint64_t further(std::uint64_t descriptor, int units) {
 
 /// One part of a tile a block: a warp, the producer, brings bands of x and dy from `source`; three
 /// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
-/// cluster exchange their sums. Source: CopiedBoxes or GatheredBoxes.
+/// cluster exchange their sums. Source: CopiedBoxes or GatheredBoxes. kImages: a band has several.
 /// Grid: tiles * parts, in clusters; block kTapThreads; shared_bytes_of() the plan.
-template <class T, int kChannels, class Source>
+template <class T, int kChannels, class Source, bool kImages>
 __global__ void __launch_bounds__(kTapThreads, 1)
     cluster_sums(const __grid_constant__ Source source, const __grid_constant__ TapWork work,
                  const T* whole_dy) {
@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
 
   // What the last step reads behind the boxes: zeros of dy, and of x at least no NaN.
-  const int x_end = bands.x_rows * bands.x_columns * bands.pixel_bytes;
-  const int dy_end = bands.x_bytes + bands.rows * bands.columns * kDyBytes;
+  const int x_end = bands.images * bands.x_area() * bands.pixel_bytes;
+  const int dy_end = bands.x_bytes + bands.images * bands.area() * kDyBytes;
   const int behind_x = (bands.x_bytes - x_end) / 16,
             behind = behind_x + (bands.bytes - dy_end) / 16;
   for (int i = thread; i < bands.stages * behind; i += kTapConsumers) {
@@ -151,6 +151,10 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const std::uint64_t x_at =
       ptx::wgmma_row_major_descriptor(stages, bands.dilation.w * kRowBytes, kRowBytes);
   constexpr int kPixelX = kRowBytes / 16, kPixelDy = kDyBytes / 16;
+  // In x, the next image lies by so many pixels further on than in dy. So does the second half of a
+  // step that begins 8 pixels before it: its descriptor says how far the halves are apart.
+  const int area = bands.area(), apart = bands.x_area() - area;
+  const std::uint64_t x_of_two_at = x_at + (static_cast<std::uint64_t>(apart * kPixelX) << 32);
   const int x_row = consumer * bands.dilation.h * bands.x_columns;
   int last_stage = -1;
   for (int i = 0; i < count; ++i, bands.advance(band)) {
@@ -158,7 +162,21 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     const int begin_of_stage = stage * (bands.bytes / 16);
     ptx::mbarrier_wait(&barriers.full[stage], round);
     ptx::wgmma_fence();
-    for (int line = 0; line < lines; ++line) {
+    if constexpr (kImages) {
+      int x = begin_of_stage + x_row * kPixelX, dy = begin_of_stage, left = area;
+#pragma unroll 1
+      for (int step = 0; step < steps; ++step) {
+        wgmma_across<kColumns, T>(sums, further(dy_at, dy),
+                                  further(left < kTapDepth ? x_of_two_at : x_at, x));
+        ptx::wgmma_commit_group();
+        x += kTapDepth * kPixelX;
+        dy += kTapDepth * kPixelDy;
+        if ((left -= kTapDepth) > 0) continue;
+        left += area;
+        x += apart * kPixelX;
+      }
+    }
+    for (int line = 0; line < lines && !kImages; ++line) {
       int x = begin_of_stage + (x_row + line * bands.x_columns) * kPixelX;
       int dy = begin_of_stage + line * bands.columns * kPixelDy;
 #pragma unroll 1
@@ -221,11 +239,11 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
-template <class T, int kChannels, class Source>
+template <class T, int kChannels, bool kImages, class Source>
 void launch_product(const Source& source, const TapWork& work, const T* dy) {
   const std::int64_t blocks = work.tiles.count() * work.parts.dw.parts << work.log_cluster;
   launch_in_clusters(
-      1u << work.log_cluster, cluster_sums<T, kChannels, Source>,
+      1u << work.log_cluster, cluster_sums<T, kChannels, Source, kImages>,
       {dim3(blocks_for(blocks + work.bias.blocks, 1)), dim3(kTapThreads), shared_bytes_of(work)},
       source, work, dy);
 }
@@ -253,11 +271,13 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
         .log_cluster = std::bit_width(static_cast<unsigned>(plan.cluster)) - 1u,
     };
     if (!copied) {
-      launch_product<T, kManyChannels>(gathered_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kManyChannels, false>(gathered_boxes(conv, plan.bands, x, dy), work, dy);
     } else if (plan.channels == kManyChannels) {
-      launch_product<T, kManyChannels>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kManyChannels, false>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+    } else if (plan.bands.images > 1) {
+      launch_product<T, kFewChannels, true>(copied_boxes(conv, plan.bands, x, dy), work, dy);
     } else {
-      launch_product<T, kFewChannels>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kFewChannels, false>(copied_boxes(conv, plan.bands, x, dy), work, dy);
     }
     if (parts.db.parts > 1) launch_add_tap_parts(parts, arrays.dw, arrays.db);
   });
@@ -267,8 +287,10 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   const bool copied = by_the_copy_engine(conv);
   const ClusterPlan plan = cluster_plan(conv, copied);
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.channels, " channels",
-              plan.bands.folded ? ", folded" : ", strips", ", clusters of ", plan.cluster,
-              plan.parts > 1 ? ", parts" : ", whole sums",
+              plan.bands.images > 1 ? ", images in a row"
+              : plan.bands.folded   ? ", folded"
+                                    : ", strips",
+              ", clusters of ", plan.cluster, plan.parts > 1 ? ", parts" : ", whole sums",
               copied ? ", by the copy engine" : ", by a warp",
               BiasBlocks(conv, plan, copied).blocks > 0 ? ", db by blocks of its own" : "");
 }

@@ -26,9 +26,12 @@
 /// @expect bytes_per_lane.shared.async 64 * 64 * 2 = 8192, a box
 /// @expect bytes_per_lane.dw.store 8, two channels
 /// **Costs.** A workspace for parts. Filters of several taps bring each window for each tap, as
-/// before. Channels and filters of a group in eights, else a warp gathers. Declined: as before.
+/// before. Channels and filters of a group in eights, else a warp gathers. Declined: as before, and
+/// groups of fewer than 8 channels or filters, each of which would have a tile almost empty.
 /// **Try.** Two blocks with the same tile could be a cluster, and add their sums before they store
 /// them. How many MB less is that, and what does the exchange cost?
+#include <algorithm>
+
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
@@ -181,6 +184,14 @@ bool by_the_copy_engine(const Conv2dProblem& conv) {
   return conv.N > 0 && half_by_the_copy_engine(conv);
 }
 
+Declined supports(const Conv2dProblem& conv) {
+  constexpr int kFewest = 8;  // channels, and filters, of one of several groups
+  if (const Declined why = conv2d::why_no_half_windows(conv)) return why;
+  if (conv.groups > 1 && std::min(conv.C, conv.K) / conv.groups < kFewest)
+    return text("groups of fewer than ", kFewest, " channels or filters: a tile has 64 of both");
+  return {};
+}
+
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   const ShareParts parts(conv, share_plan(conv), nullptr, nullptr, nullptr);
   return static_cast<std::size_t>(parts.floats()) * sizeof(float);
@@ -232,7 +243,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
 }  // namespace
 
 extern const Implementation<Conv2dWgradArrays> implicit_gemm_wgmma_pixel_shares = {
-    .supports = conv2d::why_no_half_windows,
+    .supports = supports,
     .workspace_bytes = workspace_bytes,
     .run = run,
     .choice = choice_in_words,

@@ -9,7 +9,10 @@
 ///     strips   a line is a row of the band, of 16, 32 ... columns; x has two more for the taps
 ///     folded   a line is the whole band, of whole rows: dy is as wide as x, with zeros behind it
 ///
-/// Folded bands waste less where rows are no multiple of 16: of 7 columns 7/9, not 7/16.
+/// Folded bands waste less where rows are no multiple of 16: of 7 columns 7/8, not 7/16. Where a
+/// row's last windows look at columns that x does not have, they find the zeros before the next
+/// row, and a line needs no columns for them. Small images follow one another in a line: their rows
+/// of dy do, but in x each has two more, and so a step's second half may lie further on.
 #pragma once
 
 #include <algorithm>
@@ -78,8 +81,9 @@ struct Band {
 /// How y is cut into bands.
 struct Bands {
   int N, P, Q;            ///< of y
-  int rows, columns;      ///< of a box of dy
-  int x_rows, x_columns;  ///< of a box of x
+  int images;             ///< of a band: more than one are whole ones, of eights of pixels
+  int rows, columns;      ///< of a box of dy, for each image
+  int x_rows, x_columns;  ///< of a box of x, likewise
   int pixel_bytes;        ///< of a pixel of x in a stage
   Step dilation;          ///< pixels of x from tap to tap
   bool folded;            ///< a band's rows are one line
@@ -88,11 +92,13 @@ struct Bands {
   int stages;             ///< that fit
 
   /// Of all images.
-  HOST_DEVICE std::int64_t count() const { return std::int64_t{N} * down * across; }
+  HOST_DEVICE std::int64_t count() const {
+    return std::int64_t{ceil_div(N, images)} * down * across;
+  }
   /// Band `index`: across first, so that all parts have their share of narrow strips.
   HOST_DEVICE Band at(int index) const {
     const int row = index / across;
-    return {row / down, row % down * rows, index % across * columns};
+    return {row / down * images, row % down * rows, index % across * columns};
   }
   /// To the next band, without divisions.
   HOST_DEVICE void advance(Band& band) const {
@@ -100,8 +106,12 @@ struct Bands {
     band.q = 0;
     if ((band.p += rows) < P) return;
     band.p = 0;
-    ++band.n;
+    band.n += images;
   }
+  /// Pixels of dy in an image of a band.
+  HOST_DEVICE int area() const { return rows * columns; }
+  /// The same of x.
+  HOST_DEVICE int x_area() const { return x_rows * x_columns; }
   /// Rows of a band that there are.
   HOST_DEVICE int rows_of(const Band& band) const { return P - band.p < rows ? P - band.p : rows; }
   /// Lines of a band.
@@ -109,9 +119,9 @@ struct Bands {
   /// Steps of kTapDepth pixels in a line; behind its last pixel, dy is zero.
   HOST_DEVICE int steps(const Band& band) const {
     const int strip = Q - band.q < columns ? Q - band.q : columns;
-    return ceil_div(folded ? rows_of(band) * columns : strip, kTapDepth);
+    return ceil_div(folded ? images * rows_of(band) * columns : strip, kTapDepth);
   }
-  /// Of all lines of an image.
+  /// Of all lines of an image, or of those that share a band.
   std::int64_t steps_of_image() const {
     std::int64_t sum = 0;
     for (const bool last_down : {false, true}) {  // the bands that end with the image, or earlier
@@ -128,11 +138,12 @@ struct Bands {
   }
 };
 
-/// Bands of so many rows, and so many columns or, with 0, whole rows one after the other.
+/// Bands of so many rows, and so many columns or, with 0, whole rows one after the other, and then
+/// perhaps of several images.
 /// Bands::stages is less than 2 if that does not fit into shared memory, or not into a box.
 /// @param room bytes of shared memory for all stages
 inline Bands bands_of(const Conv2dProblem& conv, int channels, int rows, int columns,
-                      std::int64_t room) {
+                      std::int64_t room, int images = 1) {
   constexpr std::int64_t kMaxBox = 256;
   const std::int64_t more_rows = std::int64_t{kTapAxis - 1} * conv.dilation.h;
   const std::int64_t more_columns = std::int64_t{kTapAxis - 1} * conv.dilation.w;
@@ -140,10 +151,16 @@ inline Bands bands_of(const Conv2dProblem& conv, int channels, int rows, int col
   bands.N = conv.N;
   bands.P = conv.P;
   bands.Q = conv.Q;
+  bands.images = images;
   bands.rows = rows;
   bands.dilation = conv.dilation;
   bands.folded = columns == 0;
-  const std::int64_t wide = (bands.folded ? conv.Q : columns) + more_columns;
+  std::int64_t wide = (bands.folded ? conv.Q : columns) + more_columns;
+  if (images > 1 && conv.S <= kTapAxis) {
+    const std::int64_t beyond = wide - conv.pad.left - conv.W;  // columns of zeros, on the right
+    wide -=
+        std::clamp<std::int64_t>(beyond, 0, std::min<std::int64_t>(conv.pad.left, more_columns));
+  }
   if (wide > kMaxBox || rows + more_rows > kMaxBox) return bands;
   bands.x_rows = rows + static_cast<int>(more_rows);
   bands.x_columns = static_cast<int>(wide);
@@ -151,13 +168,16 @@ inline Bands bands_of(const Conv2dProblem& conv, int channels, int rows, int col
   bands.pixel_bytes = 2 * channels;
   bands.down = ceil_div(conv.P, rows);
   bands.across = bands.folded ? 1 : ceil_div(conv.Q, columns);
+  if (images > 1 && (rows != conv.P || !bands.folded || bands.area() % 8 != 0 ||
+                     bands.area() < kTapDepth || images > kMaxBox))
+    return bands;
   // The last step of a folded band reads on behind it, and of x the last taps do.
   const auto whole = [](std::int64_t count, int of) {
     return ceil_div<std::int64_t>(count, of) * of;
   };
-  const std::int64_t dy_pixels = whole(std::int64_t{rows} * bands.columns, kTapDepth);
+  const std::int64_t dy_pixels = whole(std::int64_t{images} * bands.area(), kTapDepth);
   const std::int64_t x_pixels =
-      bands.folded ? dy_pixels + more_rows * wide + more_columns : bands.x_rows * wide;
+      bands.folded ? dy_pixels + images * more_rows * wide + more_columns : bands.x_rows * wide;
   bands.x_bytes = static_cast<int>(whole(x_pixels * bands.pixel_bytes, gemm::kAtom));
   bands.bytes = bands.x_bytes + static_cast<int>(whole(dy_pixels * kDyBytes, gemm::kAtom));
   bands.stages = static_cast<int>(std::min<std::int64_t>(room / bands.bytes, kMaxTapStages));

@@ -190,7 +190,8 @@ __device__ void add_up_dy(const TapWork& work, const ClusterPlace& place, const 
   for (int i = 0; i < count; ++i, bands.advance(band)) {
     ptx::mbarrier_wait(&barriers.full[stage], round);
     if (turn == tile.share)
-      sums.add<T>(dy + stage * bands.bytes, bands.rows_of(band) * bands.columns, warp);
+      sums.add<T>(dy + stage * bands.bytes, bands.images * bands.rows_of(band) * bands.columns,
+                  warp);
     __syncwarp();  // separates all lanes' loads from the arrival
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.empty[stage]);
     if (++turn == work.tiles.c) turn = 0;

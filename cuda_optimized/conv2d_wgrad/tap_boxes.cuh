@@ -48,15 +48,14 @@ CopiedBoxes copied_boxes(const Conv2dProblem& conv, const Bands& bands, const T*
     return tensor_map(TiledMap{.rank = 4,
                                .extents = {C, W, H, conv.N},
                                .strides = {1, C, W * C, H * W * C},
-                               .box = {pixel_bytes / 2, columns, rows, 1},
+                               .box = {pixel_bytes / 2, columns, rows, bands.images},
                                .swizzle = pixel_bytes},
                       data);
   };
   return {
       .x = map(x, conv.C, conv.H, conv.W, bands.x_rows, bands.x_columns, bands.pixel_bytes),
       .dy = map(dy, conv.K, conv.P, conv.Q, bands.rows, bands.columns, kDyBytes),
-      .bytes = bands.x_rows * bands.x_columns * bands.pixel_bytes +
-               bands.rows * bands.columns * kDyBytes,
+      .bytes = bands.images * (bands.x_area() * bands.pixel_bytes + bands.area() * kDyBytes),
   };
 }
 

@@ -103,6 +103,10 @@ inline ClusterPlan cluster_plan(const Conv2dProblem& conv, bool copied) {
       for (const int columns : {0, 16, 32, 64})
         consider(channels, bands_of(conv, channels, rows, columns, room));
     }
+    constexpr int kMostImages = 4;
+    for (int images = 2; channels == kFewChannels && images <= std::min(kMostImages, conv.N);
+         ++images)
+      consider(channels, bands_of(conv, channels, conv.P, 0, room, images));
   }
   return best;
 }

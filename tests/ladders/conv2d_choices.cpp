@@ -91,10 +91,14 @@ std::vector<ConvTestProblem> choice_problems() {
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
       "cuda_optimized/conv2d_wgrad/depthwise", true);
   // Four channels a thread: tiles of 14 rows and columns and 32 vectors, 7 columns of 1 or 2 rows.
+  // Two: tiles of 14 columns and 4, 8 or 14 rows, and 64 channels.
   for (const auto& [rung, first, second] :
        {std::array{"cuda_optimized/conv2d/depthwise_nhwc", "x", "y"},
         {"cuda_optimized/conv2d_dgrad/depthwise_nhwc", "dy", "dx"},
-        {"cuda_optimized/conv2d_wgrad/depthwise_nhwc", "x", "dy"}}) {
+        {"cuda_optimized/conv2d_wgrad/depthwise_nhwc", "x", "dy"},
+        {"cuda_optimized/conv2d/depthwise_nhwc_tiles", "x", "y"},
+        {"cuda_optimized/conv2d_dgrad/depthwise_nhwc_tiles", "dy", "dx"},
+        {"cuda_optimized/conv2d_wgrad/depthwise_nhwc_tiles", "x", "dy"}}) {
     const auto in_fours = [&](const std::string& name, P problem, int taps, Padding pad) {
       problem.K = problem.groups = problem.C;
       problem.R = problem.S = taps;
@@ -124,6 +128,18 @@ std::vector<ConvTestProblem> choice_problems() {
       list.back().offsets = {{array, 4}};
     }
   }
+
+  add("depthwise in tiles, 33 images for 32 blocks",
+      P{.N = 33,
+        .C = 512,
+        .H = 1,
+        .W = 2,
+        .K = 512,
+        .R = 3,
+        .S = 3,
+        .pad = pad_all(1),
+        .groups = 512},
+      "cuda_optimized/conv2d_wgrad/depthwise_nhwc_tiles");
 
   // What the fields of a tensor copy hold: windows from -128 to 127, and 255 from tap to tap.
   add("windows begin 260 rows before x",
@@ -399,9 +415,19 @@ std::vector<ConvTestProblem> choice_problems() {
   with_zeros("stride 4", P{.C = 8, .H = 5, .W = 5, .K = 8, .stride = {4, 4}});
   with_zeros("empty batch", P{.N = 0, .C = 8, .H = 3, .W = 9, .K = 8, .stride = {2, 2}});
   // Of dw: clusters of two, with tiles of 64 channels.
-  add("clusters' sums, 30 images of 7 x 7",
-      P{.N = 30, .C = 72, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one},
-      "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums");
+  const auto in_clusters = [&](const std::string& name, const P& problem) {
+    add("clusters' sums, " + name, problem,
+        "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums");
+  };
+  in_clusters("30 images of 9 x 9",
+              P{.N = 30, .C = 72, .H = 9, .W = 9, .K = 72, .R = 3, .S = 3, .pad = one});
+  // Images in a row: bands of four of 7 x 8 pixels, the last one of two; of three; without padding.
+  in_clusters("30 images of 7 x 7 in a row",
+              P{.N = 30, .C = 72, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one});
+  in_clusters("9 images of 8 x 8 in a row",
+              P{.N = 9, .C = 40, .H = 8, .W = 8, .K = 64, .R = 3, .S = 3, .pad = one});
+  in_clusters("6 images of 3 x 6 in a row",
+              P{.N = 6, .C = 32, .H = 5, .W = 8, .K = 64, .R = 3, .S = 3});
   // Shares of the pixels: tiles of 64 filters by 64 channels to 512, 128 by 64 to 256, 256 by 64 or
   // 128; with strides, x and y in boxes of whole rows or parts of them.
   const auto in_shares = [&](const std::string& name, const P& problem) {

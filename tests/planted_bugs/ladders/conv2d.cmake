@@ -246,6 +246,26 @@ planted_bug(second_row_below_the_image
   REPLACE [==[]==]
   TEACHES "an odd number of rows leaves half of a pair")
 
+planted_bug(copies_of_others_not_waited_for
+  RUNG cuda_optimized/conv2d/depthwise_nhwc_tiles
+  FIND [==[__syncthreads();  // between all copies, by all threads, and the reads below]==]
+  REPLACE [==[]==]
+  TEACHES "a thread waits for its own copies: that the others' have landed, a barrier says")
+
+planted_bug(rows_above_the_image
+  RUNG cuda_optimized/conv2d/depthwise_nhwc_tiles
+  FILE cuda_optimized/conv2d/channel_tiles.cuh
+  FIND [==[row >= begin && row < end ? 16 : 0]==]
+  REPLACE [==[row < end ? 16 : 0]==]
+  TEACHES "above the first image nothing is allocated, and above the others lies an image")
+
+planted_bug(patch_reaches_beyond_the_row
+  RUNG cuda_optimized/conv2d/depthwise_nhwc_tiles
+  FILE cuda_optimized/conv2d/channel_tiles.cuh
+  FIND [==[if (left >= kColumns) {]==]
+  REPLACE [==[if (left >= kColumns - 1) {]==]
+  TEACHES "behind the last pixel of a row lies the first one of the next: rows of 13 show it, rows of 14 do not")
+
 planted_bug(band_reaches_beyond_its_vector
   RUNG cuda_optimized/conv2d/depthwise
   FILE cuda_optimized/conv2d/flat_copy.cuh

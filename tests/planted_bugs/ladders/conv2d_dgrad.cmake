@@ -105,6 +105,12 @@ planted_bug(rows_of_the_filter_not_turned_round
   REPLACE [==[const int r = i - j;]==]
   TEACHES "the gradient meets the filter's rows from the other end; its columns alone are not enough")
 
+planted_bug(columns_of_the_filter_not_turned_round
+  RUNG cuda_optimized/conv2d_dgrad/depthwise_nhwc_tiles
+  FIND [==[values[w + kTaps - 1 - s],]==]
+  REPLACE [==[values[w + s],]==]
+  TEACHES "the gradient meets the filter's columns from the other end; its rows alone are not enough")
+
 planted_bug(filter_of_the_forward_pass
   RUNG cuda_optimized/conv2d_dgrad/winograd_3xtf32
   WITH cuda_optimized/conv2d/winograd_3xtf32.cu,cuda_optimized/conv2d/winograd_4x4.cu,cuda_optimized/gemm/wgmma_3xtf32.cu,core/cuda/tensor_map.cu

@@ -109,6 +109,25 @@ planted_bug(rows_of_threads_not_added
   REPLACE [==[for (int other = 0; other < plan.rows - 1; ++other) {]==]
   TEACHES "every row of threads has a share of the sum")
 
+planted_bug(last_warp_not_added
+  RUNG cuda_optimized/conv2d_wgrad/depthwise_nhwc_tiles
+  FIND [==[for (int warp = 0; warp < kWarps; ++warp)]==]
+  REPLACE [==[for (int warp = 0; warp < kWarps - 1; ++warp)]==]
+  TEACHES "small images leave the last warps without a patch, and then nobody misses them")
+
+planted_bug(next_tile_over_the_last_one
+  RUNG cuda_optimized/conv2d_wgrad/depthwise_nhwc_tiles
+  FIND [==[__syncthreads();  // between these reads and the copies of the block's next tile]==]
+  REPLACE [==[]==]
+  TEACHES "who copies into shared memory asks first whether all others have read it")
+
+planted_bug(next_image_as_near_as_in_dy
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums
+  WITH core/cuda/tensor_map.cu
+  FIND [==[further(left < kTapDepth ? x_of_two_at : x_at, x)]==]
+  REPLACE [==[further(x_at, x)]==]
+  TEACHES "the second half of a step may lie in the next image, and of x that has rows more")
+
 planted_bug(piece_of_no_tap
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit
   WITH core/cuda/tensor_map.cu
