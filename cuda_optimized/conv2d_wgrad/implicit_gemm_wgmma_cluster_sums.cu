@@ -166,8 +166,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       int x = begin_of_stage + x_row * kPixelX, dy = begin_of_stage, left = area;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        wgmma_across<kColumns, T>(sums, further(dy_at, dy),
-                                  further(left < kTapDepth ? x_of_two_at : x_at, x));
+        gemm::wgmma_across<kColumns, T>(sums, further(dy_at, dy),
+                                        further(left < kTapDepth ? x_of_two_at : x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
