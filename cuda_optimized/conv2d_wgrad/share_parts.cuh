@@ -98,9 +98,10 @@ __device__ Sum add_shared(const float* from, int count, std::int64_t apart, cons
   }
   of_share[share][i] = sum;
   __syncthreads();  // separates these stores from the loads below
-  if (share > 0) return sum;
+  if (share == 0) {
 #pragma unroll
-  for (int other = 1; other < kAddShares; ++other) add(sum, of_share[other][i]);
+    for (int other = 1; other < kAddShares; ++other) add(sum, of_share[other][i]);
+  }
   return sum;
 }
 

@@ -139,7 +139,7 @@ struct Bands {
 };
 
 /// Bands of so many rows, and so many columns or, with 0, whole rows one after the other, and then
-/// perhaps of several images.
+/// perhaps of several whole images.
 /// Bands::stages is less than 2 if that does not fit into shared memory, or not into a box.
 /// @param room bytes of shared memory for all stages
 inline Bands bands_of(const Conv2dProblem& conv, int channels, int rows, int columns,
@@ -168,9 +168,7 @@ inline Bands bands_of(const Conv2dProblem& conv, int channels, int rows, int col
   bands.pixel_bytes = 2 * channels;
   bands.down = ceil_div(conv.P, rows);
   bands.across = bands.folded ? 1 : ceil_div(conv.Q, columns);
-  if (images > 1 && (rows != conv.P || !bands.folded || bands.area() % 8 != 0 ||
-                     bands.area() < kTapDepth || images > kMaxBox))
-    return bands;
+  if (images > 1 && (bands.area() % 8 != 0 || bands.area() < kTapDepth)) return bands;
   // The last step of a folded band reads on behind it, and of x the last taps do.
   const auto whole = [](std::int64_t count, int of) {
     return ceil_div<std::int64_t>(count, of) * of;

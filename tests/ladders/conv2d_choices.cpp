@@ -92,18 +92,19 @@ std::vector<ConvTestProblem> choice_problems() {
       "cuda_optimized/conv2d_wgrad/depthwise", true);
   // Four channels a thread: tiles of 14 rows and columns and 32 vectors, 7 columns of 1 or 2 rows.
   // Two: tiles of 14 columns and 4, 8 or 14 rows, and 64 channels.
-  for (const auto& [rung, first, second] :
-       {std::array{"cuda_optimized/conv2d/depthwise_nhwc", "x", "y"},
-        {"cuda_optimized/conv2d_dgrad/depthwise_nhwc", "dy", "dx"},
-        {"cuda_optimized/conv2d_wgrad/depthwise_nhwc", "x", "dy"},
-        {"cuda_optimized/conv2d/depthwise_nhwc_tiles", "x", "y"},
-        {"cuda_optimized/conv2d_dgrad/depthwise_nhwc_tiles", "dy", "dx"},
-        {"cuda_optimized/conv2d_wgrad/depthwise_nhwc_tiles", "x", "dy"}}) {
+  for (const auto& [ladder, first, second] : {std::array{"conv2d", "x", "y"},
+                                              {"conv2d_dgrad", "dy", "dx"},
+                                              {"conv2d_wgrad", "x", "dy"}}) {
+    const std::string rung = text("cuda_optimized/", ladder, "/depthwise_nhwc");
+    const auto add_both = [&](const std::string& name, const P& problem) {
+      add("depthwise in fours, " + name, problem, ladder);
+      list.back().rungs = {rung, rung + "_tiles"};
+    };
     const auto in_fours = [&](const std::string& name, P problem, int taps, Padding pad) {
       problem.K = problem.groups = problem.C;
       problem.R = problem.S = taps;
       problem.pad = pad;
-      add("depthwise in fours, " + name, problem, rung);
+      add_both(name, problem);
     };
     in_fours("two tiles of channels", {.N = 2, .C = 132, .H = 5, .W = 9}, 3, pad_all(1));
     in_fours("tiles of pixels", {.C = 8, .H = 15, .W = 16}, 3, pad_all(1));
@@ -118,8 +119,8 @@ std::vector<ConvTestProblem> choice_problems() {
     in_fours("stride 3", {.C = 4, .H = 7, .W = 8, .stride = {3, 3}}, 3, pad_all(1));
     in_fours("5x5, stride 3", {.C = 4, .H = 8, .W = 9, .stride = {3, 3}}, 5, pad_all(2));
     in_fours("7x7", {.C = 4, .H = 7, .W = 8}, 7, pad_all(3));
-    add("depthwise in fours, 5x3",
-        P{.C = 4, .H = 6, .W = 7, .K = 4, .R = 5, .S = 3, .pad = pad_all(1), .groups = 4}, rung);
+    add_both("5x3",
+             P{.C = 4, .H = 6, .W = 7, .K = 4, .R = 5, .S = 3, .pad = pad_all(1), .groups = 4});
     in_fours("many images", {.N = 9, .C = 8, .H = 14, .W = 13}, 3, pad_all(1));
     in_fours("arrays at 16 n + 4 bytes", {.C = 8, .H = 4, .W = 4}, 3, pad_all(1));
     list.back().misalignment = 4;
@@ -426,6 +427,7 @@ std::vector<ConvTestProblem> choice_problems() {
               P{.N = 30, .C = 72, .H = 7, .W = 7, .K = 72, .R = 3, .S = 3, .pad = one});
   in_clusters("9 images of 8 x 8 in a row",
               P{.N = 9, .C = 40, .H = 8, .W = 8, .K = 64, .R = 3, .S = 3, .pad = one});
+  in_clusters("2 images of 1 x 6", P{.N = 2, .C = 32, .H = 3, .W = 8, .K = 64, .R = 3, .S = 3});
   in_clusters("6 images of 3 x 6 in a row",
               P{.N = 6, .C = 32, .H = 5, .W = 8, .K = 64, .R = 3, .S = 3});
   // Shares of the pixels: tiles of 64 filters by 64 channels to 512, 128 by 64 to 256, 256 by 64 or
@@ -460,6 +462,12 @@ std::vector<ConvTestProblem> choice_problems() {
             P{.N = 3, .C = 72, .H = 27, .W = 28, .K = 136, .stride = {2, 2}, .bias = true});
   in_shares("stride 2, below the last window a row that nobody reads, and padding",
             P{.N = 2, .C = 8, .H = 8, .W = 9, .K = 8, .pad = {0, 1, 0, 0}, .stride = {2, 2}});
+  in_shares("stride 1 x 2", P{.N = 2, .C = 16, .H = 3, .W = 9, .K = 24, .stride = {1, 2}});
+  in_shares("padding on the left alone",
+            P{.N = 2, .C = 16, .H = 3, .W = 5, .K = 24, .pad = {0, 0, 1, 0}});
+  in_shares("images of one row, stride 2",
+            P{.N = 3, .C = 16, .H = 1, .W = 9, .K = 24, .stride = {2, 2}});
+  in_shares("groups of 8 channels", P{.N = 2, .C = 16, .H = 3, .W = 5, .K = 16, .groups = 2});
   in_shares("odd channels and filters, groups",
             P{.N = 2, .C = 130, .H = 5, .W = 7, .K = 262, .groups = 2, .bias = true});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
