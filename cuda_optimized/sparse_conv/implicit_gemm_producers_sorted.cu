@@ -6,10 +6,10 @@
 /// - The loops: stage_product.cuh; the sort: segment_order.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The order of the masks is a sort of all rows, which takes a sweep half as long as
-/// the product. But a tile is 128 rows, and rows that are alike are found nearby. So each *segment*
-/// of 2048 rows, in the order of the sites, is sorted by itself, by a block in shared memory, in
-/// the launch that puts weights in place:
+/// **The idea.** The order of the masks is a sort of all rows: for a sweep, more than half as long
+/// as the product. But a tile is 128 rows, and rows that are alike are found nearby. So each
+/// *segment* of 2048 rows, in the order of the sites, is sorted by itself, by a block in shared
+/// memory, in the launch that puts weights in place:
 ///
 ///     sites    0 ... 2047    2048 ... 4095    4096 ...
 ///     sorted   by block 0    by block 1       by block 2 ...

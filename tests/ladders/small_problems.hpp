@@ -56,6 +56,7 @@ inline constexpr std::string_view kForSanitizers[] = {
     "1x1 filter, padding on the right",
     "two blocks, few pixels",
     "two blocks, two groups",
+    "zeros between, a row and a column more of zeros",
 };
 
 /// Whether a small problem with this name is among them.
