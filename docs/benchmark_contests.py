@@ -3,7 +3,7 @@
 import math
 import re
 
-from benchmark_run import BOTH, HOST, allowed, of, on_gpu, saves_multiplications, time_text
+from benchmark_run import BOTH, HOST, allowed, beside, of, on_gpu, saves_multiplications, time_text
 
 
 def convolutions(first, last):
@@ -159,7 +159,7 @@ def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", w
         best = min(mine, key=lambda row: row[kind])
         line = f"| {problem} | {link(best['rung'])}, {best['dtype']}, {best['layout']} | {time_text(best[kind])}"
         line += f" | {best['tflops']:.1f}" if best["tflops"] else " |"
-        other = opponent([row for row in rows if row["dtype"] == dtype], part, clock, saving)
+        other = opponent([row for row in beside(best, rows) if row["dtype"] == dtype], part, clock, saving)
         if other:
             us, name, at = other
             ratios[problem] = us / best[kind]

@@ -36,6 +36,13 @@ def allowed(dtype):
     return ("fp32", "tf32") if dtype == "tf32" else (dtype,)
 
 
+def beside(best, rows):
+    """Of a problem's `rows`, those whose libraries were timed in the same minutes as the `best`: its own, and those of
+    other types and layouts. A run may go on on another day, and then times libraries anew."""
+    alike = [(row["dtype"], row["layout"]) == (best["dtype"], best["layout"]) for row in rows]
+    return [row for row, is_alike in zip(rows, alike) if row is best or not is_alike]
+
+
 def on_gpu(times):
     """Those that are times on the GPU's clock."""
     return {name: us for name, us in times.items() if not name.endswith(HOST)}
