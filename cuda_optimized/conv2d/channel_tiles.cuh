@@ -111,9 +111,9 @@ struct Tile {
 /// first of two channels.
 template <class Shape>
 struct Place {
-  int row = static_cast<int>(threadIdx.x) / 32 / kAcross * Shape::kRows;
-  int column = static_cast<int>(threadIdx.x) / 32 % kAcross * kColumns;
-  int c = static_cast<int>(threadIdx.x) % 32 * 2;
+  int row = static_cast<int>(threadIdx.x) / 32 / kAcross * Shape::kRows;  ///< Of outputs.
+  int column = static_cast<int>(threadIdx.x) / 32 % kAcross * kColumns;   ///< Likewise.
+  int c = static_cast<int>(threadIdx.x) % 32 * 2;                         ///< The first channel.
 };
 
 /// The block begins to copy a tile of an image x [H][W][C], from pixel (h, w) and channel c on, 16

@@ -163,7 +163,8 @@ struct GatheredTaps {
   using Product = WeightsAlong;             ///< how they are multiplied
   static constexpr bool kWholeWarp = true;  ///< each lane brings one of a filter's words
   const T* weights;                         ///< [K][R][S][group_c]
-  int R, S,                                 ///< taps of a filter, down and across
+  int R,                                    ///< taps of a filter, down
+      S,                                    ///< and across
       group_c;                              ///< channels of a group
 
   /// Copies a tap's chunk; then one lane arrives at `full`. Called by a whole warp.

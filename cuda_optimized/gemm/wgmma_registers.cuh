@@ -12,9 +12,9 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 
 /// Of a block: the consumers, and a warpgroup of which one warp loads.
 inline constexpr int kBlockThreads = kConsumerThreads + 128;
-/// Registers a thread: what all begin with, 65536 / kBlockThreads in eights, and what they change
-/// to.
-inline constexpr int kRegisters = 168, kRegistersToLoad = 40, kRegistersToMultiply = 232;
+inline constexpr int kRegisters = 168,  ///< A thread begins with: 65536 / kBlockThreads, in eights.
+    kRegistersToLoad = 40,              ///< With which one goes on that loads.
+    kRegistersToMultiply = 232;         ///< With which one goes on that multiplies.
 static_assert(kRegistersToLoad + kConsumers * kRegistersToMultiply <=
               (1 + kConsumers) * kRegisters);
 
