@@ -344,7 +344,9 @@ std::vector<ConvTestProblem> choice_problems() {
   const auto in_full_tiles = [&](const std::string& name, const P& problem) {
     add("full tiles, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_full_tiles",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_full_tiles"};
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_full_tiles",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
   };
   in_full_tiles(
       "three images, two tiles down, filters to the middle of a block",
@@ -353,6 +355,7 @@ std::vector<ConvTestProblem> choice_problems() {
                 P{.N = 2, .C = 72, .H = 3, .W = 5, .K = 72, .R = 2, .S = 3, .pad = {1, 0, 0, 1}});
   list.back().size = Size::small;
   in_full_tiles("wide strips alone", P{.C = 72, .H = 3, .W = 17, .K = 72, .R = 1, .S = 2});
+  list.back().size = Size::small;
   in_full_tiles(
       "a group's last tile has one block",
       P{.C = 384, .H = 2, .W = 3, .K = 384, .R = 1, .S = 2, .pad = pad_all(1), .groups = 2});
@@ -397,6 +400,7 @@ std::vector<ConvTestProblem> choice_problems() {
   with_zeros("64 channels a group, stride 3",
              P{.C = 128, .H = 4, .W = 9, .K = 16, .stride = {3, 3}, .groups = 2});
   with_zeros("channels not in eights", P{.C = 12, .H = 3, .W = 9, .K = 12, .stride = {1, 2}});
+  list.back().size = Size::small;
   with_zeros("dx alone at 16 n + 4 bytes",
              P{.N = 3, .C = 8, .H = 4, .W = 3, .K = 8, .stride = {2, 1}});
   list.back().offsets = {{"dx", 4}};

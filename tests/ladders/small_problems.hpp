@@ -57,6 +57,9 @@ inline constexpr std::string_view kForSanitizers[] = {
     "two blocks, few pixels",
     "two blocks, two groups",
     "zeros between, a row and a column more of zeros",
+    "zeros between, channels not in eights",
+    "full tiles, narrow strips alone",
+    "full tiles, wide strips alone",
 };
 
 /// Whether a small problem with this name is among them.
