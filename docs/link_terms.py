@@ -15,7 +15,7 @@ import sys
 LINKED = ("glossary_house", "glossary_gpu", "glossary_fast")  # anchors of sections of docs/glossary.md
 EVERYDAY = {"reference", "skipped", "where", "window", "tail", "unit", "frequency", "pixel", "U, V, M", "F(m, r)", "gather, scatter"}
 NOT_WITHIN = {"a", "code", "pre", "script", "style", "svg", "summary", "h1", "h2", "h3", "h4", "h5", "h6", "map"}
-NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "dotgraph", "MathJax", "formulaDsp")
+NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "MathJax", "formulaDsp")
 TAG = re.compile(r"(<!--.*?-->|<[^>]*>)", re.S)
 VOID = {"br", "img", "hr", "input", "link", "meta", "area", "wbr", "col"}
 
