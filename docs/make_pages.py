@@ -44,7 +44,7 @@ import waste_tables
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
 from rung_page import RungPages, page_id, short_name
-from rung_tree import class_of, tree
+from rung_tree import pill, placed, tree
 
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 
@@ -191,9 +191,8 @@ class Pages:
         legend = " ".join(f'<span class="pill {folder}">{folder}</span>' for folder in FOLDERS)
         lines = [f'<div class="rung-tree"><p class="legend">{legend}</p>', "", "| rung | the one idea |", "|---|---|"]
         for row, *place in tree(self.ladders[ladder]):
-            folder = row["rung"].split("/")[0]
             page = f'\\subpage {page_id(row["rung"])} "{short_name(row["rung"])}"'
-            lines.append(f'| <span class="{class_of(*place)}"><span class="pill {folder}">{page}</span></span> | {row["idea"]} |')
+            lines.append(f'| <span {placed(*place)}>{pill(row["rung"], page)}</span> | {row["idea"]} |')
         return [*lines, "", "</div>", ""]
 
     def ladder_table(self):

@@ -6,8 +6,8 @@ reading_paths.json names the stops of each path: a rung, or `page ID`, and which
 import json
 import re
 
-from rung_page import folded
-from rung_tree import class_of, tree
+from rung_page import folded, short_name
+from rung_tree import pill, placed, tree
 
 WORDS_A_MINUTE = 150  # prose in a second language, with a look at its picture
 LINES_A_MINUTE = 10  # of code that is new
@@ -80,11 +80,11 @@ class ReadingPaths:
         letters = [f'<span class="path {key}">{path["title"][0]}</span>' for key, path in self.paths.items() if rung in path["stops"]]
         return "".join(letters)
 
-    def pill(self, row):
-        folder = row["rung"].split("/")[0]
-        name = row["rung"].rsplit("/", 1)[1]
-        return (f'<span class="pill {folder}">{self.pages.link(row["rung"], name)}</span>'
-                f'<span class="minutes">{self.minutes(row["rung"])} min {self.marks(row["rung"])}</span>')
+    def entry(self, row):
+        """A rung on the map: its link, how long it takes to read, and the paths that it is on."""
+        rung = row["rung"]
+        return (pill(rung, self.pages.link(rung, short_name(rung)))
+                + f'<span class="minutes">{self.minutes(rung)} min {self.marks(rung)}</span>')
 
     def map(self):
         """All rungs, a tree a ladder."""
@@ -93,7 +93,7 @@ class ReadingPaths:
             on = self.builds_on[ladder]
             lines += [f'<div class="ladder-map"><div class="ladder-name">\\ref ladder_{ladder} "{ladder}"'
                       + (f' <span class="minutes">builds on {", ".join(on)}</span>' if on else "") + "</div>"]
-            lines += [f'<div class="{class_of(*place)}">{self.pill(row)}</div>' for row, *place in tree(rows)]
+            lines += [f'<div {placed(*place)}>{self.entry(row)}</div>' for row, *place in tree(rows)]
             lines += ["</div>"]
         return lines
 

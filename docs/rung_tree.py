@@ -1,5 +1,7 @@
 """The order in which pages show a ladder's rungs: each below the one that it comes from."""
 
+INDENT = 17  # pixels a branch
+
 
 def tree(rows):
     """The rungs of a ladder, each with where it stands: (row, depth, whether it branches off).
@@ -27,6 +29,12 @@ def tree(rows):
         yield from below(row, 0, False)
 
 
-def class_of(depth, branches_off):
-    """The class, in style.css, of where a rung stands."""
-    return f"depth{depth} branches-off" if branches_off else f"depth{depth}"
+def placed(depth, branches_off):
+    """The attributes of an element where a rung stands; style.css has the arrow of a branch."""
+    kind = "branches-off" if branches_off else "goes-on"
+    return f'class="{kind}" style="padding-left: {INDENT * depth}px"'
+
+
+def pill(rung, link):
+    """A rung's link in the colour of its folder."""
+    return f'<span class="pill {rung.split("/")[0]}">{link}</span>'
