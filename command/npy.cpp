@@ -168,10 +168,11 @@ class Reader {
   Reader(const std::string& parameter, const std::string& file, std::span<const std::byte> bytes)
       : parameter_(parameter), file_(file), bytes_(bytes) {}
 
-  NpyFile read() {
+  NpyFile read(Float64 float64) {
     const Header header = read_header();
     if (header.descr == "<f4") return elements<float, float>(header, "");
     if (header.descr == "<i4") return elements<std::int32_t, std::int32_t>(header, "");
+    if (header.descr == "<f8" && float64 == Float64::kept) return kept(header);
     if (header.descr == "<f8") {
       return elements<double, float>(header, "float64 converted to float32");
     }
@@ -216,8 +217,9 @@ class Reader {
     return *parsed;
   }
 
-  template <class Stored, class T>
-  NpyFile elements(const Header& header, const std::string& converted) {
+  /// Throws BadInput unless the elements are as many as the header says.
+  template <class Stored>
+  void require_all(const Header& header) const {
     std::int64_t count = 0;
     try {
       count = element_count(header.shape);
@@ -229,13 +231,30 @@ class Reader {
       fail(text("holds ", bytes_.size(), " bytes of elements; its header promises ",
                 to_string(header.shape), " of ", sizeof(Stored), " bytes each"));
     }
-    NpyFile file{Array(dtype_of<T>(), header.shape), converted};
-    const auto values = file.array.template as<T>();
+  }
+
+  template <class Stored, class T>
+  void copy_elements(const Header& header, std::span<T> values) const {
     FortranOrder order(header.shape);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Stored stored = element<Stored>(bytes_, header.fortran_order ? order.next() : i);
       values[i] = convert<T>(stored);
     }
+  }
+
+  template <class Stored, class T>
+  NpyFile elements(const Header& header, const std::string& converted) const {
+    require_all<Stored>(header);
+    NpyFile file{Array(dtype_of<T>(), header.shape), converted};
+    copy_elements<Stored>(header, file.array.template as<T>());
+    return file;
+  }
+
+  NpyFile kept(const Header& header) const {
+    require_all<double>(header);
+    NpyFile file{Array(DType::f32, header.shape), "float64 converted to float32"};
+    file.float64.resize(static_cast<std::size_t>(file.array.size()));
+    copy_elements<double>(header, std::span(file.float64));
     return file;
   }
 
@@ -243,7 +262,7 @@ class Reader {
   T convert(Stored value) const {
     if constexpr (std::is_same_v<Stored, std::uint16_t>) {
       return from_half(value);
-    } else if constexpr (std::is_same_v<Stored, double>) {
+    } else if constexpr (std::is_same_v<Stored, double> && !std::is_same_v<T, double>) {
       // Conversion of a double beyond float's range is undefined; infinities and NaN pass.
       if (std::isfinite(value) && std::abs(value) > double{std::numeric_limits<float>::max()}) {
         fail(text("the value ", value, " does not fit float32"));
@@ -265,16 +284,17 @@ class Reader {
 
 }  // namespace
 
-NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path) {
-  // The file, and its elements once more as an array.
-  require_available(2.0 * static_cast<double>(size_of_file(parameter, path)),
-                    text(parameter, " = ", path.string()));
-  return parse_npy(parameter, path.string(), read_file(parameter, path));
+NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path, Float64 float64) {
+  // The file, and its elements once more as an array, perhaps with those that are kept.
+  require_available(
+      (float64 == Float64::kept ? 3.0 : 2.0) * static_cast<double>(size_of_file(parameter, path)),
+      text(parameter, " = ", path.string()));
+  return parse_npy(parameter, path.string(), read_file(parameter, path), float64);
 }
 
 NpyFile parse_npy(const std::string& parameter, const std::string& file,
-                  std::span<const std::byte> bytes) {
-  return Reader(parameter, file, bytes).read();
+                  std::span<const std::byte> bytes, Float64 float64) {
+  return Reader(parameter, file, bytes).read(float64);
 }
 
 std::vector<std::byte> npy_bytes(const Array& array) {

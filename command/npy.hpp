@@ -18,8 +18,15 @@ namespace convladder::command {
 
 /// An array from a file.
 struct NpyFile {
-  Array array;            ///< Row-major, whatever the file's order is.
-  std::string converted;  ///< "float64 converted to float32", or empty.
+  Array array;                       ///< Row-major, whatever the file's order is.
+  std::string converted;             ///< "float64 converted to float32", or empty.
+  std::vector<double> float64 = {};  ///< With Float64::kept, the elements of a file of float64.
+};
+
+/// What becomes of the elements of a file of float64.
+enum class Float64 {
+  rounded,  ///< They are converted to float32.
+  kept      ///< They stand in NpyFile::float64; the array has their shape, and zeros.
 };
 
 /// Reads versions 1 to 3, little-endian float32 and int32; converts float64 and float16 to float32,
@@ -27,11 +34,12 @@ struct NpyFile {
 /// @param parameter what the array is for, for messages
 /// @throws BadInput that names the file: anything else, also a file that is shorter or longer than
 /// its header says, or larger than the memory
-NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path);
+NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path,
+                 Float64 float64 = Float64::rounded);
 
 /// The same from memory. @param file its name, for messages
 NpyFile parse_npy(const std::string& parameter, const std::string& file,
-                  std::span<const std::byte> bytes);
+                  std::span<const std::byte> bytes, Float64 float64 = Float64::rounded);
 
 /// The array as a version 1.0 file in C order.
 std::vector<std::byte> npy_bytes(const Array& array);

@@ -30,7 +30,7 @@ constexpr const char* kConditionsGroup = "Conditions (which must make no differe
 
 constexpr ProblemOption kProblemOptions[] = {
     {"n", "N", "images; gemm: columns of b; fft: lines; voxelize: made-up points", kSizes},
-    {"c", "C", "input channels; voxelize: numbers a point, 3 or 4", kSizes},
+    {"c", "C", "input channels; voxelize: numbers of a made-up point, 3 or more", kSizes},
     {"h", "H", "input height", kSizes},
     {"w", "W", "input width", kSizes},
     {"k", "K", "output channels; gemm: columns of a", kSizes},
@@ -92,9 +92,10 @@ constexpr ProblemOption kProblemOptions[] = {
     {"cout", "C", "output channels, likewise", kSparse},
     {"out-padding", "P", "more output extent at the end (transposed): one number, or one an axis",
      kSparse},
-    {"points", "FILE", "a sweep: .bin (x,y,z,intensity in float32) or .npy [n][3] or [n][4]",
+    {"points", "FILE", "a sweep: .bin (x,y,z,intensity in float32) or .npy [n][3 or more]",
      kSparse},
-    {"voxel", "V", "side of a voxel, for points", kSparse},
+    {"columns", "N", "numbers of a point in a .bin file (default: 4)", kSparse},
+    {"voxel", "V", "side of a voxel, for points: one number, or three, along x,y,z", kSparse},
     {"range", "X0,..", "x0,y0,z0,x1,y1,z1: where points count", kSparse},
     {"lidar", "[VOXELS]", "a simulated sweep: one turn, or about that many voxels", kSparse, true},
     {"sites", "COUNT", "made-up sites: so many (default: 200)", kSparse},

@@ -116,20 +116,21 @@ std::vector<int> Parameters::for_each_axis(const std::string& name, std::size_t 
   return values;
 }
 
-std::vector<float> Parameters::reals(const std::string& name) const {
-  std::vector<float> values;
+std::vector<double> Parameters::reals(const std::string& name) const {
+  std::vector<double> values;
   const auto found = word(name);
   if (!found) return values;
   for (std::string_view rest = *found;;) {
     const std::string_view part = rest.substr(0, rest.find(','));
-    float value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    const bool number = end == part.data() + part.size() && !part.empty();
+    const char* const last = part.data() + part.size();
+    float in_float = 0;
+    const auto [end, error] = std::from_chars(part.data(), last, in_float);
+    const bool number = end == last && !part.empty();
     require(error != std::errc::result_out_of_range || !number, name, *found,
             text(part, " does not fit float32"));
-    require(error == std::errc() && number && std::isfinite(value), name, *found,
+    require(error == std::errc() && number && std::isfinite(in_float), name, *found,
             text("'", part, "' is not a finite number"));
-    values.push_back(value);
+    std::from_chars(part.data(), last, values.emplace_back());
     if (part.size() == rest.size()) return values;
     rest.remove_prefix(part.size() + 1);
   }

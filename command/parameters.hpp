@@ -67,8 +67,8 @@ class Parameters {
   /// The same, one for each of `rank` axes: a single number counts for all.
   /// @param fallback for every axis, if not given
   std::vector<int> for_each_axis(const std::string& name, std::size_t rank, int fallback) const;
-  /// Finite numbers with commas between them, in float; empty if not given.
-  std::vector<float> reals(const std::string& name) const;
+  /// Finite numbers with commas between them, within float32's range; empty if not given.
+  std::vector<double> reals(const std::string& name) const;
   /// The array in the .npy file of that name; empty if not given.
   /// @param axes what its axes are, in one or several forms: "[n][c][h][w]"
   /// @param dtype of its elements

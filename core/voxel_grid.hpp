@@ -1,5 +1,5 @@
 /// @file voxel_grid.hpp
-/// @brief A box of space, cut into cubes, and which of them a point lies in.
+/// @brief A box of space, cut into voxels, and which of them a point lies in.
 #pragma once
 
 #include <array>
@@ -9,27 +9,46 @@
 
 namespace convladder {
 
-/// A box of space, cut into cubes. Trivially copyable.
+/// A box of space, cut into boxes of one size. Trivially copyable.
 struct VoxelGrid {
-  float low[3] = {};   ///< x, y, z of its lower corner.
-  float high[3] = {};  ///< x, y, z of its upper corner, which lies outside.
-  float voxel = 0;     ///< The side of a cube, in the unit of the points.
-  PerAxis shape = {};  ///< Voxels along z, y, x: the order of coords.
+  float low[3] = {};      ///< x, y, z of its lower corner, less the origin.
+  float high[3] = {};     ///< x, y, z of its upper corner, less the origin; it lies outside.
+  float voxel[3] = {};    ///< The sides of a voxel along x, y, z, in the unit of the points.
+  PerAxis shape = {};     ///< Voxels along z, y, x: the order of coords.
+  double origin[3] = {};  ///< What the points have lost, x, y, z; not 0 for float64 points only.
 };
 
-/// The grid of a range. Its extents are ceil((high - low) / voxel) in float, the arithmetic of
-/// key_of_point(), so that both agree about where the last voxel is.
+/// The type that the coordinates of points are stored in before they become float32.
+enum class CoordinateType { f16, f32, f64 };
+
+/// The grid of a range. Along an axis it has (high - low) / voxel voxels, in double: the nearest
+/// whole number where the quotient is as close to it as the rounding of float32 numbers allows,
+/// else the next larger one. So -76.8 to 76.8 holds 480 voxels of 0.32, whatever type the three
+/// numbers come from.
+///
+/// Points in float64 are taken relative to `origin`, the point of the range that is nearest to 0
+/// (see points_in_float()): coordinates far from 0 keep the digits that float32 has no room for.
 /// @param range x0, y0, z0, x1, y1, z1
-/// @throws BadInput that names `range` or `voxel`
-VoxelGrid voxel_grid(const std::array<float, 6>& range, float voxel);
+/// @param voxel the sides of a voxel along x, y, z
+/// @param type of the points' coordinates
+/// @throws BadInput that names `range` or `voxel`; also where neighbouring numbers of that type are
+/// further apart than a voxel is long
+VoxelGrid voxel_grid(const std::array<double, 6>& range, const std::array<double, 3>& voxel,
+                     CoordinateType type = CoordinateType::f32);
+
+/// The same with cubes as voxels.
+inline VoxelGrid voxel_grid(const std::array<double, 6>& range, double side,
+                            CoordinateType type = CoordinateType::f32) {
+  return voxel_grid(range, std::array{side, side, side}, type);
+}
 
 /// Of points without a voxel.
 inline constexpr std::int64_t kNoVoxel = -1;
 
 /// The key of a point's voxel, (z * Y + y) * X + x, or kNoVoxel. The voxel is floor((p - low) /
 /// voxel), axis by axis in float; a point has one if low <= p < high on every axis, which no NaN
-/// and no infinity is. Where rounding takes such a point just past the last voxel, it has none,
-/// either.
+/// and no infinity is. Where rounding takes such a point just past the last voxel, it belongs to
+/// the last voxel: no point of the range is lost.
 /// @param point x, y, z
 HOST_DEVICE inline std::int64_t key_of_point(const VoxelGrid& grid, const float* point) {
   std::int64_t key = 0;
@@ -37,9 +56,9 @@ HOST_DEVICE inline std::int64_t key_of_point(const VoxelGrid& grid, const float*
     const float p = point[axis];
     if (!(p >= grid.low[axis] && p < grid.high[axis])) return kNoVoxel;
     const int extent = grid.shape[2 - axis];
-    const float at = (p - grid.low[axis]) / grid.voxel;
-    if (!(at < static_cast<float>(extent))) return kNoVoxel;
-    key = key * extent + static_cast<int>(at);  // at is not negative: the cast is a floor
+    const float at = (p - grid.low[axis]) / grid.voxel[axis];
+    // at is not negative: the cast is a floor. It does not overflow: at is less than the extent.
+    key = key * extent + (at < static_cast<float>(extent) ? static_cast<int>(at) : extent - 1);
   }
   return key;
 }

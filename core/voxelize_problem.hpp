@@ -12,35 +12,47 @@
 namespace convladder {
 
 /// The parameters of a voxelization. Trivially copyable. What is computed is said here, and nowhere
-/// else: of points [points][columns], x, y, z and perhaps an intensity, those that lie in the same
-/// voxel, by key_of_point(), become one row,
+/// else: of points [points][columns], x, y, z and what else was measured, those that lie in the
+/// same voxel, by key_of_point(), become one row,
 ///
 ///     out_coords[m]  = (0, z, y, x) of the m-th voxel that holds a point, in the order of keys
 ///     features[m][c] = (sum of points[n][c] over the points n of that voxel) / (their number)
 ///
 /// - A point without a voxel takes no part: outside of the range, or with x, y or z not finite.
-/// - The mean is of all columns, x, y and z, too: the points' centre in space, not in the voxel.
-/// - Sums are in float, in any order, each mean one division, correctly rounded. So where the sums
-///   are exact, as those of small whole numbers are, the mean has one right value, bit for bit. It
-///   does not where the sum is multiplied by the reciprocal of the number.
-/// - An intensity that is not finite goes into its voxel's mean, as into any sum.
+/// - The mean is of all columns, x, y and z, too: the points' centre in space, not in the voxel. To
+///   a mean of x, y and z, the grid's origin is added.
+/// - Sums are in double, in any order. A mean is a division, and the addition of the origin, in
+///   double, and is rounded to float once: see mean_of(). A double has 29 bits more than a float,
+///   so a sum of n numbers of similar size is exact for n up to 2^28, whatever the order and the
+///   distance from 0. In general a mean errs by half a unit in its last place, and by less than
+///   n 2^-53 times the mean of the numbers' magnitudes.
+/// - Where sums are exact in float, as those of small whole numbers are, the mean is the quotient
+///   rounded once (Figueroa, "When is double rounding innocuous?", 1995), bit for bit.
+/// - A number beyond x, y and z that is not finite goes into its voxel's mean, as into any sum.
 ///
 /// It is the mean VFE of OpenPCDet (voxels of Zhou and Tuzel, "VoxelNet", 2018) without its limits:
 /// no point and no voxel is dropped because there are too many.
 struct VoxelizeProblem {
   VoxelGrid grid = {};  ///< The range, and its voxels.
   int points = 0;       ///< Rows; 0 is legal.
-  int columns = 4;      ///< 3 or 4.
+  int columns = 4;      ///< 3 (x, y, z) or more (an intensity, a time ...).
 };
 
 /// The same problem. @throws BadInput if an extent is out of range, or keys do not fit 63 bits
 VoxelizeProblem validated(VoxelizeProblem problem);
 
-/// One line: "1000 points of 4 numbers, voxels of 0.1, 80x1600x1600".
+/// One line: "1000 points of 4 numbers, voxels of 0.1, 80x1600x1600", or "... of 0.1 x 0.1 x 0.2".
 std::string describe(const VoxelizeProblem& problem);
 
 /// The arrays: points [points][columns] to out_coords [M][4] (int32) and features [M][columns].
 Signature voxelize_signature(const VoxelizeProblem& problem);
+
+/// The mean of column c of so many points of a voxel, whose sum this is.
+HOST_DEVICE inline float mean_of(const VoxelGrid& grid, std::int64_t c, double sum,
+                                 std::int64_t points) {
+  const double mean = sum / static_cast<double>(points);
+  return static_cast<float>(c < 3 ? grid.origin[c] + mean : mean);
+}
 
 /// As OutputCreator, for an output of floats.
 using FloatOutputCreator = std::function<float*(const std::string& name, const Shape& shape)>;

@@ -71,6 +71,9 @@ double rounded(double value, DType dtype) {
   });
 }
 
+/// Equal, or both NaN: where the right number is NaN, no other is.
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
 /// A NaN has a few usual reasons.
 std::string found_text(double value) {
   if (!std::isnan(value)) return text(value);
@@ -133,7 +136,7 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
         const double bound = factor * expected.magnitude[at];
         if (bound >= expected.grid / 2) tolerance = bound;
       }
-      verdict.exact = verdict.exact && value == nearest;
+      verdict.exact = verdict.exact && same(value, nearest);
       if (data == Data::integer) {
         right = spec.dtype == DType::f32 ? expected.values[at] : nearest;
       } else {
@@ -146,9 +149,9 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
         tolerance += error_of_rounding(std::abs(right) + tolerance, spec.dtype);
       }
     }
-    const double error = value == right ? 0 : std::abs(value - right);  // also of infinities
-    // Written positively and negated, so that NaN fails.
-    if (!(error <= tolerance) && verdict.agrees) {
+    const double error = same(value, right) ? 0 : std::abs(value - right);  // also of infinities
+    // Written positively and negated, so that NaN fails. (The tolerance of an infinity may be NaN.)
+    if (!(error == 0 || error <= tolerance) && verdict.agrees) {
       verdict.agrees = false;
       const auto indices = indices_of(spec.shape, i);
       verdict.difference =

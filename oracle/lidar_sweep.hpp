@@ -55,6 +55,6 @@ Array lidar_sweep(std::int64_t voxels, std::uint64_t seed,
 Array lidar_points(std::int64_t voxels, std::uint64_t seed);
 
 /// The corners of the grid in metres from the first turn's sensor: x0, y0, z0, x1, y1, z1.
-inline constexpr std::array<float, 6> kLidarRange = {-80, -80, -3, 80, 80, 5};
+inline constexpr std::array<double, 6> kLidarRange = {-80, -80, -3, 80, 80, 5};
 
 }  // namespace convladder

@@ -4,19 +4,16 @@
 #include <cmath>
 #include <vector>
 
-#include "core/error.hpp"
-
 namespace convladder {
 
 std::optional<std::array<std::int32_t, 3>> voxel_at(const VoxelGrid& grid,
                                                     std::span<const float> point) {
   std::array<std::int32_t, 3> voxel{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    const float at = std::floor((point[axis] - grid.low[axis]) / grid.voxel);
-    const bool inside = point[axis] >= grid.low[axis] && point[axis] < grid.high[axis] &&
-                        at < static_cast<float>(grid.shape[2 - static_cast<int>(axis)]);
-    if (!inside) return {};
-    voxel[2 - axis] = static_cast<std::int32_t>(at);
+    if (!(point[axis] >= grid.low[axis] && point[axis] < grid.high[axis])) return {};
+    const float at = std::floor((point[axis] - grid.low[axis]) / grid.voxel[axis]);
+    const double last = grid.shape[2 - static_cast<int>(axis)] - 1;
+    voxel[2 - axis] = static_cast<std::int32_t>(std::min(double{at}, last));
   }
   return voxel;
 }
@@ -27,8 +24,6 @@ Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int6
   const auto width = static_cast<std::size_t>(columns);
   for (std::size_t row = 0; row < points.size() / width; ++row) {
     const std::span<const float> point = points.subspan(row * width, 3);
-    require(std::ranges::all_of(point, [](float p) { return std::isfinite(p); }), "points",
-            text("(", joined(point, ", "), ")"), text("point ", row, " must be finite"));
     if (const auto voxel = voxel_at(grid, point)) {
       voxels.push_back(*voxel);
     } else {

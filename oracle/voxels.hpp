@@ -15,18 +15,17 @@ namespace convladder {
 /// Points, as voxels.
 struct Voxels {
   Array coords;              ///< [voxels][4]: batch 0, z, y, x; ascending, each voxel once.
-  std::int64_t outside = 0;  ///< Points beyond the range, which were dropped.
+  std::int64_t outside = 0;  ///< Points that have none: beyond the range, or not finite.
 };
 
-/// A point's voxel, z, y, x, if it has one: floor((p - low) / voxel), axis by axis in float. It has
-/// one if low <= p < high. Where rounding takes such a point just past the last voxel, it has none.
+/// A point's voxel, z, y, x, if it has one: floor((p - low) / voxel), axis by axis in float, but no
+/// more than the last one. It has one if low <= p < high.
 /// @param point at least x, y and z
 std::optional<std::array<std::int32_t, 3>> voxel_at(const VoxelGrid& grid,
                                                     std::span<const float> point);
 
 /// The voxels that hold points: those of voxel_at().
 /// @param points rows of `columns` numbers, the first three x, y and z
-/// @throws BadInput that names the first point that is not finite
 Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int64_t columns);
 
 }  // namespace convladder

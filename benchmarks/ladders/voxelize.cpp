@@ -10,14 +10,14 @@ namespace convladder::benchmarks {
 BenchmarkProblems voxelize_problems() {
   BenchmarkProblems all;
   for (const auto& [name, source] : point_sources()) {
-    all.push_back({.ladder = "voxelize",
-                   .id = text(name, "-points"),
-                   .teaches = source.words,
-                   .problem = validated(VoxelizeProblem{
-                       .grid = voxel_grid(kLidarRange, static_cast<float>(kLidarVoxel)),
-                       .points = static_cast<int>(source.count),
-                       .columns = 4}),
-                   .points = name});
+    all.push_back(
+        {.ladder = "voxelize",
+         .id = text(name, "-points"),
+         .teaches = source.words,
+         .problem = validated(VoxelizeProblem{.grid = voxel_grid(kLidarRange, kLidarVoxel),
+                                              .points = static_cast<int>(source.count),
+                                              .columns = 4}),
+         .points = name});
   }
   return all;
 }

@@ -14,7 +14,7 @@ DrawnProblem draw_voxelize(Drawer& drawer, double work) {
       {drawer.one_in(30)
            ? 0
            : drawer.edge(1, std::min(most, static_cast<int>(std::min(work, 1e6)) + 1))});
-  if (drawer.one_in(2)) set(problem, "c", {3});
+  if (drawer.one_in(2)) set(problem, "c", {drawer.one_of({3, 3, 5, 9})});
   const int reach = drawer.one_of({1, 2, 8, 8, 8, 100});
   std::vector<int> range;
   for (int axis = 0; axis < 3; ++axis) range.push_back(-drawer.between(0, reach));
@@ -32,7 +32,7 @@ double voxelize_work(const VoxelizeProblem& p) {
 DrawnLadder drawn_voxelize() {
   return {.draw = draw_voxelize,
           .work = work_in<VoxelizeProblem>(voxelize_work),
-          .words = {{"voxel", {"2", "1", "0.3", "0.7", "0.1", "5"}}}};
+          .words = {{"voxel", {"2", "1", "0.3", "0.7", "0.1", "5", "0.3,1,2"}}}};
 }
 
 }  // namespace convladder::command

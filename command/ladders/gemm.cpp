@@ -38,10 +38,10 @@ std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
   parameters.set_dtype(problem, {"fp8"});
   for (const auto& [name, scale] :
        {std::pair{"scale-a", &problem.scale_a}, {"scale-b", &problem.scale_b}}) {
-    const std::vector<float> given = parameters.reals(name);
+    const std::vector<double> given = parameters.reals(name);
     if (given.empty()) continue;
     require(given.size() == 1, name, joined(given, ","), "must be one number");
-    *scale = given.front();
+    *scale = static_cast<float>(given.front());
   }
   task.problem = problem = validated(problem);
   task.title = describe(problem);

@@ -43,21 +43,10 @@ void require_not_given(const Parameters& parameters, const std::string& name,
 
 Sites read_point_sites(Parameters& parameters) {
   const std::string file = parameters.word("points").value_or("");
-  for (const char* name : {"voxel", "range"})
-    require(parameters.given(name), "points", file, text("needs --", name, " beside it"));
-  const std::vector<float> side = parameters.reals("voxel"), range = parameters.reals("range");
-  require(side.size() == 1, "voxel", joined(side, ","), "must be one number");
-  require(range.size() == 6, "range", joined(range, ","), "must be six numbers: x0,y0,z0,x1,y1,z1");
-  std::array<float, 6> corners{};
-  std::copy(range.begin(), range.end(), corners.begin());
-  const VoxelGrid grid = voxel_grid(corners, side.front());
-  const Points points = read_points(parameters);
-  Voxels voxels = voxels_of(grid, points.numbers, points.columns);
-  const std::int64_t count = static_cast<std::int64_t>(points.numbers.size()) / points.columns;
-  if (voxels.outside != 0) {
-    parameters.note(text("points = ", file, ": ", voxels.outside, " of ", count,
-                         " points lie outside of the range and are dropped"));
-  }
+  const auto [numbers, grid] = read_points(parameters);
+  const std::int64_t count = numbers.shape()[0];
+  Voxels voxels = voxels_of(grid, numbers.as<float>(), numbers.shape()[1]);
+  note_left_out(parameters, "points = " + file, voxels.outside, count);
   parameters.note(text("points = ", file, ": ", count - voxels.outside, " points lie in ",
                        voxels.coords.shape()[0], " voxels"));
   return {std::move(voxels.coords),
@@ -80,7 +69,7 @@ Sites read_sites(Parameters& parameters, std::uint64_t seed) {
     }
   }
   if (!parameters.given("points")) {
-    for (const char* name : {"voxel", "range"})
+    for (const char* name : {"voxel", "range", "columns"})
       require_not_given(parameters, name, "goes with --points");
   }
   Sites sites;

@@ -33,7 +33,7 @@ double rulebook_bytes(const RulebookProblem& book) {
 
 Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed,
                  const SparseParameters& own) {
-  std::vector<std::string> names = {"coords", "points", "voxel", "range", "lidar",
+  std::vector<std::string> names = {"coords", "points", "voxel", "range", "columns", "lidar",
                                     "sites",  "places", "order", "shape", "batch"};
   for (const SparseArray& array : own.arrays) names.push_back(array.name);
   names.insert(names.end(), own.options.begin(), own.options.end());

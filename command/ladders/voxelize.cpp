@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
@@ -19,29 +20,20 @@ namespace {
 
 constexpr int kExamplePoints = 1000, kExampleColumns = 4;
 /// Made-up whole numbers are from -8 to 8: of z, some are outside.
-constexpr std::array<float, 6> kExampleRange = {-8, -8, -4, 9, 9, 5};
-constexpr float kExampleVoxel = 2;
+constexpr std::array<double, 6> kExampleRange = {-8, -8, -4, 9, 9, 5};
+constexpr double kExampleVoxel = 2;
 
-/// Points, and where they count unless options say so.
+/// Points, and where they count.
 struct Source {
   std::optional<Array> points = {};  ///< Empty: to be made up.
-  std::array<float, 6> range = kExampleRange;
-  float voxel = kExampleVoxel;
+  VoxelGrid grid = {};
   std::string name = {};  ///< For the title.
 };
 
-Source read_file(Parameters& parameters) {
-  const std::string file = parameters.word("points").value_or("");
-  for (const char* name : {"voxel", "range"})
-    require(parameters.given(name), "points", file, text("needs --", name, " beside it"));
-  const Points points = read_points(parameters);
-  Source source;
-  source.points =
-      Array(DType::f32,
-            {static_cast<std::int64_t>(points.numbers.size()) / points.columns, points.columns});
-  std::ranges::copy(points.numbers, source.points->as<float>().begin());
-  source.name = std::filesystem::path(file).filename().string();
-  return source;
+/// The grid that the options give, or else of this range and this side.
+VoxelGrid read_grid(const Parameters& parameters, const std::array<double, 6>& range, double side) {
+  return voxel_grid(read_range(parameters).value_or(range),
+                    read_voxel(parameters).value_or(std::array{side, side, side}));
 }
 
 Source read_source(Parameters& parameters, std::uint64_t seed) {
@@ -52,49 +44,43 @@ Source read_source(Parameters& parameters, std::uint64_t seed) {
               text("the points come from ", name, " already"));
     return true;
   };
-  if (alone("points", {"lidar", "n", "c"})) return read_file(parameters);
+  if (alone("points", {"lidar", "n", "c"})) {
+    auto [numbers, grid] = read_points(parameters);
+    const std::filesystem::path file = parameters.word("points").value_or("");
+    return {std::move(numbers), grid, file.filename().string()};
+  }
+  require(!parameters.given("columns"), "columns", parameters.word("columns").value_or(""),
+          "goes with --points");
   if (alone("lidar", {"n", "c"}))
-    return {lidar_points(lidar_voxels(parameters), seed), kLidarRange,
-            static_cast<float>(kLidarVoxel), "simulated LiDAR sweep"};
-  return {};
+    return {lidar_points(lidar_voxels(parameters), seed),
+            read_grid(parameters, kLidarRange, kLidarVoxel), "simulated LiDAR sweep"};
+  return {.grid = read_grid(parameters, kExampleRange, kExampleVoxel)};
 }
 
-/// Throws BadInput for an intensity with which no mean can be compared; tells how many points have
-/// no voxel.
+/// Notes how many points have no voxel, and along which axes a mean tells no voxel.
 void look_at(const VoxelizeProblem& problem, const Array& points, const std::string& source,
              Parameters& parameters) {
   const auto numbers = points.as<float>();
   const auto columns = static_cast<std::size_t>(problem.columns);
   std::int64_t left_out = 0;
-  for (std::size_t at = 0; at < numbers.size(); at += columns) {
-    if (key_of_point(problem.grid, &numbers[at]) == kNoVoxel) {
-      ++left_out;
-    } else {
-      require(columns < 4 || std::isfinite(numbers[at + columns - 1]), source,
-              numbers[at + columns - 1],
-              text("the intensity of point ", at / columns, " must be finite"));
-    }
-  }
-  if (left_out != 0) {
-    parameters.note(text(source, ": ", left_out, " of ", problem.points,
-                         " points lie outside of the range, or are not finite, and are left out"));
+  for (std::size_t at = 0; at < numbers.size(); at += columns)
+    left_out += key_of_point(problem.grid, &numbers[at]) == kNoVoxel ? 1 : 0;
+  note_left_out(parameters, source, left_out, problem.points);
+  constexpr const char* kAxes[] = {"x", "y", "z"};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const auto origin = static_cast<float>(std::abs(problem.grid.origin[axis]));
+    const float spacing = origin - std::nextafter(origin, 0.0f);
+    if (spacing <= problem.grid.voxel[axis]) continue;
+    parameters.note(text(source, ": the means of ", kAxes[axis], " are float32, whose numbers are ",
+                         spacing, " apart there, more than a voxel"));
   }
 }
 
 std::vector<Task> read_voxelize(const Ladder& ladder, const Options& options) {
   Parameters parameters = options.problem;  // which takes notes
-  parameters.require_only(ladder.name, {"points", "lidar", "voxel", "range", "n", "c"});
+  parameters.require_only(ladder.name, {"points", "columns", "lidar", "voxel", "range", "n", "c"});
   Source source = read_source(parameters, options.seed);
-  if (const std::vector<float> range = parameters.reals("range"); !range.empty()) {
-    require(range.size() == 6, "range", joined(range, ","),
-            "must be six numbers: x0,y0,z0,x1,y1,z1");
-    std::ranges::copy(range, source.range.begin());
-  }
-  if (const std::vector<float> side = parameters.reals("voxel"); !side.empty()) {
-    require(side.size() == 1, "voxel", joined(side, ","), "must be one number");
-    source.voxel = side.front();
-  }
-  VoxelizeProblem problem{.grid = voxel_grid(source.range, source.voxel)};
+  VoxelizeProblem problem{.grid = source.grid};
   if (source.points) {
     const Shape& shape = source.points->shape();
     require(shape[0] <= std::numeric_limits<int>::max(), "points", shape[0],
@@ -116,12 +102,20 @@ std::vector<Task> read_voxelize(const Ladder& ladder, const Options& options) {
   return {std::move(task)};
 }
 
+/// "{1, 0.5, 2}", with digits enough for every double.
+template <class Number>
+std::string listed(const Number (&list)[3]) {
+  std::ostringstream stream;
+  stream.precision(17);
+  stream << '{' << list[0] << ", " << list[1] << ", " << list[2] << '}';
+  return stream.str();
+}
+
 std::string voxelize_in_code(const VoxelizeProblem& p) {
-  const auto floats = [](const float(&list)[3]) { return text("{", joined(list, ", "), "}"); };
-  return text("VoxelizeProblem{.grid = {.low = ", floats(p.grid.low),
-              ", .high = ", floats(p.grid.high), ", .voxel = static_cast<float>(", p.grid.voxel,
-              "), .shape = ", in_code(p.grid.shape), "}, .points = ", p.points,
-              ", .columns = ", p.columns, "}");
+  return text("VoxelizeProblem{.grid = {.low = ", listed(p.grid.low),
+              ", .high = ", listed(p.grid.high), ", .voxel = ", listed(p.grid.voxel),
+              ", .shape = ", in_code(p.grid.shape), ", .origin = ", listed(p.grid.origin),
+              "}, .points = ", p.points, ", .columns = ", p.columns, "}");
 }
 
 }  // namespace

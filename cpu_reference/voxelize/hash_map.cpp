@@ -5,20 +5,23 @@
 /// - The semantics: core/voxelize_problem.hpp, core/voxel_grid.hpp
 ///
 /// **The idea.** A sweep is a list of points, in the order in which a scanner met them; a sparse
-/// network wants voxels, each once, with features. So each point asks a hash map for its voxel. If
-/// the voxel is new it gets an entry, and in any case it gets the point's numbers. At the end the
-/// entries are sorted by key, and sums are divided by counts.
+/// network needs voxels, each once, with features. A hash map finds the entry of each point's
+/// voxel; if the voxel is new, an entry is appended. The point's numbers are added to the entry. At
+/// the end the entries are sorted by key, and sums are divided by counts.
 ///
 ///     points    a   b   c   d   e        entries    key 7:  a + c      2 points
 ///     keys      7   3   7   -   3                   key 3:  b + e      2 points
 ///                           outside     rows       3: (b + e) / 2     7: (a + c) / 2
 ///
-/// **Expect.** A look-up a point, and a sort of the voxels: in a LiDAR sweep half as many as
-/// points.
+/// The accumulators are in double. Far from the origin a float has few digits to spare: the sum of
+/// a thousand coordinates near 206,495 m, added up in float, is off by metres, and their mean by
+/// most of a voxel of 1 m.
+///
+/// **Expect.** One look-up for each point, and a sort of the voxels, of which a LiDAR sweep has
+/// half as many as points. Accumulators in double take 8 bytes a number instead of 4.
 /// **Costs.** Hash maps jump through memory. Programs that stop here, without the sort, have voxels
 /// in the order of their first points, and every layer of the network pays for it.
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 #include <vector>
 
@@ -28,27 +31,32 @@
 namespace convladder::cpu_reference::voxelize {
 namespace {
 
-/// A voxel, and the sums over its points.
+/// A voxel, and how many points it has.
 struct Entry {
   std::int64_t key = 0;
   std::int32_t points = 0;
-  std::array<float, 4> sums = {};
+  std::size_t sums = 0;  ///< Where the sums over its points begin.
 };
 
 /// points [points][columns] to out_coords [M][4] and features [M][columns].
 void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Context&) {
   const std::int64_t columns = problem.columns;
   std::vector<Entry> entries;
+  std::vector<double> sums;                              // [entries][columns]
   std::unordered_map<std::int64_t, std::size_t> places;  // of entries, by key
   for (std::int64_t n = 0; n < problem.points; ++n) {
     const float* point = arrays.points + n * columns;
     const std::int64_t key = key_of_point(problem.grid, point);
     if (key == kNoVoxel) continue;
     const auto [place, is_new] = places.emplace(key, entries.size());
-    if (is_new) entries.push_back({.key = key});
+    if (is_new) {
+      entries.push_back({.key = key, .sums = sums.size()});
+      sums.resize(sums.size() + static_cast<std::size_t>(columns));
+    }
     Entry& entry = entries[place->second];
     ++entry.points;
-    for (std::int64_t c = 0; c < columns; ++c) entry.sums[static_cast<std::size_t>(c)] += point[c];
+    for (std::int64_t c = 0; c < columns; ++c)
+      sums[entry.sums + static_cast<std::size_t>(c)] += double{point[c]};
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.key < b.key; });
@@ -61,7 +69,7 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
     write_voxel(problem.grid, entry.key, out_coords, m);
     for (std::int64_t c = 0; c < columns; ++c)
       features[m * columns + c] =
-          entry.sums[static_cast<std::size_t>(c)] / static_cast<float>(entry.points);
+          mean_of(problem.grid, c, sums[entry.sums + static_cast<std::size_t>(c)], entry.points);
   }
 }
 

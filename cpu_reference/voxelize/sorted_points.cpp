@@ -50,10 +50,11 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
     const std::size_t end = runs[static_cast<std::size_t>(m) + 1];
     write_voxel(problem.grid, sorted[begin].first, out_coords, m);
     for (std::int64_t c = 0; c < columns; ++c) {
-      float sum = 0;
+      double sum = 0;
       for (std::size_t i = begin; i < end; ++i)
-        sum += arrays.points[sorted[i].second * columns + c];
-      features[m * columns + c] = sum / static_cast<float>(end - begin);
+        sum += double{arrays.points[sorted[i].second * columns + c]};
+      features[m * columns + c] =
+          mean_of(problem.grid, c, sum, static_cast<std::int64_t>(end - begin));
     }
   }
 }

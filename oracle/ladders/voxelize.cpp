@@ -1,8 +1,10 @@
 /// @file voxelize.cpp
-/// @brief Voxels and the means of their points: a search tree of sites, sums in double.
+/// @brief Voxels and the means of their points: a search tree of sites, sums in long double.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <vector>
 
 #include "core/voxelize_problem.hpp"
 #include "oracle/ladders/definition.hpp"
@@ -14,14 +16,27 @@ namespace {
 
 /// What a voxel holds: of each column, as it adds up.
 struct Held {
-  std::array<double, 4> sum = {}, magnitude = {};
+  std::vector<long double> sum;
+  std::vector<double> magnitude;
   std::int64_t points = 0;
 };
 
 std::int64_t longest_sum(const VoxelizeProblem& p) { return std::max(p.points, 1); }
 
-/// The means are rounded to float here, once: the nearest float of the quotient, even though the
-/// quotient in double was rounded before (Figueroa, "When is double rounding innocuous?", 1995).
+/// Adds the mean of a column, rounded to float, and what bounds a rung's error: half a unit in its
+/// last place, and what a sum of so many terms in double may lose. allowed_error() of one term is
+/// several units of 2^-24, and the magnitude here is the mean's own, not that of the terms. Where a
+/// mean is NaN or infinite, it must be just that.
+void add_mean(Expected& features, double origin, const Held& held, std::size_t column) {
+  const auto count = static_cast<double>(held.points);
+  // The steps of the definition: where the sum is exact, its very bits are asked for.
+  const double mean = origin + static_cast<double>(held.sum[column]) / count;
+  features.values.push_back(double{static_cast<float>(mean)});
+  // The sum's error, n 2^-53 of its magnitude, as a part of the mean's unit of 2^-24.
+  const double lost = std::ldexp(held.magnitude[column], 24 - 53);
+  features.magnitude.push_back(std::isfinite(mean) ? std::abs(mean) + lost : 0.0);
+}
+
 std::vector<Expected> outputs(const VoxelizeProblem& p, const Arrays& inputs) {
   const auto points = inputs.at("points").as<float>();
   const auto columns = static_cast<std::size_t>(p.columns);
@@ -30,9 +45,11 @@ std::vector<Expected> outputs(const VoxelizeProblem& p, const Arrays& inputs) {
     const auto voxel = voxel_at(p.grid, points.subspan(at, columns));
     if (!voxel) continue;
     Held& held = voxels[*voxel];
+    held.sum.resize(columns);
+    held.magnitude.resize(columns);
     ++held.points;
     for (std::size_t c = 0; c < columns; ++c) {
-      held.sum[c] += double{points[at + c]};
+      held.sum[c] += static_cast<long double>(points[at + c]);
       held.magnitude[c] += std::abs(double{points[at + c]});
     }
   }
@@ -44,12 +61,8 @@ std::vector<Expected> outputs(const VoxelizeProblem& p, const Arrays& inputs) {
   features.spec = signature.outputs[1];
   for (const auto& [voxel, held] : voxels) {
     coords.integers.insert(coords.integers.end(), {0, voxel[0], voxel[1], voxel[2]});
-    const auto count = static_cast<double>(held.points);
-    for (std::size_t c = 0; c < columns; ++c) {
-      features.values.push_back(double{static_cast<float>(held.sum[c] / count)});
-      features.magnitude.push_back(held.magnitude[c] / count);
-    }
-    features.longest_sum = std::max(features.longest_sum, held.points);
+    for (std::size_t c = 0; c < columns; ++c)
+      add_mean(features, c < 3 ? p.grid.origin[c] : 0.0, held, c);
   }
   return {coords, features};
 }

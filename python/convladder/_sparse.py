@@ -165,14 +165,35 @@ def sparse_to_dense(features, coords, shape, *, batch=None):
     return Call("sparse_to_dense", problem, {"features": features, "coords": coords}, ("x",))
 
 
+def _reals(name, value, counts):
+    """So many numbers, as floats. @raises BadInput"""
+    try:
+        numbers = numpy.atleast_1d(numpy.asarray(value))
+    except ValueError:  # rows of different lengths
+        numbers = numpy.empty(0)
+    if numbers.ndim != 1 or len(numbers) not in counts or numbers.dtype.kind not in "fiu":
+        raise _core.BadInput(f"{name} = {value!r}: it must be {' or '.join(map(str, counts))} numbers")
+    return [float(number) for number in numbers]
+
+
 @operation
 def voxelize(points, voxel, range):
-    """Points [n][3] or [n][4] (x, y, z and perhaps an intensity) to the voxels that hold any: (coords, features).
+    """Points [n][3 or more] (x, y, z and perhaps an intensity, a time ...) to the voxels that hold any: (coords, features).
 
-    voxel: the side of a voxel. range: (x0, y0, z0, x1, y1, z1); points beyond it, or not finite, are left out.
-    coords [M][4]: int32, batch 0, z, y, x, sorted; features [M][3 or 4]: the mean of each voxel's points, all columns.
-    The grid of coords has ceil((high - low) / voxel) voxels along each axis.
+    voxel: the side of a voxel, or its three sides along x, y and z. range: (x0, y0, z0, x1, y1, z1); points beyond it, or
+    not finite, are left out.
+    coords [M][4]: int32, batch 0, z, y, x, sorted; features [M][columns]: the mean of each voxel's points, all columns.
+    Along each axis the grid of coords has (high - low) / voxel voxels: the nearest whole number where the quotient is one but
+    for rounding, else the next larger one.
+    Points in float64 may lie far from 0, as map coordinates do: what is rounded to float32 is their distance from the range's
+    point nearest to 0. The means are coordinates as the points' own, summed in float64 and rounded to float32. Where
+    neighbouring numbers of the points' type are further apart than a voxel is long, they are refused.
     """
-    points = contiguous("points", to_host(points), (2,))  # how many voxels there are, only a rung finds out
-    problem = _core.voxelize_problem(points=len(points), columns=points.shape[1], voxel=voxel, range=list(range))
+    stored = to_host(points)  # how many voxels there are, only a rung finds out
+    points = contiguous("points", stored, (2,)).astype(numpy.float32, copy=False)
+    sides, corners = _reals("voxel", voxel, (1, 3)), _reals("range", range, (6,))
+    problem = _core.voxelize_problem(points=len(points), columns=points.shape[1], voxel=sides * (3 // len(sides)),
+                                     range=corners, type=stored.dtype.name)
+    if stored.dtype == numpy.float64:
+        points = _core.points_in_float(problem, corners, numpy.ascontiguousarray(stored, dtype=numpy.float64))
     return Call("voxelize", problem, {"points": points}, ("out_coords", "features"))

@@ -1,5 +1,6 @@
 #include "problems.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -13,6 +14,7 @@
 
 #include "arrays.hpp"
 #include "core/error.hpp"
+#include "core/points_in_float.hpp"
 #include "core/problem.hpp"
 #include "oracle/rulebook.hpp"
 
@@ -193,13 +195,25 @@ Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int 
       .C = C});
 }
 
-Problem voxelize_problem(int points, int columns, float voxel, const std::vector<float>& range) {
-  require(range.size() == 6, "range", joined(range, ", "),
-          "must be six numbers: x0, y0, z0, x1, y1, z1");
-  std::array<float, 6> corners{};
-  std::ranges::copy(range, corners.begin());
-  return validated(
-      VoxelizeProblem{.grid = voxel_grid(corners, voxel), .points = points, .columns = columns});
+/// @param type of the points' coordinates, as NumPy calls it
+Problem voxelize_problem(int points, int columns, const std::array<double, 3>& voxel,
+                         const std::array<double, 6>& range, const std::string& type) {
+  const auto coordinates = named<CoordinateType>("points", type,
+                                                 {{"float16", CoordinateType::f16},
+                                                  {"float32", CoordinateType::f32},
+                                                  {"float64", CoordinateType::f64}});
+  return validated(VoxelizeProblem{
+      .grid = voxel_grid(range, voxel, coordinates), .points = points, .columns = columns});
+}
+
+using DoublePoints = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+/// Points of a problem in float64, as its rungs take them.
+nb::object points_of(const Problem& problem, const std::array<double, 6>& range,
+                     const DoublePoints& points) {
+  return to_numpy(points_in_float(std::get<VoxelizeProblem>(problem).grid, range,
+                                  {points.data(), points.size()},
+                                  static_cast<std::int64_t>(points.shape(1))));
 }
 
 void add_rulebook(nb::module_& module) {
@@ -266,7 +280,9 @@ void add_problems(nb::module_& module) {
       "out_padding"_a);
   module.def("sparse_to_dense_problem", &sparse_to_dense_problem, "sites"_a, "batch"_a, "shape"_a,
              "C"_a);
-  module.def("voxelize_problem", &voxelize_problem, "points"_a, "columns"_a, "voxel"_a, "range"_a);
+  module.def("voxelize_problem", &voxelize_problem, "points"_a, "columns"_a, "voxel"_a, "range"_a,
+             "type"_a);
+  module.def("points_in_float", &points_of, "problem"_a, "range"_a, "points"_a);
   add_rulebook(module);
 }
 

@@ -230,6 +230,56 @@ class Sparse(unittest.TestCase):
             held = points[(cells == coord[1:]).all(1)]
             numpy.testing.assert_array_equal(mean, (held.sum(0) / numpy.float32(len(held))).astype(numpy.float32))
 
+    @given(st.integers(1, 12), st.sampled_from([3, 4, 5, 9]),
+           st.tuples(*[st.sampled_from([0.25, 0.5, 0.75, 1, 3])] * 3), st.sampled_from(["cpu", "emulated"]))
+    def test_voxels_have_a_side_for_each_axis_and_points_any_number_of_columns(self, count, columns, sides, where):
+        points = whole_numbers((count, columns), 6)
+        coords, features = convladder.voxelize(points, sides, (-4, -4, -4, 5, 5, 5), where=where)
+        self.assertEqual(features.shape[1], columns)
+        cells = numpy.floor((points[:, :3] + 4) / numpy.array(sides, numpy.float32))[:, ::-1]
+        cells[~((points[:, :3] >= -4) & (points[:, :3] < 5)).all(1)] = -1
+        self.assertEqual(set(map(tuple, coords[:, 1:])), set(map(tuple, cells)) - {(-1, -1, -1)})
+        for coord, mean in zip(coords, features):
+            held = points[(cells == coord[1:]).all(1)].astype(numpy.float64)
+            numpy.testing.assert_array_equal(mean, held.mean(0).astype(numpy.float32))
+
+    def test_points_in_float64_keep_their_voxels_far_from_0(self):
+        points = numpy.array([[500000.03, y, 1] for y in (4649776.20, 4649776.35, 4649776.70, 4649776.55)])
+        box = (500000, 4649776, 0, 500010, 4649786, 10)
+        for where in ("cpu", "emulated"):
+            coords, features = convladder.voxelize(points, 0.05, box, where=where, rung="sorted_points")
+            self.assertEqual(len(coords), 4)
+            numpy.testing.assert_array_equal(features, points[numpy.argsort(points[:, 1])].astype(numpy.float32))
+        for refused in (points.astype(numpy.float32), points.astype(numpy.float16)):
+            with self.assertRaisesRegex(convladder.BadInput, "voxel = 0.05: .*float(32|16).*float64"):
+                convladder.voxelize(refused, 0.05, box)
+
+    @given(st.floats(-1e6, 1e6), st.integers(1, 3000), st.floats(0, 1e-3))
+    def test_a_mean_is_right_wherever_its_points_are(self, middle, count, spread):
+        points = numpy.zeros((count, 4), numpy.float32)
+        points[:, 3] = middle + spread * numpy.arange(count)
+        points[:, 0] = 0.7
+        _, features = convladder.voxelize(points, 1, (0, 0, 0, 1, 1, 1))
+        right = points.astype(numpy.float64).mean(0, keepdims=True).astype(numpy.float32)
+        numpy.testing.assert_array_max_ulp(features, right, 1)
+
+    def test_an_intensity_that_is_nan_arrives_in_its_mean(self):
+        points = numpy.array([[0, 0, 0, numpy.nan], [1, 0, 0, 2], [numpy.nan, 0, 0, 1]], numpy.float32)
+        for where in ("cpu", "emulated"):
+            coords, features = convladder.voxelize(points, 1, (0, 0, 0, 2, 1, 1), where=where)
+            numpy.testing.assert_array_equal(features, points[:2])
+
+    def test_what_is_no_voxel_or_range_is_refused_by_name(self):
+        points = numpy.zeros((1, 3), numpy.float32)
+        for voxel, box, name in (((1, 2), (0, 0, 0, 1, 1, 1), "voxel"), ("1", (0, 0, 0, 1, 1, 1), "voxel"),
+                                 ((1, 1, 0), (0, 0, 0, 1, 1, 1), "voxel"), (numpy.nan, (0, 0, 0, 1, 1, 1), "voxel"),
+                                 ([[1, 1, 1]], (0, 0, 0, 1, 1, 1), "voxel"), (1, (0, 0, 0, 1, 1), "range"),
+                                 (1, None, "range"), (1, (0, 0, 0, 1, 1, numpy.nan), "range")):
+            with self.subTest(voxel=voxel, box=box):
+                with self.assertRaises(convladder.BadInput) as caught:
+                    convladder.voxelize(points, voxel, box)
+                self.assertEqual(caught.exception.parameter, name)
+
     @given(sites())
     def test_pooling_takes_the_largest_of_each_window(self, drawn):
         coords, shape = drawn

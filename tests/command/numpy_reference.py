@@ -176,7 +176,7 @@ def sparse_to_dense(features, coords, shape, batch):
 
 
 def voxels(points, low, high, voxel):
-    """Sites [n][4] of points [n][3], and the grid's shape, in float32."""
+    """Sites [n][4] of points [n][3], and the grid's shape, in float32. voxel: one side, or three."""
     places, shape, _ = places_of(points, low, high, voxel)
     sites = sorted({(0, z, y, x) for x, y, z in places.tolist()})
     return np.array(sites, np.int32).reshape(len(sites), 4), tuple(shape[::-1].tolist())
@@ -184,16 +184,17 @@ def voxels(points, low, high, voxel):
 
 def places_of(points, low, high, voxel):
     """Voxels [m][3], x first, of the points that have one, the grid's shape, and which points those are."""
+    quotient = np.subtract(high, low) / np.asarray(voxel, np.float64)
+    nearest = np.round(quotient)
+    shape = np.where(np.abs(quotient - nearest) < 1e-4, nearest, np.ceil(quotient)).astype(np.int64)
     points, low, high = (np.asarray(values, np.float32) for values in (points, low, high))
-    shape = np.ceil((high - low) / np.float32(voxel)).astype(np.int64)
     rows = np.flatnonzero(((points >= low) & (points < high)).all(axis=1))
-    places = np.floor((points[rows] - low) / np.float32(voxel)).astype(np.int64)
-    inside = (places < shape).all(axis=1)
-    return places[inside], shape, rows[inside]
+    places = np.floor((points[rows] - low) / np.asarray(voxel, np.float32)).astype(np.int64)
+    return np.minimum(places, shape - 1), shape, rows
 
 
 def voxelize(points, low, high, voxel):
-    """(out_coords [M][4], features [M][columns]) of points [n][columns] whose sums are exact."""
+    """(out_coords [M][4], features [M][columns]) of points [n][columns], with means in float64, rounded once."""
     places, _, rows = places_of(points[:, :3], low, high, voxel)
     held = {}
     for place, row in zip(places.tolist(), rows.tolist()):

@@ -227,15 +227,19 @@ class BadSparse(SparseTest):
                 (good, ["--voxel", 1, "--range", "0,0,0,1,1,"], ["range"]),
                 (good, ["--voxel", 1, *box, "--shape", "1,1,1"], ["shape"]),
                 (good, ["--voxel", 1, *box, "--lidar"], ["lidar", "points"]),
-                ([[0, 0, 0], [0, np.nan, 0]], ["--voxel", 1, *box], ["points", "point 1", "finite"]),
-                ([[0, 0, np.inf]], ["--voxel", 1, *box], ["points", "point 0", "finite"]),
+                (good, ["--voxel", "1,1,0", *box], ["voxel = 0"]),
+                (good, ["--voxel", "1,1,1,1", *box], ["voxel = 1,1,1,1"]),
+                (good, ["--voxel", 1, *box, "--columns", "x"], ["columns = x"]),
+                (good, ["--voxel", 1, *box, "--columns", 4], ["columns = 4", "has 3 columns"]),
                 ([[0, 0]], ["--voxel", 1, *box], ["points.npy", "1 x 2"]),
                 ([0, 0, 0], ["--voxel", 1, *box], ["points.npy"])):
             self.refuse("--points", points(rows), *words, says=says)
         self.refuse("--points", points(good, np.int32), "--voxel", 1, *box, says=["points.npy", "int32"])
         cut = self.folder / "cut.bin"
         cut.write_bytes(b"\0" * 30)
-        self.refuse("--points", cut, "--voxel", 1, *box, says=["cut.bin", "30 bytes"])
+        self.refuse("--points", cut, "--voxel", 1, *box, says=["cut.bin", "30 bytes", "--columns"])
+        self.refuse("--points", cut, "--voxel", 1, *box, "--columns", 7, says=["cut.bin", "30 bytes", "28 bytes"])
+        self.refuse("--columns", 4, says=["columns = 4", "points"])
         self.refuse("--points", self.folder / "none.bin", "--voxel", 1, *box, says=["none.bin"])
         other = self.folder / "points.txt"
         other.write_text("0 0 0")

@@ -201,6 +201,29 @@ class Sweeps(SparseTest):
             with self.subTest(voxel=voxel, path=path.name):
                 self.check(path, voxel, expected, shape)
 
+    def test_points_that_are_not_finite_have_no_voxel(self):
+        points = self.points(200)
+        expected, shape = reference.voxels(points, self.LOW, self.HIGH, 0.5)
+        points = np.concatenate([points, [[np.nan, 0, 0], [0, np.inf, 0], [0, 0, -np.inf]]]).astype(np.float32)
+        said = self.check(self.write("p.npy", points), 0.5, expected, shape)
+        self.assertIn("of 203 points lie outside of the range, or are not finite", said)
+
+    def test_a_side_for_each_axis(self):
+        points, voxel = self.points(300), (0.5, 0.3, 0.2)
+        expected, shape = reference.voxels(points, self.LOW, self.HIGH, voxel)
+        self.check(self.write("p.npy", points), ",".join(map(str, voxel)), expected, shape)
+
+    def test_ranges_of_whole_voxels(self):
+        path = self.write("p.npy", np.zeros((1, 3), np.float32))
+        for voxel, low, high, shape in ((0.32, (-76.8, -76.8, -4), (76.8, 76.8, 6), (32, 480, 480)),
+                                        ("0.05,0.05,0.1", (0, -40, -3), (70.4, 40, 1), (40, 1600, 1408)),
+                                        ("0.075,0.075,0.2", (-54, -54, -5), (54, 54, 3), (40, 1440, 1440))):
+            box = ",".join(map(str, (*low, *high)))
+            for ladder in ("rulebook", "voxelize"):
+                said = self.agree("compare", ladder, "--points", path, "--voxel", voxel, f"--range={box}",
+                                  "--rung", "*hash_map").stdout
+                self.assertIn("x".join(map(str, shape)), said)
+
     def test_no_points(self):
         path = self.folder / "none.bin"
         path.write_bytes(b"")
@@ -348,6 +371,129 @@ class Voxelize(SparseTest):
         for points in (np.zeros((0, 4), np.float32), np.full((5, 3), 100, np.float32)):
             self.check(self.write("p.npy", points), points, 1)
 
+    def test_a_side_for_each_axis_and_any_number_of_columns(self):
+        for columns in (3, 5, 6, 9):
+            with self.subTest(columns=columns):
+                points = np.concatenate([self.points(300, 4)[:, :3], integers(self.rng, 300, columns - 3)], axis=1)
+                for path in (self.write("p.npy", points), self.folder / "p.bin"):
+                    more = [] if path.suffix == ".npy" else ["--columns", columns]
+                    if more:
+                        path.write_bytes(points.astype("<f4").tobytes())
+                    out, report, _ = self.save("voxelize", "--points", path, *more, "--voxel", "1,0.5,0.25",
+                                               f"--range={self.RANGE}")
+                    out_coords, features = reference.voxelize(points, self.LOW, self.HIGH, (1, 0.5, 0.25))
+                    self.check_saved("voxelize", out, report, {"out_coords": out_coords, "features": features})
+
+    def sweep(self, columns, points=500):
+        """A sweep in no order: x, y, z, an intensity, a ring index, times."""
+        ranges = [(-50, 50), (-50, 50), (-3, 1), (0, 1), (0, 31), *[(0, 0.5)] * 11][:columns]
+        rows = np.stack([self.rng.uniform(*ends, points) for ends in ranges], axis=1)
+        rows[:, 4:5] = np.round(rows[:, 4:5])
+        return rows.astype("<f4")
+
+    def test_no_file_is_read_with_other_columns_without_a_word(self):
+        path, box = self.folder / "sweep.bin", "--range=-60,-60,-4,60,60,2"
+
+        def said(*words):
+            return self.agree("compare", "voxelize", "--points", path, "--voxel", 2, box, "--rung", "*hash_map",
+                              *words).stdout
+        for columns in (3, 5, 6, 7, 8, 9, 10):
+            for points in (60, 500):
+                rows = self.sweep(columns, points * 4)
+                path.write_bytes(rows.tobytes())
+                with self.subTest(columns=columns, points=len(rows)):
+                    self.assertIn(f"perhaps --columns {columns} is right", said())
+                    self.assertNotIn("perhaps", said("--columns", columns))
+        rows = self.sweep(4, 500)
+        path.write_bytes(rows.tobytes())
+        self.assertIn("read as points of 4 numbers", said())
+        self.assertNotIn("perhaps", said())
+        self.assertNotIn("ring", said())
+        path.write_bytes(self.sweep(5).tobytes())
+        self.assertIn("number 5 of each point is a whole number, up to 31: if it is a ring index", said("--columns", 5))
+        path.write_bytes(self.sweep(5)[:, [0, 1, 2, 4]].tobytes())
+        self.assertIn("number 4 of each point is a whole number", said())
+
+    def means(self, points, voxel, box, *words):
+        """What each rung saves, of which all agree."""
+        out, _, result = self.save("voxelize", "--points", self.write("p.npy", points), "--voxel", voxel,
+                                   f"--range={box}", *words)
+        coords = [np.load(path) for path in sorted(out.rglob("out_coords.npy"))]
+        features = [np.load(path) for path in sorted(out.rglob("features.npy"))]
+        self.assertTrue(features)
+        for found in coords:
+            np.testing.assert_array_equal(found, coords[0])
+        return coords[0], features, result.stdout
+
+    def test_means_far_from_the_origin(self):
+        x, y = np.meshgrid(206494.75 + 0.05 * np.arange(101), -3 + 0.05 * np.arange(41), indexing="ij")
+        points = np.stack([x.ravel(), y.ravel(), np.full(x.size, 5.0)], axis=1)
+        low, high = (206490, -10, 0), (206510, 10, 10)
+        box = ",".join(map(str, (*low, *high)))
+        rounded = points.astype(np.float32)
+        coords, features, _ = self.means(rounded, 1, box)
+        out_coords, right = reference.voxelize(rounded, low, high, 1)
+        np.testing.assert_array_equal(coords, out_coords)
+        for found in features:
+            np.testing.assert_array_max_ulp(found, right, 1)
+        # And of the same in float64, a mean is the nearest float32.
+        coords, features, _ = self.means(points, 1, box)
+        places = np.floor(points - low).astype(int)[:, ::-1]
+        for found in features:
+            for coord, mean in zip(coords, found):
+                held = points[(places == coord[1:]).all(axis=1)]
+                if 30 < len(held):  # not the rows at borders
+                    np.testing.assert_allclose(mean, held.mean(axis=0), rtol=2**-23)
+
+    def test_means_of_many_points(self):
+        points = np.full((1000, 3), 0.5, np.float32)
+        points[:, 0] = 70.1
+        for found in self.means(points, 1, "0,0,0,100,1,1")[1]:
+            np.testing.assert_array_equal(found, points[:1])
+        points = np.full((300_000, 4), 0.5, np.float32)
+        points[:, 3] = self.rng.uniform(250, 320, 300_000)
+        # point_lists compares all points of a voxel with all others: of so many that takes a minute.
+        rungs = [word for name in ("*hash_map", "*sorted_points", "*bit_grid") for word in ("--rung", name)]
+        for found in self.means(points, 1, "0,0,0,1,1,1", *rungs)[1]:
+            np.testing.assert_array_max_ulp(found, points.astype(np.float64).mean(axis=0, keepdims=True).astype(np.float32), 1)
+        for found in self.means(points[:8000], 1, "0,0,0,1,1,1")[1]:
+            np.testing.assert_array_max_ulp(found, points[:8000].astype(np.float64).mean(axis=0, keepdims=True).astype(np.float32), 1)
+
+    def test_map_coordinates_in_float64(self):
+        points = np.array([[500000.03, y, 1] for y in (4649776.20, 4649776.35, 4649776.70, 4649776.55)])
+        box = "500000,4649776,0,500010,4649786,10"
+        coords, features, said = self.means(points, 0.05, box)
+        self.assertEqual(len(coords), 4)
+        self.assertIn("the means of y are float32, whose numbers are 0.5 apart", said)
+        for found in features:
+            np.testing.assert_array_equal(found, points[np.argsort(points[:, 1])].astype(np.float32))
+        book = self.agree("compare", "rulebook", "--points", self.write("p.npy", points), "--voxel", 0.05,
+                          "--range", box, "--rung", "*hash_map").stdout
+        self.assertIn("4 points lie in 4 voxels", book)
+        for ladder in ("voxelize", "rulebook"):
+            self.bad_input("compare", ladder, "--points", self.write("f.npy", points.astype(np.float32)), "--voxel",
+                           0.05, "--range", box, says=["voxel = 0.05", "float32", "float64"])
+            self.bad_input("compare", ladder, "--points", self.folder / "p.npy", "--voxel", 1e-10, "--range", box,
+                           says=["voxel = 1e-10"])
+
+    def test_a_range_far_away_has_the_voxels_of_one_near_by(self):
+        near = self.rng.integers(0, 2**20, size=(400, 3)) / 2**20 * (8, 4, 2)
+        coords, near_means, _ = self.means(near, "0.5,0.25,0.2", "0,0,0,8,4,2")
+        for move in ((500000, 4649776, 4096), (-300000, -65536, 12), (-4, 0, -2**30)):
+            x0, y0, z0 = move
+            with self.subTest(move=move):
+                moved, means, _ = self.means(near + move, "0.5,0.25,0.2",
+                                             f"{x0},{y0},{z0},{x0 + 8},{y0 + 4},{z0 + 2}")
+                np.testing.assert_array_equal(moved, coords)
+                for found in means:
+                    np.testing.assert_allclose(found, near_means[0].astype(np.float64) + move, rtol=2**-23, atol=1e-6)
+
+    def test_an_intensity_that_is_not_finite_arrives_in_its_mean(self):
+        points = np.concatenate([self.points(300, 4), integers(self.rng, 300, 2)], axis=1)
+        points[3::7, 3], points[5::11, 4], points[::29, 5] = np.nan, np.inf, -np.inf
+        with np.errstate(invalid="ignore"):
+            self.check(self.write("p.npy", points), points, 1)
+
     def test_what_is_not_given_is_made_up(self):
         for words in ([], ["--n", 0], ["--n", 70, "--c", 3, "--voxel", 0.3], ["--data", "real", "--range", "-1,-1,-1,1,1,1"],
                       ["--lidar", 300], ["--lidar", 200, "--voxel", 0.5, "--range", "-20,-20,-2,20,20,2"]):
@@ -355,12 +501,17 @@ class Voxelize(SparseTest):
 
     def test_bad_input(self):
         points = self.write("p.npy", np.ones((3, 4), np.float32))
-        not_finite = self.write("n.npy", np.array([[1, 1, 1, np.nan]], np.float32))
+        five = self.folder / "five.bin"
+        five.write_bytes(np.ones((3, 5), "<f4").tobytes())
         there = ["--voxel", 1, "--range", "0,0,0,2,2,2"]
         for words, says in ((["--points", points], ["points", "--voxel"]), (["--points", points, *there, "--n", 3], ["n = 3"]),
-                            (["--points", not_finite, *there], ["intensity", "finite"]),
                             (["--points", points, "--voxel", 0, "--range", "0,0,0,2,2,2"], ["voxel = 0"]),
-                            (["--c", 5], ["c = 5"]), (["--lidar", "--n", 3], ["n = 3", "lidar"]),
+                            (["--c", 2], ["c = 2"]), (["--lidar", "--n", 3], ["n = 3", "lidar"]),
+                            (["--columns", 5], ["columns = 5", "--points"]),
+                            (["--points", points, *there, "--columns", 3], ["columns = 3", "p.npy has 4 columns"]),
+                            (["--points", five, *there], ["five.bin", "60 bytes", "--columns"]),
+                            (["--points", five, *there, "--columns", 2], ["columns = 2"]),
+                            (["--points", five, "--voxel", "1,0,1", "--range", "0,0,0,2,2,2"], ["voxel = 0"]),
                             (["--voxel", "1,2"], ["voxel"]), (["--range", "1,2"], ["range"]), (["--n", -1], ["n = -1"]),
                             (["--kernel", 3], ["kernel = 3", "voxelize"])):
             with self.subTest(words=words):

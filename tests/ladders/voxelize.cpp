@@ -1,6 +1,7 @@
 /// @file voxelize.cpp
 /// @brief Points to sites with mean features.
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,47 @@ Array sector_points() {
   return points;
 }
 
+/// Points of a wall that a scanner sees 206 km from the origin: many in each voxel, all with nearly
+/// the same coordinates.
+Array far_points() {
+  Array points(DType::f32, {101 * 41, 4});
+  auto to = points.as<float>().begin();
+  for (int x = 0; x <= 100; ++x) {
+    for (int y = 0; y <= 40; ++y) {
+      for (const double number : {206494.75 + 0.05 * x, -3 + 0.05 * y, 5.0, 250 + 0.7 * x})
+        *to++ = static_cast<float>(number);
+    }
+  }
+  return points;
+}
+
+/// Numbers of sixty binades in one voxel, which no order adds up without rounding: another order,
+/// another sum.
+Array points_of_sixty_binades() {
+  Array points(DType::f32, {500, 4});
+  for (float& number : points.as<float>()) number = 0.5f;
+  Dice dice(3);
+  for (std::size_t row = 0; row < 500; ++row) {
+    points.as<float>()[4 * row + 3] =
+        std::ldexp(static_cast<float>(dice(-1000, 1000)) / 7, dice(-60, 0));
+  }
+  return points;
+}
+
+/// Three voxels whose intensities are not finite, or have a sum that no float holds.
+Array extreme_points() {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<std::vector<float>> rows = {
+      {0.5, 0, 0, 3e38f}, {0.5, 0, 0, 3e38f}, {1.5, 0, 0, kNan}, {1.5, 0, 0, 2},
+      {2.5, 0, 0, kInf},  {2.5, 0, 0, 2},     {3.5, 0, 0, kInf}, {3.5, 0, 0, -kInf},
+      {kNan, 0, 0, 1},    {1, kInf, 0, 1},    {1, 0, -kInf, 1},  {4.5, 0, 0, 7}};
+  Array points(DType::f32, {static_cast<std::int64_t>(rows.size()), 4});
+  auto to = points.as<float>().begin();
+  for (const std::vector<float>& row : rows) to = std::ranges::copy(row, to).out;
+  return points;
+}
+
 /// Each shows one kind of mistake, and its name says which.
 std::vector<TestProblem> voxelize_problems() {
   std::vector<TestProblem> list;
@@ -63,6 +105,12 @@ std::vector<TestProblem> voxelize_problems() {
   add("one voxel, three columns", in_cube(257, 17, 3, 9));
   add("the upper corner lies outside", in_cube(500, 1));
   add("past the last voxel by rounding", in_cube(400, 2, 4, 1e-8f));
+  add("another side along each axis",
+      {.grid = voxel_grid({-8, -8, -8, 9, 9, 9}, {1, 0.5, 3}), .points = 600});
+  for (const int columns : {5, 8, 9}) add("more than four columns", in_cube(300, 4, columns, 9));
+  VoxelGrid shifted = voxel_grid({-8, -8, -8, 9, 9, 9}, 3);
+  shifted.origin[0] = 500000, shifted.origin[2] = 4649776;
+  add("means have an origin added", {.grid = shifted, .points = 300});
   add("another extent along each axis",
       {.grid = voxel_grid({-8, -3, -1, 2, 4, 2}, 1), .points = 700});
   for (const float voxel : {0.3f, 0.6f})
@@ -78,13 +126,26 @@ std::vector<TestProblem> voxelize_problems() {
   add("a heap of points", in_cube(9000, 16, 4, 9), Size::full);
   add_given("each point has a voxel, from the last one down", in_cube(0, 1), spread_points(700));
   add_given("a sector of a sweep", {.grid = voxel_grid(kLidarRange, 0.5f)}, sector_points());
+  add_given("not finite, or with a sum beyond float", in_cube(0, 1), extreme_points());
+  const auto add_rounded = [&](const std::string& name, const VoxelizeProblem& problem,
+                               Array points) {
+    add_given(name, problem, std::move(points));
+    list.back().equal_sums = true;  // they are compared within the bound on rounding
+  };
+  add_rounded("far from the origin", {.grid = voxel_grid({206490, -10, 0, 206510, 10, 10}, 1)},
+              far_points());
+  add_rounded("numbers of sixty binades in a voxel", in_cube(0, 1), points_of_sixty_binades());
   return list;
 }
 
 VoxelizeProblem random_voxelize(Dice& dice) {
   const float high = static_cast<float>(dice(1, 9));
-  VoxelizeProblem p{.points = dice(0, 3000), .columns = dice(3, 4)};
-  p.grid = voxel_grid({-high, -kMost, -1, kMost, high, high}, static_cast<float>(dice(1, 40)) / 8);
+  VoxelizeProblem p{.points = dice(0, 3000), .columns = dice(1, 3) == 1 ? dice(5, 9) : dice(3, 4)};
+  const auto side = [&dice] { return dice(1, 40) / 8.0; };
+  const double first = side();
+  const bool cubes = dice(0, 1) == 0;
+  p.grid = voxel_grid({-high, -kMost, -1, kMost, high, high},
+                      {first, cubes ? first : side(), cubes ? first : side()});
   return validated(p);
 }
 

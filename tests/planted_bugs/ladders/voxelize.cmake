@@ -4,11 +4,11 @@ planted_bug(voxels_as_they_come
   REPLACE [==[std::sort(entries.begin(), entries.begin(),]==]
   TEACHES "a hash map has no order, and a list of its entries that of the points")
 
-planted_bug(mean_by_reciprocal
+planted_bug(sum_in_float
   RUNG cpu_reference/voxelize/sorted_points
-  FIND [==[sum / static_cast<float>(end - begin);]==]
-  REPLACE [==[sum * (1 / static_cast<float>(end - begin));]==]
-  TEACHES "a product with a rounded reciprocal is not the rounded quotient")
+  FIND [==[double sum = 0;]==]
+  REPLACE [==[float sum = 0;]==]
+  TEACHES "far from the origin, or of many points, a sum in float has no digits left for its next term")
 
 planted_bug(points_without_a_voxel_are_a_run
   RUNG cuda_naive/voxelize/sorted_points
@@ -24,12 +24,12 @@ planted_bug(bits_added
 
 planted_bug(sums_of_three_columns
   RUNG cuda_optimized/voxelize/bit_grid
-  FIND [==[features[m * columns + c] = totals[m * columns + c] / count;]==]
-  REPLACE [==[features[m * columns + c] = totals[m * 4 + c] / count;]==]
+  FIND [==[mean_of(problem.grid, c, totals[m * columns + c], counts[m]);]==]
+  REPLACE [==[mean_of(problem.grid, c, totals[m * 4 + c], counts[m]);]==]
   TEACHES "points with and without an intensity have rows of other lengths")
 
 planted_bug(list_in_order_of_arrival
   RUNG cuda_optimized/voxelize/point_lists
   FIND [==[place += lists[other] < n;]==]
   REPLACE [==[place += other < i;]==]
-  TEACHES "a list filled by atomics has another order in each run, and real sums show it")
+  TEACHES "a list filled by atomics has another order in each run, and sums that are not exact show it")
