@@ -40,7 +40,8 @@ double difference_at(std::span<const float> numbers, std::size_t period) {
 
 /// The length of rows, up to 16, that the numbers themselves suggest, if it is clearly another one:
 /// numbers of the same column differ less than those of different columns do. Of few rows that is
-/// less certain, and of a multiple of `columns` it is, too; of fewer than 8, nothing is said.
+/// less certain, and of a multiple of `columns` (scanners may alternate between two beams) it is,
+/// too; of fewer than 8 rows, nothing is said.
 std::optional<std::size_t> other_columns(std::span<const float> numbers, std::size_t columns) {
   const double as_read = difference_at(numbers, columns);
   const double rows = static_cast<double>(numbers.size()) / static_cast<double>(columns);
@@ -49,7 +50,7 @@ std::optional<std::size_t> other_columns(std::span<const float> numbers, std::si
   double least = clearly;
   for (std::size_t period = 3; period <= 16; ++period) {
     if (period == columns || numbers.size() % period != 0 || numbers.size() < 8 * period) continue;
-    const double difference = difference_at(numbers, period) * (period % columns == 0 ? 2 : 1);
+    const double difference = difference_at(numbers, period) * (period % columns == 0 ? 1.125 : 1);
     // A multiple of the right length is about as good.
     if (difference < (best ? 0.95 : 1) * least) best = period, least = difference;
   }

@@ -4,6 +4,7 @@
 
 CTest runs each class as a test of its own.
 """
+import shutil
 import unittest
 
 import numpy as np
@@ -416,6 +417,7 @@ class Voxelize(SparseTest):
 
     def means(self, points, voxel, box, *words):
         """What each rung saves, of which all agree."""
+        shutil.rmtree(self.folder / "out", ignore_errors=True)
         out, _, result = self.save("voxelize", "--points", self.write("p.npy", points), "--voxel", voxel,
                                    f"--range={box}", *words)
         coords = [np.load(path) for path in sorted(out.rglob("out_coords.npy"))]
