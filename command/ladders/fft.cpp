@@ -45,6 +45,11 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
     const Shape& shape = x.shape();
     const std::string source = parameters.source("x", shape);
     if (shape.size() == 2) problem.input = FftInput::real;
+    if (!problem.is_real() && shape.back() != 2) {
+      throw BadInput(text(source,
+                          ": the last axis must have 2 numbers, a real and an imaginary part",
+                          shape.size() == 3 ? "; --input real takes planes of real points" : ""));
+    }
     const std::size_t axes = shape.size() - (problem.is_real() ? 1 : 2);  // of a line or plane
     require(length.empty() || length.size() == axes, "length", joined(length, ","),
             text(source, axes == 1 ? " holds lines: L" : " holds planes: H,L"));
