@@ -48,6 +48,9 @@ class Operators(unittest.TestCase):
     def test_constants(self):
         self.expect("constant + 1", "x = 0x1fu + 1'000;", "x = 32u + 1'000;", "x = 0x1fu + 1001;")
         self.expect("constant - 1", "x = 0 + 2;", "x = 0 + 1;")
+        for literal, next_one in (("017", "16"), ("07u", "8u"), ("00", "1"), ("0'17L", "16L"), ("0b101", "6"),
+                                  ("0B1'1u", "4u"), ("0X1F", "32"), ("10'0ull", "101ull")):
+            self.expect("constant + 1", f"x = {literal};", f"x = {next_one};")
         self.expect("constant doubled", "x = k * kStep + 1;", "x = k * (2 * kStep) + 1;")
         self.expect("constant halved", "constexpr int kStep = 8;", "constexpr int kStep = 4;")
 
