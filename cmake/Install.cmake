@@ -71,6 +71,7 @@ install(CODE "
     file(WRITE \"${PROJECT_BINARY_DIR}/include/convladder/\${header}\" \"\${text}\")
   endforeach()")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/include/convladder DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(emulated IN_LIST components)
   install(DIRECTORY cuda_on_cpu/include/ DESTINATION ${include_dir}/cuda_on_cpu)
   install(DIRECTORY cuda_on_cpu/cmake/ DESTINATION ${config_dir}/cuda_on_cpu)

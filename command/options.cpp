@@ -337,8 +337,10 @@ Options parse_options(const std::vector<std::string>& arguments) {
     command
         ->add_option("--json", json,
                      command == bench
-                         ? "also write the result to this file, and its roofline beside it"
-                         : "also write the result to this file")
+                         ? "also write the result to this file, and its roofline beside it; - as "
+                           "for compare"
+                         : "also write the result to this file; - is standard output, and the "
+                           "tables go to standard error")
         ->type_name("FILE");
   }
   compare->add_option("--save", save, "write every result, and pictures, to this folder")

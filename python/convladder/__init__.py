@@ -12,7 +12,7 @@ saves multiplications, and rounds more, on a GPU only.
 
 Bad input raises BadInput, whose `parameter` is the name of what is wrong.
 """
-from ._core import BadInput, DeviceError, UnsupportedProblem, rungs
+from ._core import BadInput, DeviceError, UnsupportedProblem, __version__, rungs
 from ._compare import Row, Table, compare
 from ._dense import col2im, conv2d, conv2d_dgrad, conv2d_wgrad, fft, gemm, im2col, tile_map
 from ._run import Result

@@ -4,6 +4,8 @@ from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
 
 import numpy
 
+__version__: str
+
 Array = Any
 Where = Literal["auto", "cpu", "emulated", "gpu"]
 Number = Union[int, Sequence[int]]  # for all axes, or one each
