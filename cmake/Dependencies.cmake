@@ -54,6 +54,7 @@ endif()
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND AND NOT CONVLADDER_STATIC)
   pkg_check_modules(Cairo IMPORTED_TARGET cairo-svg)
+  pkg_check_modules(TurboJPEG IMPORTED_TARGET libturbojpeg)  # photographs as JPEG and BMP; without, as PNG alone
 endif()
 if(NOT TARGET PkgConfig::Cairo)
   message(STATUS "Pictures: no Cairo (libcairo2-dev, pkg-config); nothing will be drawn")
