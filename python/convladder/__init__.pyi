@@ -6,7 +6,9 @@ import numpy
 
 __version__: str
 
-Array = Any
+# What is given: anything that NumPy makes an array of, or a tensor. What comes back: a Result, or such a tensor, of which a
+# type checker knows what it shares with arrays.
+Array = Union["Result", Any]
 Where = Literal["auto", "cpu", "emulated", "gpu"]
 Number = Union[int, Sequence[int]]  # for all axes, or one each
 Precision = Literal["fp32", "tf32"]

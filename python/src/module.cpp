@@ -161,13 +161,11 @@ NB_MODULE(_core, module) {
   python::add_problems(module);
   python::add_in_place(module);
   module.attr("__version__") = CONVLADDER_VERSION;
-  module.def("rungs", &python::rungs,
-             "The table of rungs, in the order of climbing: a list of dictionaries.\n\n"
-             "ladder: the operation, as the function is called; name: the rung's, as for `rung=`; "
-             "kind: \"start\", "
-             "\"step\" or\n\"branch\"; idea: in a line; where: a list of the places where it runs "
-             "here, of \"cpu\", "
-             "\"emulated\" and \"gpu\".");
+  module.def("rungs", &python::rungs, R"(The table of rungs, in the order of climbing: dictionaries.
+
+ladder: the operation, as its function is called; name: of the rung, as for `rung=`;
+kind: "start", "step" or "branch"; idea: in a line;
+where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def("run", &python::run, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "arrays"_a,
              "rulebook"_a.none());
