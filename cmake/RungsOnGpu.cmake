@@ -86,9 +86,13 @@ function(add_gpu_code target architecture)
     file(CONFIGURE OUTPUT ${name}.cu CONTENT "${text_${unit}}" @ONLY)
     foreach(each IN LISTS architectures)
       set(cubin ${name}.${each}.cubin)
+      set(quiet)
+      if(NOT each STREQUAL architecture)
+        set(quiet ,-w)  # of launch bounds, which are for the other one, ptxas says what it ignores
+      endif()
       add_custom_command(
         OUTPUT ${cubin}
-        COMMAND ${CMAKE_CUDA_COMPILER} -cubin -arch=${each} -Xcicc=-O1 -Xptxas=-O0 -std=c++20
+        COMMAND ${CMAKE_CUDA_COMPILER} -cubin -arch=${each} -Xcicc=-O1 -Xptxas=-O0${quiet} -std=c++20
                 --default-stream per-thread -Xcudafe=--display_error_number -DCONVLADDER_HAVE_NVCC
                 $<$<BOOL:${CONVLADDER_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>
                 -I${PROJECT_SOURCE_DIR} "-isystem=$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-isystem=>"
