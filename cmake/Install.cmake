@@ -57,19 +57,22 @@ write_basic_package_version_file(ConvLadderConfigVersion.cmake COMPATIBILITY Sam
 install(FILES ${PROJECT_BINARY_DIR}/ConvLadderConfig.cmake
               ${PROJECT_BINARY_DIR}/ConvLadderConfigVersion.cmake DESTINATION ${config_dir})
 
-# A program says #include <convladder/conv2d.hpp>. That leads to the ladder's header, which finds the
-# core where the targets say.
-install(DIRECTORY core ladders DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/parts
-        FILES_MATCHING PATTERN "*.hpp")
-file(GLOB tables RELATIVE ${PROJECT_SOURCE_DIR}/ladders CONFIGURE_DEPENDS ladders/*.cpp)
-list(REMOVE_ITEM tables ladders.cpp rung_libraries.cpp)
-foreach(table IN LISTS tables)
-  string(REPLACE ".cpp" ".hpp" header ${table})
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/convladder/${header}
-       CONTENT "#pragma once\n#include \"ladders/${header}\"\n")
-endforeach()
+# A program says #include <convladder/conv2d.hpp>. Headers include one another by their paths from the folder
+# `include`, so that no file of a program's own, such as core/types.hpp, comes in their place.
+set(include_dir ${CMAKE_INSTALL_INCLUDEDIR}/convladder)
+file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS core/*.hpp ladders/*.hpp)
+list(REMOVE_ITEM headers ladders/ladders.hpp ladders/rows.hpp ladders/rung_libraries.hpp ladders/tables.hpp)
+install(CODE "
+  foreach(header IN ITEMS ${headers})
+    file(READ \"${PROJECT_SOURCE_DIR}/\${header}\" text)
+    string(REGEX REPLACE \"#include \\\"ladders/\" \"#include \\\"convladder/\" text \"\${text}\")
+    string(REGEX REPLACE \"#include \\\"core/\" \"#include \\\"convladder/core/\" text \"\${text}\")
+    string(REGEX REPLACE \"^ladders/\" \"\" header \${header})
+    file(WRITE \"${PROJECT_BINARY_DIR}/include/convladder/\${header}\" \"\${text}\")
+  endforeach()")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/include/convladder DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(emulated IN_LIST components)
-  install(DIRECTORY cuda_on_cpu/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/cuda_on_cpu)
+  install(DIRECTORY cuda_on_cpu/include/ DESTINATION ${include_dir}/cuda_on_cpu)
   install(DIRECTORY cuda_on_cpu/cmake/ DESTINATION ${config_dir}/cuda_on_cpu)
 endif()

@@ -52,11 +52,12 @@ target_link_libraries(core INTERFACE kernels_gpu)  # core/device.cpp asks core/c
 target_link_libraries(rungs INTERFACE kernels_gpu)
 
 # What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which nobody runs.
-# For one architecture, hardly optimised, without the host's half (which g++ compiles against
+# For one architecture, or few, hardly optimised, without the host's half (which g++ compiles against
 # cuda_on_cpu), a file takes a third of the time; and most of that goes into what it includes. So a unit
 # holds one file of each folder: two of one folder would clash in the folder's namespace. The preset
 # `cuda` builds the whole, each file for itself.
 set(CONVLADDER_GPU_CODE all CACHE STRING "The kernel files, without suffix, of which the target gpu_code makes device code; or all")
+set(CONVLADDER_GPU_CODE_ALSO "" CACHE STRING "Further architectures of gpu_code, such as sm_75;sm_120")
 add_custom_target(gpu_code)
 function(add_gpu_code target architecture)
   get_target_property(sources ${target} SOURCES)
@@ -77,22 +78,31 @@ function(add_gpu_code target architecture)
     string(APPEND text_${unit} "#include \"${source}\"\n")
   endforeach()
   list(REMOVE_DUPLICATES units)
+  set(architectures ${architecture} ${CONVLADDER_GPU_CODE_ALSO})
+  list(REMOVE_DUPLICATES architectures)
   set(cubins)
   foreach(unit IN LISTS units)
     set(name ${PROJECT_BINARY_DIR}/gpu_code/${target}_${unit})
     file(CONFIGURE OUTPUT ${name}.cu CONTENT "${text_${unit}}" @ONLY)
-    add_custom_command(
-      OUTPUT ${name}.cubin
-      COMMAND ${CMAKE_CUDA_COMPILER} -cubin -arch=${architecture} -Xcicc=-O1 -Xptxas=-O0 -std=c++20
-              --default-stream per-thread -Xcudafe=--display_error_number -DCONVLADDER_HAVE_NVCC
-              $<$<BOOL:${CONVLADDER_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>
-              -I${PROJECT_SOURCE_DIR} "-isystem=$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-isystem=>"
-              -MD -MF ${name}.d -x cu ${name}.cu -o ${name}.cubin
-      DEPENDS ${name}.cu
-      DEPFILE ${name}.d
-      COMMENT "Device code of ${target}, part ${unit}"
-      COMMAND_EXPAND_LISTS VERBATIM)
-    list(APPEND cubins ${name}.cubin)
+    foreach(each IN LISTS architectures)
+      set(cubin ${name}.${each}.cubin)
+      set(quiet)
+      if(NOT each STREQUAL architecture)
+        set(quiet ,-w)  # of launch bounds, which are for the other one, ptxas says what it ignores
+      endif()
+      add_custom_command(
+        OUTPUT ${cubin}
+        COMMAND ${CMAKE_CUDA_COMPILER} -cubin -arch=${each} -Xcicc=-O1 -Xptxas=-O0${quiet} -std=c++20
+                --default-stream per-thread -Xcudafe=--display_error_number -DCONVLADDER_HAVE_NVCC
+                $<$<BOOL:${CONVLADDER_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>
+                -I${PROJECT_SOURCE_DIR} "-isystem=$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-isystem=>"
+                -MD -MF ${cubin}.d -x cu ${name}.cu -o ${cubin}
+        DEPENDS ${name}.cu
+        DEPFILE ${cubin}.d
+        COMMENT "Device code of ${target}, part ${unit}, ${each}"
+        COMMAND_EXPAND_LISTS VERBATIM)
+      list(APPEND cubins ${cubin})
+    endforeach()
   endforeach()
   add_custom_target(gpu_code_of_${target} DEPENDS ${cubins})
   add_dependencies(gpu_code gpu_code_of_${target})

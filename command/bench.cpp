@@ -87,6 +87,7 @@ class RooflineFile {
   /// @param ending of its name
   RooflineFile(const std::filesystem::path& json, Convolutions kind, const char* ending)
       : kind_(kind) {
+    if (is_standard_output(json)) return;
     std::error_code error;
     const auto type = std::filesystem::status(json, error).type();
     if (type != std::filesystem::file_type::not_found &&
@@ -139,7 +140,8 @@ class RooflineFiles {
 /// What a machine without a GPU has to show.
 int show_committed(const Options& options, const std::vector<Plan>& plans) {
   std::error_code error;
-  if (options.json && std::filesystem::is_regular_file(*options.json, error))
+  if (options.json && !is_standard_output(*options.json) &&
+      std::filesystem::is_regular_file(*options.json, error))
     throw BadInput(text("json = ", *options.json,
                         ": is there already, and without a GPU nothing can be added to it"));
   std::printf("No GPU (%s): nothing is measured here.\n", why_no_gpu().c_str());
@@ -179,7 +181,8 @@ int show_committed(const Options& options, const std::vector<Plan>& plans) {
 Run resumed(const std::string& path) {
   Run now = benchmarks::new_run();
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path) == 0)
+  if (is_standard_output(path) || !std::filesystem::is_regular_file(path, error) ||
+      std::filesystem::file_size(path) == 0)
     return now;
   const std::vector<std::byte> bytes = read_file("json", path);
   Run earlier;
@@ -231,7 +234,7 @@ int convladder_bench(const Options& options) {
       progress.line(styled(Style::bad, "differs: " + printable(what)));
     };
     watcher.save = [&](const Run& now) {
-      if (file) file->write(benchmarks::to_json(now));
+      if (file && !is_standard_output(*options.json)) file->write(benchmarks::to_json(now));
     };
     right = benchmarks::measure(run, plans, watcher);
     if (file) file->write(benchmarks::to_json(run));

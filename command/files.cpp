@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "core/device.hpp"
@@ -16,6 +17,20 @@
 namespace convladder::command {
 namespace fs = std::filesystem;
 namespace {
+
+/// Where OutputFile writes "-".
+int standard_output = STDOUT_FILENO;
+
+void write_to_standard_output(const std::string& parameter, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(standard_output, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EPIPE) return;  // the reader has what it wants
+    if (count < 0)
+      throw BadInput(text(parameter, " = -: cannot be written: ", std::strerror(errno)));
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
 
 /// A name that nobody else uses in a folder.
 std::string temporary_name() {
@@ -63,6 +78,14 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 
 }  // namespace
 
+bool is_standard_output(const fs::path& path) { return path == "-"; }
+
+void keep_standard_output_for_files() {
+  std::fflush(stdout);
+  standard_output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
 std::size_t available_memory() { return device_at(Where::cpu)->free_bytes(); }
 
 void require_available(double bytes, const std::string& what) {
@@ -106,6 +129,7 @@ void write_bytes(const std::string& parameter, const fs::path& path,
 
 OutputFile::OutputFile(std::string parameter, const fs::path& path, const fs::path& future_folder)
     : parameter_(std::move(parameter)), path_(path) {
+  if (is_standard_output(path_)) return;
   std::error_code error;
   const fs::file_status status = fs::status(path_, error);
   if (path_.empty() || status.type() == fs::file_type::directory || !path_.has_filename()) {
@@ -122,6 +146,7 @@ OutputFile::OutputFile(std::string parameter, const fs::path& path, const fs::pa
 }
 
 void OutputFile::write(const std::string& content) const {
+  if (is_standard_output(path_)) return write_to_standard_output(parameter_, content);
   const std::span bytes(reinterpret_cast<const std::byte*>(content.data()), content.size());
   std::error_code error;
   const fs::file_status status = fs::status(path_, error);

@@ -32,7 +32,15 @@ std::vector<std::byte> read_file(const std::string& parameter, const std::filesy
 void write_bytes(const std::string& parameter, const std::filesystem::path& path,
                  std::span<const std::byte> bytes);
 
-/// A single output file. Constructing it checks that it can be written, before any long work.
+/// Whether an option's value names standard output: "-".
+bool is_standard_output(const std::filesystem::path& path);
+
+/// From now on an OutputFile "-" alone has standard output: what else is printed goes to standard
+/// error.
+void keep_standard_output_for_files();
+
+/// A single output file, or standard output, as "-". Constructing it checks that it can be written,
+/// before any long work.
 class OutputFile {
  public:
   /// @param future_folder a folder that will be there by the time of write(), though perhaps not

@@ -15,6 +15,8 @@
 namespace convladder::command {
 namespace {
 
+constexpr std::size_t kNarrowest = 24;  // columns that an idea beside the names must have
+
 struct Line {
   const Rung* rung;
   std::string indent;  ///< ends in "- " for what branches off
@@ -40,7 +42,8 @@ void add_tree(const Ladder& ladder, const Line& line, std::vector<Line>& lines) 
 }
 
 void print(const Ladder& ladder) {
-  std::printf("%s  %s\n", styled(Style::bold, ladder.name).c_str(), ladder.summary.c_str());
+  std::printf("%s  %s\n", styled(Style::bold, ladder.name).c_str(),
+              wrapped(ladder.summary, ladder.name.size() + 2, 4).c_str());
   std::vector<Line> lines;
   for (const Rung& rung : ladder.rungs) {
     if (rung.previous.empty()) add_tree(ladder, {&rung, "  "}, lines);
@@ -49,9 +52,15 @@ void print(const Ladder& ladder) {
   for (const Line& line : lines)
     width = std::max(width, line.indent.size() + line.rung->name.size());
   for (const Line& line : lines) {
-    const std::string start = left(line.indent + line.rung->name, width + 2);
-    std::printf("%s%s\n", start.c_str(),
-                wrapped(line.rung->idea, start.size(), start.size()).c_str());
+    const std::string name = line.indent + line.rung->name;
+    if (width + 2 + kNarrowest > output_width()) {  // the idea stands below
+      const std::string depth(line.indent.size() + 2, ' ');
+      std::printf("%s\n%s%s\n", name.c_str(), depth.c_str(),
+                  wrapped(line.rung->idea, depth.size(), depth.size()).c_str());
+    } else {
+      std::printf("%s%s\n", left(name, width + 2).c_str(),
+                  wrapped(line.rung->idea, width + 2, width + 2).c_str());
+    }
   }
 }
 

@@ -71,7 +71,8 @@ constexpr ProblemOption kProblemOptions[] = {
     {"a", "FILE", "left matrix [m][k]", kArrays},
     {"b", "FILE", "right matrix [k][n]", kArrays},
     {"into", "FILE", "what the output holds before the run", kArrays},
-    {"image", "PNG", "a photograph; each of its channels is filtered by itself", kImage},
+    {"image", "FILE", "a photograph, PNG, JPEG or BMP; each of its channels is filtered by itself",
+     kImage},
     {"filter", "NAME", "sobel, gaussian, laplacian, sharpen or emboss", kImage},
     {"size", "L", "input extents: W, or H,W, or D,H,W", kColumns},
     {"kernel", "V", "taps: one number, or one an axis", kColumns},
@@ -340,8 +341,10 @@ Options parse_options(const std::vector<std::string>& arguments) {
     command
         ->add_option("--json", json,
                      command == bench
-                         ? "also write the result to this file, and its roofline beside it"
-                         : "also write the result to this file")
+                         ? "also write the result to this file, and its roofline beside it; - as "
+                           "for compare"
+                         : "also write the result to this file; - is standard output, and the "
+                           "tables go to standard error")
         ->type_name("FILE");
   }
   compare->add_option("--save", save, "write every result, and pictures, to this folder")

@@ -1,11 +1,13 @@
 #include "command/program.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 
 #include "command/bench.hpp"
 #include "command/compare.hpp"
+#include "command/files.hpp"
 #include "command/fuzz.hpp"
 #include "command/inspect/inspect.hpp"
 #include "command/list.hpp"
@@ -41,6 +43,7 @@ int inspect(const Options&) {
 #endif
 
 int run(const Options& options) {
+  if (options.json && is_standard_output(*options.json)) keep_standard_output_for_files();
   switch (options.command) {
     case Command::help: std::fputs(options.help.c_str(), stdout); return kAllAgree;
     case Command::list: return list(options);
@@ -78,7 +81,9 @@ int run_program(const std::vector<std::string>& arguments) {
 int reported(const std::function<int()>& body) {
   try {
     const int status = body();
-    if (std::fflush(stdout) != 0) return fail(kBadInput, "standard output cannot be written");
+    // A reader that is gone, as head is, has what it wants.
+    if (std::fflush(stdout) != 0 && errno != EPIPE)
+      return fail(kBadInput, "standard output cannot be written");
     return status;
   } catch (const BadInput& error) {
     return fail(kBadInput, error.what());

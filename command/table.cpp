@@ -12,6 +12,7 @@ namespace convladder::command {
 namespace {
 
 constexpr std::size_t kWhere = 10, kResult = 10, kError = 10, kTime = 10, kSpeedUp = 10;
+constexpr std::size_t kColumns = kWhere + kResult + kError + kTime + kSpeedUp;
 
 std::string formatted(const char* format, double value) {
   char buffer[64];
@@ -74,14 +75,17 @@ std::string wrapped(const std::string& words, std::size_t first_column, std::siz
   return lines;
 }
 
-Table::Table(const std::vector<Seat>& seats) : rung_width_(4) {
+Table::Table(const std::vector<Seat>& seats) : rung_width_(4), narrow_(false) {
   for (const Seat& seat : seats) rung_width_ = std::max(rung_width_, seat.rung->name.size());
+  narrow_ = 2 + rung_width_ + 2 + kColumns > output_width();
+  if (narrow_) rung_width_ = 0;
 }
 
 std::string Table::header() const {
-  return styled(Style::dim, "  " + left("rung", rung_width_ + 2) + left("where", kWhere) +
-                                left("result", kResult) + right("max error", kError) +
-                                right("time", kTime) + right("speed-up", kSpeedUp));
+  return styled(Style::dim, "  " + left(narrow_ ? "" : "rung", rung_width_ + 2) +
+                                left("where", kWhere) + left("result", kResult) +
+                                right("max error", kError) + right("time", kTime) +
+                                right("speed-up", kSpeedUp));
 }
 
 std::string Table::row(const Row& row, const std::vector<Row>& before) const {
@@ -90,8 +94,9 @@ std::string Table::row(const Row& row, const std::vector<Row>& before) const {
   // A rung that runs in two places is named once.
   const bool again = !before.empty() && before.back().rung == row.rung &&
                      before.back().outcome.status != Status::skipped;
-  std::string line = "  " + left(again ? "" : row.rung->name, rung_width_ + 2) +
-                     left(name_of(row.where), kWhere) +
+  const std::string name = again ? "" : row.rung->name;
+  std::string line = (narrow_ && !again ? "  " + name + "\n" : "") + "  " +
+                     left(narrow_ ? "" : name, rung_width_ + 2) + left(name_of(row.where), kWhere) +
                      styled(style_of(outcome.status), left(name_of(outcome.status), kResult));
   const std::size_t indent = 2 + rung_width_ + 2 + kWhere + kResult;
   if (outcome.ran) {
@@ -101,7 +106,10 @@ std::string Table::row(const Row& row, const std::vector<Row>& before) const {
             right(faster ? ratio_text(*faster) : "-", kSpeedUp);
     if (!outcome.reason.empty()) line += "\n    " + wrapped(printable(outcome.reason), 4, 4);
   } else {
-    line += wrapped(printable(outcome.reason), indent, indent);
+    // Below, where a word would hardly fit beside.
+    const bool below = narrow_ && indent + kColumns > output_width();
+    line += below ? "\n    " + wrapped(printable(outcome.reason), 4, 4)
+                  : wrapped(printable(outcome.reason), indent, indent);
   }
   return line;
 }
@@ -118,9 +126,12 @@ std::string Table::skipped(const std::vector<Row>& rows) const {
     }
     if (count == 0) continue;
     const std::string who = text(count, count == 1 ? " rung" : " rungs");
+    const std::size_t width = std::max(who.size(), rung_width_) + 2;
+    const std::size_t indent = 2 + width + kWhere + kResult;
     lines += (lines.empty() ? "" : "\n") +
-             styled(Style::dim, "  " + left(who, rung_width_ + 2) + left(name_of(where), kWhere) +
-                                    left("skipped", kResult) + printable(reason));
+             styled(Style::dim, "  " + left(who, width) + left(name_of(where), kWhere) +
+                                    left("skipped", kResult)) +
+             wrapped(printable(reason), indent, indent);
   }
   return lines;
 }
@@ -166,10 +177,13 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
 }
 
 std::string title_lines(const Ladder& ladder, const std::string& problem, Data data) {
-  return styled(Style::bold, ladder.name) + "  " + ladder.summary + "\n" +
-         styled(Style::dim, printable(problem) + (data == Data::integer
-                                                      ? "; compared bit for bit"
-                                                      : "; compared within a bound on rounding"));
+  return styled(Style::bold, ladder.name) + "  " +
+         wrapped(ladder.summary, ladder.name.size() + 2, 4) + "\n" +
+         styled(Style::dim,
+                wrapped(printable(problem) + (data == Data::integer
+                                                  ? "; compared bit for bit"
+                                                  : "; compared within a bound on rounding"),
+                        0, 4));
 }
 
 }  // namespace convladder::command

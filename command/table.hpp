@@ -25,6 +25,7 @@ class Table {
 
  private:
   std::size_t rung_width_;
+  bool narrow_;  ///< The terminal is: a rung's name has a line of its own.
 };
 
 /// The reports of one ladder on several problems as one: a row agrees if it agrees on all problems.

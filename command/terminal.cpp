@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
 
@@ -42,6 +43,11 @@ bool can_show_progress() {
 }
 
 std::size_t output_width() {
+  const std::string_view columns = environment("COLUMNS");
+  std::size_t width = 0;
+  const auto [end, failed] =
+      std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  if (failed == std::errc() && end == columns.data() + columns.size() && width > 0) return width;
   winsize size{};
   if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     return size.ws_col;

@@ -12,7 +12,8 @@ namespace convladder::command {
 /// sequences.
 bool can_show_progress();
 
-/// Columns of the terminal that standard output is; a very large number where it is none.
+/// The number in COLUMNS, or else the columns of the terminal that standard output is; a very large
+/// number where it is none.
 std::size_t output_width();
 
 /// True if the locale's characters are UTF-8.

@@ -15,18 +15,23 @@ Signature conv2d_wgrad_signature(const Conv2dProblem& problem);
 /// The arrays of the input gradient where a rung computes; shapes are those of Layout::nchw.
 struct Conv2dDgradArrays {
   using Problem = Conv2dProblem;  ///< Whose arrays these are.
-  Input dy;                       ///< [N][K][P][Q]
-  Input weights;                  ///< [K][C/groups][R][S]
-  Output dx;                      ///< [N][C][H][W]
+  Input dy = {};                  ///< [N][K][P][Q]
+  Input weights = {};             ///< [K][C/groups][R][S]
+  Output dx = {};                 ///< [N][C][H][W]
 };
 
 /// Those of the weight gradient.
 struct Conv2dWgradArrays {
   using Problem = Conv2dProblem;  ///< Whose arrays these are.
-  Input x;                        ///< [N][C][H][W]
-  Input dy;                       ///< [N][K][P][Q]
-  Output dw;                      ///< [K][C/groups][R][S], float
-  Output db;                      ///< [K], float
+  Input x = {};                   ///< [N][C][H][W]
+  Input dy = {};                  ///< [N][K][P][Q]
+  Output dw = {};                 ///< [K][C/groups][R][S], float
+  Output db = {};                 ///< [K], float
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const Conv2dProblem& problem, const Conv2dDgradArrays& arrays);
+/// The same.
+void require_complete(const Conv2dProblem& problem, const Conv2dWgradArrays& arrays);
 
 }  // namespace convladder

@@ -86,10 +86,13 @@ Signature conv2d_signature(const Conv2dProblem& problem);
 /// The arrays of the forward pass where a rung computes; shapes are those of Layout::nchw.
 struct Conv2dArrays {
   using Problem = Conv2dProblem;  ///< Whose arrays these are.
-  Input x;                        ///< [N][C][H][W]
-  Input weights;                  ///< [K][C/groups][R][S]
-  Input bias;                     ///< [K], float, or null
-  Output y;                       ///< [N][K][P][Q]
+  Input x = {};                   ///< [N][C][H][W]
+  Input weights = {};             ///< [K][C/groups][R][S]
+  Input bias = {};                ///< [K], float, or null
+  Output y = {};                  ///< [N][K][P][Q]
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const Conv2dProblem& problem, const Conv2dArrays& arrays);
 
 }  // namespace convladder

@@ -106,9 +106,12 @@ Signature fft_signature(const FftProblem& problem);
 /// The arrays where a rung computes. A number is its real part, then its imaginary part.
 struct FftArrays {
   using Problem = FftProblem;  ///< Whose arrays these are.
-  Input x;                     ///< [N][L][2], of planes [N][H][L][2]; without [2] if it is real.
-  Output y;  ///< [N][L][2], of planes [N][H][L][2]; with frequencies() for L. Over
-             ///< FftRing::mersenne whole numbers below 2^17 - 1.
+  Input x = {};                ///< [N][L][2], of planes [N][H][L][2]; without [2] if it is real.
+  Output y = {};  ///< [N][L][2], of planes [N][H][L][2]; with frequencies() for L. Over
+                  ///< FftRing::mersenne whole numbers below 2^17 - 1.
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const FftProblem& problem, const FftArrays& arrays);
 
 }  // namespace convladder

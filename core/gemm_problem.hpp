@@ -56,10 +56,13 @@ Signature gemm_signature(const GemmProblem& problem);
 /// The arrays where a rung computes.
 struct GemmArrays {
   using Problem = GemmProblem;  ///< Whose arrays these are.
-  Input a;                      ///< [M][K]
-  Input b;                      ///< [K][N]
-  Input bias;                   ///< [N], float, or null
-  Output c;                     ///< [M][N]
+  Input a = {};                 ///< [M][K]
+  Input b = {};                 ///< [K][N]
+  Input bias = {};              ///< [N], float, or null
+  Output c = {};                ///< [M][N]
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const GemmProblem& problem, const GemmArrays& arrays);
 
 }  // namespace convladder

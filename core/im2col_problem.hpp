@@ -96,4 +96,9 @@ struct Col2imArrays {
   float* x = nullptr;  ///< [N][C] and the axes; with a request to add, what is there already
 };
 
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const Im2colProblem& problem, const Im2colArrays& arrays);
+/// The same.
+void require_complete(const Im2colProblem& problem, const Col2imArrays& arrays);
+
 }  // namespace convladder

@@ -51,6 +51,9 @@ struct OutputTile {
   int rows = 0, columns = 0;  ///< 0: there is no such tile.
 };
 
+/// @throws BadInput unless the workspace is there, if it must have so many bytes, and is aligned.
+void require_workspace(std::size_t bytes, const void* workspace);
+
 /// Why a rung declines a problem; nothing when it takes it.
 using Declined = std::optional<std::string>;
 
@@ -81,12 +84,15 @@ struct Implementation {
 
   /// Runs the rung in context.stream; without a context, where the caller runs. finish(), where
   /// there is one, is up to the caller.
+  /// @throws BadInput if the problem is not validated(), or an array or the workspace is missing
   /// @throws UnsupportedProblem if it declines the problem
   void operator()(const Problem& problem, const A& arrays,
                   const Context& context = {current_stream()}) const {
+    require_complete(problem, arrays);
     if (const Declined reason = supports ? supports(problem) : Declined{}) {
       throw UnsupportedProblem(*reason);
     }
+    require_workspace(workspace_bytes ? workspace_bytes(problem) : 0, context.workspace);
     in_stream(context.stream, [&] { run(problem, arrays, context); });
   }
 };

@@ -235,7 +235,10 @@ Signature rulebook_signature(const RulebookProblem& problem);
 struct RulebookArrays {
   using Problem = RulebookProblem;       ///< Whose arrays these are.
   const std::int32_t* coords = nullptr;  ///< [sites][1 + ndim]
-  OutputCreator create;                  ///< called once for each output that the form has
+  OutputCreator create = {};             ///< called once for each output that the form has
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const RulebookProblem& problem, const RulebookArrays& arrays);
 
 }  // namespace convladder

@@ -60,10 +60,10 @@ Signature sparse_wgrad_signature(const SparseConvProblem& problem);
 /// The arrays of the forward pass where a rung computes.
 struct SparseConvArrays {
   using Problem = SparseConvProblem;          ///< Whose arrays these are.
-  Input features;                             ///< [N][Cin]
-  Input weights;                              ///< [KV][Cin][Cout]
+  Input features = {};                        ///< [N][Cin]
+  Input weights = {};                         ///< [KV][Cin][Cout]
   const float* bias = nullptr;                ///< [Cout], or null
-  Output y;                                   ///< [M][Cout]
+  Output y = {};                              ///< [M][Cout]
   const std::int32_t* pairs = nullptr;        ///< [P][3], sorted
   const std::int32_t* offsets = nullptr;      ///< [KV + 1]
   const std::int32_t* nbr = nullptr;          ///< [KV][M], input rows or -1
@@ -75,9 +75,9 @@ struct SparseConvArrays {
 /// Those of the input gradient.
 struct SparseDgradArrays {
   using Problem = SparseConvProblem;               ///< Whose arrays these are.
-  Input dy;                                        ///< [M][Cout]
-  Input weights;                                   ///< [KV][Cin][Cout]
-  Output dx;                                       ///< [N][Cin]
+  Input dy = {};                                   ///< [M][Cout]
+  Input weights = {};                              ///< [KV][Cin][Cout]
+  Output dx = {};                                  ///< [N][Cin]
   const std::int32_t* pairs = nullptr;             ///< [P][3], sorted
   const std::int32_t* offsets = nullptr;           ///< [KV + 1]
   const std::int32_t* nbr = nullptr;               ///< [KV][M], input rows or -1
@@ -93,8 +93,8 @@ struct SparseDgradArrays {
 /// Those of the weight gradient.
 struct SparseWgradArrays {
   using Problem = SparseConvProblem;          ///< Whose arrays these are.
-  Input features;                             ///< [N][Cin]
-  Input dy;                                   ///< [M][Cout]
+  Input features = {};                        ///< [N][Cin]
+  Input dy = {};                              ///< [M][Cout]
   float* dw = nullptr;                        ///< [KV][Cin][Cout]
   const std::int32_t* pairs = nullptr;        ///< [P][3], sorted
   const std::int32_t* offsets = nullptr;      ///< [KV + 1]
@@ -103,5 +103,12 @@ struct SparseWgradArrays {
   const std::int32_t* order = nullptr;        ///< [M]
   const std::int32_t* split_order = nullptr;  ///< [2][M]
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const SparseConvProblem& problem, const SparseConvArrays& arrays);
+/// The same.
+void require_complete(const SparseConvProblem& problem, const SparseDgradArrays& arrays);
+/// The same.
+void require_complete(const SparseConvProblem& problem, const SparseWgradArrays& arrays);
 
 }  // namespace convladder

@@ -111,4 +111,11 @@ struct SparseToDenseArrays {
   float* x = nullptr;                    ///< [batch][C] and the extents
 };
 
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolArrays& arrays);
+/// The same.
+void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolDgradArrays& arrays);
+/// The same.
+void require_complete(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays);
+
 }  // namespace convladder

@@ -114,7 +114,10 @@ Signature tile_map_signature(const TileMapProblem& problem);
 /// The one array where a rung computes.
 struct TileMapArrays {
   using Problem = TileMapProblem;  ///< Whose arrays these are.
-  OutputCreator create;            ///< called once, for "units" [units][6]
+  OutputCreator create = {};       ///< called once, for "units" [units][6]
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const TileMapProblem& problem, const TileMapArrays& arrays);
 
 }  // namespace convladder

@@ -59,10 +59,13 @@ using FloatOutputCreator = std::function<float*(const std::string& name, const S
 
 /// The arrays where a rung computes.
 struct VoxelizeArrays {
-  using Problem = VoxelizeProblem;   ///< Whose arrays these are.
-  const float* points = nullptr;     ///< [points][columns]
-  OutputCreator create;              ///< called once, for "out_coords" [M][4]
-  FloatOutputCreator create_floats;  ///< called once, for "features" [M][columns]
+  using Problem = VoxelizeProblem;        ///< Whose arrays these are.
+  const float* points = nullptr;          ///< [points][columns]
+  OutputCreator create = {};              ///< called once, for "out_coords" [M][4]
+  FloatOutputCreator create_floats = {};  ///< called once, for "features" [M][columns]
 };
+
+/// @throws BadInput unless the problem is validated() and its arrays are given.
+void require_complete(const VoxelizeProblem& problem, const VoxelizeArrays& arrays);
 
 }  // namespace convladder

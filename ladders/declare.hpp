@@ -2,6 +2,7 @@
 /// @brief How a ladder's header declares its rungs.
 #pragma once
 
+#include "core/error.hpp"
 #include "core/implementation.hpp"
 
 /// Declares a CPU rung: an Implementation, which can be called as a function.

@@ -61,7 +61,7 @@ void wait_until_built(const std::string& folder) {
 
 /// @param what of the program it holds
 void* open_library(const std::string& name, const std::string& what, fs::path file = {}) {
-  if (file.empty()) file = library_folder() / ("lib" + name + ".so");
+  if (file.empty()) file = library_folder() / ("libconvladder_" + name + ".so");
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     throw MissingLibrary(text(what, " cannot be opened: ", dlerror(),

@@ -4,6 +4,7 @@
 
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
+#include "command/photograph_file.hpp"
 #include "core/arithmetic.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
@@ -175,7 +176,7 @@ LadderCommand command_with(const Own& own, std::vector<std::vector<std::string>>
 }  // namespace
 
 Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps) {
-  const Samples samples = read_png("image", path);
+  const Samples samples = read_photograph("image", path);
   Task task{.ladder = &ladder("conv2d"),
             .problem = {},
             .title = {},

@@ -23,6 +23,7 @@
 /// rounded once at the end.
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -36,7 +37,7 @@ void run_as(const SparseConvProblem& conv, const SparseConvArrays& arrays) {
   const T* features = arrays.features;
   const T* weights = arrays.weights;
   const auto* bias = arrays.bias;
-  const auto* pairs = arrays.pairs;
+  const auto* pairs = needed("pairs", arrays.pairs, conv.pairs);
   T* y = arrays.y;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 

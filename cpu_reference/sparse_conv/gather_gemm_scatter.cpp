@@ -22,6 +22,7 @@
 /// product; its product is written, read by the scatter, and added to y, which is read and written.
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. With few channels
 /// the copies cost more than the product. Declines other types than float32.
+#include "core/error.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cpu_reference/gemm/product.hpp"
@@ -45,8 +46,8 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context& context) {
   const float* features = arrays.features;
   const float* weights = arrays.weights;
-  const auto* pairs = arrays.pairs;
-  const auto* offsets = arrays.offsets;
+  const auto* pairs = needed("pairs", arrays.pairs, conv.pairs);
+  const auto* offsets = needed("offsets", arrays.offsets, conv.book.KV);
   float* y = arrays.y;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 

@@ -20,6 +20,7 @@
 /// end.
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -32,7 +33,7 @@ template <class T>
 void run_as(const SparseConvProblem& conv, const SparseDgradArrays& arrays) {
   const T* dy = arrays.dy;
   const T* weights = arrays.weights;
-  const auto* pairs = arrays.pairs;
+  const auto* pairs = needed("pairs", arrays.pairs, conv.pairs);
   T* dx = arrays.dx;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 

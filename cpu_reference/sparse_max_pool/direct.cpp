@@ -22,6 +22,7 @@
 /// **Costs.** y and argmax are read and written again for every pair.
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
@@ -31,7 +32,7 @@ namespace {
 /// features [N][C], pairs [P][3], y [M][C], argmax [M][C].
 void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const Context&) {
   const auto* features = arrays.features;
-  const auto* pairs = arrays.pairs;
+  const auto* pairs = needed("pairs", arrays.pairs, pool.pairs);
   auto* y = arrays.y;
   auto* argmax = arrays.argmax;
   const std::int64_t C = pool.C;

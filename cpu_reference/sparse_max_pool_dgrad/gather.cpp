@@ -16,6 +16,7 @@
 /// output: under 3 x 3 x 3 taps with stride 2 three and a half times as many for a LiDAR sweep, and
 /// eight times for its next level. Where windows do not overlap it is only one for each input.
 /// **Costs.** Needs the mirrored table, [KV][N].
+#include "core/error.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 
@@ -26,7 +27,7 @@ namespace {
 void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, const Context&) {
   const auto* dy = arrays.dy;
   const auto* argmax = arrays.argmax;
-  const auto* nbr_back = arrays.nbr_back;
+  const auto* nbr_back = needed("nbr_back", arrays.nbr_back, pool.N);
   auto* dx = arrays.dx;
   const std::int64_t C = pool.C, N = pool.N;
 

@@ -22,6 +22,7 @@
 /// summed in float.
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -34,7 +35,7 @@ template <class T>
 void run_as(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
   const T* features = arrays.features;
   const T* dy = arrays.dy;
-  const auto* pairs = arrays.pairs;
+  const auto* pairs = needed("pairs", arrays.pairs, conv.pairs);
   float* dw = arrays.dw;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 

@@ -20,6 +20,7 @@
 /// than float32.
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cpu_reference/gemm/product.hpp"
@@ -45,8 +46,8 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context& context) {
   const float* features = arrays.features;
   const float* dy = arrays.dy;
-  const auto* pairs = arrays.pairs;
-  const auto* offsets = arrays.offsets;
+  const auto* pairs = needed("pairs", arrays.pairs, conv.pairs);
+  const auto* offsets = needed("offsets", arrays.offsets, conv.book.KV);
   float* dw = arrays.dw;
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
 

@@ -54,6 +54,16 @@ struct Group {
   std::int32_t met[Shape::kTaps];  ///< Rows, or -1; who has which, says look_up().
 };
 
+/// The bits that are set in any lane's word. The whole warp calls it.
+__device__ inline unsigned bits_of_warp(unsigned word) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  __trap();  // no such reduction before sm_80, where supports() declines
+  return word;
+#else
+  return __reduce_or_sync(0xFFFFFFFF, word);
+#endif
+}
+
 /// Block Shape::kThreads; grid: tiles_n times any number of blocks, which share the tiles of
 /// kWarpRows rows: `each` of them a block, and one more for the first `left_over`.
 template <class Shape, bool kWhole>
@@ -98,7 +108,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         __syncthreads();  // all have read the weights before
         ask_for_weights<Shape, kWhole>(conv, word * kPart, s0, n0, weights);
       }
-      unsigned left = __reduce_or_sync(0xFFFFFFFF, mine);
+      unsigned left = bits_of_warp(mine);
       const auto* const table = reinterpret_cast<const char*>(
           conv.table + std::int64_t{word} * kPart * conv.rows + row0 + looks_up);
       // Of kTaps taps, lanes look up rows of 32 / kTaps lanes each.

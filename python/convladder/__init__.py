@@ -12,7 +12,7 @@ Winograd or of Fourier transforms, which rounds more, only with allow_transforms
 
 Bad input raises BadInput, whose `parameter` is the name of the argument that is wrong, or "memory".
 """
-from ._core import BadInput, DeviceError, UnsupportedProblem, rungs
+from ._core import BadInput, DeviceError, UnsupportedProblem, __version__, rungs
 from ._compare import Row, Table, compare
 from ._dense import col2im, conv2d, conv2d_dgrad, conv2d_wgrad, fft, gemm, im2col, tile_map
 from ._run import Result

@@ -4,7 +4,11 @@ from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
 
 import numpy
 
-Array = Any
+__version__: str
+
+# What is given: anything that NumPy makes an array of, or a tensor. What comes back: a Result, or such a tensor, of which a
+# type checker knows what it shares with arrays.
+Array = Union["Result", Any]
 Indices = Any  # an array of integers that fit int32
 Where = Literal["auto", "cpu", "emulated", "gpu"]
 Number = Union[int, Sequence[int]]  # for all axes, or one each

@@ -5,9 +5,18 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <future>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "arrays.hpp"
@@ -84,6 +93,49 @@ Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
   return inputs;
 }
 
+/// Runs whose callers Ctrl-C has taken away.
+std::atomic<int> runs_left_alone = 0;
+
+/// What body() returns, called without the GIL. Ctrl-C need not wait for it: the run then goes on
+/// in its thread, with what body() owns, and nobody gets its result.
+/// @throws nb::python_error KeyboardInterrupt, or what else a handler of signals raises
+template <class Body>
+auto interruptible(Body body) {
+  using Result = decltype(body());
+  struct Run {
+    std::packaged_task<Result()> task;
+    std::mutex mutex;
+    bool done = false, left_alone = false;
+  };
+  const auto run = std::make_shared<Run>();
+  run->task = std::packaged_task<Result()>(std::move(body));
+  std::future<Result> result = run->task.get_future();
+  std::thread([run] {
+    run->task();
+    const std::lock_guard lock(run->mutex);
+    run->done = true;
+    if (run->left_alone) --runs_left_alone;
+  }).detach();
+  while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+    const nb::gil_scoped_acquire python;
+    if (PyErr_CheckSignals() == 0) continue;
+    // A process that ends takes down what a run works with.
+    static const int at_exit = on_exit(
+        [](int status, void*) {
+          if (runs_left_alone == 0) return;
+          std::fflush(nullptr);
+          _exit(status);
+        },
+        nullptr);
+    static_cast<void>(at_exit);
+    const std::lock_guard lock(run->mutex);
+    run->left_alone = !run->done;
+    if (run->left_alone) ++runs_left_alone;
+    throw nb::python_error();
+  }
+  return result.get();
+}
+
 /// Runs a rung, and returns its outputs by name. @param book of a sparse problem; else null
 std::pair<nb::dict, double> run(const std::string& ladder_name, const std::string& rung_name,
                                 const std::string& place, const Problem& problem,
@@ -99,7 +151,9 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
     if (const Declined why = code.supports(problem)) throw UnsupportedProblem(*why);
     for (const ArraySpec& spec : of.signature(problem).inputs)
       if (!inputs.contains(spec.name)) throw BadInput(text(spec.name, ": it is missing"));
-    done = run_guarded(of, problem, inputs, code, where, {.alone = false});
+    done = interruptible([&of, &code, where, problem, inputs = std::move(inputs)] {
+      return run_guarded(of, problem, inputs, code, where, {.alone = false});
+    });
     if (!done.damage.empty()) throw DeviceError(done.damage);
     done.outputs = canonical(problem, std::move(done.outputs));
   }
@@ -118,7 +172,12 @@ NB_MODULE(_core, module) {
   nb::exception<DeviceError>(module, "DeviceError", PyExc_RuntimeError);
   python::add_problems(module);
   python::add_in_place(module);
-  module.def("rungs", &python::rungs);
+  module.attr("__version__") = CONVLADDER_VERSION;
+  module.def("rungs", &python::rungs, R"(The table of rungs, in the order of climbing: dictionaries.
+
+ladder: the operation, as its function is called; name: of the rung, as for `rung=`;
+kind: "start", "step" or "branch"; idea: in a line;
+where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def(
       "restricted_inputs",

@@ -9,7 +9,10 @@ import dataclasses
 import importlib.util
 import inspect
 import pathlib
+import re
+import subprocess
 import sys
+import time
 import unittest
 
 import convladder
@@ -399,6 +402,32 @@ class Calls(unittest.TestCase):
     def test_a_rung_that_declines_says_why(self):
         with self.assertRaisesRegex(convladder.UnsupportedProblem, "depthwise|groups"):
             convladder.conv2d(self.x, self.w, rung="cuda_optimized/conv2d/depthwise")
+
+    def test_ctrl_c_does_not_wait_for_a_rung(self):
+        script = """
+import signal, time, numpy, convladder
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+x, w = numpy.ones((1, 64, 200, 200), numpy.float32), numpy.ones((64, 64, 7, 7), numpy.float32)
+begin = time.monotonic()
+signal.alarm(1)
+try:
+    convladder.conv2d(x, w, rung="cpu_reference/conv2d/direct")
+except KeyboardInterrupt:
+    print("interrupted" if time.monotonic() - begin < 3 else "late")
+print(convladder.gemm([[2]], [[3]])[0][0])  # others still run
+"""
+        begin = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "interrupted\n6.0\n", ""))
+        self.assertLess(time.monotonic() - begin, 10)  # nor does the end of the program
+
+    def test_the_module_tells_its_version_and_its_table(self):
+        project = (pathlib.Path(__file__).parents[2] / "CMakeLists.txt").read_text()
+        self.assertEqual(convladder.__version__, re.search(r"ConvLadder VERSION (\S+)", project).group(1))
+        for word in convladder.rungs()[0]:
+            self.assertIn(f"{word}: ", convladder.rungs.__doc__)
 
     def test_threads_do_not_meet(self):
         right = convladder.conv2d(self.x, self.w)

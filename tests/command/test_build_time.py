@@ -43,7 +43,7 @@ class BuildTime(unittest.TestCase):
     def test_parts(self):
         for output, part in (
                 ("CMakeFiles/rungs_cuda_optimized_conv2d_objects.dir/x.cuda_on_cpu/2_a.cpp.o", "rungs, CUDA: dense ladders"),
-                ("lib/librungs_cuda_naive_sparse_conv.so", "rungs, CUDA: sparse ladders and rulebook"),
+                ("lib/libconvladder_rungs_cuda_naive_sparse_conv.so", "rungs, CUDA: sparse ladders and rulebook"),
                 ("CMakeFiles/rungs_cpu_reference_gemm_objects.dir/eigen.cpp.o", "rungs, CPU"),
                 ("tests/planted_bugs/copies/a/rung.cu", "planted bugs"),
                 ("cuda_on_cpu/tests/CMakeFiles/cuda_on_cpu_tests.dir/a.cpp.o", "tests of cuda_on_cpu"),

@@ -6,6 +6,7 @@ With CONVLADDER_EXTRACT_ALL=1 all of them are compiled, which takes minutes.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,21 @@ class Extract(unittest.TestCase):
                 self.assertNotRegex(text, r'(?m)^\s*#include "')
                 self.assertEqual(text.count(f"// ===== {rung['source']} "), 1)
                 self.assertIn(".output<" if rung["ladder"] not in ("rulebook", "tile_map", "voxelize") else ".created_output(", text)
+
+    def test_only_what_calls_wgmma_is_compiled_for_sm_90a(self):
+        compiled_for = {}
+        for rung in self.rungs:
+            if rung["backend"] == "cuda":
+                text = self.write(rung).read_text()
+                parts = re.split(r"(?m)^// ===== (\S+) =+$", text)
+                code = "".join(part for name, part in zip(parts[1::2], parts[2::2]) if not name.startswith("core/"))
+                code = re.sub(r"//.*", "", code)
+                compiled_for[rung["rung"]] = re.search(r"-arch=(\w+) ", text).group(1)
+                with self.subTest(rung["rung"]):
+                    self.assertEqual(compiled_for[rung["rung"]] == "sm_90a", bool(re.search(r"wgmma_\w+(<\w+>)?\(|setmaxnreg_", code)))
+        for name, architecture in (("conv2d/depthwise", "native"), ("gemm/mma_tf32", "native"), ("gemm/cp_async", "native"),
+                                   ("gemm/wgmma_pingpong", "sm_90a"), ("conv2d/winograd_3xtf32", "sm_90a")):
+            self.assertEqual(compiled_for["cuda_optimized/" + name], architecture, name)
 
     def test_files_compile_and_are_right(self):
         every = os.environ.get("CONVLADDER_EXTRACT_ALL", "0") != "0"

@@ -4,16 +4,53 @@
 
 CTest runs each class as a test of its own.
 """
+import base64
 import struct
 import unittest
 
 import numpy as np
 
 from pictures import png_bytes, png_size
-from program import ProgramTest
+from program import ProgramTest, run
+
+
+# [8][9], grey: four columns of 40, five of 168; of quality 100.
+JPEG = base64.b64decode("""
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQH/
+wAALCAAIAAkBAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEI
+I0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ip
+qrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/APj/AP4IX/8AN0f/AHRL/wB65X9AFf/Z
+""")
+
+
+def bmp_bytes(image):
+    """A 24-bit BMP: image [h][w][3]; its rows stand from the lowest up, blue first, filled up to multiples of four bytes."""
+    height, width = image.shape[:2]
+    rows = b"".join(row[:, ::-1].tobytes() + bytes(-3 * width % 4) for row in image[::-1])
+    return struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 54 + len(rows), 0, 0, 54, 40, width, height, 1, 24, 0, len(rows), 2835, 2835, 0, 0) + rows
 
 
 class Images(ProgramTest):
+    def filtered(self, photo):
+        """What a filter makes of it, or None where the program cannot read it."""
+        result = run("compare", "conv2d", "--image", photo, "--filter", "sharpen", "--rung", "cpu_reference/conv2d/direct", "--save", self.folder / "out")
+        if result.returncode == 2 and "built with TurboJPEG" in result.stderr:
+            return None
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return np.load(self.folder / "out/conv2d/cpu_reference.conv2d.direct/cpu/y.npy")
+
+    def test_jpeg_and_bmp_are_the_same_as_png(self):
+        grey = np.where(np.arange(9) < 4, 40, 168).astype(np.uint8) * np.ones((8, 1), np.uint8)
+        colours = self.rng.integers(0, 256, size=(13, 10, 3)).astype(np.uint8)
+        for name, data, image in (("grey.jpg", JPEG, grey), ("no_suffix", JPEG, grey), ("colours.bmp", bmp_bytes(colours), colours)):
+            with self.subTest(name):
+                (self.folder / name).write_bytes(data)
+                (self.folder / "same.png").write_bytes(png_bytes(image))
+                found = self.filtered(self.folder / name)
+                if found is None:
+                    self.skipTest("built without TurboJPEG")
+                np.testing.assert_array_equal(found, self.filtered(self.folder / "same.png"))
+
     def test_a_filtered_photograph(self):
         image = self.rng.integers(0, 256, size=(40, 60, 3)).astype(np.uint8)
         photo = self.folder / "photo.png"
@@ -43,7 +80,8 @@ class Images(ProgramTest):
         good = png_bytes(self.rng.integers(0, 256, size=(16, 16, 3)).astype(np.uint8))
         broken = {"empty.png": b"", "text.png": b"this is no picture, but some text\n",
                   "cut.png": good[:len(good) // 2], "header.png": good[:20],
-                  "flipped.png": good[:60] + bytes([good[60] ^ 0xff]) + good[61:],
+                  "cut.jpg": JPEG[:len(JPEG) // 2], "header.jpg": JPEG[:3], "cut.bmp": bmp_bytes(np.zeros((9, 9, 3), np.uint8))[:99],
+                  "header.bmp": b"BM", "flipped.png": good[:60] + bytes([good[60] ^ 0xff]) + good[61:],
                   "huge.png": good[:16] + struct.pack(">II", 2**31 - 1, 2**31 - 1) + good[24:]}
         for name, data in broken.items():
             with self.subTest(name=name):

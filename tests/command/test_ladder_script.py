@@ -5,6 +5,7 @@ for the build and for the program.
 """
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -16,10 +17,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 CMAKE = """
 [ "$1" != --version ] || { echo "cmake version 3.25.1"; exit; }
+echo "$*" >>"$STATE/cmake"
 mkdir -p build/cpu && : >build/cpu/build.ninja
 """
 # Everything is built but the libraries of rungs, for which NINJA says what happens.
 NINJA = """
+[[ " $* " != *" -n "* || -z ${DRY:-} ]] || { echo "$DRY"; exit; }
 [[ " $* " == *" rung_libraries "* ]] || { [[ " $* " != *" rungs_cuda_"* ]] || exit ${LIBRARY:-0}; exit 0; }
 [[ " $* " != *" -n "* ]] || { echo "[1/2] Building"; exit; }
 echo "[1/2] Building a library"
@@ -50,9 +53,9 @@ class Ladder(unittest.TestCase):
             path.write_text("#!/usr/bin/env bash\n" + text)
             path.chmod(0o755)
 
-    def start(self, *arguments, ninja="true", program="true", **environment):
+    def start(self, *arguments, ninja="true", program="true", user=None, **environment):
         return subprocess.Popen(
-            [self.folder / "ladder", *arguments], text=True, start_new_session=True,
+            [self.folder / "ladder", *arguments], text=True, start_new_session=True, user=user,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "CI": "",
                  "CUDACXX": "/no/nvcc", "CUDA_HOME": "/no", "STATE": str(self.folder / "state"),
@@ -105,6 +108,105 @@ class Ladder(unittest.TestCase):
         self.assertEqual((self.folder / "state/arguments").read_text(), "compare conv2d --n 2\n")
         self.assertEqual(self.status("compare", "conv2d", LIBRARY="1"), 3)
         self.assertIn("the build failed", self.errors)
+
+    def add(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/usr/bin/env bash\n" + text)
+        path.chmod(0o755)
+
+    def test_help_of_every_command_needs_nothing(self):
+        (self.folder / "build/cpu/command/convladder").unlink()
+        self.add("bin/apt-get", 'echo "$*" >>"$STATE/apt-get"')
+        self.add("bin/dpkg-query", "exit 1")  # no package is installed
+        text = (ROOT / "ladder").read_text()
+        commands = re.findall(r"^  ([a-z][a-z |-]*)\)", text[text.index("\ncase $command in"):], re.MULTILINE)
+        commands = [word for line in commands for word in line.split(" | ") if word]
+        self.assertLess(20, len(commands))
+        steps = re.findall(r"^    ([a-z][a-z |-]*)\)", text[text.index("check_step() {"):], re.MULTILINE)
+        steps = [["check", step] for line in steps for step in line.split(" | ")]
+        self.assertLess(15, len(steps))
+        self.status()
+        whole = self.out
+        for words in [[command] for command in commands] + steps:
+            with self.subTest(words):
+                self.assertEqual(self.status(*words, "--help"), 0)
+                own = [line for line in whole.splitlines() if line.startswith(f"  ./ladder {words[0]} ")]
+                self.assertEqual([line for line in self.out.splitlines() if line.startswith("  ./ladder ")] == own, own != [])
+                self.assertEqual(self.out == whole, own == [])
+        self.assertEqual(list((self.folder / "state").iterdir()), [])  # nobody was called
+        # What is there says more.
+        self.add("build/cpu/command/convladder", 'echo "all options of $*"')
+        self.assertEqual(self.status("compare", "gemm", "--help"), 0)
+        self.assertEqual(self.out, "all options of compare --help\n")
+        for tool in (["extract"], ["handout"], ["grade"], ["similar"], ["new-rung"], ["new-ladder"], ["check", "mutants"], ["check", "expect"]):
+            result = subprocess.run([ROOT / "ladder", *tool, "--help"], capture_output=True, text=True)
+            self.assertEqual((result.returncode, result.stdout[:6], result.stderr), (0, "usage:", ""), tool)
+
+    def test_a_clone_that_may_not_be_written_to(self):
+        self.assertEqual(self.status("list"), 0)  # is configured
+        (self.folder / "build/cpu/.ninja_log").touch()
+        self.folder.chmod(0o755)
+        (self.folder / "state").chmod(0o777)
+        folders = [self.folder, *(path for path in self.folder.rglob("*") if path.is_dir() and path.name != "state")]
+        user = None
+        if os.geteuid() == 0:
+            user = 65534  # nobody
+        else:
+            for path in folders:
+                path.chmod(0o555)
+                self.addCleanup(path.chmod, 0o755)
+            (self.folder / "build/cpu/.ninja_log").chmod(0o444)
+        for command in (["list"], ["compare", "conv2d"], ["compare"], ["bench"], ["fuzz", "conv2d"]):
+            with self.subTest(command):
+                (self.folder / "state/arguments").unlink(missing_ok=True)
+                self.assertEqual(self.status(*command, user=user, DRY="ninja: no work to do."), 0, self.errors)
+                self.assertEqual((self.folder / "state/arguments").read_text(), " ".join(command) + "\n")
+                self.assertEqual(self.errors, "")
+        for command in (["list"], ["compare", "conv2d"], ["compare"], ["test"], ["check", "warnings"], ["check", "python"], ["docs"]):
+            with self.subTest(command):
+                self.assertEqual(self.status(*command, user=user, DRY="[1/2] Building"), 3, self.errors)
+                self.assertIn("you may not write to", self.errors)
+
+    def test_a_python_environment_that_is_gone(self):
+        self.add("environment/python", "exit ${NANOBIND:-0}")
+        recorded = self.folder / "build/cpu/ladder.python"
+        recorded.write_text(str(self.folder / "environment/python"))
+        self.assertEqual(self.status("list"), 0)
+        self.assertIn("-DCONVLADDER_PYTHON=ON", (self.folder / "state/cmake").read_text())
+        for gone in (lambda: None, lambda: shutil.rmtree(self.folder / "environment")):
+            gone()
+            recorded.write_text(str(self.folder / "environment/python"))
+            (self.folder / "state/cmake").unlink()
+            self.assertEqual(self.status("list", NANOBIND="1"), 0)
+            self.assertIn("-DCONVLADDER_PYTHON=OFF", (self.folder / "state/cmake").read_text())
+            self.assertFalse(recorded.exists())
+            self.assertEqual(self.status("list"), 0)
+            (self.folder / "build/cpu/ladder.setup").unlink()
+
+    def test_device_code_for_the_oldest_and_the_newest_architecture(self):
+        self.add("nvcc", "[ $1 != --list-gpu-code ] || printf 'sm_%s\\n' 75 90 100 120 88")
+        (self.folder / "build/gpu-code").mkdir()
+        self.status("check", "gpu-code-all", CUDACXX=str(self.folder / "nvcc"))
+        self.assertIn("-DCONVLADDER_GPU_CODE_ALSO=sm_75;sm_120", (self.folder / "state/cmake").read_text())
+
+    def test_completion(self):
+        for folder in ("cpu_reference/gemm", "cuda_naive/gemm", "cuda_optimized/gemm"):
+            (self.folder / folder).mkdir(parents=True)
+            (self.folder / folder / "tiled.cu").touch()
+        script = """
+source "$1"; shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_convladder "$1" "${@: -1}" "${@: -2:1}"
+echo "${COMPREPLY[*]}"
+"""
+        for line in ("compa compare", "compare ge gemm", "compare gemm --rung cuda_n cuda_naive/gemm/tiled",
+                     "inspect cuda_o cuda_optimized/gemm/tiled", "list --ladder ge gemm", "compare --backend em emulated",
+                     "check planted-bugs- planted-bugs-all", "docs --se --serve"):
+            *words, found = line.split()
+            result = subprocess.run(["bash", "-c", script, "bash", ROOT / "tools/completion.bash", self.folder / "ladder", *words],
+                                    capture_output=True, text=True)
+            self.assertEqual((result.stdout, result.stderr), (found + "\n", ""), line)
 
     def test_words(self):
         self.assertEqual(self.status("--version"), 0)

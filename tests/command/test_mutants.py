@@ -10,6 +10,7 @@ sys.dont_write_bytecode = True
 import built_rungs  # noqa: E402
 import equivalents  # noqa: E402
 import mutation  # noqa: E402
+import operators  # noqa: E402
 import report  # noqa: E402
 import sample  # noqa: E402
 import workplace  # noqa: E402
@@ -48,6 +49,9 @@ class Operators(unittest.TestCase):
     def test_constants(self):
         self.expect("constant + 1", "x = 0x1fu + 1'000;", "x = 32u + 1'000;", "x = 0x1fu + 1001;")
         self.expect("constant - 1", "x = 0 + 2;", "x = 0 + 1;")
+        for literal, next_one in (("017", "16"), ("07u", "8u"), ("00", "1"), ("0'17L", "16L"), ("0b101", "6"),
+                                  ("0B1'1u", "4u"), ("0X1F", "32"), ("10'0ull", "101ull")):
+            self.expect("constant + 1", f"x = {literal};", f"x = {next_one};")
         self.expect("constant doubled", "x = k * kStep + 1;", "x = k * (2 * kStep) + 1;")
         self.expect("constant halved", "constexpr int kStep = 8;", "constexpr int kStep = 4;")
 
@@ -149,19 +153,15 @@ class Mutants(unittest.TestCase):
         with self.assertRaises(built_rungs.Trouble):
             self.equivalents("- a line without a file\n")
 
-    def test_every_entry_of_ours_is_of_a_change_that_there_is(self):
+    def test_all_files_have_mutants_and_every_entry_of_ours_is_of_one(self):
         ours = equivalents.read_equivalents(ROOT / "tests/equivalent_mutants.txt")
         files = sorted(path.relative_to(ROOT).as_posix() for folder in built_rungs.FOLDERS
                        for path in (ROOT / folder).rglob("*") if path.suffix in (".cpp", ".hpp", ".cu", ".cuh"))
 
-        class Mutants(dict):
-            """Made when they are asked for: of few files."""
-
-            def __missing__(self, file):
-                self[file] = mutation.mutants_of(file, (ROOT / file).read_text())
-                return self[file]
-
-        self.assertEqual(equivalents.stale_entries(ours, files, Mutants()), [])
+        mutants = {file: mutation.mutants_of(file, (ROOT / file).read_text()) for file in files}
+        self.assertLess(100_000, sum(map(len, mutants.values())))
+        self.assertEqual({mutant.operator for of in mutants.values() for mutant in of}, set(operators.OPERATORS))
+        self.assertEqual(equivalents.stale_entries(ours, files, mutants), [])
 
     def test_how_a_run_ended(self):
         passed = "[doctest] test cases:  2 |  2 passed | 0 failed | 9 skipped\n"

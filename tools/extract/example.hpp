@@ -63,7 +63,7 @@ class Example {
       return outputs_.back().data;
     };
     const A arrays = arrays_of<A>(Arguments(inputs_, outputs_, context, create));
-    rung(problem, arrays, context);
+    in_stream(context.stream, [&] { rung.run(problem, arrays, context); });
     wait();
     if (rung.finish) rung.finish(problem, arrays, context);
     bool right = true;

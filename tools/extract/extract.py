@@ -18,6 +18,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
+# Instructions that only sm_90a has, where they are called: core/cuda/ptx.hpp, which defines them, is in most files.
+OF_SM_90A = re.compile(r"(?m)^(?!\s*//).*\b(wgmma_(fence|commit_group|wait_group|m64\w+)|setmaxnreg_(inc|dec))\b")
 
 # Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
 DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
@@ -200,14 +202,17 @@ def extracted(build, needs, rung, file, options=()):
         raise Trouble(f"file = {file}: {rung['rung']} needs a file that ends in {'.cu' if cuda else '.cpp'}")
     main = main_of(build, rung, options)
     done, lines = set(), []
-    for source in reversed(needed_sources(needs, rung["source"])):
+    sources = needed_sources(needs, rung["source"])
+    for source in reversed(sources):
         lines += inlined(source, done)
+    architecture = "native"
+    if any(OF_SM_90A.search((ROOT / path).read_text()) for path in {*sources, *done} if not path.startswith("core/")):
+        architecture = "sm_90a"
     for source in ("core/arguments.cpp", "tools/extract/example.hpp"):
         lines += inlined(source, done)
     # The program has one thread, and cuda_on_cpu takes thread-local variables of a kernel file for shared memory.
     text = "\n".join(lines).replace("\nthread_local ", "\n")
-    # What runs wgmma is compiled for the one architecture that has it.
-    compiler = f"nvcc -std=c++20 -arch={'sm_90a' if 'ptx::wgmma' in text else 'native'}" if cuda else "g++ -std=c++20 -O2"
+    compiler = f"nvcc -std=c++20 -arch={architecture}" if cuda else "g++ -std=c++20 -O2"
     if "#include <Eigen/" in text:
         compiler += " -I/usr/include/eigen3"
     about = ABOUT.format(rung=rung["rung"], source=rung["source"],

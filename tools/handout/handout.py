@@ -115,7 +115,8 @@ def make(options):
         raise BadInput("update: goes with one student, not with --roster")
     students = students_of(options.roster) if options.roster else [checked_id("student", options.student)]
     key = key_of(options.key)
-    if options.json and (options.json.is_dir() or not options.json.resolve().parent.is_dir()):
+    to_output = options.json == pathlib.Path("-")
+    if options.json and not to_output and (options.json.is_dir() or not options.json.resolve().parent.is_dir()):
         raise BadInput(f"json = {options.json}: must be a file in a folder that is there")
 
     if options.gradescope:
@@ -141,10 +142,11 @@ def make(options):
     if options.gradescope:
         gradescope.write(Handout(assignment, key, "everybody"), key, options.gradescope)
     if options.json:
-        options.json.write_text(json.dumps(proven, indent=1) + "\n")
+        (sys.stdout.write if to_output else options.json.write_text)(json.dumps(proven, indent=1) + "\n")
     copies = f", {len(students)} copies" if options.roster else ""
     print(f"{options.dir}: {assignment.name}, {proven['files']} files, {proven['bytes']} bytes{copies}; "
-          f"{len(assignment.blanks)} blanks; the skeleton says what is not written, the solution passes")
+          f"{len(assignment.blanks)} blanks; the skeleton says what is not written, the solution passes",
+          file=sys.stderr if to_output else sys.stdout)
 
 
 def main():

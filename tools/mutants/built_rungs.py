@@ -39,7 +39,7 @@ class Rung:
         self.tests = [f"{self.name}.{self.where}", f"{self.name}.{self.where}.identities"]
         self.command, self.unit = commands[self.source]
         made = self.command[self.command.index("-o") + 1]
-        self.library = "lib" + re.search(r"/(rungs_\w+)_objects\.dir/", made).group(1) + ".so"
+        self.library = "libconvladder_" + re.search(r"/(rungs_\w+)_objects\.dir/", made).group(1) + ".so"
 
     def compile(self, build, source, output, overlay, flags=()):
         """Compiles the unit with `source` for its own file, and headers from `overlay` first. False if it does

@@ -21,7 +21,7 @@ class Judge:
         self.lock = threading.Lock()
         self.controls = collections.defaultdict(threading.Lock)
         # The program finds its libraries beside each other.
-        self.tests_stamp = digest(build / "tests/suite", build / "lib/libchecks.so", build / "lib/liboracle.so")
+        self.tests_stamp = digest(build / "tests/suite", build / "lib/libconvladder_checks.so", build / "lib/libconvladder_oracle.so")
         self.stamps, self.symbols = {}, {}
         self.known = {}
         if results_file.is_file():

@@ -8,7 +8,7 @@ import re
 
 from source import CLOSES
 
-_INTEGER = re.compile(r"(0[xX][\da-fA-F']+|\d[\d']*)([uUlL]*)$")
+_INTEGER = re.compile(r"(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)([uUlL]*)$")
 OPERATORS = {}  # by name, in the order of the list
 
 
@@ -55,12 +55,18 @@ def index_off_by_one(source):
                 yield source.span(j, j), f"({source.words[j]} + 1)"
 
 
+def _value(digits):
+    """The number that an integer literal of C++ stands for, where 017 is octal."""
+    digits = digits.replace("'", "")
+    return int(digits, 8 if digits.isdecimal() and digits[0] == "0" else 0)
+
+
 def _integers(source):
     """Triples (index, value, suffix) of the integers written in the code."""
     for i in source.free():
         found = _INTEGER.match(source.words[i]) if source.tokens[i].kind == "number" else None
         if found:
-            yield i, int(found.group(1).replace("'", ""), 0), found.group(2)
+            yield i, _value(found.group(1)), found.group(2)
 
 
 @operator("constant + 1")

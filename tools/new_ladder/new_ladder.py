@@ -60,6 +60,10 @@ PLACES = {
         r"(\n}}  // namespace convladder\n)\Z",
         "\n/// The same.\ntemplate <class Visit>\nvoid for_each_array({Name}Arrays& arrays, const Visit& visit) {{\n"
         '  visit("x", arrays.x);\n  visit("y", arrays.y);\n}}\n\\1'),
+    "core/complete.cpp": (
+        r"(\n}}  // namespace convladder\n)\Z",
+        "void require_complete(const {Name}Problem& problem, const {Name}Arrays& arrays) {{\n"
+        "  check(problem, arrays, {name}_signature);\n}}\n\\1"),
     "docs/reading_paths.json": (r'("builds on": \{{\n)', '\\1  "{name}": [],\n'),
 }
 # Words of C++, and names that the sources use everywhere.
