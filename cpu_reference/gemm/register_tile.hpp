@@ -55,12 +55,12 @@ void multiply_block(const float* strips, int rows, int columns, std::int64_t K, 
                     const Store& store) {
   alignas(64) float b[kBlockDepth * kBlockColumns];
   alignas(64) float sums[kBlockRows * kBlockColumns];
-  const int row_end = rounded_up(rows, kTileRows);
-  std::fill_n(sums, row_end * kBlockColumns, 0.0f);
+  const int row_end = rounded_up(rows, kTileRows), column_end = rounded_up(columns, kTileColumns);
+  for (int m = 0; m < row_end; ++m) std::fill_n(sums + m * kBlockColumns, column_end, 0.0f);
   for (std::int64_t k = 0; k < K; k += kBlockDepth) {
     const std::int64_t depth = std::min<std::int64_t>(K - k, kBlockDepth);
     pack(k, depth, b);
-    for (int n = 0; n < columns; n += kTileColumns) {
+    for (int n = 0; n < column_end; n += kTileColumns) {
       for (int m = 0; m < row_end; m += kTileRows) {
         add_tile_product(strips + m * K + k * kTileRows, b + n, depth,
                          sums + m * kBlockColumns + n);
