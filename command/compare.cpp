@@ -1,17 +1,23 @@
 #include "command/compare.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cuda_on_cpu/watchdog.hpp>
 #include <utility>
 
 #include "command/ladders/ladder_command.hpp"
 #include "command/save.hpp"
 #include "command/table.hpp"
 #include "command/terminal.hpp"
+#include "ladders/best_rung.hpp"
 #include "ladders/ladders.hpp"
 
 namespace convladder::command {
 namespace {
+
+constexpr int kLimit = 20;  // seconds of a rung, without --limit
 
 /// What several problems of tile_map have in common, or one problem's title.
 std::string title_of(const std::vector<Prepared>& problems) {
@@ -24,6 +30,21 @@ std::string title_of(const std::vector<Prepared>& problems) {
 std::string name_among(const Task& task) {
   const LadderCommand& command = command_of(task.ladder->name);
   return command.name_among ? command.name_among(task.problem) : task.title;
+}
+
+/// How far an emulated kernel is.
+std::string blocks_of_launch() {
+  const cuda_on_cpu::control::LaunchProgress now = cuda_on_cpu::control::launch_progress();
+  return now.blocks == 0 ? "" : text("block ", now.begun, " of ", now.blocks);
+}
+
+/// What else tells that something goes on: the time from now on, against what was expected.
+std::function<std::string()> time_against(double expected) {
+  return [expected, start = std::chrono::steady_clock::now()] {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    if (time.count() < 1) return std::string();
+    return text(std::floor(time.count()), " s of about ", std::ceil(expected), " s");
+  };
 }
 
 }  // namespace
@@ -60,12 +81,16 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   for (Prepared& problem : problems) {
     names.push_back(name_among(problem.task));
     Observer observer;
-    observer.start = [&](const Prepared& now) {
-      progress.begin(ladder.name + " reference: " + now.task.title);
+    observer.start = [&](const Prepared& now, double seconds) {
+      progress.begin(ladder.name + " reference: " + now.task.title, time_against(seconds));
     };
+    const Problem of_rungs = problem.task.problem;
     observer.begin = [&](const Seat& seat) {
       if (!head.empty()) progress.line(std::exchange(head, ""));
-      progress.begin(seat.rung->name + " " + name_of(seat.where));
+      const double seconds = slowness_of_this_machine() *
+                             expected_seconds(ladder, *seat.rung, of_rungs).value_or(0);
+      progress.begin(seat.rung->name + " " + name_of(seat.where),
+                     seat.where == Where::emulated ? blocks_of_launch : time_against(seconds));
     };
     observer.end = [&](const Row& row, const std::vector<Row>& before) {
       if (row.outcome.status != Status::skipped) progress.step();
@@ -107,8 +132,10 @@ int compare(const Options& options) {
   std::vector<Report> reports;
   {
     Progress progress(steps_of(seats, problems.size()));
+    RunOptions run_options = conditions.run_options();
+    run_options.limit = options.limit.value_or(kLimit);
     reports = run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress,
-                            conditions.run_options());
+                            run_options);
   }
   if (outputs.folder) {
     for (const Report& report : reports) stage_outputs(*outputs.folder, report);

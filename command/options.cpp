@@ -200,6 +200,15 @@ int parse_count(const std::string& parameter, const std::string& text) {
   return static_cast<int>(count);
 }
 
+/// Of compare: seconds, or none.
+int parse_limit(const std::string& text) {
+  if (text == "none") return 0;
+  const std::int64_t limit = parse_whole("limit", text);
+  require(limit >= 0 && limit <= kMostSeconds, "limit", limit,
+          convladder::text("must be none, or 0 to ", kMostSeconds, " seconds"));
+  return static_cast<int>(limit);
+}
+
 std::vector<Where> parse_places(const std::vector<std::string>& words) {
   std::vector<Where> places;
   for (const std::string& word : words) {
@@ -347,6 +356,11 @@ Options parse_options(const std::vector<std::string>& arguments) {
                            "tables go to standard error")
         ->type_name("FILE");
   }
+  compare
+      ->add_option("--limit", limit,
+                   "decline what would take longer, by an estimate; 0 or none: nothing (default "
+                   "20; the tour: none)")
+      ->type_name("SECONDS");
   compare->add_option("--save", save, "write every result, and pictures, to this folder")
       ->type_name("DIR");
 
@@ -384,7 +398,8 @@ Options parse_options(const std::vector<std::string>& arguments) {
             parse_word("data", data, {"integer", "real"}) == "real" ? Data::real : Data::integer;
       if (name == "--seed") options.seed = parse_seed(seed), options.seed_given = true;
       if (name == "--seconds") options.seconds = parse_count("seconds", seconds);
-      if (name == "--limit") options.limit = parse_count("limit", limit);
+      if (name == "--limit")
+        options.limit = command == compare ? parse_limit(limit) : parse_count("limit", limit);
       if (name == "--problems") options.most_problems = parse_count("problems", most_problems);
       if (name == "--json") options.json = json;
       if (name == "--save") options.save = save;

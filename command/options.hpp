@@ -29,7 +29,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool seed_given = false;                    ///< fuzz draws one otherwise.
   std::optional<int> seconds, most_problems;  ///< fuzz: when it ends.
-  std::optional<int> limit;                   ///< fuzz: seconds that a run may take.
+  std::optional<int> limit;                   ///< Seconds that a run may take; compare: 0: any.
   std::string source;                         ///< inspect: stands in for the rung's file.
   int blocks = 0;                             ///< inspect: the most that count; 0: all.
   Conditions conditions;

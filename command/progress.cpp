@@ -41,9 +41,10 @@ Progress::~Progress() {
   erase();
 }
 
-void Progress::begin(const std::string& what) {
+void Progress::begin(const std::string& what, std::function<std::string()> detail) {
   const std::lock_guard lock(mutex_);
   what_ = what;
+  detail_ = std::move(detail);
 }
 
 void Progress::step() {
@@ -109,7 +110,9 @@ void Progress::draw() {
   const std::string bar =
       repeated(utf8 ? "━" : "=", full) + repeated(utf8 ? "─" : "-", kBarWidth - full);
   const std::string left = time_left_locked();
-  std::string words = text(done_, "/", steps_, "  ", left, left.empty() ? "" : "  ", what_);
+  const std::string detail = detail_ ? detail_() : "";
+  std::string words = text(done_, "/", steps_, "  ", left, left.empty() ? "" : "  ", what_,
+                           detail.empty() ? "" : ", ", detail);
   const std::size_t room =
       std::min<std::size_t>(output_width(), 120) - std::min(output_width(), kBarWidth + 5);
   if (words.size() > room) words.resize(room);  // a line that wraps could not be erased

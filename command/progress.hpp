@@ -26,8 +26,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// What is being done now.
-  void begin(const std::string& what);
+  /// What is being done now. @param detail how far that is; asked whenever the bar is drawn
+  void begin(const std::string& what, std::function<std::string()> detail = {});
   /// One more step is done.
   void step();
   /// What each step from now on is worth.
@@ -58,6 +58,7 @@ class Progress {
   std::optional<Clock::time_point> waiting_since_;
   std::function<double()> other_work_;
   std::string what_, what_before_;
+  std::function<std::string()> detail_;
   bool drawn_ = false;
   std::mutex mutex_;
   std::condition_variable_any changed_;

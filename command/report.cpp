@@ -13,6 +13,7 @@
 #include "command/terminal.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
+#include "ladders/best_rung.hpp"
 
 namespace convladder::command {
 namespace {
@@ -46,6 +47,26 @@ nlohmann::ordered_json row_json(const Row& row) {
   return json;
 }
 
+/// All seats that could run, declined, because the reference takes too long.
+Report without_reference(Prepared prepared, const std::vector<Seat>& seats,
+                         const Observer& observer, const std::string& reason) {
+  Report report{std::move(prepared.task), prepared.data, {}, {}};
+  report.task.given.clear();
+  report.task.drawn.clear();
+  for (const Seat& seat : seats) {
+    Row row{seat.rung, seat.where, {}};
+    if (can_run(seat)) {
+      row.outcome = {.status = Status::declined,
+                     .reason = "the reference, which it is compared with, " + reason};
+    } else {
+      row.outcome = {.status = Status::skipped, .reason = why_no_gpu()};
+    }
+    if (observer.end) observer.end(row, report.rows);
+    report.rows.push_back(std::move(row));
+  }
+  return report;
+}
+
 }  // namespace
 
 Comparison comparison_of(const Task& task, Data data, Arrays inputs) {
@@ -56,7 +77,12 @@ Comparison comparison_of(const Task& task, Data data, Arrays inputs) {
 
 Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
            const Observer& observer, RunOptions run_options) {
-  if (observer.start) observer.start(prepared);
+  const double seconds = slowness_of_this_machine() *
+                         expected_seconds_of_reference(*prepared.task.ladder, prepared.task.problem);
+  if (run_options.limit > 0 && seconds > run_options.limit)
+    return without_reference(std::move(prepared), seats, observer,
+                             over_limit(seconds, run_options.limit));
+  if (observer.start) observer.start(prepared, seconds);
   const Comparison comparison =
       comparison_of(prepared.task, prepared.data, std::move(prepared.inputs));
   Report report{std::move(prepared.task), prepared.data, {}, {}};

@@ -30,7 +30,8 @@ struct Report {
 
 /// Who is told about a comparison while it runs. Any function may be empty.
 struct Observer {
-  std::function<void(const Prepared&)> start;  ///< The reference is computed now.
+  /// The reference is computed now, which is expected to take so many seconds.
+  std::function<void(const Prepared&, double seconds)> start;
   std::function<void(const Seat&)> begin;
   std::function<void(const Row&, const std::vector<Row>& before)> end;
 };

@@ -360,7 +360,10 @@ int tour(const Options& options) {
       progress.set_work_of_a_step(stop.work /
                                   static_cast<double>(std::max<std::size_t>(steps_here, 1)));
       const bool save = options.save.has_value() && stop.saved;
-      for (Report& report : run_and_print(std::move(stop.problems), stop.seats, save, progress)) {
+      // Its problems are small: without --limit, every rung runs, however slow the machine is.
+      const RunOptions run_options{.limit = 1.0 * options.limit.value_or(0)};
+      for (Report& report :
+           run_and_print(std::move(stop.problems), stop.seats, save, progress, run_options)) {
         if (save) stage_outputs(*outputs.folder, report);
         for (Row& row : report.rows) row.outcome.outputs.clear();
         reports.push_back(std::move(report));

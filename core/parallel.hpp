@@ -1,5 +1,5 @@
 /// @file parallel.hpp
-/// @brief A loop spread over the cores, for the programs around the rungs (rungs do not use it).
+/// @brief A loop spread over the cores: of the reference, and of the blocked rungs on the CPU.
 #pragma once
 
 #include <algorithm>

@@ -21,6 +21,11 @@ convladder::Ladder convladder::conv2d_ladder() {
               "cpu_reference/conv2d/im2col_gemm",
               CPU_ROW(cpu_reference, conv2d, implicit_gemm, "cpu_reference/conv2d/im2col_gemm",
                       "the same product with the columns found by index arithmetic, not copied")),
+          branch("cpu_reference/conv2d/implicit_gemm",
+                 CPU_ROW(cpu_reference, conv2d, im2col_gemm_blocked,
+                         "cpu_reference/conv2d/im2col_gemm",
+                         "columns in blocks that stay in the cache, multiplied at once by a "
+                         "register tile, on all cores")),
           branch("cpu_reference/conv2d/direct",
                  winograd(2, CPU_ROW(cpu_reference, conv2d, winograd_1d,
                                      "cpu_reference/conv2d/im2col_gemm",

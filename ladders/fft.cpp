@@ -20,6 +20,10 @@ convladder::Ladder convladder::fft_ladder() {
               branch("cpu_reference/fft/stockham",
                      CPU_ROW(cpu_reference, fft, rows_and_columns, "cpu_reference/fft/stockham",
                              "two dimensions: a plane's rows are lines, and then its columns")),
+              branch("cpu_reference/fft/dft",
+                     CPU_ROW(cpu_reference, fft, bluestein, "cpu_reference/fft/stockham",
+                             "any length: a convolution with a chirp, by transforms of a power of "
+                             "two")),
               CUDA_ROW(cuda_naive, fft, dft, "cpu_reference/fft/dft", "one thread a point of y"),
               CUDA_ROW(cuda_optimized, fft, passes, "cpu_reference/fft/stockham",
                        "a kernel a pass, a thread a butterfly: the line goes through memory log2 L "
@@ -48,5 +52,9 @@ convladder::Ladder convladder::fft_ladder() {
                      CUDA_ROW(cuda_optimized, fft, rows_and_columns, "cuda_optimized/fft/four_step",
                               "large planes: four_step's two kernels, without a turn between "
                               "them")),
+              branch("cpu_reference/fft/bluestein",
+                     CUDA_ROW(cuda_optimized, fft, bluestein, "cuda_optimized/fft/passes",
+                              "any length: a convolution with a chirp, by passes over lines of a "
+                              "power of two")),
           }};
 }

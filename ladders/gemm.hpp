@@ -7,6 +7,7 @@
 
 CPU_RUNG(GemmArrays, cpu_reference, gemm, triple_loop)
 CPU_RUNG(GemmArrays, cpu_reference, gemm, eigen)
+CPU_RUNG(GemmArrays, cpu_reference, gemm, blocked)
 CUDA_RUNG(GemmArrays, cuda_naive, gemm, direct)
 CUDA_RUNG(GemmArrays, cuda_optimized, gemm, tiled)
 CUDA_RUNG(GemmArrays, cuda_optimized, gemm, register_tile)

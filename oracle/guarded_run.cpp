@@ -1,7 +1,10 @@
 #include "oracle/guarded_run.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cuda_on_cpu/control.hpp>
+#include <cuda_on_cpu/watchdog.hpp>
 #include <new>
 #include <optional>
 #include <utility>
@@ -72,6 +75,33 @@ void require_workspace(const Device& device, const Signature& signature,
 
 }  // namespace
 
+OverLimit::OverLimit(double seconds, double limit)
+    : std::runtime_error(over_limit(seconds, limit)) {}
+
+std::string over_limit(double seconds, double limit) {
+  return text("would take about ", std::ceil(seconds), " s, more than the limit of ", limit, " s");
+}
+
+double slowness_of_this_machine() {
+  static const double slowness = [] {
+    // A chain of additions, each of which waits for the one before it: 4 cycles of a core.
+    constexpr int kAdditions = 200'000;
+    constexpr double kExpected = 1.1e-9;  // seconds of one, on that machine
+    double least = 1;
+    for (int run = 0; run < 5; ++run) {  // the least of several: other programs run, too
+      const auto start = std::chrono::steady_clock::now();
+      volatile float addend = 1;
+      float sum = 0;
+      for (int i = 0; i < kAdditions; ++i) sum += addend;
+      addend = sum;
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      least = std::min(least, time.count());
+    }
+    return least / (kAdditions * kExpected);
+  }();
+  return slowness;
+}
+
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                     const AnyImplementation& code, Where where, const RunOptions& options) {
   Device& device = *device_at(where);
@@ -81,6 +111,9 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   require_workspace(device, signature, workspace_bytes);
   RungRun result;
   const AllocationsBefore before(where, options.alone);
+  std::optional<cuda_on_cpu::control::Watchdog> watchdog;
+  if (where == Where::emulated && options.limit > 0)
+    watchdog.emplace(std::chrono::duration<double>(options.limit));
   try {
     // Around the run alone, a host that touches device memory is caught.
     std::optional<cuda_on_cpu::control::KeepMemoryOpen> open(std::in_place);
@@ -109,6 +142,10 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
     if (result.damage.empty()) result.outputs = memory.outputs();
   } catch (const std::bad_alloc&) {
     throw BadInput(text("memory: not enough of it (", name_of(where), ") for ", describe(problem)));
+  } catch (const DeviceError&) {
+    const double estimate = watchdog ? watchdog->estimate().count() : 0;
+    if (estimate > 0) throw OverLimit(estimate, options.limit);
+    throw;
   } catch (const BadInput& refusal) {
     if (const std::string left = before.left_behind(); !left.empty())
       throw DeviceError(text(left, ", as it refused its inputs: ", refusal.what()));

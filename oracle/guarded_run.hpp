@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "core/device.hpp"
@@ -45,6 +46,9 @@ struct RunOptions {
   /// it. May be empty.
   std::function<void(const std::string& name, const void* data, std::size_t bytes, DType dtype)>
       placed = {};
+  /// Seconds that the run may take; 0: as long as it takes. A rung of C++ is not begun if it is
+  /// expected to take longer. An emulated kernel is ended as soon as its first blocks show it.
+  double limit = 0;
   /// No other thread uses the device meanwhile, so that memory which the run leaves behind is seen.
   bool alone = true;
 };
@@ -65,13 +69,28 @@ class OutOfMemory : public BadInput {
   std::string reason;  ///< As given.
 };
 
+/// The run would take longer than RunOptions::limit.
+class OverLimit : public std::runtime_error {
+ public:
+  /// @param seconds what it is estimated to take @param limit see over_limit()
+  OverLimit(double seconds, double limit);
+};
+
+/// "would take about 199 s, more than the limit of 20 s": why something is not run.
+std::string over_limit(double seconds, double limit);
+
+/// How many times slower this machine is than the one of expected_seconds() (below 1: faster): by
+/// the time of a short loop, when it is first asked for.
+double slowness_of_this_machine();
+
 /// Runs a rung that supports the problem, on memory where stray accesses show:
 /// - outputs and workspace start as NaN, between guard bands that must stay untouched;
 /// - inputs must be unchanged afterwards;
 /// - on cuda_on_cpu, which counts it, a rung must give back all device memory that it allocates.
 ///   (Pinned memory of the host is not counted: messages are kept for the next run.)
 /// @throws BadInput if the problem does not fit into the memory there, OutOfMemory if the rung's
-/// workspace, or whatever else it allocates, does not, DeviceError if a call fails.
+/// workspace, or whatever else it allocates, does not, OverLimit if it would take too long,
+/// DeviceError if a call fails.
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                     const AnyImplementation& code, Where where, const RunOptions& options = {});
 

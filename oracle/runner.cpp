@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ladders/best_rung.hpp"
 #include "oracle/canonical.hpp"
 
 namespace convladder {
@@ -54,6 +55,12 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   if (const Declined declined = code->supports(problem_)) {
     return {.status = Status::declined, .reason = *declined};
   }
+  if (options.limit > 0 && where == Where::cpu) {
+    const double seconds = slowness_of_this_machine() *
+                           expected_seconds(*ladder_, rung, problem_).value_or(0);
+    if (seconds > options.limit)
+      return {.status = Status::declined, .reason = over_limit(seconds, options.limit)};
+  }
   if (const auto* book = std::get_if<RulebookProblem>(&problem_); book && options.spoilt) {
     const auto& [kind, count, seed] = *options.spoilt;
     BadSites bad = bad_sites(*book, inputs_.at("coords"), kind, count, seed);
@@ -71,6 +78,8 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     outcome.milliseconds = run.milliseconds;
   } catch (const OutOfMemory& error) {
     return {.status = Status::declined, .reason = error.reason};
+  } catch (const OverLimit& error) {
+    return {.status = Status::declined, .reason = error.what()};
   } catch (const DeviceError& error) {
     return differs(error.what());
   }

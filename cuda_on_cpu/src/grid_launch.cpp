@@ -50,6 +50,11 @@ bool GridLaunch::take_cluster(std::uint64_t* index) {
   if (failed()) return false;
   const std::uint64_t turn = next_.fetch_add(1, std::memory_order_relaxed);
   if (turn >= clusters) return false;
+  if (const auto seconds = ended_by_watchdog(launched_, turn, clusters)) {
+    fail(cudaErrorLaunchTimeout, "The watchdog ended a launch: with it, all would take " +
+                                     std::to_string(*seconds) + " s.");
+    return false;
+  }
   switch (settings.order) {
     case ThreadOrder::forward: *index = turn; break;
     case ThreadOrder::reverse: *index = clusters - 1 - turn; break;

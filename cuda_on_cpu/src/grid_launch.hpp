@@ -2,6 +2,7 @@
 /// @brief One launch: what all the OS threads that run its blocks share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "settings.hpp"
+#include "watchdog.hpp"
 
 namespace cuda_on_cpu {
 
@@ -40,6 +42,10 @@ class GridLaunch {
             static_cast<unsigned>(block_index / grid.x % grid.y),
             static_cast<unsigned>(block_index / grid.x / grid.y)};
   }
+  /// How many blocks have begun.
+  std::uint64_t begun() const {
+    return std::min(next_.load(std::memory_order_relaxed), clusters) * cluster_blocks;
+  }
   /// Whether there is no cluster left to take.
   bool exhausted() const { return failed() || next_.load(std::memory_order_relaxed) >= clusters; }
 
@@ -59,6 +65,7 @@ class GridLaunch {
   bool block_arrives();
 
  private:
+  const WatchdogClock::time_point launched_ = WatchdogClock::now();
   const std::uint64_t stride_;  ///< of the walk over the clusters when they are shuffled
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> progress_{0};

@@ -50,6 +50,12 @@ void WorkerPool::run(GridLaunch& launch) {
   launch_ = nullptr;
 }
 
+control::LaunchProgress WorkerPool::progress() {
+  const std::lock_guard lock(mutex_);
+  if (launch_ == nullptr) return {0, 0};
+  return {launch_->begun(), launch_->blocks};
+}
+
 bool WorkerPool::start_missing_helpers() {
   try {
     for (; started_ < wanted_; ++started_) std::thread(&WorkerPool::help, this).detach();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cuda_on_cpu/watchdog.hpp>
 #include <mutex>
 
 #include "grid_launch.hpp"
@@ -25,6 +26,8 @@ class WorkerPool {
 
   /// Runs the whole grid, one launch at a time.
   void run(GridLaunch& launch);
+  /// Of the grid that runs now.
+  control::LaunchProgress progress();
 
   /// The calling OS thread's block waits. False if no further helper can be had.
   bool block_waits();

@@ -1,0 +1,226 @@
+#include "ladders/best_rung.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <thread>
+#include <tuple>
+
+#include "core/array.hpp"
+
+namespace convladder {
+namespace {
+
+/// A count in double: it may be large, and is an estimate anyway.
+double product(std::initializer_list<double> factors) {
+  double result = 1;
+  for (const double factor : factors) result *= factor;
+  return result;
+}
+
+double rounded_up(double count, double multiple) { return std::ceil(count / multiple) * multiple; }
+
+/// What a rung's time depends on.
+struct Counts {
+  double products = 0;  ///< Multiply-adds of the definition; of max pooling comparisons.
+  double tiles = 0;     ///< Of a product in tiles of 6 x 16: multiply-adds with the padding.
+  double columns = 0;   ///< Elements of the matrix of columns, of packed or of gathered operands.
+  double passes = 0;    ///< Points times passes of an FFT.
+  double elements = 0;  ///< Of all inputs and outputs.
+};
+
+Counts counts_of(const Conv2dProblem& conv) {
+  const double pixels = product({1.0 * conv.N, 1.0 * conv.P, 1.0 * conv.Q});
+  const double taps = product({1.0 * conv.C / conv.groups, 1.0 * conv.R, 1.0 * conv.S});
+  const double plane = product({1.0 * conv.H, 1.0 * conv.W});
+  const double planes =
+      conv.N * (1.0 * conv.C + conv.K) + product({1.0 * conv.C, 1.0 * conv.K}) / conv.groups;
+  return {.products = pixels * taps * conv.K,
+          .tiles = rounded_up(pixels, 16) * taps * conv.groups *
+                   rounded_up(1.0 * conv.K / conv.groups, 6),
+          .columns = pixels * taps * conv.groups,
+          .passes = planes * plane * std::log2(2 + plane)};
+}
+
+Counts counts_of(const GemmProblem& gemm) {
+  const double M = gemm.M, N = gemm.N, K = gemm.K;
+  return {.products = M * N * K,
+          .tiles = rounded_up(M, 6) * rounded_up(N, 16) * (K + 10),  // 10: to begin and to store
+          .columns = M * K + K * N};
+}
+
+Counts counts_of(const FftProblem& fft) {
+  const double points = static_cast<double>(fft.points());
+  return {.products = product({1.0 * fft.N, 1.0 * fft.rows(), 1.0 * fft.frequencies(),
+                               1.0 * fft.rows(), 1.0 * fft.L}),
+          .passes = points * (fft.passes() + 1)};
+}
+
+Counts counts_of(const SparseConvProblem& conv) {
+  const double pairs = static_cast<double>(conv.pairs);
+  return {.products = pairs * conv.Cin * conv.Cout, .columns = pairs * (conv.Cin + conv.Cout)};
+}
+
+Counts counts_of(const SparsePoolProblem& pool) {
+  return {.products = static_cast<double>(pool.pairs) * pool.C};
+}
+
+Counts counts_of(const RulebookProblem& book) {
+  return {.products = product({1.0 * book.sites, 1.0 * book.KV})};
+}
+
+Counts counts_of(const VoxelizeProblem& problem) { return {.products = 1.0 * problem.points}; }
+
+/// What is left is counted by its arrays.
+template <class P>
+Counts counts_of(const P&) {
+  return {};
+}
+
+Counts counts_of(const Ladder& ladder, const Problem& problem) {
+  Counts counts = std::visit([](const auto& typed) { return counts_of(typed); }, problem);
+  const Signature signature = ladder.signature(problem);
+  for (const auto* specs : {&signature.inputs, &signature.outputs}) {
+    for (const ArraySpec& spec : *specs) {
+      double elements = 1;
+      for (const std::int64_t extent : spec.shape) elements *= static_cast<double>(extent);
+      counts.elements += std::max(elements, 0.0);
+    }
+  }
+  return counts;
+}
+
+/// Nanoseconds for one of each.
+struct Costs {
+  double product = 0, tile = 0, column = 0, pass = 0, element = 0;
+};
+
+double nanoseconds(const Costs& costs, const Counts& counts) {
+  return costs.product * counts.products + costs.tile * counts.tiles +
+         costs.column * counts.columns + costs.pass * counts.passes +
+         costs.element * counts.elements;
+}
+
+constexpr double kStartNanoseconds = 1000;  // of any rung
+
+/// By rung. Measured by `compare --rung 'cpu_reference/*'`, the least of four runs, on problems of
+/// several shapes. A new rung of C++ gets its row here.
+const std::map<std::string_view, Costs>& costs_of_rungs() {
+  static const std::map<std::string_view, Costs> costs = {
+      {"cpu_reference/conv2d/direct", {.product = 1.6, .element = 1}},
+      {"cpu_reference/conv2d/reordered", {.product = 0.65, .element = 1}},
+      {"cpu_reference/conv2d/im2col_gemm", {.product = 0.07, .column = 0.85, .element = 1}},
+      {"cpu_reference/conv2d/implicit_gemm", {.product = 0.9, .column = 5.5, .element = 1}},
+      {"cpu_reference/conv2d/im2col_gemm_blocked", {.tile = 0.018, .column = 0.75, .element = 1}},
+      {"cpu_reference/conv2d/winograd_1d", {.product = 0.8, .element = 2}},
+      {"cpu_reference/conv2d/winograd_2x2", {.product = 1.1, .element = 4}},
+      {"cpu_reference/conv2d/winograd_4x4", {.product = 1.5, .element = 8}},
+      {"cpu_reference/conv2d/winograd_points", {.product = 1.5, .element = 8}},
+      {"cpu_reference/conv2d/winograd_complex", {.product = 1.7, .element = 8}},
+      {"cpu_reference/conv2d/winograd_pieces", {.product = 0.8, .element = 2}},
+      {"cpu_reference/conv2d/fft_whole", {.pass = 3, .element = 1}},
+      {"cpu_reference/conv2d/fft_tiles", {.pass = 1.5, .element = 1}},
+      {"cpu_reference/conv2d/fft_tile_pairs", {.pass = 1, .element = 1}},
+      {"cpu_reference/conv2d_dgrad/direct", {.product = 2.8, .element = 1}},
+      {"cpu_reference/conv2d_dgrad/gemm_col2im", {.product = 0.07, .column = 2, .element = 1}},
+      {"cpu_reference/conv2d_wgrad/direct", {.product = 1.1, .element = 1}},
+      {"cpu_reference/conv2d_wgrad/im2col_gemm", {.product = 0.05, .column = 0.75, .element = 1}},
+      {"cpu_reference/conv2d_wgrad/winograd_2x2", {.product = 0.3, .element = 4}},
+      {"cpu_reference/conv2d_wgrad/winograd", {.product = 0.07, .element = 4}},
+      {"cpu_reference/gemm/triple_loop", {.product = 1.2, .element = 1}},
+      {"cpu_reference/gemm/eigen", {.product = 0.085, .element = 0.3}},
+      {"cpu_reference/gemm/blocked", {.tile = 0.02, .column = 0.9, .element = 0.3}},
+      {"cpu_reference/im2col/im2col", {.element = 0.6}},
+      {"cpu_reference/im2col/im2row", {.element = 0.6}},
+      {"cpu_reference/col2im/col2im", {.element = 0.7}},
+      {"cpu_reference/fft/dft", {.product = 1.7, .element = 15}},
+      {"cpu_reference/fft/radix2", {.pass = 1.17, .element = 2}},
+      {"cpu_reference/fft/stockham", {.pass = 1.1, .element = 2}},
+      {"cpu_reference/fft/real_pairs", {.pass = 0.55, .element = 2}},
+      {"cpu_reference/fft/rows_and_columns", {.pass = 1.2, .element = 2}},
+      {"cpu_reference/fft/bluestein", {.pass = 10, .element = 20}},
+      {"cpu_reference/rulebook/hash_map", {.product = 55}},
+      {"cpu_reference/rulebook/sorted_search", {.product = 50}},
+      {"cpu_reference/rulebook/neighbour_table", {.product = 55}},
+      {"cpu_reference/sparse_conv/direct", {.product = 0.75, .element = 1}},
+      {"cpu_reference/sparse_conv/gather_gemm_scatter",
+       {.product = 0.08, .column = 1, .element = 1}},
+      {"cpu_reference/sparse_dgrad/direct", {.product = 0.65, .element = 1}},
+      {"cpu_reference/sparse_dgrad/gather_gemm_scatter",
+       {.product = 0.07, .column = 0.7, .element = 1}},
+      {"cpu_reference/sparse_wgrad/direct", {.product = 0.8, .element = 1}},
+      {"cpu_reference/sparse_wgrad/gather_gemm_scatter",
+       {.product = 0.08, .column = 1, .element = 1}},
+      {"cpu_reference/sparse_max_pool/direct", {.product = 5, .element = 1}},
+      {"cpu_reference/sparse_max_pool_dgrad/direct", {.element = 1}},
+      {"cpu_reference/sparse_max_pool_dgrad/gather", {.product = 4, .element = 1}},
+      {"cpu_reference/sparse_to_dense/direct", {.element = 0.15}},
+      {"cpu_reference/sparse_to_dense/row_grid", {.element = 2.5}},
+      {"cpu_reference/tile_map/maps", {.element = 10}},
+      {"cpu_reference/voxelize/hash_map", {.product = 80}},
+      {"cpu_reference/voxelize/sorted_points", {.product = 55}},
+  };
+  return costs;
+}
+
+/// Whether it saves multiplications of a convolution by a transform.
+bool transforms(const Rung& rung) {
+  return rung.winograd.m != 0 || rung.whole_images || rung.float_spectra;
+}
+
+/// By ladder: of its reference, on one core. Whether it uses all cores, too.
+struct ReferenceCosts {
+  Costs costs;
+  bool parallel = false;
+};
+ReferenceCosts costs_of_reference(const Ladder& ladder, const Problem& problem) {
+  constexpr double kProduct = 0.5, kOutput = 2, kMeeting = 150;
+  if (std::holds_alternative<SparseConvProblem>(problem))
+    return {{.product = kProduct, .element = kOutput}, false};
+  if (std::holds_alternative<RulebookProblem>(problem)) return {{.product = kMeeting}, false};
+  if (const auto* fft = std::get_if<FftProblem>(&problem)) {
+    // What cannot be halved any more, it takes by the definition.
+    double odd = 1;
+    for (int length : {fft->L, fft->rows()}) {
+      while (length % 2 == 0) length /= 2;
+      odd = std::max(odd, 1.0 * length);
+    }
+    return {{.pass = 20, .element = 10 * odd}, true};
+  }
+  const bool grows = ladder.name != "tile_map" && ladder.name != "voxelize";
+  return {{.product = kProduct, .element = kOutput}, grows};
+}
+
+}  // namespace
+
+std::optional<double> expected_seconds(const Ladder& ladder, const Rung& rung,
+                                       const Problem& problem) {
+  const auto costs = costs_of_rungs().find(rung.name);
+  if (costs == costs_of_rungs().end()) return {};
+  return (kStartNanoseconds + nanoseconds(costs->second, counts_of(ladder, problem))) * 1e-9;
+}
+
+double expected_seconds_of_reference(const Ladder& ladder, const Problem& problem) {
+  const ReferenceCosts reference = costs_of_reference(ladder, problem);
+  const double cores =
+      reference.parallel ? std::max(1.0, 1.0 * std::thread::hardware_concurrency()) : 1.0;
+  return nanoseconds(reference.costs, counts_of(ladder, problem)) * 1e-9 / cores;
+}
+
+std::vector<RankedRung> ranked_rungs(const Ladder& ladder, const Problem& problem,
+                                     bool allow_transforms) {
+  std::vector<RankedRung> ranking;
+  for (auto rung = ladder.rungs.rbegin(); rung != ladder.rungs.rend(); ++rung) {
+    const auto& code = rung->code_at(Where::cpu);
+    if (!code || code->supports(problem)) continue;
+    ranking.push_back({&*rung, expected_seconds(ladder, *rung, problem)});
+  }
+  const auto key = [&](const RankedRung& of) {
+    return std::tuple(!allow_transforms && transforms(*of.rung), !of.seconds,
+                      of.seconds.value_or(0));
+  };
+  std::ranges::stable_sort(ranking, {}, key);
+  return ranking;
+}
+
+}  // namespace convladder
