@@ -33,14 +33,15 @@ bool fits_float(double number) {
 }
 
 /// The voxels along an axis. The numbers may have been rounded to float32, once each, and low and
-/// high once more if they are products: their quotient may be off by twice `once`.
+/// high once more if they are products: their quotient may be off by twice `once`. More than an
+/// eighth of a voxel is no rounding error.
 double voxels_between(double low, double high, double side, CoordinateType type) {
   const double quotient = (high - low) / side, nearest = std::round(quotient);
   const double of_side = std::ldexp(1.0, -24);
   const double of_range = std::ldexp(1.0, -std::max(significant_bits(type), 24));
   const double once = of_side * quotient + of_range * (std::abs(low) + std::abs(high)) / side;
-  const double voxels = std::abs(quotient - nearest) <= 2 * once ? nearest : std::ceil(quotient);
-  return std::max(voxels, 1.0);
+  const bool is_whole = std::abs(quotient - nearest) <= std::min(2 * once, 0.125);
+  return std::max(is_whole ? nearest : std::ceil(quotient), 1.0);
 }
 
 }  // namespace

@@ -112,6 +112,8 @@ TEST_CASE("no point of a range is lost: the first has the first voxel, the last 
 
 TEST_CASE("a range as detectors have it: 480 voxels of 0.32, and a side for each axis") {
   CHECK(extent_of(-76.8, 76.8, 0.32) == 480);
+  CHECK(extent_of(4649776, 4649786.4, 1) == 11);
+  CHECK(extent_of(double{1000.2f}, double{1153.8f}, double{0.32f}) == 480);
   const VoxelGrid grid = voxel_grid({0, -40, -3, 70.4, 40, 1}, {0.05, 0.05, 0.1});
   CHECK(grid.shape[0] == 40);
   CHECK(grid.shape[1] == 1600);

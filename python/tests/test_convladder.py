@@ -253,7 +253,8 @@ class Sparse(unittest.TestCase):
             coords, features = convladder.voxelize(points, 0.05, box, where=where, rung="sorted_points")
             self.assertEqual(len(coords), 4)
             numpy.testing.assert_array_equal(features, points[numpy.argsort(points[:, 1])].astype(numpy.float32))
-        for refused in (points.astype(numpy.float32), points.astype(numpy.float16)):
+        in_half = numpy.full(points.shape, 60000, numpy.float16)
+        for refused in (points.astype(numpy.float32), in_half):
             with self.assertRaisesRegex(convladder.BadInput, "voxel = 0.05: .*float(32|16).*float64"):
                 convladder.voxelize(refused, 0.05, box)
 

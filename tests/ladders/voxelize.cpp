@@ -56,15 +56,18 @@ Array far_points() {
   return points;
 }
 
-/// Numbers of sixty binades in one voxel, which no order adds up without rounding: another order,
-/// another sum.
+/// Numbers of sixty binades in one voxel, and the same with the other sign: no order adds them up
+/// without rounding in double, and what is left of the sum shows which order it was.
 Array points_of_sixty_binades() {
-  Array points(DType::f32, {500, 4});
-  for (float& number : points.as<float>()) number = 0.5f;
+  constexpr std::size_t kHalf = 250;
+  Array points(DType::f32, {2 * kHalf, 4});
+  const auto numbers = points.as<float>();
+  std::ranges::fill(numbers, 0.5f);
   Dice dice(3);
-  for (std::size_t row = 0; row < 500; ++row) {
-    points.as<float>()[4 * row + 3] =
-        std::ldexp(static_cast<float>(dice(-1000, 1000)) / 7, dice(-60, 0));
+  for (std::size_t row = 0; row < kHalf; ++row) {
+    const float number = std::ldexp(static_cast<float>(dice(-1000, 1000)) / 7, dice(-60, 0));
+    numbers[4 * row + 3] = number;
+    numbers[4 * (row + kHalf) + 3] = -number;
   }
   return points;
 }
